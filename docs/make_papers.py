@@ -1,4 +1,4 @@
-"""A page for each paper of the reference run: counts, what is wrong, what rests on what.
+"""A page for each paper of the reference run: counts, mistakes, and premises of statements.
 
 Made when the site is built, from a stored run, so that it says what the run says. The run's
 own pages (every statement, the erratum sheets) are copied beside the site, and linked here.
@@ -143,7 +143,7 @@ def _page(paper: dict[str, str], rows: list[StatementResult], *, has_sheet: bool
     graphs = _graphs(rows)
     if graphs:
         lines += [
-            "## What rests on what",
+            "## Premises of the statements",
             "",
             "Each statement stands to the right of its premises and links to its row.",
             "Colours are those of the verdicts: red is refuted, blue has a broken proof.",
@@ -162,7 +162,9 @@ def _graphs(rows: list[StatementResult]) -> list[str]:
         if not picture:
             continue
         picture = picture.replace('href="#', f'href="{RUN}/ledger.html#')
-        picture = picture.replace('"What rests on what"', f'"What rests on what: {short}"', 1)
+        picture = picture.replace(
+            '"Premises of the statements"', f'"Premises of the statements: {short}"', 1
+        )
         box = f'<div class="premises" role="region" tabindex="0" aria-label="Graph of {short}">'
         lines += ["```{raw} html", f"{box}{picture}</div>", "```", ""]
     return lines

@@ -2,8 +2,8 @@
 
 Audit a mechanism against its claim with :func:`audit`; see the README for the command line.
 
-Names are imported when they are first used, so that the pytest plugin costs nothing in sessions
-that audit nothing; ``__init__.pyi`` says where each one lives.
+Names are imported when they are first used. So the pytest plugin costs nothing in sessions without
+audits. The file ``__init__.pyi`` gives the module of each name.
 """
 
 import lazy_loader
@@ -11,5 +11,5 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 _OF_EXTRAS = ("check_contraction", "check_lipschitz", "check_sensitivity", "strategies")
-# What a star import takes needs no extra.
+# A star import takes only names that need no extra.
 __all__ = [name for name in __all__ if name not in _OF_EXTRAS]

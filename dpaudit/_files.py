@@ -1,7 +1,7 @@
-"""Read and write files: whole or not at all, inside one directory, never without end.
+"""Read and write files: completely or not at all, inside one directory, and of limited size.
 
-Files of results may come from strangers. Each path that such a file names goes through
-:func:`inside`, and each content through :func:`read_regular` and :func:`read_arrays`.
+Result files may come from strangers. Each path that such a file names goes through :func:`inside`,
+and each content through :func:`read_regular` and :func:`read_arrays`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from dpaudit.errors import StoreError
 
 LARGEST_ARRAYS = 2**29
-"""Bytes of all arrays of one stored file, as its headers declare them."""
+"""Largest size in bytes of all arrays of one stored file, as its headers declare them."""
 
 
 def write_atomic(path: Path, content: str | bytes, *, durable: bool = True) -> None:
-    """Write a whole file or nothing.
+    """Write a complete file or nothing.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = True) -> N
     Raises
     ------
     StoreError
-        With the path and the reason.
+        If the file cannot be written; the message names the path and the reason.
     """
     temporary: str | None = None
     data = content if isinstance(content, bytes) else content.encode("utf-8")
@@ -73,11 +73,11 @@ def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
     Parameters
     ----------
     words : str
-        What the part should look like; it is the part itself where it is safe and `plain`.
+        Model of the part. It is the part itself if it is safe and `plain` is True.
     key : str, optional
-        What is hashed otherwise. Default: `words`.
+        Text that is hashed otherwise. Default: `words`.
     plain : bool
-        Whether the words may stand for the key without a hash.
+        Whether the words identify the key without a hash.
 
     Examples
     --------
@@ -92,14 +92,14 @@ def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """Return the path of a file below a directory, which may not be there yet.
+    """Return the path of a file below a directory; the file may not exist yet.
 
     Every path that a stored file names is resolved here.
 
     Raises
     ------
     StoreError
-        Where the path leaves the directory, also by a symbolic link, or is no regular file.
+        If the path leaves the directory, also by a symbolic link, or is not a regular file.
     """
     path = root.joinpath(*parts)
     named = "/".join(parts)
@@ -113,9 +113,9 @@ def inside(root: Path, *parts: str) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
         raise StoreError(f"{refused}: {error}.") from None
     if outside:
-        raise StoreError(f"{refused}, it leads to {real}.")
+        raise StoreError(f"{refused}, got a path to {real}.")
     if mode is not None and not stat.S_ISREG(mode):
-        raise StoreError(f"{refused}, it is none.")
+        raise StoreError(f"{refused}, got another kind of file.")
     return path
 
 
@@ -125,9 +125,9 @@ def read_regular(path: Path, limit: int) -> bytes:
     Raises
     ------
     OSError
-        Where the file cannot be read.
+        If the file cannot be read.
     StoreError
-        Where it is a pipe, a device or a directory, or is too large; nothing is read then.
+        If it is a pipe, a device or a directory, or is too large; then nothing is read.
     """
     with _open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -137,7 +137,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def _open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file to read; opening a pipe without O_NONBLOCK would wait for a writer."""
+    """Open a regular file to read; without O_NONBLOCK, opening a pipe would wait for a writer."""
     flag = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | flag))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -152,13 +152,13 @@ def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArra
     Raises
     ------
     ValueError
-        Where the file declares more than `limit` bytes, or an array more than it holds.
+        If the file declares more than `limit` bytes, or an array declares more than the file holds.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         declared = sum(member.file_size for member in members)
         if declared > limit:
-            raise ValueError(f"it must hold at most {limit:,} bytes, it declares {declared:,}")
+            raise ValueError(f"it must hold at most {limit:,} bytes, got {declared:,} declared")
         arrays = {}
         for member in members:
             with archive.open(member) as file:
@@ -167,18 +167,18 @@ def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArra
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """Return the array of a ``.npy`` file; raise ``ValueError`` for a header that lies."""
+    """Return the array of a ``.npy`` file; raise ``ValueError`` for a header that is wrong."""
     with _open_regular(path) as file:
         return _array(file, os.fstat(file.fileno()).st_size)
 
 
 def _array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read one array of a file of `size` bytes; refuse before memory is taken for it."""
+    """Read one array of a file of `size` bytes; refuse it before memory is allocated."""
     major, _ = npy.read_magic(file)
-    # Version 3 differs from version 2 in the encoding of names alone.
+    # Version 3 differs from version 2 only in the encoding of names.
     header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     shape, _, dtype = header(file)
     if min(shape, default=0) < 0 or math.prod(shape) * max(dtype.itemsize, 1) > size - file.tell():
-        raise ValueError(f"its header declares an array of shape {shape}, which it does not hold")
+        raise ValueError(f"its header must declare an array that it holds, got shape {shape}")
     file.seek(0)
     return np.asarray(npy.read_array(file, allow_pickle=False))

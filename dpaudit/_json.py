@@ -1,13 +1,13 @@
-"""Frozen dataclasses to strict JSON and back, by their annotations.
+"""Conversion of frozen dataclasses to strict JSON and back, by their annotations.
 
-JSON has no infinity, so in a field of type float ``inf`` is written as the word "inf"; the
-annotation tells such a word from a text that happens to read "inf". Inside mappings, whose values
-may be anything, it is written as ``{"float": "inf"}``. NaN is refused on either side.
+JSON has no infinity, so in a field of type float ``inf`` is written as the word "inf". The
+annotation distinguishes this word from a text "inf". Values inside mappings may have any type, so
+there it is written as ``{"float": "inf"}``. NaN is refused in both directions.
 
-All fields must be there, but those that are marked :data:`LATER`: what was stored before there
-was such a field is read with its default. :func:`loads` and :func:`decode` are the one place where
-a stored file is held against its schema, the annotations of the dataclasses. A constructor may
-refuse values that do not fit together; :func:`decode` adds the names of the fields.
+All fields must be present, except those that are marked :data:`LATER`. Files from before such a
+field existed are read with its default. Only :func:`loads` and :func:`decode` check a stored file
+against its schema, the annotations of the dataclasses. A constructor may refuse contradictory
+values; :func:`decode` adds the names of the fields to its message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LATER = types.MappingProxyType({"later": True})
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Annotation of a number that lies between two others, both included."""
+    """Annotation of a number between two bounds, both included."""
 
     low: float
     high: float = math.inf
@@ -47,18 +47,18 @@ Seconds = typing.Annotated[float, Range(0.0, 1e12)]
 Count = typing.Annotated[int, Range(0, 1e18)]
 
 DEEPEST = 64
-"""Levels of objects and lists in a file."""
+"""Largest depth of nested objects and lists in a file."""
 
 LONGEST_INTEGER = 100
-"""Digits of an integer in a file."""
+"""Largest number of digits of an integer in a file."""
 
 
 def loads(text: str | bytes, *, finite: bool = True) -> Any:
     """Read strict JSON; raise ``ValueError`` for anything that :func:`encode` cannot have made.
 
-    Refused are NaN, infinities and numbers that overflow to them, integers of more than a hundred
-    digits, text that is no Unicode (lone surrogates), and data nested more than 64 levels deep.
-    With ``finite=False`` numbers may be NaN or infinite, as cells of a frame may.
+    It refuses NaN, infinities, numbers that overflow to them, and integers of more than a hundred
+    digits. It also refuses text with lone surrogates, and data nested more than 64 levels deep.
+    With ``finite=False`` numbers may be NaN or infinite, as cells of a frame may be.
     """
     constant, number = (_no_constant, _finite) if finite else (float, float)
     try:
@@ -70,7 +70,7 @@ def loads(text: str | bytes, *, finite: bool = True) -> Any:
 
 
 def _no_constant(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"numbers must be finite, got {word}")
 
 
 def _finite(word: str) -> float:
@@ -102,11 +102,11 @@ def _check(value: Any, levels: int) -> None:
 def encode(value: Any, *, typed: bool = True) -> Any:
     """Return plain data for strict JSON; raise ``ValueError`` for NaN.
 
-    `typed` tells whether an annotation will be at hand to read the value again.
+    `typed` says whether an annotation will be available when the value is read again.
     """
     if isinstance(value, float):
         if math.isnan(value):
-            raise ValueError("NaN cannot be stored")
+            raise ValueError("values must not be NaN, got nan")
         if math.isfinite(value):
             return value
         word = "inf" if value > 0 else "-inf"
@@ -123,7 +123,7 @@ def encode(value: Any, *, typed: bool = True) -> Any:
 
 
 def decode(annotation: Any, value: Any) -> Any:
-    """Rebuild a value of the annotated type; raise ``ValueError`` that names the field."""
+    """Return a value of the annotated type; raise ``ValueError`` that names the field."""
     if annotation is Any:
         return _untyped(value)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -153,7 +153,7 @@ def decode(annotation: Any, value: Any) -> Any:
         return annotation(value)
     if annotation is float:
         if isinstance(value, dict) and set(value) == {"float"}:
-            value = value["float"]  # as :func:`encode` writes infinities in mappings
+            value = value["float"]  # the form in which :func:`encode` writes infinities in mappings
         if value in ("inf", "-inf") or (type(value) in (int, float) and math.isfinite(value)):
             return float(value)
     if annotation in (int, str, bool) and type(value) is annotation:
@@ -164,7 +164,7 @@ def decode(annotation: Any, value: Any) -> Any:
 
 
 def _are_plain(annotation: Any, values: list[Any]) -> bool:
-    """Whether values are scalars of the annotated type, so that none need be rebuilt."""
+    """Return whether values are scalars of the annotated type, which need no decoding."""
     more = None
     if typing.get_origin(annotation) is typing.Annotated:
         annotation, more = typing.get_args(annotation)
@@ -175,11 +175,11 @@ def _are_plain(annotation: Any, values: list[Any]) -> bool:
     return isinstance(more, Range) and more.low <= min(values) <= max(values) <= more.high
 
 
-_QUOTED = 60  # letters
+_QUOTED = 60  # characters
 
 
 def _annotated(type: Any, more: Any, value: Any) -> Any:
-    """Decode a number in a range, a printable text, or a mapping whose keys are known."""
+    """Decode a number in a range, a printable text, or a mapping with known keys."""
     if not isinstance(more, Range | Printable):
         return decode(more, value)
     found = decode(type, value)
@@ -193,7 +193,7 @@ def _annotated(type: Any, more: Any, value: Any) -> Any:
 
 
 def _named(name: Any, function: Any, *arguments: Any) -> Any:
-    """Call a function; put the name of a field before what it complains about."""
+    """Call a function; put the name of a field before the message of its error."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -214,7 +214,7 @@ def _hints(annotation: Any) -> dict[str, Any]:
 
 
 def _typed_dict(annotation: Any, value: dict[str, Any]) -> dict[str, Any]:
-    """Decode a mapping some of whose keys are known; all others may hold anything."""
+    """Decode a mapping some of whose keys are known; other keys may hold anything."""
     hints = _hints(annotation)
     if missing := sorted(annotation.__required_keys__ - set(value)):
         raise ValueError(f"it lacks {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""Checks of arguments, in one place so that every refusal reads alike.
+"""Checks of arguments, in one place so that all messages have the same form.
 
 Each check takes the argument as a keyword, ``positive(sigma=sigma)``, so the message can name it:
 ``sigma must be a finite number > 0, got -1.0``.
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_FAILURE_PROB = 1e-6
-"""Of one audit, so that a run of hundreds, mutants included, errs with probability below 1e-3."""
+"""Of one audit. A run of hundreds, including mutants, then errs with probability below 1e-3."""
 
 DEFAULT_SEED = 0
 
 LARGEST_INTEGER = 2**63 - 1
-"""Of sizes and counts, which numpy and stored files must hold."""
+"""Largest size or count, which numpy and stored files must be able to hold."""
 
 LARGEST_SEED = 2**128 - 1
 
 _SHOWN = 100
-"""Characters of a value in a message, at most."""
+"""Largest number of characters of a value in a message."""
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error message shows it: on one line, and shortened."""
+    """Return a value in the form of an error message: on one line, and shortened."""
     try:
         words = " ".join(ascii(value).split()) if isinstance(value, str) else repr(value)
-    except Exception:  # an integer of too many digits, and whatever an object raises
+    except Exception:  # an integer with too many digits, or any error of an object
         words = f"a {type(value).__name__}"
     return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."
 
@@ -122,7 +122,7 @@ def flag(**named: Any) -> bool:
 
 
 def text(*, empty: Any = False, **named: Any) -> str:
-    """Return the one keyword argument; refuse what is no text, or no Unicode to be stored."""
+    """Return the one keyword argument; refuse anything but a text of valid Unicode."""
     ((name, value),) = named.items()
     allowed = "a text" if empty else "a text that is not empty"
     if not isinstance(value, str):
@@ -135,7 +135,7 @@ def text(*, empty: Any = False, **named: Any) -> str:
 
 
 def function(allowed: str = "a function", /, **named: Any) -> Callable[..., Any]:
-    """Return the one keyword argument; refuse what cannot be called."""
+    """Return the one keyword argument; refuse anything that cannot be called."""
     ((name, value),) = named.items()
     if not callable(value):
         raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
@@ -143,7 +143,7 @@ def function(allowed: str = "a function", /, **named: Any) -> Callable[..., Any]
 
 
 def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
-    """Return the one keyword argument; refuse what is no object of a class."""
+    """Return the one keyword argument; refuse anything but an object of a class."""
     ((name, value),) = named.items()
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
@@ -152,13 +152,13 @@ def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
 
 def generator(**named: Any) -> np.random.Generator:
     """Return the one keyword argument; refuse anything but a generator of numpy."""
-    import numpy as np  # late: the pytest plugin does without
+    import numpy as np  # imported late, because the pytest plugin does not need it
 
     return instance(np.random.Generator, "a numpy.random.Generator", **named)
 
 
 def path(**named: Any) -> Path:
-    """Return the one keyword argument as a path; refuse what is none."""
+    """Return the one keyword argument as a path; refuse anything else."""
     ((name, value),) = named.items()
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} must be a path, got {_typed(value)}")
@@ -166,7 +166,7 @@ def path(**named: Any) -> Path:
 
 
 def items(allowed: str, /, **named: Any) -> tuple[Any, ...]:
-    """Return the one keyword argument as a tuple; refuse texts, and what holds nothing."""
+    """Return the one keyword argument as a tuple; refuse texts and empty collections."""
     ((name, value),) = named.items()
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
@@ -176,8 +176,8 @@ def items(allowed: str, /, **named: Any) -> tuple[Any, ...]:
 
 
 def vector(**named: Any) -> NDArray[np.float64]:
-    """Return the one keyword argument as a vector of floats; refuse what is none, or empty."""
-    import numpy as np  # late, as above
+    """Return the one keyword argument as a vector of floats; refuse empty and other values."""
+    import numpy as np  # imported late, as above
 
     ((name, value),) = named.items()
     try:

@@ -1,13 +1,13 @@
-"""What can go wrong, one class per party at fault.
+"""Errors and warnings of dpaudit, one class for each party at fault.
 
 ``DpauditError``
-    ``MechanismError``   the audited function breaks the contract of a mechanism
-        ``MechanismTimeout``  it takes more time than it was given
-    ``WorkersLost``      the scheduler that draws is gone
-    ``RecipeError``      a function that builds pairs fails
-    ``ArgumentError``    an argument is out of range (also a ``ValueError``)
-        ``PairError``    two datasets are not neighbours
-    ``StoreError``       a result cannot be read or written
+    ``MechanismError``   the audited function breaks the contract of a mechanism.
+        ``MechanismTimeout``  a call takes more time than allowed.
+    ``WorkersLost``      the scheduler of the workers is gone.
+    ``RecipeError``      a function that builds pairs fails.
+    ``ArgumentError``    an argument is out of range (also a ``ValueError``).
+        ``PairError``    two datasets are not neighbours.
+    ``StoreError``       a result cannot be read or written.
 
 An argument of a wrong type is a plain ``TypeError``.
 """
@@ -24,7 +24,7 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 
 class DpauditError(Exception):
-    """Base of every error that dpaudit raises on its own account."""
+    """Base of every error that dpaudit raises."""
 
 
 class MechanismError(DpauditError):
@@ -32,11 +32,11 @@ class MechanismError(DpauditError):
 
 
 class MechanismTimeout(MechanismError):
-    """A call of the audited function, or the whole audit, took more time than it was given."""
+    """A call of the audited function, or the whole audit, took more time than allowed."""
 
 
 class WorkersLost(DpauditError):
-    """The scheduler that draws is gone; the audit says nothing about its mechanism."""
+    """The scheduler of the workers is gone; the audit says nothing about its mechanism."""
 
 
 class SlowAuditWarning(UserWarning):
@@ -60,10 +60,11 @@ class StoreError(DpauditError):
 
 
 def place(error: BaseException) -> str:
-    """Say where the user's code raised an exception, as "at file.py:31, "; empty if unknown.
+    """Return where the user's code raised an exception, as "at file.py:31, "; empty if unknown.
 
-    That is the innermost frame that is neither of dpaudit, nor of an installed package, nor of
-    Python. A mechanism that is itself installed has none: then the first frame outside dpaudit.
+    This is the innermost frame that belongs neither to dpaudit, nor to an installed package, nor to
+    Python. If a mechanism is itself installed, there is no such frame. Then the first frame outside
+    dpaudit is used.
     """
     first = users = None
     trace = error.__traceback__
@@ -79,7 +80,7 @@ def place(error: BaseException) -> str:
 
 
 def _file(frame: FrameType) -> str:
-    """File of the code in a frame; of compiled code, whose own file is not here, of its module."""
+    """Return the file of a frame's code; for compiled code, whose file is absent, its module's."""
     file = frame.f_code.co_filename
     module = frame.f_globals.get("__file__")
     return str(module) if module and not os.path.isabs(file) and file[:1] != "<" else file

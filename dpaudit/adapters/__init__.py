@@ -1,4 +1,4 @@
-"""Packages of the field as mechanisms, by one line each; imported when they are used."""
+"""Adapters that make mechanisms of other packages; each package is imported when it is used."""
 
 from dpaudit.adapters.drawing import Drawn
 from dpaudit.adapters.engines import pipeline_dp, smartnoise_sql

@@ -1,4 +1,4 @@
-"""What all adapters share: a release at a time, of data as a package wants it, kept as a draw."""
+"""Common parts of all adapters: one release for each draw, with its input and its result."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Drawn:
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     prepare : callable
-        ``prepare(**options)`` returns ``release(given, rng)``, of one draw. Called once for each
-        call of the mechanism.
+        ``prepare(**options)`` returns ``release(given, rng)``, which makes one draw. It is called
+        once for each call of the mechanism.
     given : callable, str or int, optional
-        What a release is given: a function of the data, or the column of a frame or the key of a
-        dict, as an array; by default the data as they are. Made anew for each draw, so that what
-        a release does to it, the next does not see.
+        Input of a release. It may be a function of the data, or the column of a frame or the key of
+        a dict, which is passed as an array. By default it is the data. The input is made anew for
+        each draw, so that changes made by one release do not reach the next.
     then : callable, optional
-        What is kept of a release: a fixed function of it.
+        A fixed function of a release; its value is the draw. By default the release is the draw.
     seeded : bool
-        Whether `rng` determines what is released.
+        Whether `rng` determines the release.
     quiet : str, optional
-        Regular expression of warnings that are to be expected, and left out.
+        Regular expression of expected warnings, which are suppressed.
     """
 
     def __init__(
@@ -85,31 +85,31 @@ class Drawn:
 
 
 def with_options(mechanism: Drawn, options: dict[str, Any]) -> functools.partial[Any]:
-    """Return a mechanism whose options are keywords, which ``mutants.scaled`` multiplies.
+    """Return a mechanism whose options are keywords, which ``mutants.scaled`` can multiply.
 
     Raises
     ------
     ArgumentError
-        For an option that a mechanism is handed by dpaudit.
+        For an option that dpaudit itself passes to a mechanism.
     """
     for name in _OURS:
         if name in options:
-            raise ArgumentError(f"options must not hold {name}, which dpaudit hands over itself")
+            raise ArgumentError(f"options must not hold {name}, which dpaudit itself passes")
     return functools.partial(mechanism, **options)
 
 
 def column(data: Any, name: Hashable) -> Any:
-    """Return a column of a frame, or what a dict holds, as an array."""
+    """Return a column of a frame, or the value of a key of a dict, as an array."""
     if not (is_frame(data) or isinstance(data, dict)):
         raise MechanismError(
-            f"given={name!r} names a column of a frame or a key of a dict, and the data are a "
-            f"{type(data).__name__}; give a function of the data"
+            f"given={name!r} must name a column of a frame or a key of a dict, got data that are a "
+            f"{type(data).__name__}. Pass a function of the data instead"
         )
     return np.asarray(data[name])
 
 
 def flat(given: Any) -> Any:
-    """Return all items of all users one after the other, where the data are an array or a list."""
+    """Return all items of all users one after the other, if the data are an array or a list."""
     if isinstance(given, list | tuple):
         return np.concatenate([np.ravel(user) for user in given]) if given else np.empty(0)
     return given.ravel() if isinstance(given, np.ndarray) else given
@@ -117,10 +117,10 @@ def flat(given: Any) -> Any:
 
 @contextmanager
 def apart(rng: np.random.Generator) -> Iterator[None]:
-    """Seed numpy's global generator and that of ``random``, and leave them as they were found.
+    """Seed numpy's global generator and that of ``random``, and restore their states afterwards.
 
-    Some packages draw from them. To leave them as they were and not to seed them would give every
-    call the same numbers.
+    Some packages draw from these generators. If the states were restored without a new seed, every
+    call would draw the same numbers.
     """
     words = [seed_of(rng) for _ in range(8)]
     with global_generators_kept():
@@ -130,5 +130,5 @@ def apart(rng: np.random.Generator) -> Iterator[None]:
 
 
 def legacy(rng: np.random.Generator) -> np.random.RandomState:
-    """Return numpy's older kind of generator, seeded from `rng` by 256 bits."""
+    """Return numpy's older kind of generator, seeded from `rng` with 256 bits."""
     return np.random.RandomState([seed_of(rng) for _ in range(8)])

@@ -1,4 +1,4 @@
-"""PipelineDP and SmartNoise SQL: aggregations and queries of tables as mechanisms."""
+"""Adapters of PipelineDP and SmartNoise SQL: aggregations and queries of tables as mechanisms."""
 
 from __future__ import annotations
 
@@ -34,37 +34,39 @@ def pipeline_dp(
     given: Given | None = None,
     then: Then | None = None,
 ) -> Callable[..., Any]:
-    """Make an aggregation of PipelineDP on the local backend a mechanism.
+    """Return a mechanism that runs an aggregation of PipelineDP on the local backend.
 
     Parameters
     ----------
     params : pipeline_dp.AggregateParams or callable
-        Or a function without arguments that makes them.
+        The parameters, or a function without arguments that makes them.
     epsilon, delta : float
-        Of the budget, all of which goes to this aggregation. PipelineDP refuses a `delta` of 0
-        where noise is Gaussian or partitions are private.
+        Budget, all of which goes to this aggregation. PipelineDP refuses a `delta` of 0 if the
+        noise is Gaussian or partitions are private.
     partitions : sequence, optional
-        Public partitions. None for private ones, which PipelineDP selects: the draws are dicts
-        then, and ``Outcomes(..., keys=[...])`` declares which partitions there may be.
+        Public partitions. None means private partitions, which PipelineDP selects. The draws are
+        then dicts, and ``Outcomes(..., keys=[...])`` declares the possible partitions.
     user, partition, value : str, optional
-        Columns of a frame. Without `partition` all rows are in one.
+        Columns of a frame. Without `partition` all rows are in one partition.
     given : optional
-        A list of rows (user, partition, value), as a function of the data; see :class:`Drawn`.
-        By default rows of a frame, or all items of all users of an array in one partition.
+        A function of the data that returns a list of rows (user, partition, value); see
+        :class:`Drawn`. By default the rows of a frame, or all items of all users of an array in one
+        partition.
     then : callable, optional
-        What is kept of a dict from partitions to metrics. By default of one partition that is
-        public its metrics, of one metric the number; of others a dict, whose keys are partitions,
+        Function of the release, a dict from partitions to metrics; its value is the draw. By
+        default, if there is one public partition, the draw is the list of its metrics, or the
+        number if there is only one metric. Otherwise the draw is a dict. Its keys are partitions,
         or pairs of a partition and the name of a metric.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``. PipelineDP draws from entropy of its own and cannot be seeded.
+        ``f(data, size, *, rng)``. PipelineDP draws from its own entropy and cannot be seeded.
 
     Raises
     ------
     MechanismError
-        By a call, where PipelineDP is not installed.
+        By a call, if PipelineDP is not installed.
     """
     for name, column in {"user": user, "partition": partition, "value": value}.items():
         if column is not None or name == "user":
@@ -105,7 +107,7 @@ def _prepared_pipeline(
     )
 
     def release(given: Any, rng: np.random.Generator) -> Any:
-        # Anew for each draw: a budget is spent once.
+        # A new accountant for each draw, because a budget can be spent only once.
         accountant = library.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=delta)
         engine = library.DPEngine(accountant, library.LocalBackend())
         result = engine.aggregate(given, asked, extractors, public_partitions=public)
@@ -151,24 +153,24 @@ def smartnoise_sql(
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Make a query of SmartNoise SQL on a frame of pandas a mechanism.
+    """Return a mechanism that runs a query of SmartNoise SQL on a frame of pandas.
 
     Parameters
     ----------
     query : str
-        Such as ``"SELECT COUNT(*) AS n FROM s.t"``.
+        A query, such as ``"SELECT COUNT(*) AS n FROM s.t"``.
     metadata : dict or str
-        As ``snsql.from_df`` takes it: the tables, their columns, bounds, ``private_id``,
+        Argument of ``snsql.from_df``: the tables, their columns, bounds, ``private_id``,
         ``max_ids``.
     epsilon, delta : float
-        As ``snsql.Privacy`` takes them: of *each column* of the query. What the whole query costs
-        is what SmartNoise's ``get_privacy_cost`` says, and this is what it is to be held to.
+        Arguments of ``snsql.Privacy``, which hold for *each column* of the query. SmartNoise's
+        ``get_privacy_cost`` returns the cost of the whole query. Audit the query against that cost.
     given, then : optional
-        See :class:`Drawn`. By default the data, a frame; of a release, a frame of the result, one
-        number is kept where it has one cell. Other results need ``Outcomes(..., keys=[...])`` where
-        groups come and go.
+        See :class:`Drawn`. By default the input is the data, a frame. The release is a frame; if it
+        has one cell, the draw is that number. Other results need ``Outcomes(..., keys=[...])`` if
+        groups can be present or absent.
     **options
-        Further ones of ``snsql.Privacy``.
+        Further arguments of ``snsql.Privacy``.
 
     Returns
     -------
@@ -179,7 +181,7 @@ def smartnoise_sql(
     Raises
     ------
     MechanismError
-        By a call, where SmartNoise is not installed, or for data that are no frame of pandas.
+        By a call, if SmartNoise is not installed, or the data are not a frame of pandas.
     """
     if not isinstance(metadata, Mapping) or not metadata:
         _validate.text(metadata=metadata)
@@ -198,7 +200,7 @@ def _prepared_query(query: str, metadata: Any, **options: Any) -> Release:
     def release(given: Any, rng: np.random.Generator) -> Any:
         if not is_frame(given) or not hasattr(given, "iloc"):
             raise MechanismError(
-                f"smartnoise_sql takes frames of pandas, got a {type(given).__name__}: give "
+                f"smartnoise_sql takes frames of pandas, got a {type(given).__name__}. Pass "
                 "given=function of the data"
             )
         reader = library.from_df(given, privacy=library.Privacy(**options), metadata=metadata)

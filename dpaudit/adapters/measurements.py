@@ -1,4 +1,4 @@
-"""OpenDP and PyDP: measurements, queries and algorithms as mechanisms."""
+"""Adapters of OpenDP and PyDP: measurements, queries and algorithms as mechanisms."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ def opendp(
     at_once: bool = False,
     **parameters: Any,
 ) -> Callable[..., Any]:
-    """Make a measurement of OpenDP a mechanism.
+    """Return a mechanism that runs a measurement of OpenDP.
 
     Parameters
     ----------
     measurement : opendp.Measurement or callable
-        Or a function that makes it, ``make(**parameters)``, which is called once. Measurements
-        cannot be sent to other processes, functions can.
+        The measurement, or a function ``make(**parameters)`` that makes it and is called once.
+        Measurements cannot be sent to other processes, but functions can.
     given, then : optional
-        What it is handed of the data, and what is kept of a release; see :class:`Drawn`. Arrays
-        and lists are handed over in the kind that the measurement takes: one number, or a list of
-        all items of all users.
+        Input of the measurement, and function of a release; see :class:`Drawn`. Arrays and lists
+        are converted to the type that the measurement takes: one number, or a list of all items of
+        all users.
     at_once : bool, optional
-        Draw all draws of a call by one release of a vector that holds the value `size` times. This
-        is many times as fast. It needs a measurement that adds independent noise to each entry of
-        a vector, and data of one number. Default False.
+        Make all draws of a call by one release of a vector that holds the value `size` times, which
+        is much faster. This needs a measurement that adds independent noise to each entry of a
+        vector, and data of one number. Default False.
     **parameters
-        Of the function that makes it, such as ``scale``, for ``mutants.scaled(scale=0.5)``.
+        Arguments of the function that makes the measurement, such as ``scale``, which
+        ``mutants.scaled(scale=0.5)`` can multiply.
 
     Returns
     -------
@@ -57,7 +58,8 @@ def opendp(
     Raises
     ------
     TypeError
-        For what is neither a measurement nor a function; for parameters of a measurement.
+        If `measurement` is neither a measurement nor a function, or is a measurement with
+        parameters.
 
     Examples
     --------
@@ -73,8 +75,8 @@ def opendp(
     is_made = hasattr(measurement, "map")
     if is_made and parameters:
         raise TypeError(
-            f"parameters are those of a function that makes the measurement, got "
-            f"{', '.join(parameters)} with a measurement"
+            f"parameters must be left out for a measurement, got {', '.join(parameters)}. Pass a "
+            "function that makes the measurement"
         )
     name = "opendp" if is_made else f"opendp {mechanism_name(measurement)}"
     measured = _Measured(measurement, is_made)
@@ -83,14 +85,14 @@ def opendp(
 
 
 class _Measured:
-    """Makes a measurement for each set of parameters once."""
+    """Factory that makes a measurement once for each set of parameters."""
 
     def __init__(self, make: Any, is_made: bool) -> None:
         self.make, self.is_made = make, is_made
         self.made: dict[str, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "made": {}}  # pointers into OpenDP stay behind
+        return {**self.__dict__, "made": {}}  # pointers into OpenDP cannot be pickled
 
     def of(self, parameters: dict[str, Any]) -> Any:
         """Return the measurement of some parameters."""
@@ -112,7 +114,7 @@ class _Measured:
 
 
 class _AtOnce(Drawn):
-    """All draws of a call are one release of a vector."""
+    """A mechanism that makes all draws of a call by one release of a vector."""
 
     prepare: _Measured
 
@@ -131,7 +133,7 @@ class _AtOnce(Drawn):
 
 
 def _carried(data: Any, carrier: str) -> Any:
-    """Return data in the kind that a measurement takes; as they are, where it is none of these."""
+    """Return data in the type that a measurement takes, or unchanged if the type is another."""
     inner = re.fullmatch(r"Vec<(.*)>", carrier)
     kind = _KINDS.get((inner[1] if inner else carrier)[:1])
     if kind is None or is_frame(data) or isinstance(data, dict):
@@ -141,7 +143,7 @@ def _carried(data: Any, carrier: str) -> Any:
         return values
     if len(values) != 1:
         raise MechanismError(
-            f"the measurement takes one {carrier}, and the data hold {len(values)} values: give "
+            f"the measurement takes one {carrier}, got data with {len(values)} values. Pass "
             "given=function of the data"
         )
     return values[0]
@@ -155,31 +157,31 @@ def opendp_query(
     then: Then | None = None,
     **loss: float,
 ) -> Callable[..., Any]:
-    """Make a query of OpenDP's context on a frame a mechanism.
+    """Return a mechanism that runs a query of OpenDP's context on a frame.
 
     Parameters
     ----------
     query : callable
         ``query(context)``, such as ``lambda c: c.query().select(dp.len())``.
     contributions : int
-        Rows that a user has at most.
+        Largest number of rows of a user.
     given, then : optional
-        See :class:`Drawn`. By default a frame of polars is what it is, one of pandas is made one;
-        of a release of one cell the number is kept.
+        See :class:`Drawn`. By default a frame of polars is passed unchanged, and a frame of pandas
+        is converted to one. If a release has one cell, the draw is that number.
     **loss : float
-        ``epsilon``, ``delta``, ``rho``: as ``dp.loss_of`` takes them.
+        ``epsilon``, ``delta``, ``rho``: arguments of ``dp.loss_of``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``; see :func:`opendp`. Each draw is the same resolved measurement
-        on the same data, which is what one release of a new context is.
+        ``f(data, size, *, rng)``; see :func:`opendp`. Each draw is the same resolved measurement on
+        the same data. This is equivalent to one release of a new context.
 
     Raises
     ------
     MechanismError
-        By a call, where OpenDP or the version of polars that it needs is not installed:
-        ``pip install 'opendp[polars]'``.
+        By a call, if OpenDP or the version of polars that it needs is not installed. Install them
+        with ``pip install 'opendp[polars]'``.
     """
     _validate.function("a function query(context)", query=query)
     _validate.integer(1, contributions=contributions)
@@ -201,7 +203,7 @@ def _prepared_query(query: Callable[[Any], Any], contributions: int, **loss: flo
     def release(given: Any, rng: np.random.Generator) -> Any:
         frame = given if isinstance(given, polars.DataFrame) else polars.from_pandas(given)
         lazy = frame.lazy()
-        if not made:  # settled by the schema, not by what users hold
+        if not made:  # depends on the schema, not on the users' values
             context = dp.Context.compositor(
                 data=lazy,
                 privacy_unit=dp.unit_of(contributions=contributions),
@@ -229,19 +231,19 @@ def pydp(
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Make an algorithm of PyDP, which is ``python-dp`` on PyPI, a mechanism.
+    """Return a mechanism that runs an algorithm of PyDP, which is ``python-dp`` on PyPI.
 
     Parameters
     ----------
     algorithm : callable
-        ``algorithm(**options)`` makes it, such as ``laplacian.BoundedMean``; made anew for each
-        draw, as its budget is spent once.
+        ``algorithm(**options)`` makes it, such as ``laplacian.BoundedMean``. It is made anew for
+        each draw, because its budget can be spent only once.
     release : callable, optional
         ``release(made, values)``; by default ``made.quick_result(values)``.
     given, then : optional
         See :class:`Drawn`. By default a list of all items of all users.
     **options
-        Of the algorithm, such as ``epsilon``, ``lower_bound`` and ``dtype``.
+        Arguments of the algorithm, such as ``epsilon``, ``lower_bound`` and ``dtype``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""diffprivlib: its tools and models as mechanisms."""
+"""Adapters of diffprivlib: its tools, mechanisms and models as mechanisms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpaudit.mechanisms import mechanism_name, needed
 Then = Callable[[Any], Any]
 
 _EMPTY = "Mean of empty slice|Degrees of freedom|invalid value|divide by zero"
-"""What numpy says where nobody is left; that bounds are missing is said."""
+"""Warnings of numpy about empty data. The warning about missing bounds is not suppressed."""
 
 
 def diffprivlib_tool(
@@ -27,23 +27,24 @@ def diffprivlib_tool(
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Make a function of ``diffprivlib.tools`` a mechanism.
+    """Return a mechanism that runs a function of ``diffprivlib.tools``.
 
     Parameters
     ----------
     function : callable
-        Such as ``tools.mean``.
+        A function such as ``tools.mean``.
     given, then : optional
-        See :class:`Drawn`. By default an array is handed over as one list of all items, or, with
-        ``axis`` among the options, as it is; of what is a tuple, such as a histogram and its
-        edges, the first is kept.
+        See :class:`Drawn`. By default an array is passed as one list of all items, or unchanged if
+        ``axis`` is among the options. If the release is a tuple,
+        such as a histogram and its edges, the draw is its first entry.
     **options
-        Of the function, such as ``epsilon=1.0, bounds=(0, 1)``, for ``mutants.scaled(epsilon=2)``.
+        Arguments of the function, such as ``epsilon=1.0, bounds=(0, 1)``. They can be multiplied by
+        ``mutants.scaled(epsilon=2)``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has a budget of its own.
+        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has its own budget.
 
     Examples
     --------
@@ -91,19 +92,19 @@ def diffprivlib_mechanism(
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Make a class of ``diffprivlib.mechanisms`` a mechanism.
+    """Return a mechanism that runs a class of ``diffprivlib.mechanisms``.
 
     Parameters
     ----------
     mechanism : callable
-        Such as ``mechanisms.Laplace``.
+        A class such as ``mechanisms.Laplace``.
     utility : bool, optional
-        Whether the data are the utilities of a selection, as of ``mechanisms.Exponential``; by
+        Whether the data are the utilities of a selection, as for ``mechanisms.Exponential``. By
         default they are the one value that is randomised.
     given, then : optional
         See :class:`Drawn`.
     **options
-        Of the class, such as ``epsilon`` and ``sensitivity``.
+        Arguments of the class, such as ``epsilon`` and ``sensitivity``.
 
     Returns
     -------
@@ -140,31 +141,33 @@ def diffprivlib_model(
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Make a model of ``diffprivlib.models`` a mechanism: it is fitted for each draw.
+    """Return a mechanism that fits a model of ``diffprivlib.models`` for each draw.
 
     Parameters
     ----------
     model : callable
-        Such as ``models.GaussianNB``.
+        A class such as ``models.GaussianNB``.
     probe : array_like, shape (k, d), optional
-        Fixed points, of which the predictions are kept.
+        Fixed points; the predictions on them are the draw.
     method : str, optional
-        What predicts, such as ``"predict_proba"`` or ``"transform"``.
+        Method that predicts, such as ``"predict_proba"`` or ``"transform"``.
     parameters : str or sequence of str, optional
-        Attributes that are kept, one after the other, such as ``"coef_"``. Attributes may be
-        computed without noise: name those that are released.
+        Attributes that form the draw, one after the other, such as ``"coef_"``. Name attributes
+        that are released: others may be computed without noise.
     given : callable, optional
-        What ``fit`` takes, a tuple, as a function of the data. By default of a dict its ``"X"``,
-        a row for each user, and ``"y"``; of an array that array, a row for each user.
+        Function of the data that returns the arguments of ``fit`` as a tuple. By default the
+        ``"X"`` of a dict, with a row for each user, and its ``"y"``; or an array with a row for
+        each user.
     then : callable, optional
-        What is kept of a fitted model. Exactly one of `probe`, `parameters` and `then`.
+        Function of a fitted model; its value is the draw. Exactly one of `probe`, `parameters` and
+        `then` must be given.
     **options
-        Of the model, such as ``epsilon`` and ``bounds``.
+        Arguments of the model, such as ``epsilon`` and ``bounds``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has a budget of its own.
+        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has its own budget.
 
     Raises
     ------
@@ -178,8 +181,8 @@ def diffprivlib_model(
         _validate.function("a function of the data", given=given)
     if sum(one is not None for one in (probe, parameters, then)) != 1:
         raise ArgumentError(
-            "exactly one of probe, parameters and then must say what is kept of a fitted model, "
-            f"got {', '.join(map(_validate.shown, (probe, parameters, then)))}"
+            "exactly one of probe, parameters and then must be given, to define the draw, got "
+            f"{', '.join(map(_validate.shown, (probe, parameters, then)))}"
         )
     if probe is not None:
         then = functools.partial(_predicted, np.array(probe), method)
@@ -215,7 +218,7 @@ def _prepared_model(model: Callable[..., Any], **options: Any) -> Release:
 
 
 def _features(data: Any) -> tuple[Any, ...]:
-    """Return what ``fit`` takes, copied, as some models write into it."""
+    """Return the arguments of ``fit``, copied because some models write into them."""
     if isinstance(data, dict):
         return _rows(column(data, "X")), np.array(data["y"]).ravel()
     return (_rows(np.asarray(data)),)

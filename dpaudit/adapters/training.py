@@ -1,4 +1,4 @@
-"""JAX Privacy and Opacus: private gradients and private training as mechanisms."""
+"""Adapters of JAX Privacy and Opacus: private gradients and private training as mechanisms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.mechanisms import mechanism_name, needed, one_draw, seed_of
 Then = Callable[[Any], Any]
 
 _EXPECTED = "Secure RNG turned off|Full backward hook is firing|Using a non-full backward"
-"""Of Opacus: it is seeded here, which secure numbers could not be."""
+"""Warnings of Opacus that are expected, because it is seeded here, without secure numbers."""
 
 
 # --- JAX Privacy ---
@@ -32,37 +32,36 @@ def jax_privacy(
     privatizer: Callable[..., Any] | None = None,
     then: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[..., Any]:
-    """Make gradient descent on clipped gradients of JAX Privacy a mechanism.
+    """Return a mechanism that runs gradient descent on clipped gradients of JAX Privacy.
 
     Parameters
     ----------
     gradient : callable
-        ``gradient(params, data)``, such as ``clipped_grad(loss, l2_clip_norm=1.0)``; with
+        ``gradient(params, data)``, such as ``clipped_grad(loss, l2_clip_norm=1.0)``. With
         ``keep_batch_dim=False`` and an array ``[n_users, m, ...]`` it clips by user.
     params : pytree of arrays
-        Where it begins.
+        Initial parameters.
     stddev : float
-        Of the noise, above 0: that of ``gaussian_privatizer``.
+        Standard deviation of the noise, above 0, for ``gaussian_privatizer``.
     steps : int, optional
-        Full batches, at least 1.
+        Number of steps with full batches, at least 1.
     learning_rate : float, optional
-        By which parameters move along noisy gradients.
+        Factor by which parameters move along noisy gradients.
     privatizer : callable, optional
         ``privatizer(stddev=, prng_key=)``; by default ``noise_addition.gaussian_privatizer``.
     then : callable, optional
         ``then(noisy, params)`` of the noisy gradients ``[steps, ...]`` and the last parameters,
-        traced by JAX. By default all noisy gradients, one after the other.
+        traced by JAX; its value is the draw. By default all noisy gradients, one after the other.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`. Draws of a call are made by one compiled
-        function.
+        ``f(data, size, *, rng)``, seeded by `rng`. One compiled function makes the draws of a call.
 
     Raises
     ------
     MechanismError
-        By a call, where JAX Privacy is not installed.
+        By a call, if JAX Privacy is not installed.
     """
     _validate.function("a function gradient(params, data)", gradient=gradient)
     for name, function in {"privatizer": privatizer, "then": then}.items():
@@ -109,39 +108,40 @@ def opacus(
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Make training by Opacus a mechanism: a model is trained for each draw.
+    """Return a mechanism that trains a model with Opacus for each draw.
 
     Parameters
     ----------
     model : callable
         ``model()`` makes an untrained module; its parameters are drawn from torch's generator.
     loss : callable
-        ``loss(outputs, y)``, or ``loss(outputs)`` where the data have no labels, such as
+        ``loss(outputs, y)``, or ``loss(outputs)`` if the data have no labels, such as
         ``torch.nn.functional.cross_entropy``.
     noise_multiplier, max_grad_norm, poisson_sampling
-        As ``PrivacyEngine.make_private`` takes them.
+        Arguments of ``PrivacyEngine.make_private``.
     batch_size : int, optional
-        Expected size of a batch; by default all users, so that each step sees everybody.
+        Expected size of a batch; by default all users, so that each step uses all data.
     epochs : int, optional
         At least 1.
     learning_rate : float, optional
-        Of plain gradient descent.
+        Learning rate of plain gradient descent.
     then : callable, optional
-        What is kept of a trained module; by default all its parameters, one after the other.
+        Function of a trained module; its value is the draw. By default all its parameters, one
+        after the other.
     **options
-        Further ones of ``make_private``, such as ``grad_sample_mode``.
+        Further arguments of ``make_private``, such as ``grad_sample_mode``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, of data ``{"X": [n_users, d], "y": [n_users]}`` or an array
-        ``[n_users, ...]``; seeded by `rng`, through torch's global generator, which is left as it
-        was. One draw takes milliseconds.
+        ``f(data, size, *, rng)``, for data ``{"X": [n_users, d], "y": [n_users]}`` or an array
+        ``[n_users, ...]``. It is seeded by `rng` through torch's global generator, whose state is
+        restored afterwards. One draw takes milliseconds.
 
     Raises
     ------
     MechanismError
-        By a call, where Opacus is not installed.
+        By a call, if Opacus is not installed.
     """
     prepare = functools.partial(
         _prepared_training,
@@ -170,7 +170,7 @@ def opacus(
 
 
 class _Torch(Drawn):
-    """Leaves torch's generator as it was."""
+    """A mechanism that restores the state of torch's generator."""
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator, **options: Any) -> Any:
         torch = needed("torch", package="opacus")
@@ -206,7 +206,7 @@ def _prepared_training(
             criterion=loss,
             **options,
         )
-        module, optimizer, *criterion, loader = made  # a criterion of its own in ghost modes
+        module, optimizer, *criterion, loader = made  # ghost modes return a criterion of their own
         measure = criterion[0] if criterion else loss
         for _ in range(epochs):
             for features, *labels in loader:

@@ -1,8 +1,8 @@
-"""What a dataset may be: an array, a list of users, a frame, a dict of those, or any object.
+"""Kinds of dataset: an array, a list of users, a frame, a dict of those, or any object.
 
-A dataset is handed to a mechanism as it is. :func:`form_of` returns what knows its kind: how to
-copy it, what a mechanism may be given so that it cannot change it, who its users are, and how it
-is kept.
+A mechanism receives a dataset in its original kind. :func:`form_of` returns the form of a dataset.
+The form knows how to copy the dataset, how to pass it so that a mechanism cannot change it, who its
+users are, and how to store it.
 """
 
 from __future__ import annotations
@@ -62,29 +62,29 @@ Differ = Callable[[Any, Any], Any]
 
 
 def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) -> Form:
-    """Return what knows the kind of a dataset.
+    """Return the form of a dataset.
 
     Parameters
     ----------
     value : object
         A dataset.
     by : str, optional
-        Column that names the user of each row, where it is a frame, or a dict with frames.
+        Column that names the user of each row, if the dataset is a frame or a dict with frames.
     differ : callable, optional
-        Where it is given, nothing else is asked of the data.
+        Function that names the differing users. If it is given, the data are treated as an object.
 
     Raises
     ------
     PairError
-        For an object that is none of the kinds, without `differ`; for a frame without `by`.
+        For an object of another kind without `differ`, and for a frame without `by`.
     """
     if differ is not None:
         return Form()
     if is_frame(value):
         if by is None:
             raise PairError(
-                f"a {type(value).__name__} needs by=, the column that names the user of each row; "
-                "where every row is a user of its own, add such a column"
+                f"a {type(value).__name__} needs by=, the column that names the user of each row. "
+                "Add such a column if every row is a separate user"
             )
         return FrameForm(by)
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
         if is_constant(value):
             return ArrayForm()  # a query value
         raise PairError(
-            f"dpaudit does not know what a user of a {type(value).__name__} is: give "
+            f"dpaudit does not know what a user of a {type(value).__name__} is. Pass "
             "differ=function(left, right), which returns the users that differ"
         )
     try:
@@ -113,7 +113,7 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
 
 
 def common(left: Form, right: Form) -> Form:
-    """Return the form in which both sides of a pair can be; a list beside an array is one."""
+    """Return the common form of both sides of a pair; an array and a list become lists."""
     kinds = {type(left), type(right)}
     if len(kinds) == 1:
         return left
@@ -127,7 +127,7 @@ def common(left: Form, right: Form) -> Form:
 
 
 def handed(value: Any) -> Any:
-    """Return what a mechanism is given of a dataset of a pair, so that it cannot change it.
+    """Return the copy or read-only view of a dataset that a mechanism receives.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def digest(value: Any) -> bytes:
 
 
 def _form_of_kept(value: Any) -> Form:
-    """Return the form of a dataset that is in a pair already, so that nothing need be declared."""
+    """Return the form of a dataset of an existing pair, which needs no declarations."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return ArrayForm()
     if is_frame(value):
@@ -158,7 +158,7 @@ def _form_of_kept(value: Any) -> Form:
 
 
 def words_of_data(value: Any) -> str:
-    """Say in a few words what a dataset of a pair is, for messages.
+    """Return a short description of a dataset of a pair, for messages.
 
     Examples
     --------

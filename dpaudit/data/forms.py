@@ -1,10 +1,11 @@
-"""What a dataset may be, and how it is copied, told apart and kept.
+"""Forms of datasets: how each kind is copied, compared and stored.
 
-A *form* knows one kind of dataset: an array, a list of users, a frame with a column of users, a
-dict of those, or an object of which nothing is known. Everything else in dpaudit asks the form.
+A *form* handles one kind of dataset: an array, a list of users, a frame with a column of users, a
+dict of those, or an object of unknown structure. The rest of dpaudit uses datasets through forms.
 
-Among numbers such a draw is an empty array of a shape that nothing else has, because shapes are
-outcomes already; among texts it is a text in angle brackets.
+This module also represents draws that are exceptions. Among numbers such a draw is an empty array
+of a shape that nothing else has, because shapes are outcomes already. Among texts it is a text in
+angle brackets.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import PairError
 
-# --- draws that are no values: an exception is an outcome, told apart by its type --------------
+# --- draws that are exceptions: each is an outcome, distinguished by its type ------------------
 
 
-_FIRST = 10**9  # no output has so many columns
+_FIRST = 10**9  # more columns than any output has
 _NAMES: dict[int, str] = {}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What stands for a draw that raised an exception.
+    """Representation of a draw that raised an exception.
 
     Parameters
     ----------
@@ -44,18 +45,18 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """What reports call it."""
+        """Description in reports."""
         return f"raised {self.name}"
 
     def as_row(self) -> NDArray[np.float64]:
-        """Return it as an empty array, for draws of numbers."""
+        """Return the failure as an empty array, for draws of numbers."""
         code = _FIRST + zlib.crc32(self.name.encode()) % _FIRST
         _NAMES[code] = self.words
         return np.empty((0, code))
 
 
 def words_of_shape(shape: tuple[int, ...]) -> str:
-    """Return the words of the shape of a draw: of an exception, its type.
+    """Return a shape in words, or the type of the exception that the shape represents.
 
     Examples
     --------
@@ -72,18 +73,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Census:
-    """The users of a dataset, and what each of them holds.
+    """The users of a dataset, and the content of each user.
 
     Parameters
     ----------
     held : mapping of user to content
-        In the order of the data. Users are rows where nobody has a name.
+        In the order of the data. Users are row numbers if they have no names.
     is_named : bool
-        Whether users have names, so that they are found again wherever they stand.
+        Whether users have names, so that they are identified wherever they stand.
     order : tuple
-        To whom each row belongs, where users have names: a mechanism sees how rows are mixed.
+        User of each row, if users have names; a mechanism sees how rows are mixed.
     public : hashable
-        What belongs to nobody: columns, kinds, constants.
+        Parts of the data that belong to no user: columns, kinds, constants.
     """
 
     held: Mapping[Hashable, Hashable]
@@ -92,7 +93,7 @@ class Census:
     public: Hashable = ()
 
     def without(self, users: set[Hashable]) -> Census:
-        """Everything but what some users hold."""
+        """Return the census without the content of some users."""
         held = {user: content for user, content in self.held.items() if user not in users}
         order = tuple(user for user in self.order if user not in users)
         return Census(held, self.is_named, order, self.public)
@@ -107,65 +108,65 @@ class Packed:
 
 
 class Form:
-    """How dpaudit handles one kind of dataset; here an object of which nothing is known."""
+    """How dpaudit handles one kind of dataset; this base class handles an unknown object."""
 
     def frozen(self, value: Any, name: str) -> Any:
-        """Return a private copy, in the shape in which all else here wants it.
+        """Return a private copy, in the type that other methods of the form expect.
 
         Raises
         ------
         PairError
-            Where it is no dataset of this form; `name` is the argument's.
+            If it is not a dataset of this form; `name` is the name of the argument.
         """
         try:
             return copy.deepcopy(value)
         except Exception as error:
             raise PairError(
-                f"{name} cannot be copied, and a mechanism might change it: "
+                f"{name} must be a dataset that can be copied, as a mechanism might change it, got "
                 f"{type(error).__name__}: {error}"
             ) from error
 
     def handed(self, value: Any) -> Any:
-        """Return what a mechanism is given: nothing that it does to it may reach `value`."""
+        """Return a version for a mechanism; changes made to it do not reach `value`."""
         return copy.deepcopy(value)
 
     def digest(self, value: Any) -> bytes:
-        """Return a digest of the content: equal before and after a call that changed nothing."""
+        """Return a digest of the content, which is unchanged if a call changed nothing."""
         try:
             return hashlib.sha256(pickle.dumps(value)).digest()
-        except Exception:  # what cannot be pickled raises whatever it likes
+        except Exception:  # pickling may raise any type of exception
             return b""
 
     def census(self, value: Any, label: Hashable = None) -> Census:
-        """Return who is in the data; without the values at `label`, where one is named."""
-        raise TypeError("nothing is known of the users of such a dataset")
+        """Return the users of the data, without the values at `label` if it is given."""
+        raise TypeError("data must have known users, got an object of unknown structure")
 
     def words(self, value: Any) -> str:
-        """Say how large it is, in a few words."""
+        """Return a short description of the size."""
         kind = type(value).__name__
         return f"{kind} of {len(value)}" if hasattr(value, "__len__") else kind
 
     def items(self, value: Any, user: Any) -> list[Any] | None:
-        """Return what a user holds, item by item; None where the user is absent."""
+        """Return the items of a user; None if the user is absent."""
         return None
 
     def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
-        """Return the rows that belong to some users, and how many rows there are.
+        """Return the rows of some users, and the number of all rows.
 
-        None where the dataset has no single sequence of rows.
+        None if the dataset has no single sequence of rows.
         """
         return None
 
     def reordered(self, value: Any, order: list[int]) -> Any:
         """Return the dataset with its rows in another order; see :meth:`rows_of`."""
-        raise TypeError("such a dataset has no rows to put in order")
+        raise TypeError("data must have rows to be reordered, got an object of unknown structure")
 
     def packed(self, value: Any) -> Packed | None:
-        """Return the dataset as arrays and plain data; None where that cannot be done."""
+        """Return the dataset as arrays and plain data; None if that is impossible."""
         return None
 
     def size(self, value: Any) -> int:
-        """Bytes, about."""
+        """Return the approximate size in bytes."""
         try:
             return len(pickle.dumps(value))
         except Exception:
@@ -173,7 +174,7 @@ class Form:
 
 
 class ArrayForm(Form):
-    """A rectangular array, axis 0 the user; also query values of any shape."""
+    """A rectangular array whose axis 0 is the user; also query values of any shape."""
 
     def frozen(self, value: Any, name: str) -> Array:
         return dataset_array(name, value)
@@ -212,7 +213,7 @@ class ArrayForm(Form):
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame of pandas or polars, which is not lazy."""
+    """Return whether a value is a DataFrame of pandas or polars that is not lazy."""
     return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 
 
@@ -221,15 +222,15 @@ def dataset_array(name: str, value: ArrayLike) -> Array:
     if hasattr(value, "columns") or hasattr(value, "iloc"):
         raise PairError(
             f"{name} must be an array [n_users, m, ...], got a {type(value).__name__}, whose rows "
-            "may be several items of one user: NeighborPair.from_frame takes it, or group the "
-            "items by user, as np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
+            "may be several items of one user. Use NeighborPair.from_frame, or group the items by "
+            "user, as np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
         )
     try:
         array = np.array(value)
     except ValueError as error:  # ragged: users with different numbers of items
         raise PairError(
-            f"{name} must be a rectangular array [n_users, m, ...]: every user holds the same "
-            f"number m of items ({error})"
+            f"{name} must be a rectangular array [n_users, m, ...], in which every user holds the "
+            f"same number m of items ({error})"
         ) from None
     if array.dtype == object:
         raise PairError(f"{name} must be an array of numbers, strings or records, got objects")
@@ -237,13 +238,13 @@ def dataset_array(name: str, value: ArrayLike) -> Array:
 
 
 def locked(array: Array) -> Array:
-    """Return a view of a read-only array, which nobody can make writable again."""
+    """Return a view of a read-only array, which cannot be made writable again."""
     array.setflags(write=False)
     return array.view()
 
 
 def plain(array: Array) -> Array:
-    """Return an array in which values that are equal have equal bytes: no -0, one NaN."""
+    """Return an array in which equal values have equal bytes: no -0, one NaN."""
     if array.dtype.names:
         fields = [(name, plain(array[name])) for name in array.dtype.names]
         made = np.empty(array.shape, dtype=array.dtype)
@@ -256,7 +257,7 @@ def plain(array: Array) -> Array:
 
 
 def _without_label(rows: Array, label: Hashable) -> Array:
-    """Blank the field of a record, or the column of an item, that is a label."""
+    """Blank the label: a field of a record, or a column of an item."""
     made = rows.copy()
     if rows.dtype.names:
         if label not in rows.dtype.names:
@@ -268,7 +269,7 @@ def _without_label(rows: Array, label: Hashable) -> Array:
     width = rows.shape[-1] if rows.ndim > 1 else 0
     if isinstance(label, bool) or not isinstance(label, int) or not -width <= label < width:
         raise PairError(
-            f"label must be the place of a value of an item, from {-width} to {width - 1} for "
+            f"label must be the index of a value of an item, from {-width} to {width - 1} for "
             f"data of shape {rows.shape}, got {label!r}"
         )
     made[..., label] = np.zeros((), dtype=rows.dtype)

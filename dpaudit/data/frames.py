@@ -1,4 +1,4 @@
-"""Frames of pandas or polars, whose rows belong to the user that a column names."""
+"""Frames of pandas or polars, in which a column names the user of each row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FrameForm(Form):
     Parameters
     ----------
     by : str
-        Column of the users.
+        Name of the column of users.
     """
 
     def __init__(self, by: str) -> None:
@@ -45,7 +45,7 @@ class FrameForm(Form):
         if label is not None and (label not in frame.columns or label == self.by):
             raise PairError(
                 f"label must be a column of the frame other than {self.by!r}, one of "
-                f"{', '.join(name for name in frame.columns if name != self.by)}; got {label!r}"
+                f"{', '.join(name for name in frame.columns if name != self.by)}, got {label!r}"
             )
         users = tuple(frame[self.by].to_list())
         held: dict[Hashable, Any] = {}
@@ -92,13 +92,13 @@ class FrameForm(Form):
 
 
 def unpacked(packed: Packed) -> Any:
-    """Return the frame that was packed; needs the library that it is of."""
+    """Return the frame that was packed; its library must be installed."""
     facts = packed.facts
     columns, library = facts["columns"], facts["library"]
-    if library not in _LIBRARIES:  # narwhals would import any that it knows
+    if library not in _LIBRARIES:  # narwhals would import any library that it knows
         raise ValueError(f"library must be one of {', '.join(_LIBRARIES)}, got {library!r}")
     schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
-    # Casting to text makes texts of what is missing, in pandas 2; texts need no cast.
+    # In pandas 2 a cast to text would turn missing values into texts, and texts need no cast.
     texts = {name for name, kind in facts["dtypes"].items() if kind == "String"}
     parts = [
         nw.from_dict(
@@ -113,12 +113,12 @@ def unpacked(packed: Packed) -> Any:
 
 
 def frame_of(value: Any, by: Any, name: str) -> Any:
-    """Return a frame with its rows numbered anew, checked.
+    """Return a checked copy of a frame with a new index.
 
     Raises
     ------
     PairError
-        Where it has no such column, or rows that belong to nobody.
+        If it has no such column, or has rows that belong to no user.
     """
     if not is_frame(value):
         raise TypeError(
@@ -128,10 +128,10 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     if not all(isinstance(column, str) for column in frame.columns):
         raise PairError(f"{name} must have columns whose names are texts, got {frame.columns}")
     if len(set(frame.columns)) < len(frame.columns):
-        raise PairError(f"{name} has several columns of one name: {', '.join(frame.columns)}")
+        raise PairError(f"{name} must not repeat a column name, got {', '.join(frame.columns)}")
     if _validate.text(by=by) not in frame.columns:
         raise PairError(
-            f"{name} has no column {by!r} that names the users; its columns are "
+            f"{name} must have the column {by!r}, which names the users, got the columns "
             f"{', '.join(frame.columns)}"
         )
     users = frame[by].to_list()
@@ -139,13 +139,13 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     if nobody:
         raise PairError(
             f"the column {by!r} of {name} must name the user of every row, got {nobody} of "
-            f"{len(users)} rows without one (NaN or null): drop them, or give each a user"
+            f"{len(users)} rows without one (NaN or null). Drop them, or give each a user"
         )
     return nw.maybe_reset_index(frame).clone().to_native()
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: null, NaN, NaT or NA."""
+    """Return whether a cell is missing: null, NaN, NaT or NA."""
     if value is None:
         return True
     try:
@@ -155,19 +155,19 @@ def is_missing(value: Any) -> bool:
 
 
 def select(value: Any, keep: list[bool]) -> Any:
-    """Return some rows of a frame, numbered anew."""
+    """Return some rows of a frame, with a new index."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame.filter(keep)).to_native()
 
 
 def taken(value: Any, order: list[int]) -> Any:
-    """Return the rows of a frame in another order, numbered anew."""
+    """Return the rows of a frame in another order, with a new index."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame[order]).to_native()
 
 
 def stacked(parts: list[Any]) -> Any:
-    """Return frames of one schema one below the other, rows numbered anew."""
+    """Return frames of one schema stacked vertically, with a new index."""
     frames = [nw.from_native(part, eager_only=True) for part in parts]
     return nw.maybe_reset_index(nw.concat(frames, how="vertical")).to_native()
 
@@ -178,12 +178,12 @@ def users_in(value: Any, by: str) -> list[Any]:
 
 
 def rows_like(value: Any, rows: Any, name: str) -> Any:
-    """Return rows, a frame or a dict of columns, as a frame of the columns and dtypes of another.
+    """Return rows, a frame or a dict of columns, with the columns and dtypes of another frame.
 
     Raises
     ------
     PairError
-        Where columns are missing or too many, or values do not fit.
+        If columns are missing or extra, or values do not fit.
     """
     frame = nw.from_native(value, eager_only=True)
     if isinstance(rows, dict):
@@ -204,14 +204,14 @@ def rows_like(value: Any, rows: Any, name: str) -> Any:
         )
         cast = [nw.col(column).cast(dtype) for column, dtype in frame.schema.items()]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is refused below
+            warnings.simplefilter("ignore")  # about values that are refused below
             held = made.select(cast).to_native()
             if hasattr(held, "astype") and hasattr(value, "dtypes"):
-                held = held.astype(dict(value.dtypes))  # narwhals has one word for several
-    except Exception as error:  # each library has its own
+                held = held.astype(dict(value.dtypes))  # narwhals merges some dtypes
+    except Exception as error:  # each library has its own exceptions
         raise PairError(
             f"{name} must hold values of the columns' dtypes, "
-            f"{', '.join(f'{name}: {dtype}' for name, dtype in frame.schema.items())}: "
+            f"{', '.join(f'{name}: {dtype}' for name, dtype in frame.schema.items())}, got "
             f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         ) from error
     _refuse_lost(name, cells, nw.from_native(held, eager_only=True))
@@ -224,13 +224,13 @@ def _refuse_lost(name: str, cells: Mapping[str, list[Any]], held: Any) -> None:
         for before, after in zip(values, held[column].to_list(), strict=True):
             if is_missing(after) and not is_missing(before):
                 raise PairError(
-                    f"{name} holds {before!r} in the column {column!r}, which is none of its "
-                    f"categories ({held.schema[column]})"
+                    f"{name} must hold categories of the column, got {before!r} in {column!r}, "
+                    f"whose dtype is {held.schema[column]}"
                 )
 
 
 def _schema(frame: Any) -> tuple[tuple[str, str], ...]:
-    """Columns and dtypes, as the library of the frame has them."""
+    """Return columns and dtypes, as the library of the frame names them."""
     native = frame.to_native()
     dtypes = [str(dtype) for dtype in native.dtypes]
     return tuple(zip(frame.columns, dtypes, strict=True))
@@ -241,5 +241,5 @@ _PLAIN = (nw.String, nw.Boolean, nw.Categorical)
 
 
 def _is_plain(dtype: Any) -> bool:
-    """Whether JSON holds the values of a column, and the name of the dtype tells them again."""
+    """Return whether JSON can hold the values of a column, and the dtype's name restores them."""
     return bool(dtype.is_numeric()) or isinstance(dtype, _PLAIN)

@@ -1,4 +1,4 @@
-"""Lists of users: each holds as many items as it likes, of any kind."""
+"""Lists of users, each of whom has any number of items of any kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.errors import PairError
 
 
 class SequenceForm(Form):
-    """A list, a tuple or an array of objects, one for each user; users are told by their place."""
+    """A list, a tuple or an array of objects, one for each user; a user is identified by place."""
 
     def frozen(self, value: Any, name: str) -> Any:
         try:
@@ -29,14 +29,14 @@ class SequenceForm(Form):
     def digest(self, value: Any) -> bytes:
         try:
             told = repr([content(user) for user in value]).encode()
-        except PairError:  # users that nobody can compare
+        except PairError:  # users that cannot be compared
             return super().digest(list(value))
         return hashlib.sha256(told).digest()
 
     def census(self, value: Any, label: Hashable = None) -> Census:
         if label is not None:
             raise PairError(
-                "a label needs data that name it: a frame, a dict, or an array whose items hold it"
+                "label must be left out for a list of users. Use a frame, a dict or an array"
             )
         return Census({index: content(user) for index, user in enumerate(value)})
 
@@ -79,12 +79,12 @@ class SequenceForm(Form):
 
 
 def unpacked(packed: Packed) -> Any:
-    """Return what was packed."""
+    """Return the users that were packed."""
     whole, counts = packed.arrays[""], packed.arrays["counts"]
     parts = np.split(whole, np.cumsum(counts)[:-1])
     dtypes = [np.dtype(dtype) for dtype in packed.facts["dtypes"]]
     if any(dtype.hasobject or dtype.itemsize > whole.dtype.itemsize for dtype in dtypes):
-        raise ValueError(f"users have dtypes that {whole.dtype} does not hold")
+        raise ValueError(f"dtypes of users must fit into {whole.dtype}, got larger ones or objects")
     users = [part.astype(dtype) for part, dtype in zip(parts, dtypes, strict=True)]
     if packed.facts["kind"] == "ndarray":
         return object_array(users)
@@ -92,7 +92,7 @@ def unpacked(packed: Packed) -> Any:
 
 
 def object_array(users: Sequence[Any]) -> Array:
-    """Return users as an array of objects ``[n_users]``, also where they have one shape."""
+    """Return users as an array of objects ``[n_users]``, even if they have one shape."""
     array = np.empty(len(users), dtype=object)
     for at, user in enumerate(users):
         array[at] = user
@@ -100,7 +100,7 @@ def object_array(users: Sequence[Any]) -> Array:
 
 
 def _frozen(user: Any) -> Any:
-    """Return the items of a user as a read-only array, or else as a copy of what they are."""
+    """Return the items of a user as a read-only array if possible, or else as a copy."""
     if isinstance(user, np.ndarray | list | tuple):
         try:
             array = np.array(user)
@@ -118,7 +118,7 @@ def _like(value: Any, users: list[Any]) -> Any:
 
 
 def content(value: Any) -> Hashable:
-    """Return a value that is equal, and hashed alike, for objects with equal content.
+    """Return a hashable value that is equal for objects with equal content.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def content(value: Any) -> Hashable:
         hash(value)
     except TypeError:
         raise PairError(
-            f"dpaudit cannot compare objects of type {type(value).__name__}: give "
+            f"dpaudit cannot compare objects of type {type(value).__name__}. Pass "
             "differ=function(left, right), which returns the users that differ"
         ) from None
     return (type(value).__name__, value)

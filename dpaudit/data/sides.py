@@ -1,4 +1,4 @@
-"""Two frames that differ in one user, made of one."""
+"""Users that differ between two datasets, and pairs of frames made from one frame."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dpaudit.data import frames
 from dpaudit.data.forms import Census
 from dpaudit.errors import ArgumentError, PairError
 
-# --- which users differ between two datasets, and whether a relation allows it -----------------
+# --- users that differ between two datasets, checked against a relation ------------------------
 
 
 def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
-    """Return the users who were replaced, at most `most` of them.
+    """Return the users who were replaced; there may be at most `most` of them.
 
-    Users with names may be replaced by users of other names; both are returned.
+    A user with a name may be replaced by a user of another name. Then both users are returned.
 
     Raises
     ------
     PairError
-        When the datasets differ in anything else.
+        If the datasets differ in anything else.
     """
     if len(left.held) != len(right.held):
         raise PairError(
             "replace_user needs datasets of equally many users, got "
-            f"left {len(left.held)} and right {len(right.held)}; add_remove_user is another "
-            "relation"
+            f"left {len(left.held)} and right {len(right.held)}. Use add_remove_user if one side "
+            "lacks a user"
         )
     if not left.held:
         raise PairError("replace_user needs at least one user, got empty datasets")
@@ -41,12 +41,12 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
 
 
 def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
-    """Return the users whom one side lacks, from 1 to `most` of them.
+    """Return the users whom one side lacks; there must be from 1 to `most` of them.
 
     Raises
     ------
     PairError
-        When the datasets differ in anything else.
+        If the datasets differ in anything else.
     """
     large, small = (left, right) if len(left.held) > len(right.held) else (right, left)
     count = len(large.held) - len(small.held)
@@ -60,24 +60,24 @@ def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
         strange = [user for user in small.held if user not in large.held]
         if strange:
             raise PairError(
-                "add_remove_user needs one side to hold all users of the other, but "
-                f"{strange[0]!r} is in the smaller one only"
+                "add_remove_user needs one side to hold all users of the other, got "
+                f"{strange[0]!r} in the smaller side only"
             )
         _same_rest(large, small, set(found))
     elif len(found) != count or large.public != small.public:
         raise PairError(
-            f"without {_count(count)} the larger dataset must equal the smaller one, but it "
-            "does not"
+            f"without {_count(count)} the larger dataset must equal the smaller one, got other "
+            "differences"
         )
     return found
 
 
 def _extra(large: Census, small: Census) -> tuple[Hashable, ...]:
-    """Users of the larger side that the smaller one lacks."""
+    """Return the users of the larger side that the smaller one lacks."""
     if large.is_named:
         return tuple(user for user in large.held if user not in small.held)
-    # Without names: the smaller must be the larger with some rows left out, and it is no loss to
-    # match each of its rows with the first that equals it.
+    # Without names the smaller side must be the larger side without some rows. Matching each of
+    # its rows with the first equal row never misses a possible match.
     rest = iter(small.held.values())
     wanted = next(rest, None)
     found = []
@@ -92,8 +92,8 @@ def _extra(large: Census, small: Census) -> tuple[Hashable, ...]:
 def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
     if left.public != right.public:
         raise PairError(
-            "left and right must have the same columns, dtypes and constants, or a mechanism "
-            f"tells them apart by those; got {left.public} and {right.public}"
+            "left and right must have the same columns, dtypes and constants, because a mechanism "
+            f"can distinguish them by these, got {left.public} and {right.public}"
         )
     a, b = left.without(users), right.without(users)
     if a.held != b.held:
@@ -101,7 +101,7 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
         raise PairError(f"the datasets of a pair may differ in nothing else, but {odd!r} differs")
     if a.order != b.order:
         raise PairError(
-            "the rows of all other users must stand in the same order on both sides: sort both, "
+            "the rows of all other users must stand in the same order on both sides. Sort both, "
             "or make the pair of one frame, with NeighborPair.from_frame"
         )
 
@@ -112,7 +112,7 @@ def check_count(count: int, most: int, users: Sequence[Any]) -> None:
         told = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
         raise PairError(
             f"the datasets of a pair may differ in {_count(most)}, got differences in {count}: "
-            f"{told}; a group is Relation.REPLACE_USER.of_group(k)"
+            f"{told}. Use Relation.REPLACE_USER.of_group(k) for a group"
         )
 
 
@@ -123,14 +123,16 @@ def _count(most: int) -> str:
 def frame_sides(
     frame: Any, by: str, drop: Any, replace: Mapping[Any, Any] | None
 ) -> tuple[Any, Any, tuple[Any, ...], str]:
-    """Return the frame, the frame with another user or without one, who differs, and words.
+    """Return the two sides of a pair, the users who differ, and a description.
 
-    With both, the user holds other rows on the left, and is gone on the right.
+    With `drop` and `replace`, the user has other rows on the left, and is absent on the right.
 
     Parameters are those of :meth:`NeighborPair.from_frame`.
     """
     if drop is None and replace is None:
-        raise ArgumentError(f"give drop or replace, got drop={drop!r} and replace={replace!r}")
+        raise ArgumentError(
+            f"drop or replace must be given, got drop={drop!r} and replace={replace!r}"
+        )
     left = frames.frame_of(frame, by, "frame")
     users = frames.users_in(left, by)
     dropped = tuple(drop) if isinstance(drop, list | tuple | set) else (drop,)
@@ -144,7 +146,7 @@ def frame_sides(
         gone = tuple(replace)
         if drop is not None and set(dropped) != set(gone):
             raise ArgumentError(
-                "of drop and replace together, both must name the same users, got "
+                "drop and replace must name the same users if both are given, got "
                 f"drop={drop!r} and replace={replace!r}"
             )
     known = set(users)
@@ -152,8 +154,8 @@ def frame_sides(
         if user not in known:
             some = ", ".join(map(repr, list(dict.fromkeys(users))[:5]))
             raise PairError(
-                f"user {user!r} is not in the column {by!r}, whose users are {some}"
-                + (", ..." if len(known) > 5 else "")
+                f"drop and replace must name users of the frame, got {user!r}. The users in the "
+                f"column {by!r} are {some}" + (", ..." if len(known) > 5 else "")
             )
     names = ", ".join(map(str, gone))
     own = {user: frames.select(left, [one == user for one in users]) for user in gone}
@@ -176,10 +178,10 @@ def frame_sides(
 def _arranged(
     frame: Any, users: list[Any], left: Mapping[Any, Any], right: Mapping[Any, Any]
 ) -> tuple[Any, Any]:
-    """Return two frames in which some users hold other rows, and nobody else changes places.
+    """Return two frames in which some users have other rows, and no other row changes places.
 
-    A row of such a user that has a counterpart on the other side stands where the frame has a row
-    of that user. Rows that only one side has come last, so that no other row shifts.
+    If a row of such a user has a counterpart on the other side, both stand where the frame has a
+    row of that user. Rows that only one side has come last, so that no other row shifts.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def _arranged(
     users : list
         The user of each row.
     left, right : dict
-        From a user to its rows on that side, a frame.
+        Maps a user to its rows on that side, a frame.
     """
     made = []
     for held, counterpart in ((left, right), (right, left)):

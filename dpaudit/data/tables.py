@@ -14,7 +14,7 @@ from dpaudit.errors import PairError
 
 
 class TablesForm(Form):
-    """A dict of datasets, and of constants that belong to nobody.
+    """A dict of datasets, and of constants that belong to no user.
 
     Parameters
     ----------
@@ -63,16 +63,16 @@ class TablesForm(Form):
         public += [(key, one.public) for key, one in counts.items()]
         if len({one.is_named for one in counts.values()}) > 1:
             raise PairError(
-                "the tables of a dict must all name their users in a column, or none of them; "
-                "give differ=function(left, right) for others"
+                "the tables of a dict must all name their users in a column, or none of them may. "
+                "Pass differ=function(left, right) for others"
             )
         named = any(one.is_named for one in counts.values())
         lengths = {key: len(one.held) for key, one in counts.items()}
         if not named and len(set(lengths.values())) > 1:
             told = ", ".join(f"{key}: {length}" for key, length in lengths.items())
             raise PairError(
-                f"the arrays of a dict must have one row for each user, got rows {told}; "
-                "give differ=function(left, right) for others"
+                f"the arrays of a dict must have one row for each user, got rows {told}. "
+                "Pass differ=function(left, right) for others"
             )
         users = dict.fromkeys(user for one in counts.values() for user in one.held)
         held: dict[Hashable, Hashable] = {
@@ -127,7 +127,7 @@ class TablesForm(Form):
 
 
 def parts_of(packed: Packed) -> dict[str, Packed]:
-    """Return the parts of a dict that was packed."""
+    """Return the parts of a packed dict."""
     return {
         key: Packed(
             {
@@ -142,5 +142,5 @@ def parts_of(packed: Packed) -> dict[str, Packed]:
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a value of a dict belongs to nobody: a number, a text, None."""
+    """Return whether a value of a dict belongs to no user: a number, a text or None."""
     return value is None or isinstance(value, str | bytes | bool | int | float | np.generic)

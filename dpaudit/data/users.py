@@ -1,4 +1,4 @@
-"""A frame as the rows of its users: who is there, what columns hold, and the frame with others."""
+"""A frame as the rows of its users: its users, its columns, and frames with changed users."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class UserTable:
     Parameters
     ----------
     frame : pandas.DataFrame or polars.DataFrame
-        Copied.
+        The frame, which is copied.
     by : str
         Column that names the user of each row.
 
     Raises
     ------
     TypeError, PairError
-        For what is no frame, has no such column, or has rows of nobody.
+        For a value that is not a frame, has no such column, or has rows of no user.
     """
 
     def __init__(self, frame: Any, by: str) -> None:
@@ -34,7 +34,7 @@ class UserTable:
         self.by = by
         if len(self.sizes) < 2 or not self.cells:
             raise ArgumentError(
-                f"frame must have at least two users and a column beside {by!r}, got "
+                f"frame must have at least two users and a column in addition to {by!r}, got "
                 f"{len(self.sizes)} users and the columns {', '.join([by, *self.cells])}"
             )
 
@@ -45,17 +45,17 @@ class UserTable:
 
     @cached_property
     def sizes(self) -> dict[Any, int]:
-        """Rows of each user, from the user with most."""
+        """Number of rows of each user, with the largest first."""
         return dict(Counter(self.owners).most_common())
 
     @cached_property
     def cells(self) -> dict[str, list[Any]]:
-        """What each column beside that of the users holds, row by row."""
+        """Cells of each column other than that of the users, row by row."""
         frame = nw.from_native(self.frame, eager_only=True)
         return {name: frame[name].to_list() for name in frame.columns if name != self.by}
 
     def seen(self, column: str) -> tuple[list[Any], tuple[Any, ...]]:
-        """Return the values in a column, and what stands where there is none, if any is missing."""
+        """Return the values in a column, and the first missing cell if any is missing."""
         cells = self.cells[column]
         missing = [cell for cell in cells if frames.is_missing(cell)]
         return [cell for cell in cells if not frames.is_missing(cell)], tuple(missing[:1])
@@ -72,7 +72,7 @@ class UserTable:
     def without(
         self, user: Any, column: str | None = None, value: Any = None, *, but: int = 0
     ) -> Any:
-        """Return the frame without a user, and without rows with a value in a column, `but` few."""
+        """Return the frame without a user, and with at most `but` rows with a value in a column."""
         keep = [owner != user for owner in self.owners]
         if column is not None:
             found = [at for at, cell in enumerate(self.cells[column]) if keep[at] and cell == value]
@@ -81,7 +81,7 @@ class UserTable:
         return frames.select(self.frame, keep)
 
     def filled(self, user: Any, row: Mapping[str, Any], count: int) -> Any:
-        """Return `count` equal rows of a user, of the dtypes of the frame."""
+        """Return `count` equal rows of a user, in the dtypes of the frame."""
         cells = {self.by: [user] * count, **{name: [cell] * count for name, cell in row.items()}}
         return frames.rows_like(self.frame, cells, "a user")
 

@@ -1,15 +1,15 @@
-"""The floating-point attack: what the low bits of an output reveal.
+"""The floating-point attack, which uses information in the low bits of an output.
 
-In exact arithmetic ``value + noise`` hides the value; in float64 it need not. The sum is rounded
-to the unit in the last place of its *larger* term, and a sampler that inverts a distribution
-function reaches only a few of the doubles. So which doubles an output can be depends on the value
-(Mironov 2012, "On significance of the least significant bits for differential privacy"; Casacuberta
-et al. 2022; Haney et al. 2022). The features here show such traces to the learners of events:
+In exact arithmetic ``value + noise`` hides the value, but in float64 it may not. The sum is rounded
+to the unit in the last place of its *larger* term. A sampler that inverts a distribution function
+reaches only a few of the doubles. So the set of possible doubles depends on the value (Mironov
+2012, "On significance of the least significant bits for differential privacy"; Casacuberta et al.
+2022; Haney et al. 2022). The features here show such traces to the learners of events.
 
-- granularity: the exponent of the last set bit, ``y`` being a multiple of ``2^granularity``;
-- a code of sign, exponent and trailing zeros, few enough values for a table of atoms;
-- both after subtracting public reference values;
-- whether ``value + Laplace(scale)`` noise, drawn as numpy draws it, can give ``y`` at all.
+One feature is the granularity: the exponent of the last set bit, where ``y`` is a multiple of
+``2^granularity``. Another is a code of sign, exponent and trailing zeros, with few enough values
+for a table of atoms. Both are also computed after subtracting public reference values. The last
+feature is whether ``value + Laplace(scale)`` noise, drawn as numpy draws it, can give ``y`` at all.
 
 Everything is chosen on exploration draws, so nothing here can make a certified number wrong.
 """
@@ -32,7 +32,7 @@ from dpaudit.events.features import Feature
 from dpaudit.events.scores import TableScore
 from dpaudit.neighbors import NeighborPair
 
-# --- how a double was made: its last set bit, and whether a known sampler could have made it ---
+# --- origin of a double: its last set bit, and whether a known sampler can produce it ----------
 
 
 Floats = NDArray[np.float64]
@@ -60,14 +60,14 @@ def granularity(y: Floats) -> Floats:
 def trailing_zeros(y: Floats) -> Floats:
     """Return the granularity in units in the last place: zeros at the end of the significand.
 
-    53 for zero, NaN for NaN and infinities.
+    The value is 53 for zero, and NaN for NaN and infinities.
     """
     _, lowest = _dissect(y)
     return np.where(y == 0, 53.0, granularity(y) - lowest)
 
 
 def _dissect(y: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Significand as an integer, and the exponent of its unit: ``|y| = significand 2^lowest``."""
+    """Return ``significand``, an integer, and ``lowest``: ``|y| = significand 2^lowest``."""
     bits = np.ascontiguousarray(y, dtype=np.float64).view(np.int64)
     exponent = (bits >> 52) & 0x7FF
     significand = (bits & ((1 << 52) - 1)) | (np.minimum(exponent, 1) << 52)
@@ -76,9 +76,10 @@ def _dissect(y: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 @dataclass(frozen=True)
 class BitCode(Column):
-    """Sign, exponent and trailing zeros in one integer of at most 952 values, and its words.
+    """Sign, exponent and trailing zeros as one integer of at most 952 values, with its words.
 
-    Exponents below `exponent` or beyond the window are moved to its ends, and so are the zeros.
+    Exponents below `exponent` or beyond the window are moved to the ends of the window, and so are
+    the numbers of zeros.
     """
 
     exponent: int = 0
@@ -86,7 +87,7 @@ class BitCode(Column):
 
     @classmethod
     def learn(cls, name: str, y: Floats) -> BitCode:
-        """Lay the windows where the draws are."""
+        """Return the code whose windows cover the draws."""
         y = y[np.isfinite(y) & (y != 0)]
         if y.size == 0:
             return cls(name)
@@ -102,7 +103,7 @@ class BitCode(Column):
         return np.where(np.isfinite(y), code, np.nan)
 
     def words(self, value: float) -> str:
-        """Return sign, size and last bit; ends of the windows stand for all beyond."""
+        """Return sign, size and last bit; the ends of the windows include all values beyond."""
         if np.isnan(value):
             return "no answer"
         sign, code = ("-", -2 - int(value)) if value < 0 else ("+", int(value) - 1)
@@ -117,22 +118,23 @@ def reachable(
 ) -> NDArray[np.bool_]:
     """Return whether ``value + Laplace(scale)`` noise of a known sampler can give each `y`.
 
-    numpy draws U, a multiple of 2^-53, and returns ``scale * log(U + U)`` below 1/2 and
-    ``-scale * log(2 - U - U)`` above (``random_laplace`` in its ``distributions.c``), the same for
-    ``value + rng.laplace(scale=scale)`` and ``rng.laplace(value, scale)`` where the compiler fuses
-    no multiplication with an addition. We invert, and try the nearest U in either direction.
+    numpy draws U, a multiple of 2^-53. It returns ``scale * log(U + U)`` below 1/2 and
+    ``-scale * log(2 - U - U)`` above (``random_laplace`` in its ``distributions.c``). The result is
+    the same for ``value + rng.laplace(scale=scale)`` and ``rng.laplace(value, scale)`` if the
+    compiler fuses no multiplication with an addition. This function inverts the formula, and tries
+    the nearest U in either direction.
 
     Parameters
     ----------
     y : ndarray, shape [size]
         Outputs.
     value : float
-        What noise is added to.
+        Value to which the noise is added.
     scale : float
         Scale of the noise, > 0.
     textbook : bool, optional
-        Whether the sampler is ``scale * sign(u) * log(1 - 2 |u|)`` for u = U - 1/2, in Python's
-        or numpy's logarithm, instead of numpy's own. Default False.
+        Whether the sampler is ``scale * sign(u) * log(1 - 2 |u|)`` for u = U - 1/2, with Python's
+        or numpy's logarithm, instead of numpy's own sampler. Default False.
     """
     step = np.arange(-3.0, 4.0)[:, None]
     with np.errstate(all="ignore"):
@@ -151,7 +153,10 @@ def reachable(
 
 
 def _libm_log(w: Floats) -> Floats:
-    """Logarithm of the C library, which numpy's samplers use; np.log differs in the last bit."""
+    """Return the logarithm of the C library; np.log differs in the last bit.
+
+    numpy's samplers use the C library.
+    """
     return np.asarray(special.xlogy(1.0, w))
 
 
@@ -159,7 +164,7 @@ Read = Callable[[Floats], Floats]
 
 MAX_REFERENCES, MAX_SCALES = 6, 8
 MAX_COLUMNS = 8
-"""Coordinates whose bits are looked at one by one: those that differ most."""
+"""Largest number of coordinates whose bits are examined one by one: those that differ most."""
 
 _MAX_REFERENCE_COLUMNS = 12
 _SCREEN = (32, 500)
@@ -177,7 +182,7 @@ class FloatAttack:
     references : tuple of float, optional
         Values to which noise may have been added.
     scales : tuple of float, optional
-        Scales which that noise may have.
+        Possible scales of that noise.
     """
 
     references: tuple[float, ...] = ()
@@ -198,7 +203,7 @@ class FloatAttack:
 
     @classmethod
     def for_pair(cls, pair: NeighborPair, claim: Claim) -> FloatAttack:
-        """Guess from the two inputs, which the auditor knows, and from the claim."""
+        """Return guesses from the two inputs, which the auditor knows, and from the claim."""
         if (
             not isinstance(pair.left, np.ndarray)
             or pair.left.dtype.kind not in "biuf"
@@ -214,7 +219,7 @@ class FloatAttack:
             else:
                 for statistic in (np.sum, np.mean):
                     both = [np.ravel(statistic(side, axis=0)) for side in (left, right)]
-                    # Once more summed in another order, which may change the last bit.
+                    # The sum in another order may differ in the last bit.
                     references += [float(statistic(side)) for side in (left, right)]
                     references += [float(x[0]) for x in both]
                     radii.append(float(np.abs(both[0] - both[1]).sum()))
@@ -235,7 +240,7 @@ def _first_few(values: Iterable[float], most: int) -> tuple[float, ...]:
     return tuple(unique)[:most]
 
 
-# --- what explains a side ---
+# --- hypotheses that explain one side ---
 
 
 @dataclass(frozen=True)
@@ -253,8 +258,8 @@ class _Hypothesis:
         return np.where(np.isnan(y), np.nan, found.astype(float))
 
     def judged(self, left: Floats, right: Floats) -> _Hypothesis | None:
-        """Return it with the side that it explains, None when it explains none or both."""
-        for draws in _SCREEN:  # most hypotheses are wrong, which the first few draws show
+        """Return the hypothesis with the side that it explains; None if it is none or both."""
+        for draws in _SCREEN:  # most hypotheses are wrong, and the first few draws show it
             rates = [float(self.read(x[:draws]).mean()) for x in (left, right)]
             gap = abs(rates[0] - rates[1])
             if not (max(rates) >= _ALWAYS and gap >= _GAP):
@@ -269,7 +274,7 @@ class _Hypothesis:
 def _explanations(
     left: Floats, right: Floats, references: Sequence[float], scales: Sequence[float]
 ) -> list[_Hypothesis]:
-    """Hypotheses under which one side is always reachable and the other is not, best first."""
+    """Return hypotheses that can always give one side and not the other, with the best first."""
     left, right = (x[np.isfinite(x)] for x in (left, right))
     if min(len(left), len(right)) < _SCREEN[0]:
         return []
@@ -281,7 +286,7 @@ def _explanations(
 
 
 def _nice_scales(y: Floats) -> list[float]:
-    """Scales that a person would write, as near to the most likely one as draws can tell."""
+    """Return scales that a person would write, close to the likeliest scale given the draws."""
     with np.errstate(all="ignore"):
         likely = float(np.abs(y - np.median(y)).mean())
     if not 1e-100 < likely < 1e100:
@@ -311,7 +316,7 @@ def bit_features(
     references: Sequence[float],
     scales: Sequence[float],
 ) -> list[Feature]:
-    """Return what the low bits of real coordinates show.
+    """Return the features of the low bits of real coordinates.
 
     Parameters
     ----------
@@ -322,12 +327,12 @@ def bit_features(
     references : sequence of float
         Values to which noise may have been added.
     scales : sequence of float
-        Scales it may have; scales near the likeliest are tried as well.
+        Possible scales of that noise; scales near the likeliest are tried as well.
 
     Returns
     -------
     list of Feature
-        Empty when no coordinate is a real number: categories and integers have no low bits.
+        Empty if no coordinate is a real number: categories and integers have no low bits.
     """
     real = [j for j, c in enumerate(encoder.columns) if c.labels is None and _real(left, right, j)]
     chosen = _most_telling(real, left, right)
@@ -365,7 +370,7 @@ class YesNo(Column):
 
 
 def _real(left: Floats, right: Floats, j: int) -> bool:
-    """Whether any draw of the column is neither an integer nor missing."""
+    """Return whether any draw of the column is neither an integer nor missing."""
     return any(np.any(np.isfinite(x[:, j]) & (x[:, j] != np.rint(x[:, j]))) for x in (left, right))
 
 
@@ -386,14 +391,14 @@ def _of(j: int, column: Column, read: Read) -> Feature:
 
 
 def _after(read: Read, reference: float) -> Read:
-    """Return the reading of what is left when the reference is taken away, in float64."""
+    """Return a function that reads the difference from the reference, computed in float64."""
     return lambda y: read(y - reference)
 
 
 def _code(j: int, name: str, left: Floats, right: Floats, reference: float) -> Feature:
     with np.errstate(over="ignore", invalid="ignore"):
         code = BitCode.learn(name, np.concatenate([left, right]) - reference)
-    # A table of many atoms says nothing by its order.
+    # In a table of many atoms the order has no meaning.
     feature = _of(j, code, _after(code.read, reference) if reference else code.read)
     return replace(feature, ordered=False)
 
@@ -419,30 +424,30 @@ def _unexplained(side: str, found: dict[int, _Hypothesis]) -> Feature:
 
 
 def explanation(event_feature_name: str) -> str:
-    """Return two sentences for a report: what was found, and what to use instead.
+    """Return a note for a report: the leak that was found, and what to use instead.
 
     Parameters
     ----------
     event_feature_name : str
-        Name of a feature of :func:`bit_features`, or the description of an event that holds it.
-        For anything else the answer is empty.
+        Name of a feature of :func:`bit_features`, or the description of an event that contains it.
+        For any other text the answer is empty.
     """
     if "can come from" in event_feature_name or _COORDINATES in event_feature_name:
         found = (
             "Some outputs are doubles that float noise added to the other side's value cannot "
-            "give, so a single one of them tells the two sides apart."
+            "give. A single such output distinguishes the two sides."
         )
     elif any(s in event_feature_name for s in ("granularity of", "trailing zero", "bits of")):
-        # Honest: such a table also sees how large the output is.
+        # Such a table also uses the size of the output, and the sentence says so.
         found = (
-            "The event reads the last bits of the output beside its sign and size, as they betray "
-            "to which value float noise was added; an audit without the floating-point attack "
-            "tells whether sign and size alone would do."
+            "The event reads the last bits of the output in addition to its sign and size. These "
+            "bits reveal to which value float noise was added. An audit without the "
+            "floating-point attack shows whether sign and size alone would suffice."
         )
     else:
         return ""
     return (
         f"{found} Draw discrete (geometric) noise on a fixed lattice to which the value is rounded "
-        "first, or use OpenDP's samplers or the snapping mechanism; never add a float noise sample "
+        "first, or use OpenDP's samplers or the snapping mechanism. Never add a float noise sample "
         "to a float."
     )

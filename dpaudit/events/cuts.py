@@ -1,14 +1,14 @@
 """Cut every score at many thresholds, judge each cut, and choose the events to certify.
 
-Every cut is judged by what it is *expected to certify*: its rates are first moved against us by
-their selection uncertainty (the winner of thousands of cuts looks better than it is), then the
-joint bound is approximated at the number of certifying draws and at the failure probability that it
-will be given.
+Every cut is judged by what it is *expected to certify*. Its rates are first moved in the
+conservative direction by their selection uncertainty, because the winner of thousands of cuts looks
+better than it is. Then the joint bound is approximated. It uses the number of certifying draws and
+the failure probability that the cut will be given.
 
-The joint bound of :mod:`dpaudit.stats.joint` is approximated by recovering variances from
-one-sided limits (Zou and Donner 2008, "MOVER"): with limits p' of p and q' of q at the full failure
-probability, the loss ``log((p - delta) / q)`` is expected to be certified up to the root of the sum
-of the squares of its two declines, and the excess ``p - e^epsilon q`` likewise.
+The joint bound of :mod:`dpaudit.stats.joint` is approximated by recovering variances from one-sided
+limits (Zou and Donner 2008, "MOVER"). Let p' and q' be the limits of p and q at the full failure
+probability. The loss ``log((p - delta) / q)`` is expected to be certified up to the root of the sum
+of the squares of its two declines. The same holds for the excess ``p - e^epsilon q``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpaudit.events.features import Feature
 from dpaudit.events.scores import FeatureScore, ModelScore, Score
 from dpaudit.stats import SHARE_OF_GUESSING, Target, excess_of_rates
 
-# --- what an event may be expected to certify: approximations, for choosing and planning only ---
+# --- approximations of what an event is expected to certify, for choosing and planning only -----
 
 
 Floats = NDArray[np.float64]
@@ -35,12 +35,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ExpectedBounds:
-    """Rates of many events, and the limits that `draws` fresh draws are expected to set them.
+    """Rates of many events, and the limits that `draws` fresh draws are expected to give.
 
     Parameters
     ----------
     p, q : ndarray, shape (k,)
-        Rates on the likelier side and on the other, as they are taken to be.
+        Assumed rates on the likelier side and on the other side.
     p_low, q_high : ndarray, shape (k,)
         One-sided limits, each at the full failure probability.
     """
@@ -52,7 +52,7 @@ class ExpectedBounds:
 
     @classmethod
     def of(cls, p: Floats, q: Floats, draws: int, failure_prob: float) -> ExpectedBounds:
-        """Look ahead to `draws` draws per dataset that show exactly the rates p and q."""
+        """Return the limits for `draws` draws per dataset that show exactly the rates p and q."""
         return cls(
             p,
             q,
@@ -61,9 +61,9 @@ class ExpectedBounds:
         )
 
     def losses(self, delta: float) -> tuple[Floats, Floats]:
-        """Return the epsilons expected at `delta`: of events, and of their swapped complements.
+        """Return the expected epsilons at `delta`: of events, and of their swapped complements.
 
-        Not positive where nothing is expected.
+        Values are not positive where nothing is expected.
         """
         return (
             _loss(self.p, self.q, self.p_low, self.q_high, delta),
@@ -71,7 +71,7 @@ class ExpectedBounds:
         )
 
     def excesses(self, epsilon: float) -> tuple[Floats, Floats]:
-        """Return the deltas expected at `epsilon`: of events, and of their swapped complements."""
+        """Return the expected deltas at `epsilon`: of events, and of their swapped complements."""
         factor = np.exp(min(epsilon, 700.0))
         decline_p, decline_q = self.p - self.p_low, self.q_high - self.q
         direct = self.p - factor * self.q - np.hypot(decline_p, factor * decline_q)
@@ -84,24 +84,24 @@ def _loss(p: Floats, q: Floats, p_low: Floats, q_high: Floats, delta: float) -> 
     tiny = 1e-300
     with np.errstate(divide="ignore", invalid="ignore"):
         top, low = np.log(np.maximum(p - delta, tiny)), np.log(np.maximum(p_low - delta, tiny))
-        # A rate of exactly 0 has no logarithm; its limit stands in for it.
+        # A rate of exactly 0 has no logarithm, so its limit is used.
         bottom, high = np.log(np.where(q > 0, q, q_high)), np.log(np.maximum(q_high, tiny))
         loss = top - bottom - np.hypot(top - low, high - bottom)
     return np.where(known, loss, -np.inf)
 
 
 def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
-    """Clopper-Pearson upper bound by Pratt's formula: fractional counts, 30 times faster.
+    """Return the Clopper-Pearson upper bound by Pratt's formula, also for fractional counts.
 
-    Within about 15% of the exact bound even for no hits and tiny failure probabilities (Blyth
-    1986, "Approximate binomial confidence limits", after Pratt 1968). For planning only; nothing
-    is certified with it.
+    It is 30 times faster than the exact bound, and within about 15% of it even for no hits and tiny
+    failure probabilities (Blyth 1986, "Approximate binomial confidence limits", after Pratt 1968).
+    It is for planning only; nothing is certified with it.
     """
     x = np.minimum(np.asarray(hits, dtype=float), draws * (1 - 1e-14))
     z = float(-special.ndtri(failure_prob))
     a = ((x + 1) / (draws - x)) ** 2
     b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    # Negative beyond every use of the formula: with fewer draws than z^2 / 9, nothing is known.
+    # Negative where the formula is useless: with fewer draws than z^2 / 9 nothing is known.
     root = np.maximum(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1, 0.0)
     c = -3 * z * np.sqrt(root)
     d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
@@ -112,25 +112,25 @@ def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
 
 
 def approximate_lower(hits: Any, draws: Any, failure_prob: float) -> Floats:
-    """Clopper-Pearson lower bound by Pratt's formula; see :func:`approximate_upper`."""
+    """Return the Clopper-Pearson lower bound by Pratt's formula; see :func:`approximate_upper`."""
     x = np.asarray(hits, dtype=float)
     bound = 1 - approximate_upper(draws - x, draws, failure_prob)
     return np.where(x > 0, bound, 0.0)
 
 
-# --- choose a guess: two cuts of one score, by what both tails together are expected to certify -
+# --- choosing a guess: two cuts of one score, by what both tails are expected to certify --------
 
 
 Counts = NDArray[np.intp]
 
-_COARSE = 24  # cuts that are paired with one another at first
-_FINE = 12  # and around the best pair of these
+_COARSE = 24  # number of cuts that are paired with each other at first
+_FINE = 12  # number of cuts that are paired around the best of these pairs
 
 
 def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
     """Return the score of outputs that are one number each: the number itself.
 
-    The encoded outputs only tell its words whether numbers are whole, and whether some are missing.
+    The encoded outputs only show whether the numbers are whole, and whether some are missing.
     """
     (column,) = encoder.columns
     feature = Feature(column, lambda x: x[:, 0], coordinate=True)
@@ -139,14 +139,14 @@ def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
 
 @dataclass(frozen=True)
 class ExpectedGuess:
-    """Rates of right and wrong guesses, and what fresh draws at fair coins are expected to show.
+    """Rates of right and wrong guesses, and the limits expected from fresh randomised draws.
 
     Parameters
     ----------
     correct, wrong : ndarray, shape (k,)
         Probabilities of a right and of a wrong guess.
     share_low, rate_low : ndarray, shape (k,)
-        Expected limits of the share of right ones among guesses, and of the rate of guessing.
+        Expected limits of the share of right guesses among guesses, and of the rate of guessing.
     """
 
     correct: Floats
@@ -156,7 +156,7 @@ class ExpectedGuess:
 
     @classmethod
     def of(cls, correct: Floats, wrong: Floats, draws: int, failure_prob: float) -> ExpectedGuess:
-        """Look ahead to `draws` draws in all that show exactly these rates."""
+        """Return the limits for a total of `draws` draws that show exactly these rates."""
         rate = np.minimum(correct + wrong, 1.0)
         guesses = np.maximum(rate * draws, 1e-9)
         main, little = failure_prob * (1 - SHARE_OF_GUESSING), failure_prob * SHARE_OF_GUESSING
@@ -164,28 +164,28 @@ class ExpectedGuess:
         return cls(correct, wrong, share_low, approximate_lower(guesses, draws, little))
 
     def loss(self, delta: float) -> Floats:
-        """Return the epsilon expected at `delta`; not positive where nothing is expected."""
+        """Return the expected epsilon at `delta`; not positive where nothing is expected."""
         top = self.rate_low * self.share_low - delta
         bottom = self.rate_low * (1 - self.share_low)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(top > 0, np.log(np.maximum(top, 1e-300) / bottom), -np.inf)
 
     def excess(self, epsilon: float) -> Floats:
-        """Return the delta expected at `epsilon`."""
+        """Return the expected delta at `epsilon`."""
         factor = np.exp(min(epsilon, 700.0))
         return np.asarray(self.rate_low * (self.share_low * (1 + factor) - factor))
 
 
 @dataclass(frozen=True)
 class TwoCuts:
-    """Pairs of cuts of one score: left is guessed from the upper on, right below the lower.
+    """Pairs of cuts of one score: left is guessed above the upper cut, right below the lower one.
 
     Parameters
     ----------
     upper, lower : ndarray of int, shape (k,)
-        Places of the thresholds, ``upper >= lower``; the guess abstains in between.
+        Indices of the thresholds, ``upper >= lower``; the guess abstains in between.
     correct, wrong : ndarray, shape (k,)
-        Rates, moved against us by their selection uncertainty.
+        Rates, moved in the conservative direction by their selection uncertainty.
     """
 
     upper: NDArray[np.intp]
@@ -197,19 +197,19 @@ class TwoCuts:
 def pairs_of_cuts(
     likely: Counts, rare: Counts, draws: tuple[int, int], level: float, near: tuple[int, int] | None
 ) -> TwoCuts:
-    """Pair cuts of one score with one another.
+    """Pair cuts of one score with each other.
 
     Parameters
     ----------
     likely, rare : ndarray of int, shape (k,)
         Draws at or above each of k rising thresholds, on the side that is guessed there and on the
-        other one.
+        other side.
     draws : (int, int)
-        On these sides.
+        Numbers of draws of these sides.
     level : float
         One-sided level of the limits by which rates are moved.
     near : (int, int) or None
-        Pair around which to look; everywhere, coarsely, when there is none.
+        Pair around which pairs are tried; if None, pairs are tried coarsely everywhere.
     """
     k = len(likely)
     if near is None:
@@ -225,7 +225,7 @@ def pairs_of_cuts(
     keep = upper >= lower
     upper, lower = upper[keep], lower[keep]
     n, m = draws
-    # One side has n draws and the other m, where coins would give both the same.
+    # One side has n draws and the other m; fair coins would give both sides equal weight.
     correct = (likely[upper] / n + 1 - rare[lower] / m) / 2
     wrong = (rare[upper] / m + 1 - likely[lower] / n) / 2
     both = n + m
@@ -243,21 +243,21 @@ SELECTION_LEVEL = 0.1
 _TRIFLE = 0.003
 MAX_CUTS = 240
 
-_GUESSED = 4  # scores whose cuts are paired
+_GUESSED = 4  # number of scores whose cuts are paired
 
 OTHER = {"left": "right", "right": "left"}
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts of one score: draws at or above each threshold, and their rates moved against us.
+    """All cuts of one score: draws at or above each threshold, and their conservative rates.
 
     Parameters
     ----------
     score : Score
         The score that is cut.
     thresholds : ndarray, shape (k,)
-        Rising.
+        Rising thresholds.
     hits : dict of str to ndarray of int, shape (k,)
         Draws of each side at or above the thresholds.
     draws : dict of str to int
@@ -270,7 +270,7 @@ class Cuts:
     draws: dict[str, int]
 
     def rates(self, likelier: str) -> tuple[Floats, Floats]:
-        """Return rates moved against us, on the likelier side and on the other."""
+        """Return conservative rates on the likelier side and on the other side."""
         other = OTHER[likelier]
         return (
             lower(self.hits[likelier], self.draws[likelier]),
@@ -279,19 +279,19 @@ class Cuts:
 
 
 def is_plain(score: Score) -> bool:
-    """Tell whether no draw had a part in choosing a score."""
+    """Return whether no draw had a part in choosing a score."""
     return isinstance(score, FeatureScore) and not score.feature.learnt
 
 
 def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
     """Count the event "score >= threshold" at well-spread thresholds on either side."""
     left, right = np.sort(left), np.sort(right)
-    both = np.sort(np.concatenate([left, right]), kind="stable")  # merges what is sorted
+    both = np.sort(np.concatenate([left, right]), kind="stable")  # merges two sorted parts
     values = both[np.concatenate([[True], both[1:] != both[:-1]])]
     if len(values) < 2:
         return None
     index = _spread_indices(len(values))
-    # "No answer" lies below everything: the threshold above it must be a number.
+    # "No answer" lies below everything, so the threshold above it must be a number.
     below, at = np.maximum(values[index - 1], -np.finfo(np.float64).max), values[index]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = below / 2 + at / 2
@@ -305,17 +305,17 @@ def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
 
 
 def lower(hits: NDArray[Any], draws: int) -> Floats:
-    """Rates, moved down by their selection uncertainty."""
+    """Return rates, moved down by their selection uncertainty."""
     return approximate_lower(hits, draws, SELECTION_LEVEL)
 
 
 def upper(hits: NDArray[Any], draws: int) -> Floats:
-    """Rates, moved up by their selection uncertainty."""
+    """Return rates, moved up by their selection uncertainty."""
     return approximate_upper(hits, draws, SELECTION_LEVEL)
 
 
 def _spread_indices(n: int) -> NDArray[np.intp]:
-    """Return 1..n-1: all if few, else some even in rank and geometric towards both ends."""
+    """Return 1..n-1, or a part of it that is even in rank and geometric towards both ends."""
     if n - 1 <= MAX_CUTS:
         return np.arange(1, n)
     tail = np.geomspace(1, n / 20, MAX_CUTS // 3).astype(np.intp)
@@ -324,7 +324,7 @@ def _spread_indices(n: int) -> NDArray[np.intp]:
 
 
 def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
-    """Pick the primary event, or a guess, and one event for each epsilon of the grid."""
+    """Return the primary event or guess, and one event for each epsilon of the grid."""
     best: tuple[float, float] = (-np.inf, -np.inf)
     primary: Event | Guess = trivial_event(encoder)
     point = None
@@ -334,14 +334,14 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
     for order, c in enumerate(cuts):
         for side in OTHER:
             likely, rare = c.rates(side)
-            # Selection already moved the rates; now what certifying them will cost.
+            # Selection already moved the rates. Now the cost of certifying them is added.
             sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
             (direct, mirrored), where = primary_values(sure, goal)
             value = np.maximum(direct, mirrored)
             separation = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), separation, value))[-1])
             worth.append((float(value[top]), float(separation[top]), -order, side))
-            # Scores come simplest first; a later one must be better by more than a trifle.
+            # Scores come simplest first; a later score must be clearly better.
             if (value[top] - _TRIFLE * abs(best[0]), separation[top]) > best:
                 best = (float(value[top]), float(separation[top]))
                 if goal.delta is None:
@@ -380,13 +380,13 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
 def primary_values(
     sure: ExpectedBounds, goal: Goal
 ) -> tuple[tuple[Floats, Floats], NDArray[np.intp]]:
-    """Worth of each cut, as it is and mirrored; for curves also where it challenges best."""
+    """Return the value of each cut, direct and mirrored; for curves also its best point."""
     if goal.delta is not None:
         direct, mirrored = (np.maximum(loss, 0.0) for loss in sure.losses(goal.delta))
         return (direct, mirrored), np.zeros(len(direct), np.intp)
     allowed = np.maximum(goal.claimed_deltas, 1e-300)[:, None]
     both = np.stack([sure.excesses(e) for e in goal.epsilons], axis=1) / allowed  # [2, e, cuts]
-    both[:, 0] = -1.0  # at epsilon = 0 the comparison says little; challenge the curve elsewhere
+    both[:, 0] = -1.0  # at epsilon = 0 the comparison means little, so other points are used
     where = both.max(axis=0).argmax(axis=0)
     direct, mirrored = both[:, where, np.arange(both.shape[2])]
     return (direct, mirrored), where
@@ -406,7 +406,7 @@ def _best_guess(
     worth: Sequence[tuple[float, float, int, str]],
     goal: Goal,
 ) -> _ChosenGuess | None:
-    """Pair cuts of the scores that are worth most, and return the pair that is worth most."""
+    """Pair cuts of the most valuable scores, and return the most valuable pair."""
     best: _ChosenGuess | None = None
     for _, _, order, side in worth:
         c = cuts[-order]
@@ -446,7 +446,7 @@ def _best_guess(
 
 
 def guess_values(sure: ExpectedGuess, goal: Goal) -> tuple[Floats, NDArray[np.intp]]:
-    """Worth of each pair of cuts; for curves also where it challenges best."""
+    """Return the value of each pair of cuts; for curves also its best point."""
     if goal.delta is not None:
         values = np.maximum(sure.loss(goal.delta), 0.0)
         return values, np.zeros(len(values), np.intp)
@@ -466,7 +466,7 @@ def _event(
     target: Target,
     learn_share: float,
 ) -> Event:
-    """Freeze a cut as the event, or as the complement where its swapped use is the stronger."""
+    """Return a cut as a frozen event, or its complement if the swapped use is stronger."""
     return Event(
         cuts.score,
         float(cuts.thresholds[at]),
@@ -479,20 +479,20 @@ def _event(
 
 
 def _same_cut(a: Event, b: Event) -> bool:
-    """Whether two events rest on the same counts and the same pair of bounds."""
+    """Return whether two events rest on the same counts and the same pair of bounds."""
     same_bounds = (a.above == b.above) == (a.likelier == b.likelier)
     return a.score is b.score and a.threshold == b.threshold and same_bounds
 
 
-# --- what is said of a frozen event or guess: what it is expected to certify, and an example of i
+# --- descriptions of a frozen event or guess: its expected value, and an example of it ----------
 
 
 def expectation(
     chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any], goal: Goal
 ) -> tuple[float, float]:
-    """Judge what is frozen on draws that had no part in it, as :attr:`Selection.objective` does.
+    """Judge a frozen event on draws that did not choose it, as :attr:`Selection.objective` does.
 
-    Nothing was chosen on these draws, so that no luck is taken for a find.
+    Nothing was chosen on these draws, so luck cannot be mistaken for a leak.
     """
     draws = {"left": len(left), "right": len(right)}
     if isinstance(chosen, Guess):
@@ -521,8 +521,8 @@ def expectation(
 def with_examples(
     primary: Event | Guess, profile: Sequence[Event], left: Floats, right: Floats
 ) -> tuple[Event | Guess, tuple[Event, ...]]:
-    """Add typical outputs, from encoded draws, where a score says nothing to a person."""
-    known: dict[tuple[int, str], Floats] = {}  # events of a profile share few scores
+    """Add typical outputs, from encoded draws, to events whose score means nothing to a person."""
+    known: dict[tuple[int, str], Floats] = {}  # the events of a profile share few scores
 
     def told(event: Event) -> Event:
         if not isinstance(event.score, ModelScore):
@@ -541,7 +541,7 @@ def with_examples(
 
 
 def _with_example(event: Event, encoded: Floats, scores: Floats) -> Event:
-    """Add the output in the middle of those inside; nothing when none is."""
+    """Add the middle output of those in the event, if there are any."""
     inside = np.flatnonzero(event.fires(scores))
     if len(inside) == 0:
         return event

@@ -1,11 +1,11 @@
-"""From whatever a mechanism returns to a matrix of numbers, by a rule learnt and then frozen.
+"""Conversion of outputs of any kind to a matrix of numbers, by a rule that is learnt and frozen.
 
-Outputs are an array ``[size, ...]``, or, where each draw has a length of its own, an array of
+Outputs are an array ``[size, ...]``. If each draw has a length of its own, they are an array of
 objects ``[size]`` that holds one array of floats for each draw.
 
-Texts are told apart by 64-bit hashes of their characters. A hash is a sum over positions of
-character times a fixed odd number, so that it depends neither on the width of the array nor on the
-other texts in it; two texts that share one merely share their place.
+Texts are identified by 64-bit hashes of their characters. A hash is the sum over positions of the
+character times a fixed odd number. So it depends neither on the width of the array nor on the other
+texts in it. Two texts with the same hash share one code.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from dpaudit.data import words_of_shape
 from dpaudit.events.screening import SCREENED, atoms_excess, share_gap
 
-# --- which coordinates an output has, where outputs may differ in shape or length --------------
+# --- the coordinates of an output, also if outputs differ in shape or length -------------------
 
 
 Floats = NDArray[np.float64]
 
 
 class Coordinate(NamedTuple):
-    """One number or text of each output, with its name; derived where others say the same."""
+    """One number or text of each output, with its name; `derived` if it repeats others."""
 
     name: str
     values: NDArray[Any]
@@ -37,20 +37,19 @@ class Coordinate(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """How many coordinates an output has; frozen once learnt.
+    """The number of coordinates of an output; frozen once learnt.
 
     Parameters
     ----------
     width : int, optional
-        Cells of the longest output, where shapes or lengths differ; None where all outputs have
-        one shape.
+        Cells of the longest output if shapes or lengths differ; None if all outputs have one shape.
     shapes : bool
-        Whether the shape says more than the number of cells.
+        Whether the shape tells more than the number of cells.
     plain : tuple of int
-        Shape of every output that was seen, where all had one. Of an output that turns up later
-        with another shape, the first cells are read.
+        Shape of every output that was seen, if all had one. If a later output has another shape,
+        its first cells are read.
     lengths : bool
-        Whether the number of cells is told: not of draws that differ by exceptions alone.
+        Whether the number of cells is a coordinate. It is not if draws differ only by exceptions.
     """
 
     width: int | None = None
@@ -60,12 +59,12 @@ class Form:
 
     @property
     def derived(self) -> int:
-        """How many coordinates come first that others tell too."""
+        """Number of leading coordinates that repeat information of others."""
         return 0 if self.width is None else self.shapes + self.lengths
 
     @classmethod
     def of(cls, parts: Sequence[NDArray[Any]]) -> Form:
-        """Learn from some arrays of outputs what differs."""
+        """Learn the form from some arrays of outputs."""
         first, *others = parts
         if first.dtype != object and all(
             part.dtype != object and part.shape[1:] == first.shape[1:] for part in others
@@ -111,14 +110,14 @@ def _plain(outputs: NDArray[Any]) -> Iterator[Coordinate]:
 
 
 def _shapes(outputs: NDArray[Any]) -> list[tuple[int, ...]]:
-    """Return the shape of each output, or of all where these are one array."""
+    """Return the shape of each output, or one shape if the outputs are one array."""
     if outputs.dtype != object:
         return [outputs.shape[1:]]
     return [row.shape for row in outputs]
 
 
 def _padded(outputs: NDArray[Any], width: int) -> NDArray[Any]:
-    """Return the first cells of each output, ``[size, width]``; NaN, or no text, beyond its end."""
+    """Return the first cells of each output, ``[size, width]``; NaN or "" beyond its end."""
     if outputs.dtype != object:
         flat = outputs.reshape(len(outputs), -1)[:, :width]
         if flat.dtype.kind in "US":
@@ -135,27 +134,27 @@ def _padded(outputs: NDArray[Any], width: int) -> NDArray[Any]:
     return padded
 
 
-# --- what is read off a text beside the text itself: its length, its ends, what it contains ----
+# --- features of a text: its length, its ends, and the parts that it contains -------------------
 
 
 Hashes = NDArray[np.uint64]
 
 ENDS = (1, 2, 3, 4, 6, 8)
-"""Lengths of the prefixes and suffixes that are looked at."""
+"""Lengths of the prefixes and suffixes that are examined."""
 
 MAX_LABELS = 2**16
 FEW_LABELS = 1024
-"""So many labels are always kept, however few draws they were seen in."""
+"""Number of labels that are always kept, even if they were seen in few draws."""
 
 PLAIN_LABELS = 64
-"""Different texts up to which nothing but themselves is looked at."""
+"""Largest number of different texts for which only the texts themselves are examined."""
 
-_BEST_ENDS = 2  # prefixes, and suffixes, that are read
-_PARTS = (1, 2, 3, 4)  # lengths of the parts that a text may contain
-_PART_CELLS = 2**18  # characters that are searched for telling parts
-_TELLING = 6.0  # standard errors by which the share of texts with a part must differ
+_BEST_ENDS = 2  # Number of prefixes, and of suffixes, that are used.
+_PARTS = (1, 2, 3, 4)  # Lengths of the parts that a text may contain.
+_PART_CELLS = 2**18  # Characters that are searched for parts that differ between the sides.
+_TELLING = 6.0  # Standard errors by which the share of texts with a part must differ.
 _MAX_PARTS = 3
-_AT_ONCE = 1024  # characters of each text that are hashed together
+_AT_ONCE = 1024  # Characters of each text that are hashed together.
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ class Texts:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Texts:
-        """Take an array of str or bytes apart; bytes may be any, latin-1 tells all apart."""
+        """Split an array of str or bytes into codes; every byte string is valid latin-1."""
         native = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
         size, wide = len(native), native.dtype.kind == "U"
         width = native.dtype.itemsize // (4 if wide else 1)
@@ -179,18 +178,18 @@ class Texts:
         return cls(codes, np.where(codes.any(axis=1), lengths, 0).astype(np.intp))
 
     def first(self, count: int | None = None) -> Hashes:
-        """Hash the first characters of each text, or all."""
+        """Hash the first `count` characters of each text, or all characters."""
         return _hash(self.codes if count is None else self.codes[:, :count])
 
     def last(self, count: int) -> Hashes:
-        """Hash the last characters of each text, or all of a shorter one."""
+        """Hash the last characters of each text; a shorter text is hashed whole."""
         at = np.maximum(self.lengths - count, 0)[:, None] + np.arange(count)
         inside = at < self.lengths[:, None]
         taken = np.take_along_axis(self.codes, np.minimum(at, self.codes.shape[1] - 1), axis=1)
         return _hash(np.where(inside, taken, np.uint32(0)))
 
     def parts(self, count: int) -> tuple[Hashes, NDArray[np.bool_]]:
-        """Hash all runs of `count` characters, ``[size, places]``, and tell which lie inside."""
+        """Hash all runs of `count` characters, ``[size, places]``; also return which lie inside."""
         places = self.codes.shape[1] - count + 1
         if places < 1:
             return np.zeros((len(self.codes), 1), np.uint64), np.zeros((len(self.codes), 1), bool)
@@ -203,9 +202,9 @@ class Texts:
         return "".join(map(chr, self.codes[row, max(start, 0) : end].tolist()))
 
 
-@functools.lru_cache(maxsize=4)  # long texts of many widths would fill the memory
+@functools.lru_cache(maxsize=4)  # a larger cache could fill the memory for long texts
 def _multipliers(width: int) -> Hashes:
-    """Odd numbers, one for each position (splitmix64)."""
+    """Return one odd number for each position (splitmix64)."""
     with np.errstate(over="ignore"):
         z = np.arange(1, width + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -214,7 +213,7 @@ def _multipliers(width: int) -> Hashes:
 
 
 def _hash(codes: NDArray[np.uint32]) -> Hashes:
-    """Sum of code times multiplier over the last axis, modulo 2^64."""
+    """Return the sum of code times multiplier over the last axis, modulo 2^64."""
     total = np.zeros(codes.shape[:-1], dtype=np.uint64)
     odd = _multipliers(codes.shape[-1])
     for start in range(0, len(odd), _AT_ONCE):
@@ -225,14 +224,14 @@ def _hash(codes: NDArray[np.uint32]) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels that were seen, by their hashes: the code of a text is its place among them.
+    """Labels that were seen, with their hashes; the code of a text is its index among them.
 
     Parameters
     ----------
     names : tuple of str
-        Sorted; the label of each code.
+        Label of each code, sorted.
     hashes : ndarray, shape (k,)
-        Sorted.
+        Sorted hashes.
     codes : ndarray, shape (k,)
         Code of each hash.
     """
@@ -243,7 +242,7 @@ class Labels:
 
     @classmethod
     def learn(cls, hashes: Hashes, name: Callable[[int], str]) -> Labels:
-        """Keep the labels seen, or of very many those that repeat; `name` says one row's."""
+        """Keep the labels seen; if they are very many, only repeated ones. `name` labels a row."""
         kept, first, counts = np.unique(hashes, return_index=True, return_counts=True)
         if len(kept) > max(FEW_LABELS, len(hashes) // 2):
             repeated = counts > 1
@@ -258,7 +257,7 @@ class Labels:
         return cls(tuple(names[i] for i in order), kept, codes)
 
     def __call__(self, hashes: Hashes) -> Floats:
-        """Return the code of each text; -1 for any other."""
+        """Return the code of each text; -1 for unknown texts."""
         if len(self.hashes) == 0:
             return np.full(len(hashes), -1.0)
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -266,29 +265,29 @@ class Labels:
 
 
 View = tuple[str, tuple[str, ...] | None, Callable[[Texts], Floats]]
-"""Name, labels if these are categories, and how it is read."""
+"""Name, labels if the values are categories, and the function that reads them."""
 
 
 def whole(texts: Texts) -> tuple[tuple[str, ...], Callable[[Texts], Floats]]:
-    """Return the labels of whole texts, and how to read their codes."""
+    """Return the labels of whole texts, and the function that reads their codes."""
     labels = Labels.learn(texts.first(), lambda row: texts.words(row, 0, texts.codes.shape[1]))
     return labels.names, lambda t: labels(t.first())
 
 
 def views(name: str, texts: Texts, left: Texts, right: Texts) -> Iterator[View]:
-    """Yield what is read off texts beside themselves and tells the sides apart.
+    """Yield the features of texts, other than the texts, that differ between the sides.
 
     Parameters
     ----------
     name : str
         Name of the column.
     texts : Texts
-        Texts of both sides, to learn labels from.
+        Texts of both sides, from which labels are learnt.
     left, right : Texts
-        Texts of each side, to choose which features are useful.
+        Texts of each side, by which useful features are chosen.
     """
     if len(np.unique(texts.first())) <= PLAIN_LABELS:
-        return  # a table over so few texts says all that can be read off them
+        return  # a table of so few texts contains all information about them
     if atoms_excess(left.lengths, right.lengths) > 0:
         yield f"length of {name}", None, lambda t: t.lengths.astype(np.float64)
     for at_end, word in ((False, "prefix"), (True, "suffix")):
@@ -328,7 +327,7 @@ def _occurrences(texts: Texts, part: tuple[int, int]) -> Floats:
 
 
 def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]]]:
-    """Find runs of characters that texts of one side contain oftener, the most telling first."""
+    """Return runs of characters that differ in frequency between the sides, with the best first."""
     found: list[tuple[float, int, str, tuple[int, int]]] = []
     for count in _PARTS:
         few, seen = [], []
@@ -336,7 +335,7 @@ def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]
             rows = max(min(len(side.codes), SCREENED, _PART_CELLS // side.codes.shape[1]), 1)
             few.append(Texts(side.codes[:rows], side.lengths[:rows]))
             hashes, inside = few[-1].parts(count)
-            # Each text counts once for each part, however often it holds it.
+            # Each text counts once for each part, even if it contains the part repeatedly.
             hashes = np.sort(np.where(inside, hashes, np.uint64(0)), axis=1)
             fresh = np.ones(hashes.shape, dtype=bool)
             fresh[:, 1:] = hashes[:, 1:] != hashes[:, :-1]
@@ -352,7 +351,7 @@ def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]
 
 
 def _spelt(sides: list[Texts], count: int, hashed: int) -> str:
-    """Return the characters of a part that some text holds."""
+    """Return the characters of a part, from a text that contains it."""
     for texts in sides:
         hashes, inside = texts.parts(count)
         rows, places = np.nonzero((hashes == np.uint64(hashed)) & inside)
@@ -368,14 +367,14 @@ class Column:
     Parameters
     ----------
     name : str
-        Words for people, such as "coordinate 3".
+        Name in reports, such as "coordinate 3".
     labels : tuple of str, optional
-        For categories: label of each code 0, 1, ... seen while exploring. Any other label gets
-        the code -1.
+        For categories, the labels of the codes 0, 1, ..., seen during exploration. Any other label
+        has the code -1.
     view : callable, optional
-        For what is read off texts: ``Texts -> [size]``.
+        For features of texts: ``Texts -> [size]``.
     derived : bool
-        Whether it says again what another column says, as the suffix of a text does.
+        Whether it repeats information of another column, as the suffix of a text does.
     """
 
     name: str
@@ -386,7 +385,7 @@ class Column:
     derived: bool = field(default=False, kw_only=True)
 
     def words(self, value: float) -> str:
-        """Return a value of this column as people write it."""
+        """Return a value of this column as text."""
         if np.isnan(value):
             return "no answer"
         if self.labels is not None:
@@ -401,7 +400,7 @@ def number_words(value: float) -> str:
 
 
 def row_words(encoder: Encoder, row: Floats) -> str:
-    """Return one encoded output as people write it, "-" for no answer, cut at 24 cells."""
+    """Return one encoded output as text, with "-" for no answer, cut after 24 cells."""
     cells = [
         c.words(v) for c, v in zip(encoder.columns, row.tolist(), strict=True) if not c.derived
     ]
@@ -411,25 +410,24 @@ def row_words(encoder: Encoder, row: Floats) -> str:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Turns outputs ``[size, ...]`` into ``[size, k]`` floats; frozen once learnt.
+    """Converter of outputs ``[size, ...]`` to ``[size, k]`` floats; frozen once learnt.
 
-    Numbers and booleans stay what they are, categories become codes, the fields of records and
-    the axes of arrays become columns. A text may have more columns, which follow its own: its
-    length, its ends, what it contains.
+    Numbers and booleans are kept. Categories become codes. The fields of records and the axes of
+    arrays become columns. A text may have more columns, which follow its own: its length, its ends,
+    and the parts that it contains.
 
-    Where shapes or lengths differ, from side to side or from draw to draw, the cells of a draw are
-    taken one after the other, NaN stands for those that it lacks, and columns before them tell how
-    many cells it has and, for arrays of several axes, its shape. What lies beyond the longest draw
-    that was explored is left out.
+    If shapes or lengths differ, between sides or draws, the cells of a draw follow one after the
+    other, and NaN stands for cells that it lacks. Columns before them hold the number of cells and,
+    for arrays of several axes, the shape. Cells beyond the longest explored draw are left out.
 
     Parameters
     ----------
     columns : tuple of Column
-        What the floats mean.
+        Meaning of each float.
     groups : tuple of int
-        How many columns each coordinate of the output has.
+        Number of columns of each coordinate of the output.
     form : Form
-        How many coordinates an output has.
+        The number of coordinates of an output.
     """
 
     columns: tuple[Column, ...]
@@ -442,8 +440,8 @@ class Encoder:
     ) -> Encoder:
         """Learn columns and labels from exploration outputs of both sides.
 
-        With `sides`, outputs of the left and of the right, it is learnt what else to read off
-        texts because it tells the sides apart.
+        With `sides`, outputs of the left and of the right, the features of texts that differ
+        between the sides are learnt, too.
         """
         form = Form.of(outputs)
         columns: list[Column] = []
@@ -469,12 +467,12 @@ class Encoder:
 
     @property
     def own(self) -> NDArray[np.intp]:
-        """Places of the columns that are not derived from others."""
+        """Indices of the columns that are not derived from others."""
         return np.flatnonzero([not column.derived for column in self.columns])
 
     @property
     def form_columns(self) -> range:
-        """Places of the columns that tell length and shape, where these differ."""
+        """Indices of the columns that hold length and shape, if these differ."""
         return range(self.form.derived)
 
     def __call__(self, outputs: NDArray[Any]) -> Floats:

@@ -1,6 +1,6 @@
-"""What certifying draws are looked at for: events, guesses, and the goal that they are chosen for.
+"""Events and guesses that certifying draws are counted for, and the goal of their choice.
 
-Both are fixed before the draws that certify them.
+Events and guesses are fixed before the draws that certify them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dpaudit.stats import Target
 Floats = NDArray[np.float64]
 
 LEARN_SHARE = 0.5
-"""Part of the exploration draws on which scores are learnt, unless the goal says otherwise;
-thresholds are chosen on the rest."""
+"""Share of the exploration draws on which scores are learnt, unless the goal has another value.
+Thresholds are chosen on the rest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,22 +31,22 @@ class Event:
     Parameters
     ----------
     score : Score
-        Number of each output.
+        Function that maps each output to a number.
     threshold : float
-        Where the score is cut.
+        Threshold of the score.
     above : bool
-        Whether the event fires at and above the threshold, or below it.
+        Whether the event holds the outputs at and above the threshold, or those below it.
     likelier : {"left", "right"}
-        The side on which it is declared to be likelier.
+        The side on which the event is declared to be likelier.
     encoder : Encoder
-        Turns outputs into the matrix that the score reads.
+        Converts outputs to the matrix that the score reads.
     target : Target
-        What it was chosen for, where the bound on its counts will be sharpest.
+        The goal of its choice, at which the bound on its counts is sharpest.
     example : str
-        A typical output inside, where the score says nothing to a person.
+        A typical output in the event, if the score means nothing to a person.
     learnt_share : float
-        Part of the draws, from the first, on which the score was learnt; 0 for a plain feature.
-        The event's rates are told better by the others, which only chose its threshold.
+        Share of the first draws on which the score was learnt; 0 for a plain feature. The other
+        draws only chose the threshold, so they give a better estimate of the event's rates.
     """
 
     score: Score = field(repr=False)
@@ -60,7 +60,7 @@ class Event:
 
     @property
     def description(self) -> str:
-        """The event in words; for learnt scores, with an output that lies in it."""
+        """The event in words, with an example output if the score was learnt."""
         words = self.score.words(self.threshold, self.above)
         return f"{words}, such as {self.example}" if self.example else words
 
@@ -70,7 +70,7 @@ class Event:
         return self.score.words(self.threshold, self.above, exact=True)
 
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
-        """Return whether the event fires, from scores already computed."""
+        """Return whether each output lies in the event, from its computed score."""
         above = scores >= self.threshold
         return above if self.above else ~above
 
@@ -81,15 +81,15 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """A guess at the side of each output, in both tails of one score: left, right, or none.
+    """A guess of the side of each output, from both tails of one score: left, right, or none.
 
-    Call it with outputs of the mechanism: ``guess(outputs) -> int8 [size]``, 1 for left, -1 for
-    right and 0 where it abstains.
+    Call it with outputs of the mechanism: ``guess(outputs) -> int8 [size]``. It returns 1 for left,
+    -1 for right and 0 if it abstains.
 
     Parameters
     ----------
     left, right : Event
-        Where left is guessed, and where right is: two cuts of one score that never fire together.
+        Events in which left or right is guessed: two cuts of one score that never hold together.
     """
 
     left: Event
@@ -97,7 +97,7 @@ class Guess:
 
     @classmethod
     def of(cls, chosen: Event | Guess) -> Guess:
-        """Return a guess, or that of an event: its likelier side where it fires, else the other."""
+        """Return a guess; an event becomes a guess of its likelier side, else of the other."""
         if isinstance(chosen, Guess):
             return chosen
         other = "right" if chosen.likelier == "left" else "left"
@@ -106,7 +106,7 @@ class Guess:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it never abstains."""
+        """Whether the guess never abstains."""
         return self.left.threshold == self.right.threshold and self.left.above != self.right.above
 
     @property
@@ -121,45 +121,45 @@ class Guess:
 
     @property
     def score(self) -> Score:
-        """The score that is cut."""
+        """The score that both events cut."""
         return self.left.score
 
     @property
     def encoder(self) -> Encoder:
-        """Turns outputs into the matrix that the score reads."""
+        """Encoder that converts outputs to the matrix that the score reads."""
         return self.left.encoder
 
     @property
     def learnt_share(self) -> float:
-        """Part of the draws on which the score was learnt."""
+        """Share of the draws on which the score was learnt."""
         return self.left.learnt_share
 
     def __call__(self, outputs: NDArray[Any]) -> NDArray[np.int8]:
-        """Return the guess at each output, shape ``[size]``."""
+        """Return the guess for each output, shape ``[size]``."""
         scores = self.score(self.encoder(np.asarray(outputs)))
         return self.left.fires(scores).astype(np.int8) - self.right.fires(scores).astype(np.int8)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What the events are chosen for.
+    """The goal for which events are chosen.
 
     Parameters
     ----------
     delta : float or None
-        Claimed delta at which epsilon is to be certified; None when the claim is a curve.
+        Claimed delta at which epsilon is to be certified; None if the claim is a curve.
     epsilons : ndarray, shape (e,)
-        Grid over which the profile is certified; one event at most for each.
+        Grid over which the profile is certified, with at most one event for each entry.
     claimed_deltas : ndarray, shape (e,)
-        The claim on that grid.
+        Claimed delta at each epsilon of the grid.
     draws : int
         Certifying draws per dataset.
     primary_failure_prob, profile_failure_prob : float
-        Given to the primary event, and to each event of the profile.
+        Failure probabilities of the primary event, and of each event of the profile.
     learn_share : float
-        Part of the exploration draws on which scores are learnt.
+        Share of the exploration draws on which scores are learnt.
     wants_profile : bool
-        Whether events are chosen for the profile too, or the primary one alone.
+        Whether events are chosen for the profile in addition to the primary event.
     """
 
     delta: float | None
@@ -179,13 +179,14 @@ class Selection:
     Parameters
     ----------
     primary : Event or Guess
-        On which most is staked.
+        The event that gets most of the failure probability.
     profile : tuple of Event
-        One for each epsilon of the grid, where it is another one.
+        One event for each epsilon of the grid for which it differs from the others.
     objective : (float, float)
-        For comparing pairs: the epsilon (of a curve, the excess over the claim as a ratio) that the
-        primary is expected to certify, and the separation of the two sides, its difference of
-        rates, which orders pairs of equal expectation.
+        Pair of numbers for comparing pairs of datasets. The first is the epsilon that the primary
+        event is expected to certify; for a curve, the excess over the claim as a ratio. The second
+        is the separation of the two sides, its difference of rates. It orders pairs of equal
+        expectation.
     point : (float, float)
         Point of the claimed curve that the primary event challenges best.
     """
@@ -197,7 +198,7 @@ class Selection:
 
 
 def trivial_event(encoder: Encoder) -> Event:
-    """Return the sure event, for outputs that never vary: it certifies nothing, soundly."""
+    """Return the event of all outputs, for outputs that never vary; it certifies nothing."""
     return Event(_SureScore(), 0.0, True, "left", encoder, Target(delta=0.0))
 
 

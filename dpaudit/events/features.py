@@ -1,30 +1,32 @@
-"""One-dimensional views of an output, each with words: the raw material of events.
+"""One-dimensional views of an output, each with a description, from which events are built.
 
-The spreads are compared by the generalised eigenvectors of the two covariance matrices: among all
-directions u, the ratio ``u' S_left u / u' S_right u`` is largest and smallest along them. Taken as
-coordinates they make both matrices diagonal, so that the log-likelihood ratio of two Gaussians with
-these moments is a sum over them,
+The spreads are compared by the generalised eigenvectors of the two covariance matrices. Among all
+directions u, the ratio ``u' S_left u / u' S_right u`` is largest and smallest along them. As
+coordinates they make both matrices diagonal. So the log-likelihood ratio of two Gaussians with
+these moments is a sum over the directions,
 
     sum_i  z_i^2 (1 - 1 / v_i) / 2 + z_i m_i / v_i  +  constant,
 
-with z measured from the right mean in right standard deviations, and v_i and m_i the variance and
-the mean of the left side in these units. Directions in which the two do not differ by more than
-chance are left out: they would add noise only. What chance does is known well enough: the ratios of
-two sample covariances of equal distributions lie, up to fluctuations, between
+with z measured from the right mean in right standard deviations. Here v_i and m_i are the variance
+and the mean of the left side in these units. Directions in which the two differ no more than by
+chance are left out, because they would only add noise. The effect of chance is known well enough.
+The ratios of two sample covariances of equal distributions lie, up to fluctuations, between
 ``((1 - h) / (1 - s))^2`` and ``((1 + h) / (1 - s))^2``, with ``s = k / n`` and ``h`` the root of
 ``2 s - s^2`` (Wachter 1980, "The limiting empirical measure of multiple discriminant ratios").
 
-Noise of any scale hides the size of a number, and none of it hides a residue to which the noise
-added nothing: the parity of a count, a grid to which a value was rounded before, the phase of a
-comb. Such a leak is a difference between the two characteristic functions at one frequency,
+Noise of any scale hides the size of a number. But it does not hide a residue to which the noise
+added nothing. Examples are the parity of a count, a grid to which a value was rounded before, and
+the phase of a comb. Such a leak is a difference between the two characteristic functions at one
+frequency,
 
     E_left e^(2 pi i f y) - E_right e^(2 pi i f y),
 
-at which smooth noise leaves both near 0. Frequencies are found in three ways: residues of integers
-by a chi-square statistic for each modulus; multiples of a power of ten or of two by folding the
-outputs at that power; any others by a periodogram over the range of the outputs, and a search
-around its peaks. A peak must exceed what any of the frequencies that were looked at would show by
-chance: under equal distributions each power is nearly exponential with mean 1.
+at which smooth noise leaves both near 0. Frequencies are found in three ways. Residues of integers
+are tested by a chi-square statistic for each modulus. Multiples of a power of ten or of two are
+found by folding the outputs at that power. Other frequencies are found by a periodogram over the
+range of the outputs, and a search around its peaks. A peak must exceed the value that any of the
+examined frequencies would show by chance. Under equal distributions each power is nearly
+exponential with mean 1.
 """
 
 from __future__ import annotations
@@ -49,12 +51,12 @@ Floats = NDArray[np.float64]
 Read = Callable[[Floats], Floats]
 
 MAX_SPREADS = 200
-"""Coordinates up to which covariance matrices are compared."""
+"""Largest number of coordinates for which covariance matrices are compared."""
 
-_SHOWN = 2  # directions of different spread that are looked at by themselves
-_QUADRATIC = 16  # directions in a quadratic score
-_REACH = 8.0  # standard deviations to which draws are moved in while spreads are learnt
-_SLACK = 1.15  # beyond what chance does to the ratio of two variances
+_SHOWN = 2  # Number of directions of different spread that become features of their own.
+_QUADRATIC = 16  # Directions in a quadratic score.
+_REACH = 8.0  # Standard deviations to which draws are clipped while spreads are learnt.
+_SLACK = 1.15  # Factor above the effect of chance on the ratio of two variances.
 
 
 def filled(x: Floats) -> Floats:
@@ -63,7 +65,7 @@ def filled(x: Floats) -> Floats:
 
 
 def difference_of_means(left: Floats, right: Floats, numeric: NDArray[np.bool_]) -> Read | None:
-    """Projection on the difference of means, each coordinate in units of its spread."""
+    """Return the projection on the difference of means, each coordinate in units of its spread."""
     spread = np.concatenate([filled(left), filled(right)]).std(axis=0)
     gap = filled(left).mean(axis=0) - filled(right).mean(axis=0)
     use = numeric & (spread > 0)
@@ -73,7 +75,7 @@ def difference_of_means(left: Floats, right: Floats, numeric: NDArray[np.bool_])
     if not size > 0:
         return None
     weights /= size
-    # Not a matrix product, whose last digits depend on the number of rows.
+    # A matrix product is not used, because its last digits depend on the number of rows.
     return lambda x: np.asarray((filled(x) * weights).sum(axis=1))
 
 
@@ -92,7 +94,7 @@ def spreads(
     Yields
     ------
     Column
-        Words.
+        Description.
     callable
         ``[size, k] -> [size]``.
     """
@@ -129,7 +131,7 @@ def spreads(
     use = [i for i in order.tolist() if differ[i] or abs(shift[i]) > 5 * math.sqrt(2 / n)]
     use = use[:_QUADRATIC]
     if len(use) == 1:
-        return  # the distance says it all, but for a shift that the linear scores see
+        return  # the distance suffices, and linear scores detect a shift
     start = center + unit * means[1]
     bend = (1 - 1 / np.maximum(ratios[use], 1e-12)) / 2
     slope = shift[use] / np.maximum(ratios[use], 1e-12)
@@ -138,7 +140,7 @@ def spreads(
 
 
 def _chance(k: int, n: int) -> float:
-    """Logarithm of the ratio of spreads that chance alone does not reach."""
+    """Return the logarithm of the ratio of spreads that chance alone does not exceed."""
     share = k / n
     h = math.sqrt(2 * share - share**2)
     edge = 2 * math.log((1 + h) / (1 - share))
@@ -146,7 +148,7 @@ def _chance(k: int, n: int) -> float:
 
 
 def _project(x: Floats, weights: Floats) -> Floats:
-    """Rows times weights, one column after the other: row by row the same in any batch."""
+    """Return rows times weights, computed column by column, so that batches do not matter."""
     total = np.zeros((len(x), weights.shape[1]))
     for j, row in enumerate(weights):
         total += x[:, j, None] * row
@@ -167,20 +169,20 @@ def _quadratic(
     return read
 
 
-# --- what coordinates say about each other: equality, order, small gaps, differences of pairs ---
+# --- relations between coordinates: equality, order, small gaps, differences of pairs -----------
 
 
 MAX_PAIRED = 48
-"""Coordinates of which all pairs are looked at."""
+"""Number of coordinates of which all pairs are examined."""
 
 _PAIRED_DRAWS = 2000
 _TELLING = 6.0  # standard errors by which a pair must differ
 _MAX_PAIRS = 3
-_LEAST = 100  # draws from which relations are looked for
+_LEAST = 100  # least number of draws for a search for relations
 
 
 class YesNo(Column):
-    """A column of 1 and 0."""
+    """A column of 1 and 0, described as yes and no."""
 
     def words(self, value: float) -> str:
         """Return yes or no."""
@@ -190,7 +192,7 @@ class YesNo(Column):
 def relations(
     names: list[str], columns: NDArray[np.intp], left: Floats, right: Floats
 ) -> Iterator[tuple[Column, Read, bool]]:
-    """Yield relations between the coordinates of a vector that tell the sides apart.
+    """Yield relations between the coordinates of a vector that differ between the sides.
 
     Parameters
     ----------
@@ -204,11 +206,11 @@ def relations(
     Yields
     ------
     Column
-        Words.
+        Description.
     callable
         ``[size, k] -> [size]``.
     bool
-        Whether more and less mean something.
+        Whether larger and smaller values have a meaning.
     """
     if min(len(left), len(right)) < _LEAST:
         return
@@ -236,7 +238,7 @@ def _on(columns: NDArray[np.intp], read: Read) -> Read:
 
 
 def _repeats(x: Floats) -> Floats:
-    """Count coordinates less the different ones; a gap equals nothing."""
+    """Return how many coordinates repeat another one; NaN equals nothing."""
     return np.asarray((np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1), dtype=np.float64)
 
 
@@ -263,7 +265,7 @@ def _combination(a: int, b: int, sign: float) -> Read:
 
 
 def _equal_pairs(left: Floats, right: Floats) -> list[tuple[int, int]]:
-    """Return the pairs whose probability of being equal differs most."""
+    """Return the pairs whose probability of being equal differs most between the sides."""
     if not any(_repeats(x).any() for x in (left, right)):
         return []
     i, j = np.triu_indices(left.shape[1], 1)
@@ -281,11 +283,11 @@ def _best(i: NDArray[np.intp], j: NDArray[np.intp], gaps: Floats) -> list[tuple[
 
 
 def _related_pairs(left: Floats, right: Floats) -> list[tuple[int, int]]:
-    """Return the pairs whose correlation differs most."""
+    """Return the pairs whose correlation differs most between the sides."""
     a, b = _correlation(left), _correlation(right)
     i, j = np.triu_indices(len(a), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Fisher's transformation has variance 1 / (n - 3), nearly, for any correlation.
+        # Fisher's transformation has variance of nearly 1 / (n - 3) for any correlation.
         z = np.arctanh(np.clip(a, -1 + 1e-9, 1 - 1e-9)) - np.arctanh(
             np.clip(b, -1 + 1e-9, 1 - 1e-9)
         )
@@ -294,7 +296,7 @@ def _related_pairs(left: Floats, right: Floats) -> list[tuple[int, int]]:
 
 
 def _correlation(x: Floats) -> Floats:
-    """Return correlations, of values moved in to six quartile ranges from the median."""
+    """Return correlations of values clipped to six quartile ranges from the median."""
     x = np.where(np.isnan(x), 0.0, x)
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
     reach = 6 * (high - low)
@@ -304,29 +306,29 @@ def _correlation(x: Floats) -> Floats:
     return np.asarray(z.T @ z / len(z))
 
 
-# --- what repeats along an output: residues of integers, fractional parts at a period ----------
+# --- periodicity of an output: residues of integers, fractional parts at a period ---------------
 
 
 Sides = tuple[Floats, Floats]
 
 MODULI = (*range(2, 17), 17, 19, 20, 23, 24, 25, 29, 31, 32, 50, 60, 64, 100, 128, 256, 1000, 1024)
 MAX_SINGLE = 32
-"""Different values up to which a table of values says all that residues could."""
+"""Number of different values up to which a table of values contains all that residues show."""
 
-_LEAST, _LEAST_WAVES = 100, 1000  # draws from which residues, and any periods, are looked for
-_DECIMALS = 9  # that outputs may have been rounded to
-_FIRST = 64  # values that tell at once that they were not rounded
-_BEST = 2  # residues, and periods, of one number that are kept
-_LARGEST = 2.0**53  # beyond it doubles have no low bits
-_FOLDS, _FOLD_CELLS = 4, 4096  # powers, three decades or eleven octaves apart, and cells of each
+_LEAST, _LEAST_WAVES = 100, 1000  # Least draws for a search of residues, and of periods.
+_DECIMALS = 9  # Largest number of decimals to which outputs may have been rounded.
+_FIRST = 64  # First values, which show at once if outputs were not rounded.
+_BEST = 2  # Number of residues, and of periods, that are kept for one number.
+_LARGEST = 2.0**53  # Larger doubles have no low bits.
+_FOLDS, _FOLD_CELLS = 4, 4096  # Powers 3 decades or 11 octaves apart, and cells of each.
 _RANGE_CELLS = 2**15
-_WAVES = 8.0  # periods within the bulk of the outputs from which bins of equal counts miss a comb
-_SURE = 14.0  # logarithm of how improbable a peak must be
+_WAVES = 8.0  # Periods within the bulk of outputs above which bins of equal counts miss a comb.
+_SURE = 14.0  # Logarithm of how improbable a peak must be.
 _HARMONICS = (2, 3, 4, 5)
 
 
 def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, Read]]:
-    """Yield the residues and the fractional parts of a number that tell the sides apart.
+    """Yield the residues and the fractional parts of a number that differ between the sides.
 
     Parameters
     ----------
@@ -338,9 +340,9 @@ def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, R
     Yields
     ------
     Column
-        Such as "output mod 7".
+        Description, such as "output mod 7".
     callable
-        From values of the number to it.
+        Function from values of the number to the feature.
     """
     left, right = _few(left), _few(right)
     pooled = np.concatenate([left, right])
@@ -373,7 +375,7 @@ def _few(values: Floats) -> Floats:
 
 
 def _decimals(values: Floats) -> int | None:
-    """Return how many decimals all values have at most; None where there are many."""
+    """Return the largest number of decimals of the values; None if there are many decimals."""
     largest = float(np.abs(values).max())
     for decimals in range(_DECIMALS + 1):
         unit = 10.0**decimals
@@ -410,7 +412,7 @@ def _words(period: float) -> str:
 
 
 def _moduli(left: Floats, right: Floats, bulk: float) -> list[int]:
-    """Return the moduli whose residues differ most, of those that are small beside the bulk."""
+    """Return the moduli whose residues differ most, among those much smaller than the bulk."""
     sides = [side.astype(np.int64) for side in (left, right)]
     found = []
     for modulus in MODULI:
@@ -427,7 +429,7 @@ def _moduli(left: Floats, right: Floats, bulk: float) -> list[int]:
 
 
 def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[float]:
-    """Look for small periods that divide a power of ten or of two, as programs choose them."""
+    """Return small periods that divide a power of ten or of two, as programs choose them."""
     peaks = []
     for base, apart in ((10.0, 3), (2.0, 11)):
         top = math.floor(math.log(bulk, base))
@@ -448,9 +450,9 @@ def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[fl
 
 
 def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> list[float]:
-    """Look for any period that is not too small, by a periodogram over the bulk of the outputs.
+    """Return any period that is not too small, by a periodogram over the bulk of the outputs.
 
-    Where all outputs are multiples of `unit`, only cells of that width mean something.
+    If all outputs are multiples of `unit`, the cells have that width.
     """
     low, q10, q90, high = np.quantile(pooled, [0.005, 0.1, 0.9, 0.995])
     width = unit or (high - low) / _RANGE_CELLS
@@ -471,13 +473,13 @@ def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> li
 
 
 def _powers(left: NDArray[Any], right: NDArray[Any]) -> Floats:
-    """Power of the difference of characteristic functions at each frequency; near Exp(1)."""
+    """Return the power of the difference of characteristic functions; near Exp(1) by chance."""
     a, b = left.sum(), right.sum()
     return np.asarray(np.abs(np.fft.rfft(left / a - right / b)) ** 2 / (1 / a + 1 / b))
 
 
 def _peaks(power: Floats, least: int, longest: float) -> list[float]:
-    """Return the periods of the largest peak and of the slowest one, where they are sure.
+    """Return the periods of the largest peak and of the slowest one, if they are beyond doubt.
 
     The period of the first frequency is `longest`.
     """
@@ -488,7 +490,7 @@ def _peaks(power: Floats, least: int, longest: float) -> list[float]:
     best = int(inside.argmax()) + least
     if power[best] <= sure:
         return []
-    # Of a comb with harmonics the slowest wave shows all; a quarter of the power is enough.
+    # The slowest wave of a comb with harmonics shows all of it; a quarter of the power is enough.
     for harmonic in reversed(_HARMONICS):
         slower = round(best / harmonic)
         if slower >= least and power[slower] > max(sure, power[best] / 4):
@@ -497,7 +499,7 @@ def _peaks(power: Floats, least: int, longest: float) -> list[float]:
 
 
 def _refined(sides: Sequence[Floats], period: float, span: float) -> float:
-    """Climb the power around a frequency, and take a round period where it is as good."""
+    """Climb the power around a frequency, and prefer a round period of nearly equal power."""
     frequency, step = 1 / period, 0.5 / span
     for _ in range(3):
         around = frequency + step * np.linspace(-1, 1, 17)
@@ -520,7 +522,7 @@ def _power_at(sides: Sequence[Floats], frequencies: Floats) -> Floats:
 
 
 def _distinct(periods: Sequence[float]) -> list[float]:
-    """Return periods without those that are nearly another's."""
+    """Return periods without those that nearly equal another one."""
     kept: list[float] = []
     for period in periods:
         if all(abs(period / other - 1) > 1e-6 for other in kept):
@@ -529,28 +531,28 @@ def _distinct(periods: Sequence[float]) -> list[float]:
 
 
 _HUGE = 1e100
-"""Outputs beyond it are moved there while directions are learnt, so that squares stay finite."""
+"""Outputs beyond this are moved to it while directions are learnt, so that squares are finite."""
 
-_PERIODIC = 16  # coordinates in which periods are looked for
+_PERIODIC = 16  # number of coordinates in which periods are searched
 
 MAX_COORDINATES = 48
-"""Coordinates that are looked at one by one; the rest still count in norms and directions."""
+"""Number of coordinates that are examined one by one; the rest count in norms and directions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """A number read off each encoded output; NaN where there is no answer.
+    """A number computed from each encoded output; NaN if there is no answer.
 
     Parameters
     ----------
     column : Column
-        Its name and, for categories, its labels.
+        Name and, for categories, labels.
     read : callable
         ``[size, k] -> [size]``.
     coordinate : bool
         Whether it is one coordinate of the output rather than a summary of many.
     ordered : bool
-        Whether larger and smaller mean something.
+        Whether larger and smaller values have a meaning.
     learnt : bool
         Whether draws had a part in choosing it.
     """
@@ -563,7 +565,7 @@ class Feature:
 
     @property
     def name(self) -> str:
-        """Words for people."""
+        """Name in reports."""
         return self.column.name
 
     def __call__(self, encoded: Floats) -> Floats:
@@ -573,13 +575,13 @@ class Feature:
 
 
 def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
-    """Return the features worth looking at, simplest first, learnt on encoded draws.
+    """Return the features worth examining, simplest first, learnt on encoded draws.
 
-    Coordinates first (all, or the ones whose means or answer rates differ most), and what is read
-    off texts. For vectors: mean, norms, extremes, order statistics, the direction of the difference
-    of means, number of missing answers, and for streams of yes and no the first and last of each.
-    Then what is looked for and only kept where it tells the sides apart: directions of different
-    spread, relations between coordinates, residues and fractional parts.
+    First come coordinates (all, or those whose means or answer rates differ most), and features of
+    texts. Vectors also have the mean, norms, extremes, order statistics, the direction of the
+    difference of means, and the number of missing answers. Streams of yes and no have the first and
+    last position of each. Then come features that are kept only if they differ between the sides:
+    directions of different spread, relations between coordinates, residues and fractional parts.
     """
     own = encoder.own
     chosen = (
@@ -645,7 +647,7 @@ def _after(
 
 
 def _text_features(encoder: Encoder) -> list[Feature]:
-    """Return what is read off texts beside themselves."""
+    """Return the features of texts other than the texts themselves."""
     return [
         Feature(column, _coordinate(j), False, column.labels is None, learnt=True)
         for j, column in enumerate(encoder.columns)
@@ -673,7 +675,7 @@ def _of(
     columns: NDArray[np.intp], reduce: Callable[[Floats], Floats], empty: float = 0.0
 ) -> Callable[[Floats], Floats]:
     def read(x: Floats) -> Floats:
-        # Rows that lie one behind the other in memory add up the same however many there are.
+        # Rows in contiguous memory add up to the same sum, whatever their number is.
         part = np.take(x, columns, axis=1)
         return reduce(np.where(np.isnan(part), empty, part))
 
@@ -681,9 +683,9 @@ def _of(
 
 
 class _Sorted:
-    """Rows in order, NaN last; the latest outputs of either side are cached.
+    """Sorted rows, NaN last; the latest outputs of either side are cached.
 
-    The cache stays behind where the object is pickled, as it must be to reach a worker.
+    The cache is not pickled with the object when it is sent to a worker.
     """
 
     def __init__(self, columns: NDArray[np.intp]) -> None:
@@ -729,7 +731,7 @@ def _vector_features(columns: NDArray[np.intp]) -> list[Feature]:
 
 
 def _first(hit: NDArray[np.bool_]) -> Floats:
-    """Position of the first True in each row, NaN where there is none."""
+    """Return the position of the first True in each row; NaN if there is none."""
     return np.where(hit.any(axis=1), hit.argmax(axis=1), np.nan)
 
 
@@ -753,7 +755,7 @@ def _stream_features(columns: NDArray[np.intp]) -> list[Feature]:
 
 
 def _answer_features(columns: NDArray[np.intp]) -> list[Feature]:
-    """For vectors with gaps: which coordinate answers first, and what it says."""
+    """For vectors with gaps, return the position and the value of the first answer."""
 
     def position(x: Floats) -> Floats:
         return _first(~np.isnan(x[:, columns]))

@@ -1,11 +1,12 @@
 """All scores that are learnt on one part of the exploration draws; the other part chooses.
 
-Scores come simplest first. What shows nothing is left out early, because every score costs time
-and some of the luck with which the best is chosen: tables that tell the sides apart no better than
-chance, and trees where nothing is left over that the logistic score does not explain.
+Scores come simplest first. Scores that show nothing are dropped early, because every score costs
+time and makes the best choice look better than it is. Tables are dropped if they separate the sides
+no better than chance. Trees are dropped if the logistic score explains everything.
 
-The exploration draws of each side are split in two. Scores are learnt on one part; on the other
-every score is cut at many thresholds, of which the best is chosen (:mod:`dpaudit.events.cuts`).
+The exploration draws of each side are split in two. Scores are learnt on one part. On the other
+part every score is cut at many thresholds, of which the best is chosen
+(:mod:`dpaudit.events.cuts`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_LOGISTIC, _LOGISTIC_DRAWS = 200, 40_000
 _LEAST_BOOSTED, _BOOSTED_DRAWS = 1_000, 25_000
-_LEAST_SCREENED = 500  # draws from which a table that shows nothing is left out
+_LEAST_SCREENED = 500  # draws from which on a table that shows nothing is dropped
 
 
 def all_scores(
@@ -50,7 +51,7 @@ def all_scores(
     rng: np.random.Generator,
     float_attack: FloatAttack | None,
 ) -> list[Score]:
-    """Return everything that is worth cutting.
+    """Return all scores that are worth cutting.
 
     Parameters
     ----------
@@ -59,9 +60,9 @@ def all_scores(
     left, right : ndarray, shape [size, k]
         Encoded draws from which to learn.
     rng : numpy.random.Generator
-        For the tree learner.
+        Generator for the tree learner.
     float_attack : FloatAttack, optional
-        Also look at the low bits of the outputs.
+        If given, also use the low bits of the outputs.
     """
     seen = all_features(encoder, left, right)
     if float_attack is not None:
@@ -98,7 +99,7 @@ def _of_many(
     right: Floats,
     rng: np.random.Generator,
 ) -> list[Score]:
-    """Return the scores that read several numbers together."""
+    """Return the scores that use several numbers together."""
     models: list[Score | None] = [
         OutcomeScore.learn(encoder, left, right),
         additive_score(tables),
@@ -124,9 +125,9 @@ def _of_many(
 
 
 def _shifts(table: TableScore, left: Floats, right: Floats) -> bool:
-    """Whether a feature may help a linear score: all but those whose means agree too well.
+    """Return whether a feature may help a linear score: all do but those with nearly equal means.
 
-    Where nothing differs, one feature in three stays by chance.
+    If nothing differs, one feature in three is kept by chance.
     """
     a, b = (np.clip(np.nan_to_num(table.feature(x)), -1e30, 1e30) for x in (left, right))
     error = np.sqrt(a.var() / len(a) + b.var() / len(b))
@@ -155,11 +156,11 @@ def learn(
     left, right : ndarray, shape [size, ...]
         Exploration draws, at least 2 a side.
     goal : Goal
-        What to certify.
+        Goal of the choice.
     rng : numpy.random.Generator
-        For the tree learner.
+        Generator for the tree learner.
     float_attack : FloatAttack, optional
-        Also look at the low bits of the outputs.
+        If given, also use the low bits of the outputs.
     """
     halves = [max(int(len(x) * goal.learn_share), 1) for x in (left, right)]
     first = left[: halves[0]], right[: halves[1]]
@@ -169,7 +170,7 @@ def learn(
     rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
     cuts = []
     for score in all_scores(encoder, learn_left, learn_right, rng, float_attack):
-        # A feature that no draw had a part in choosing may be cut with the help of all of them.
+        # If no draw had a part in choosing a feature, all draws may help to cut it.
         cuts.append(cut(score, *(score(x) for x in (encoded if is_plain(score) else rest))))
     chosen = choose(encoder, [c for c in cuts if c is not None], goal)
     primary, profile = with_examples(chosen.primary, chosen.profile, *rest)

@@ -1,7 +1,8 @@
 """Scores: a number for each output that is larger where the left side is likelier.
 
-A score need not be right to be sound: an event is *any* set of outputs fixed before the certifying
-draws. How close its order comes to the likelihood ratio decides how much can be certified.
+A score need not be accurate to be sound: an event is *any* set of outputs fixed before the
+certifying draws. The closer its order is to that of the likelihood ratio, the more can be
+certified.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from dpaudit.events.screening import chi_square_excess
 Floats = NDArray[np.float64]
 
 MAX_ATOMS = 2**16
-"""Distinct values beyond which a feature or an output is treated as continuous; so it is as well
-where values are not seen twice on average."""
+"""Number of distinct values above which a feature or an output is treated as continuous. It is
+also treated as continuous if values are seen fewer than two times on average."""
 
 FEW_ATOMS = 256
-"""Distinct values beyond which an ordered feature is looked at in bins as well."""
+"""Number of distinct values above which an ordered feature also gets a table of bins."""
 
-# Pooled quantiles that separate the bins of a continuous feature: fine in the tails, where the
-# events for a small delta live.
+# Pooled quantiles that separate the bins of a continuous feature. They are fine in the tails, where
+# the events for a small delta lie.
 _TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
 _QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
 
-_OFTEN, _OFTEN_AT_LEAST = 0.004, 30  # part of the draws, and draws, of a frequent value
+_OFTEN, _OFTEN_AT_LEAST = 0.004, 30  # least share and least number of draws of a frequent value
 
 _HUGE, _LARGEST = 1e307, np.finfo(np.float64).max
-_NO_ANSWER = -0.49 * _LARGEST  # thresholds below it lie between no answer and all others
+_NO_ANSWER = -0.49 * _LARGEST  # thresholds below this separate "no answer" from all values
 
 
 _VALUES, _INTERVALS, _OUTCOMES = 8, 2, 4
@@ -48,18 +49,18 @@ _PARTS = 1000
 
 
 class Score(Protocol):
-    """What a score offers."""
+    """Interface of a score."""
 
     @property
     def name(self) -> str:
-        """Words for people."""
+        """Name in reports."""
 
     @property
     def axis(self) -> Feature | None:
-        """The feature along which outputs are drawn; None for the score itself."""
+        """The feature along which outputs are plotted; None for the score itself."""
 
     def __call__(self, encoded: Floats) -> Floats:
-        """Return the score of each encoded output, shape ``[size]``, never NaN."""
+        """Return the score of each encoded output, shape ``[size]``; it is never NaN."""
 
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         """Describe the event "score >= threshold", or its complement.
@@ -70,10 +71,10 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureScore:
-    """A feature itself, rising or `falling`; "no answer" counts as below everything.
+    """A feature as a score, rising or `falling`; "no answer" counts as below all values.
 
-    For its words: `gaps` tells whether there are outputs without an answer, `whole` whether all
-    values seen were integers.
+    Two facts are kept for its words. `gaps` says whether there are outputs without an answer, and
+    `whole` whether all values seen were integers.
     """
 
     feature: Feature
@@ -83,7 +84,7 @@ class FeatureScore:
 
     @classmethod
     def learn(cls, feature: Feature, values: Floats) -> list[FeatureScore]:
-        """Look at the values once, to choose words; with gaps either direction says its own."""
+        """Return the scores; with gaps there are two, one for each direction."""
         missing = np.isnan(values)
         known = values[~missing]
         whole = bool(np.all(known == np.floor(known)))
@@ -93,7 +94,7 @@ class FeatureScore:
 
     @property
     def name(self) -> str:
-        """Words for people."""
+        """Name in reports."""
         return self.feature.name
 
     @property
@@ -111,7 +112,7 @@ class FeatureScore:
         if self.gaps and threshold < _NO_ANSWER:
             return f"{self.name} {'has an answer' if above else 'has no answer'}"
         or_none = "" if above else " or no answer" * self.gaps
-        # Beyond 1e15 there is no room for halves, and some sums of huge outputs are infinite.
+        # Beyond 1e15 doubles have no halves, and some sums of huge outputs are infinite.
         whole = self.whole and abs(threshold) < 1e15
         if self.falling:
             most = math.floor(-threshold) if whole else -threshold
@@ -126,9 +127,9 @@ class FeatureScore:
 class TableScore:
     """Log-likelihood ratios of the values, or of bins of the values, of one feature.
 
-    With `atoms`, `edges` are the values seen and ``log_ratios[-2]`` belongs to all others; else
-    they are the inner edges of bins. The last entry of `log_ratios` belongs to "no answer", which
-    `gaps` tells to have been seen.
+    With `atoms`, `edges` are the values seen, and ``log_ratios[-2]`` belongs to all other values.
+    Otherwise `edges` are the inner edges of bins. The last entry of `log_ratios` belongs to "no
+    answer"; `gaps` says whether "no answer" was seen.
     """
 
     feature: Feature
@@ -144,12 +145,12 @@ class TableScore:
     ) -> TableScore:
         """Learn the table from the feature's values on either side.
 
-        More than `most` different values are told apart by bins only, and so are values most of
-        which are seen once. A value that is seen often has a bin of its own.
+        If there are more than `most` different values, or most values are seen only once, the table
+        has bins. A value that is seen often has a bin of its own.
         """
         sides = [np.sort(side) for side in (left, right)]  # NaN last
         known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
-        pooled = np.sort(np.concatenate(known), kind="stable")  # merges the two
+        pooled = np.sort(np.concatenate(known), kind="stable")  # merges the two sorted parts
         first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
         values = pooled[first] if pooled.size else np.zeros(1)
         atoms = len(values) <= most and len(values) <= pooled.size / 2 + 2
@@ -164,18 +165,18 @@ class TableScore:
             np.diff(np.searchsorted(side, edges, side="right"), prepend=0, append=len(side))
             for side in known
         )
-        if atoms:  # what lies above the last value is none of those seen
+        if atoms:  # values above the last one were never seen
             a[-1] = b[-1] = 0
         a, b = (np.append(x, len(s) - len(k)) for x, s, k in zip((a, b), sides, known, strict=True))
         ratios = _shrunk_log_ratio(a, b)
         if atoms:
-            ratios[-2] = 0.0  # values never seen say nothing
+            ratios[-2] = 0.0  # values that were never seen carry no evidence
         gaps = bool(a[-1] + b[-1])
         return cls(feature, edges, ratios, atoms, gaps, chi_square_excess(a, b))
 
     @property
     def name(self) -> str:
-        """Words for people."""
+        """Name in reports."""
         return f"likelihood ratio of {self.feature.name}"
 
     @property
@@ -184,7 +185,7 @@ class TableScore:
         return self.feature
 
     def cells(self, encoded: Floats) -> NDArray[np.intp]:
-        """Return the place of each encoded output in the table."""
+        """Return the index of each encoded output in the table."""
         place = _value_index if self.atoms else _bin_index
         return place(self.feature(encoded), self.edges)
 
@@ -240,7 +241,7 @@ class TableScore:
 class OutcomeScore:
     """Log-likelihood ratios of whole outputs, for outputs that repeat.
 
-    Outputs are told apart by a hash; two outputs that share one merely share their place.
+    Outputs are identified by a hash; two outputs with the same hash share one entry.
     """
 
     encoder: Encoder
@@ -251,7 +252,7 @@ class OutcomeScore:
 
     @classmethod
     def learn(cls, encoder: Encoder, left: Floats, right: Floats) -> OutcomeScore | None:
-        """Learn the table; None when outputs hardly repeat."""
+        """Learn the table; None if outputs rarely repeat."""
         pooled = np.concatenate([left, right])
         hashes, first, inverse = np.unique(
             _row_hash(np.take(pooled, encoder.own, axis=1)),
@@ -270,16 +271,16 @@ class OutcomeScore:
 
     @property
     def name(self) -> str:
-        """Words for people."""
+        """Name in reports."""
         return "likelihood ratio of whole outcomes"
 
     @property
     def axis(self) -> None:
-        """None: outcomes lie on no line."""
+        """None: outcomes do not lie on a line."""
         return
 
     def index(self, encoded: Floats) -> NDArray[np.intp]:
-        """Return the place of each output in the table; its length for unknown ones."""
+        """Return the index of each output in the table; unknown outputs get the table's length."""
         hashes = _row_hash(np.take(encoded, self.encoder.own, axis=1))
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.where(self.hashes[at] == hashes, at, len(self.hashes))
@@ -303,14 +304,14 @@ class OutcomeScore:
 
 @dataclass(frozen=True, eq=False)
 class ModelScore:
-    """A score learnt from all features together; `read` is frozen."""
+    """A score learnt from all features together; the function `read` is frozen."""
 
     name: str
     read: Callable[[Floats], Floats] = field(repr=False)
 
     @property
     def axis(self) -> None:
-        """None: drawn along the score itself."""
+        """None: outputs are plotted along the score itself."""
         return
 
     def __call__(self, encoded: Floats) -> Floats:
@@ -327,9 +328,9 @@ def _number(value: float, exact: bool) -> str:
 
 
 def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
-    """Sum of the coordinates' log-likelihood ratios: right when coordinates are independent.
+    """Return the sum of the coordinates' log-likelihood ratios, correct if they are independent.
 
-    Coordinates that do not differ by more than chance are left out, as they would add only noise.
+    Coordinates that differ no more than by chance are left out, because they would only add noise.
     """
     useful = [t for t in tables if t.feature.coordinate and t.significance > 0]
     if len(useful) < 2:
@@ -341,7 +342,7 @@ def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
 
 
 def _total(tables: Sequence[TableScore], encoded: Floats) -> Floats:
-    """Sum of the tables, in one order: numpy adds few rows in another order than many."""
+    """Return the sum of the tables in a fixed order; numpy's order depends on the row count."""
     total = np.zeros(len(encoded))
     for table in tables:
         total += table(encoded)
@@ -349,7 +350,7 @@ def _total(tables: Sequence[TableScore], encoded: Floats) -> Floats:
 
 
 def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> ModelScore:
-    """Linear log-likelihood ratio by logistic regression on the standardised features."""
+    """Return a linear log-likelihood ratio by logistic regression on standardised features."""
     from sklearn.linear_model import LogisticRegression
 
     ordered = [f for f in features if f.ordered]
@@ -377,7 +378,7 @@ def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> 
 def boosted_score(
     features: Sequence[Feature], left: Floats, right: Floats, rng: np.random.Generator
 ) -> ModelScore:
-    """Log-likelihood ratio by gradient-boosted trees on the features."""
+    """Return a log-likelihood ratio by gradient-boosted trees on the features."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     x = _matrix(features, np.concatenate([left, right]))
@@ -402,7 +403,7 @@ def boosted_score(
 
 @functools.cache
 def _thread_pools() -> Any:
-    """Look the libraries up once: it takes longer than a small model does."""
+    """Return the controller of the libraries; cached, because the search for them is slow."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -410,7 +411,7 @@ def _thread_pools() -> Any:
 
 @contextmanager
 def _quietly_on_one_thread() -> Iterator[None]:
-    """One thread, so that sums come out the same on every machine; no convergence chatter."""
+    """Use one thread, so that sums are the same on every machine; hide convergence warnings."""
     import warnings
 
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
@@ -424,27 +425,27 @@ def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
 
 
 def _quantiles(values: Floats, levels: Floats) -> Floats:
-    """Return quantiles; numpy's differences of huge values overflow, so these are taken smaller."""
+    """Return quantiles; huge values are scaled down first, because numpy's differences overflow."""
     if np.abs(values).max() < _HUGE:
         return np.asarray(np.quantile(values, levels))
     return np.asarray(np.quantile(np.clip(values, -_LARGEST, _LARGEST) / 4, levels) * 4)
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
-    """Bin of each value; NaN goes to the extra bin at the end."""
+    """Return the bin of each value; NaN gets an extra bin at the end."""
     index = np.searchsorted(edges, values, side="left")
     return np.where(np.isnan(values), len(edges) + 1, index)
 
 
 def _value_index(values: Floats, seen: Floats) -> NDArray[np.intp]:
-    """Place of each value among those seen, then one for all others, then one for NaN."""
+    """Return the index of each value among the seen ones; then come all others, then NaN."""
     at = np.minimum(np.searchsorted(seen, values), len(seen) - 1)
     index = np.where(seen[at] == values, at, len(seen))
     return np.where(np.isnan(values), len(seen) + 1, index)
 
 
 def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
-    """Log ratio of rates, pulled towards 0 where counts are small."""
+    """Return the log ratio of rates, shrunk towards 0 where counts are small."""
     n_left, n_right = max(int(a.sum()), 1), max(int(b.sum()), 1)
     return np.asarray(np.log((a + 0.5) / (n_left + 0.5)) - np.log((b + 0.5) / (n_right + 0.5)))
 

@@ -1,7 +1,7 @@
-"""Whether two samples differ by more than chance: what shows nothing need not be looked at twice.
+"""Whether two samples differ by more than chance, to skip features that show no difference.
 
-Screening costs a feature that leaks nothing a few hundred microseconds instead of the learning of a
-table, its cuts and its part of the luck. It decides nothing that a certificate rests on.
+Screening costs a few hundred microseconds for a feature that leaks nothing. It saves the learning
+of a table, its cuts and its share of the selection luck. No certificate depends on it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SCREENED = 8192
-"""Draws per side, at most, on which features are screened: a difference that they do not show
-is worth little at ten times as many."""
+"""Largest number of draws of each side on which features are screened. A difference that they do
+not show is worth little with ten times as many draws."""
 
-_PAIRED = 16  # features that are looked at two by two
-_LEAST_VARIANCE = 5.0  # of a count, from which its square is near enough to chi-square
+_PAIRED = 16  # number of features that are examined in pairs
+_LEAST_VARIANCE = 5.0  # variance of a count from which its square is nearly chi-square
 
 
 def chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
-    """Return by how much counts differ beyond chance; positive where they do.
+    """Return by how much counts differ beyond chance; positive if they do.
 
-    The chi-square statistic of "one distribution", less its 99.99% point, roughly; or that of
-    the single cell that differs most, which a statistic of hundreds of cells would drown.
+    The value is the chi-square statistic of "one distribution" minus, roughly, its 99.99% point. Or
+    it is that of the single cell that differs most, which hundreds of other cells would hide.
 
     Parameters
     ----------
     a, b : ndarray, shape (cells,)
-        Counts of either side.
+        Counts of each side.
     """
     total = a + b
     used = total > 0
@@ -50,7 +50,7 @@ def _excess(cells: Floats, freedom: int) -> float:
 
 
 def binned_excess(left: Floats, right: Floats, bins: int = 32) -> float:
-    """Return :func:`chi_square_excess` in bins of about equal counts; "no answer" is one."""
+    """Return :func:`chi_square_excess` in bins of about equal counts; "no answer" is a bin."""
     pooled = np.concatenate([left, right])
     known = np.sort(pooled[~np.isnan(pooled)])
     if len(known) == 0:
@@ -67,24 +67,25 @@ def binned_excess(left: Floats, right: Floats, bins: int = 32) -> float:
 
 
 def atoms_excess(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """Return :func:`chi_square_excess` of single values; "no answer" is one."""
+    """Return :func:`chi_square_excess` of single values; "no answer" is a value."""
     values, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     a, b = (np.bincount(side, minlength=len(values)) for side in np.split(index, [len(left)]))
     return chi_square_excess(a, b)
 
 
 def share_gap(a: NDArray[np.intp], b: NDArray[np.intp], n_left: int, n_right: int) -> Floats:
-    """Return differences of shares ``a / n_left - b / n_right`` in their standard errors."""
+    """Return differences of shares ``a / n_left - b / n_right`` in units of standard errors."""
     pooled = (a + b) / (n_left + n_right)
     variance = pooled * (1 - pooled) * (1 / n_left + 1 / n_right)
     return np.asarray((a / n_left - b / n_right) / np.sqrt(np.maximum(variance, 1e-12)))
 
 
 def left_over(scores: Sequence[Floats], cells: Sequence[Sequence[NDArray[np.intp]]]) -> set[int]:
-    """Return the features that show what a logistic score leaves, by themselves or in pairs.
+    """Return the features, alone or in pairs, that show what a logistic score does not explain.
 
-    In every cell of a feature, and in every cell of two features in quarters, the draws of the left
-    side are compared with the sum of their probabilities under the score.
+    The cells are those of each feature, and those of two features in quarters. In each cell the
+    number of draws of the left side is compared with the sum of the probabilities that the score
+    gives to the left side.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def left_over(scores: Sequence[Floats], cells: Sequence[Sequence[NDArray[np.intp
     Returns
     -------
     set of int
-        Places of the features.
+        Indices of the features.
     """
     sides = np.repeat([1.0, 0.0], [len(side) for side in scores])
     chance = 1 / (1 + np.exp(-np.clip(np.concatenate(scores), -30, 30)))
@@ -121,7 +122,7 @@ def left_over(scores: Sequence[Floats], cells: Sequence[Sequence[NDArray[np.intp
 
 
 def _quarters(index: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Join neighbouring cells into four of about equal counts."""
+    """Join neighbouring cells into four cells of about equal counts."""
     counts = np.bincount(index)
     below = np.cumsum(counts) - counts / 2
     return np.minimum((4 * below / len(index)).astype(np.intp), 3)[index]

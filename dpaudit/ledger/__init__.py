@@ -4,17 +4,17 @@ A check is a function in a ``ledger_*.py`` file::
 
     @statement("paper.lemma3")
     def jensen(ledger):
-        ...  # a docstring: the statement, and what was found
+        ...  # a docstring: the statement, and the findings
 
         @ledger.falsify(x=Array(Interval(-1, 1), ("n",)), n=Integer(2, 6))
         def sides(x):
             return np.mean(x) ** 2, np.mean(x**2)
 
-pytest and ``dpaudit run`` collect it beside the audits. The rows that a paper must account for lie
-in ``statements.md`` beside it; a row without a check is shown as open.
+pytest and ``dpaudit run`` collect checks like audits. The table of a paper's statements is in
+``statements.md`` next to the checks. A statement without a check is shown as open.
 
-Names are imported when they are first used: rows can be read, stored and shown without hypothesis,
-which takes a second to import.
+Names are imported when they are first used. So rows can be read, stored and shown without
+hypothesis, which takes a second to import.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Attempts on one claim: searches, sweeps, equalities, draws, whole audits; decorators, mostly."""
+"""Attempts on one claim: searches, sweeps, equalities, draws, whole audits; mostly decorators."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from dpaudit.results import AuditResult, Verdict, mutation_score
 from dpaudit.stats import lower_proportion
 
 FAILURE_PROB = 1e-6
-"""Probability, at most, that a Monte Carlo check refutes a statement that holds."""
+"""Largest probability that a Monte Carlo check refutes a statement that holds."""
 
 _BATCH = 20_000  # draws
 _Sides = TypeVar("_Sides", bound=Callable[..., Any])
 
 
 class Keeper(Protocol):
-    """Who keeps the attempts of a check, and hands out their seeds."""
+    """Object that keeps the attempts of a check, and supplies their seeds."""
 
     row: Statement
     seed: int
@@ -56,44 +56,44 @@ class Keeper(Protocol):
         """Return a seed for an attempt."""
 
     def next_number(self) -> int:
-        """Return its number."""
+        """Return the number of the next attempt."""
 
 
 class Attack:
     """Attempts on one claim, each brought into the form ``lhs <= rhs``.
 
-    The methods are decorators in the manner of ``hypothesis.given``: the keywords are the domain,
-    of which those that are no Interval, Integer, Choice or Array are the same in every case. They
-    attack at once, and hand the function back, so that several can be put on one::
+    The methods are decorators in the manner of ``hypothesis.given``. The keywords are the domain.
+    A keyword that is no Interval, Integer, Choice or Array is a constant of every case. The methods
+    run at once and return the function, so several can be applied to one function::
 
         @ledger.falsify("even with sqrt 2", c=math.sqrt(2), mutant={"c": 1.0}, **domain)
         @ledger.falsify("the exact tail", c=3.0, mutant={"c": 1.0}, **domain)
         def tail(d, delta, c):
-            return chi2.sf(c**2 * d * math.log(4 / delta), d), delta / 4
+            ...  # returns (lhs, rhs)
 
-    Common to all of them:
+    All of them take these arguments:
 
     claim : str
-        What is attacked, in words.
+        Description of the tested claim.
     mutant : dict, callable, float or None
-        What the same attempt must refute: the function with some keywords changed, another
+        A mutant that the same attempt must refute: the function with some keywords changed, another
         function, or rhs times a factor below 1 (by default one half).
     lhs, rhs : str
-        What the two sides mean, for the reader of a counterexample.
+        Meanings of the two sides, for the reader of a counterexample.
     snippet : str
-        At most 15 lines of Python that print both sides of the counterexample with numpy and scipy
-        alone. By default it is made of the source of the function, where that needs nothing else.
+        At most 15 lines of Python that print both sides of the counterexample with only numpy and
+        scipy. By default it is made from the source of the function, if that needs nothing else.
     end_to_end : bool
-        Whether the thing itself is run or computed whole, so that the attempt does not rest on what
-        the proof rests on.
+        Whether the object itself is run or computed completely, so that the attempt does not depend
+        on the assumptions of the proof.
     """
 
     def __init__(self, ledger: Keeper, role: Role, subject: str = "", mends: str = "") -> None:
         self._ledger, self.role, self.subject, self.mends = ledger, role, subject, mends
 
     def __call__(self, function: Any) -> Any:
-        """Refuse to be a decorator."""
-        raise TypeError(f"write @ledger.{self.role}(...).falsify(**domain), or another method")
+        """Raise an error, because the object itself is not a decorator."""
+        raise TypeError(f"call a method, such as @ledger.{self.role}(...).falsify(**domain)")
 
     def falsify(
         self,
@@ -116,11 +116,12 @@ class Attack:
         Parameters
         ----------
         examples : int, optional
-            Cases that each search judges at least; by default what the profile says.
+            Least number of cases that each search judges; by default set by the profile.
         extremal : iterable of dict
-            Hand-built cases, judged first; what they do not name has to be a constant.
+            Hand-built cases, judged first; keywords that they do not give must be constants.
         exact : dict or callable, optional
-            The same sides in exact arithmetic: the function with some keywords changed, or another.
+            The same sides in exact arithmetic: the function with some keywords changed, or another
+            function.
         **domain
             Interval, Integer, Choice, Array or hypothesis strategies; anything else is a constant.
         """
@@ -166,7 +167,7 @@ class Attack:
         cases : iterable of dict, optional
             Cases, each with some keywords of its own.
         method : Method
-            EXACT only where the cases are all there are, or a proof says that they are enough.
+            EXACT only for all possible cases, or if a proof says that these suffice.
         **points
             Ranges and lists, of which every combination is judged; anything else is a constant.
         """
@@ -205,21 +206,20 @@ class Attack:
         end_to_end: bool = False,
         **domain: Any,
     ) -> Callable[[_Sides], _Sides]:
-        """Attempt an equality: two values, numbers or arrays, must agree entry by entry.
+        """Test an equality: two values, numbers or arrays, must agree in every entry.
 
         Parameters
         ----------
         cases, method
-            As for :meth:`sweep`, of a list or a grid.
+            As for :meth:`sweep`, for a list or a grid.
         tolerance : float
-            Relative to the larger of the two, in each entry.
+            Allowed difference of each entry, relative to the larger of the two.
         floor : float
-            Size below which an entry is rounding: differences are relative to no less than this.
+            Size below which an entry is rounding; differences are relative to at least this size.
         mutant : dict or callable, optional
-            Other values that must be found to differ; by default the second with a relative error
-            of a thousandth.
+            Other values, which must differ. By default the second value is multiplied by 1.001.
         examples, extremal, **domain
-            As for :meth:`falsify`, where the domain is one; as for :meth:`sweep`, where it is a
+            As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if they are a
             grid.
         """
         _validate.nonnegative(tolerance=tolerance)
@@ -283,22 +283,23 @@ class Attack:
         end_to_end: bool = True,
         **where: Any,
     ) -> Callable[[_Sides], _Sides]:
-        """Attempt ``P[event] <= allowed`` with independent draws.
+        """Test ``P[event] <= allowed`` with independent draws.
 
-        Refuted when an exact lower bound for the probability, wrong with probability at most
-        1e-6, lies above what is allowed; the ratio is that of this bound. The function
-        is ``event(size, *, rng, **where) -> bool [size]``: whether it happened.
+        The claim is refuted if an exact lower bound of the probability, wrong with probability at
+        most 1e-6, is above the allowed probability. The ratio is that of this bound. The function
+        is ``event(size, *, rng, **where) -> bool [size]``: whether the event happened.
 
         Parameters
         ----------
         allowed : float
             Probability that the statement allows, in [0, 1].
         draws : int
-            Independent draws.
+            Number of independent draws.
         mutant : dict, callable, float or None
-            An event that must be found above what is allowed, or a factor below 1 for `allowed`.
+            An event whose probability must be found above `allowed`, or a factor below 1 for
+            `allowed`.
         **where
-            Inputs of the draws, for the record too.
+            Inputs of the draws, which are also recorded.
         """
         allowed, draws = _validate.delta(allowed=allowed), _validate.integer(1, draws=draws)
         factor = None
@@ -354,15 +355,15 @@ class Attack:
         snippet: str = "",
         **options: Any,
     ) -> AuditResult:
-        """Attempt a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
+        """Test a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
 
-        A certified violation refutes the statement; the ratio is that of certified to claimed
-        epsilon. Its mutants are made from its noise; give `mutants` to add others.
+        A certified violation refutes the statement. The ratio is certified over claimed epsilon.
+        Mutants are made from the mechanism's noise; pass `mutants` to add others.
 
         Parameters
         ----------
         survivors : str, optional
-            Why mutants survive, where some do.
+            Why mutants survive, if some do.
         """
         ledger = self._ledger
         result = audit(
@@ -391,7 +392,7 @@ class Attack:
             Attempt(
                 f"{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
-                sum(result.draws.values()) or 1,  # exactly computed, one pair is judged
+                sum(result.draws.values()) or 1,  # an exact computation judges one pair
                 tightest=certified / claimed if claimed > 0 else math.inf,
                 where=where,
                 counterexample=broken,
@@ -408,7 +409,7 @@ class Attack:
         return result
 
     def argue(self, why: str) -> None:
-        """Say why the claim, or a part of it, holds, where nothing can be run."""
+        """State why the claim, or a part of it, holds, if nothing can be run."""
         self._record(Attempt(why, Method.ARGUMENT, 0))
 
     def _words(self, claim: str) -> str:

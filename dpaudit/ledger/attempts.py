@@ -1,4 +1,4 @@
-"""The fixture ``ledger`` of a check: attacks on one statement and around it, and the verdict."""
+"""The fixture ``ledger`` of a check: attempts on a statement and related claims, and a verdict."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from dpaudit.mechanisms import generator
 from dpaudit.properties import Attempt, Method, Role
 
 EXAMPLES = {"quick": 300, "full": 3_000, "release": 30_000}
-"""Cases that each search of a falsifier judges at least, by profile."""
+"""Least number of cases that each search of a falsifier judges, by profile."""
 
 _ORDER = list(Method)
 
 
 class Ledger(Attack):
-    """Attacks one statement, and what belongs to it.
+    """Tests one statement, and claims that are related to it.
 
-    Its own methods attack the statement as the paper has it, within its hypotheses and
-    conventions; the statement holds when it stands all of them. :meth:`step`, :meth:`edge`,
-    :meth:`reading`, :meth:`sharper` and :meth:`repair` hand out attacks on something else.
+    Its own methods test the statement of the paper, within its hypotheses and conventions. The
+    statement holds if none of these attempts finds a violation. :meth:`step`, :meth:`edge`,
+    :meth:`reading`, :meth:`sharper` and :meth:`repair` return objects that test other claims.
 
     Parameters
     ----------
     row : Statement
         The row that is checked.
     paper : Paper, optional
-        With the conventions that an edge may leave.
+        The paper, with its conventions; an edge lies outside one of them.
     found : str, optional
-        What the docstring of the check says of what was found.
+        Findings, from the docstring of the check.
     profile : {"quick", "full", "release"}
         Budget.
     seed : int
@@ -61,29 +61,29 @@ class Ledger(Attack):
         self._consequence: tuple[str, Harm | None] = ("", None)
         self._streams = 0
 
-    # --- what else may be attacked ---
+    # --- other claims that may be tested ---
 
     def step(self, which: str, *, mends: str = "") -> Attack:
-        """Attack a step of the printed proof: an induction, a conditioning, a coupling, a branch.
+        """Test a step of the printed proof: an induction, a conditioning, a coupling, a branch.
 
-        Where it fails and the statement stands, the statement holds and its proof is broken.
+        If the step fails and the statement is not refuted, the statement holds with a broken proof.
 
         Parameters
         ----------
         which : str
             The step, such as "the induction (14)".
         mends : str
-            Of a step that fails: what mends the proof.
+            For a step that fails, how the proof can be repaired.
         """
         return Attack(self, Role.STEP, which, mends)
 
     def edge(self, convention: str) -> Attack:
-        """Show what fails outside a convention of the paper: that refutes nothing.
+        """Show a failure outside a convention of the paper; it refutes nothing.
 
         Parameters
         ----------
         convention : str
-            Its words, as in ``statements.md``: the hypothesis that is missing.
+            The convention, worded as in ``statements.md``, that is a missing hypothesis.
         """
         if self.paper.convention(convention) is None:
             known = "; ".join(known.words for known in self.paper.conventions) or "none"
@@ -93,18 +93,18 @@ class Ledger(Attack):
         return Attack(self, Role.EDGE, convention)
 
     def reading(self, words: str) -> Attack:
-        """Attack one of several ways to read the statement.
+        """Test one of several ways to read the statement.
 
-        Where one of them fails, the statement is ambiguous, and never refuted.
+        If one of them fails, the statement is ambiguous, and never refuted.
         """
         return Attack(self, Role.READING, words)
 
     def sharper(self, words: str = "") -> Attack:
-        """Attack more than the statement says: a better constant, fewer hypotheses."""
+        """Test a claim that is stronger than the statement: a better constant, fewer hypotheses."""
         return Attack(self, Role.SHARPER, words)
 
     def repair(self, statement: str) -> Attack:
-        """State a correction, and attack it.
+        """State a correction, and test it.
 
         Examples
         --------
@@ -116,30 +116,32 @@ class Ledger(Attack):
             def corrected(...): ...
         """
         if self._repair and self._repair != statement:
-            raise ArgumentError(f"{self.row.id} already has the repair {self._repair!r}")
+            raise ArgumentError(
+                f"{self.row.id} must have one repair, got a second after {self._repair!r}"
+            )
         self._repair = statement
         return Attack(self, Role.REPAIR, statement)
 
-    # --- words and verdicts ---
+    # --- notes and verdicts ---
 
     def note(self, text: str) -> None:
-        """Add a sentence for the reader of the row, such as one with numbers that were computed."""
+        """Add a sentence for the reader of the row, such as one with computed numbers."""
         self._notes.append(text)
 
     def consequence(self, words: str, harm: Harm | str) -> None:
-        """Say whom it hurts that the statement or its proof is wrong, and how."""
+        """State the consequences of a wrong statement or proof, and whom they affect."""
         self._consequence = words, Harm(_validate.choice(tuple(Harm), harm=harm))
 
     def conclude(self, verdict: LedgerVerdict | str, why: str) -> None:
-        """Set a verdict that the attempts alone do not lead to, and say why.
+        """Set a verdict that the attempts alone do not lead to, with a reason.
 
-        AMBIGUOUS where the words are too vague to be attacked, VACUOUS where the hypotheses cannot
-        be met, with the smallest size at which they can, NOT_EXECUTABLE where nothing can be run.
-        Not for the others: those must be earned.
+        Use AMBIGUOUS if the words are too vague to be tested. Use VACUOUS if the hypotheses cannot
+        be met, and give the smallest size at which they can. Use NOT_EXECUTABLE if nothing can be
+        run. Other verdicts cannot be set; they follow from attempts.
         """
         verdict = LedgerVerdict(verdict)
         if verdict not in _DECLARABLE:
-            raise ArgumentError(f"verdict {verdict.words} cannot be declared")
+            raise ArgumentError(f"verdict must be one that can be declared, got {verdict.words}")
         self._verdict = verdict
         self._notes.insert(0, why)
 
@@ -149,15 +151,15 @@ class Ledger(Attack):
         Raises
         ------
         ArgumentError
-            When nothing was attacked and nothing concluded, or a step fails and nobody says what
-            mends the proof.
+            If nothing was tested and no verdict was set, or if a step fails and no repair of the
+            proof is given.
         """
         if not self._attempts and self._verdict is None:
-            raise ArgumentError(f"{self.row.id} was checked by nothing: call a method of ledger")
+            raise ArgumentError(f"{self.row.id} must have attempts, got none. Call ledger.falsify")
         for attempt in self._attempts:
             if attempt.role is Role.STEP and attempt.violated and not attempt.mends:
                 raise ArgumentError(
-                    f"{attempt.subject} fails: say what mends the proof, "
+                    f"{attempt.subject} fails. State how the proof can be repaired: "
                     f"ledger.step({attempt.subject!r}, mends=...)"
                 )
         verdict = verdict_of(self._attempts) if self._verdict is None else self._verdict
@@ -179,19 +181,19 @@ class Ledger(Attack):
         method = (min if broken else max)(used, key=_ORDER.index, default=Method.ARGUMENT)
         return replace(found, method=method)
 
-    # --- for the attacks ---
+    # --- methods that the attempts use ---
 
     def record(self, made: Attempt) -> None:
         """Keep an attempt."""
         self._attempts.append(made)
 
     def next_seed(self) -> int:
-        """Return a seed of its own for each attempt, whatever else is run."""
+        """Return a separate seed for each attempt, whatever else is run."""
         self._streams += 1
         return int(generator(self.seed, self.row.id, str(self._streams)).integers(2**63))
 
     def next_number(self) -> int:
-        """Return the number of the attempt that comes next."""
+        """Return the number of the next attempt."""
         return len(self._attempts) + 1
 
 

@@ -1,4 +1,4 @@
-"""What the keywords of an attempt say: domains, grids, constants, and what a mutant changes."""
+"""The keywords of an attempt: domains, grids, constants, and the changes of a mutant."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from dpaudit.properties import Array, Domain, Inequality, Range, st
 
 Changed = Mapping[str, Any]
-"""Keywords of an inequality that are given other values: so a mutant is written."""
+"""Keywords of an inequality with other values, by which a mutant is defined."""
 
 
 class Cases:
-    """What the keywords of an attempt say of the cases of one function."""
+    """The cases of one function that the keywords of an attempt describe."""
 
     def __init__(self, domain: Mapping[str, Any], function: Callable[..., Any]) -> None:
         self._domain = domain
@@ -27,8 +27,8 @@ class Cases:
         unknown = set(domain) - self._silent - _parameters(function)
         if unknown and not _takes_all(function):
             raise TypeError(
-                f"{getattr(function, '__name__', function)} takes no {', '.join(sorted(unknown))}: "
-                "the keywords of an attempt are those of its function"
+                f"{getattr(function, '__name__', function)} takes no {', '.join(sorted(unknown))}. "
+                "Use only keywords of the function in the attempt"
             )
 
     @property
@@ -43,13 +43,13 @@ class Cases:
             rest = {n: p for n, p in self._domain.items() if isinstance(p, Range | Array)}
             if rest:
                 raise TypeError(
-                    f"a domain holds hypothesis strategies or ranges, not both: {', '.join(rest)}"
+                    f"a domain must hold strategies or ranges, not both, got {', '.join(rest)}"
                 )
             return st.fixed_dictionaries(parts)
         return Domain(**self._domain).sized()
 
     def of(self, function: Callable[..., Any]) -> Inequality:
-        """Return the function for whole cases: axes that it does not ask for are left out."""
+        """Return the function for whole cases, without axes that are not its parameters."""
 
         def sides(**case: Any) -> Any:
             return function(**{k: v for k, v in case.items() if k not in self._silent})
@@ -72,13 +72,13 @@ class Cases:
         }
         whole = {**constants, **lengths, **case}
         if missing := set(self._domain) - set(whole):
-            raise TypeError(f"an extremal case must give {', '.join(sorted(missing))}: {case!r}")
+            raise TypeError(f"extremal cases must give {', '.join(sorted(missing))}, got {case!r}")
         return whole
 
     def changed(
         self, function: Callable[..., Any], other: Changed | Inequality | None
     ) -> Inequality | None:
-        """Return another form of a function: with some keywords changed, or another altogether."""
+        """Return a function with some keywords changed, or the other function that is given."""
         if other is None or callable(other):
             return other if other is None else self.of(other)
         if (unknown := set(other) - _parameters(function)) and not _takes_all(function):
@@ -89,7 +89,7 @@ class Cases:
     def mutant(
         self, function: Callable[..., Any], mutant: Changed | Inequality | float | None
     ) -> Inequality | float | None:
-        """Return a mutant as :func:`falsify` takes it."""
+        """Return a mutant in the form that :func:`falsify` takes."""
         if mutant is None or isinstance(mutant, (int, float)):
             return mutant
         return self.changed(function, mutant)
@@ -105,11 +105,11 @@ def _takes_all(function: Callable[..., Any]) -> bool:
 
 
 def is_domain(parts: Mapping[str, Any]) -> bool:
-    """Whether keywords hold something to search, and not only lists and constants."""
+    """Return whether keywords hold something to search, and not only lists and constants."""
     return any(isinstance(p, Range | Array | st.SearchStrategy) for p in parts.values())
 
 
 def grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every combination of what is listed; what is no list or range is one value."""
+    """Return every combination of the listed values; anything else is one value."""
     listed = [p if isinstance(p, range | list | tuple) else (p,) for p in parts.values()]
     return [dict(zip(parts, values, strict=True)) for values in itertools.product(*listed)]

@@ -1,4 +1,4 @@
-"""What `dpaudit ledger` runs, prints and writes."""
+"""The command `dpaudit ledger`: what it runs, prints and writes."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from dpaudit.ledger import StatementResult
 
 
-# --- what `dpaudit ledger` shows: the rows of a ledger as a table ------------------------------
+# --- output of `dpaudit ledger`: the rows of a ledger as a table --------------------------------
 
 
 _FILE_WIDTH = 160
-"""Of tables that go to no terminal."""
+"""Width of tables that are not printed to a terminal."""
 
 _LEAST_NOTE = 20
-"""Width from which the remarks of a table get a column."""
+"""Least width for a column with remarks."""
 
 _HEADINGS = ("statement", "verdict", "method", "LHS/RHS", "examples", "power")
 
 
 class LedgerDisplay(RunDisplay):
-    """Prints a table of the statements at the end, and before it only what went wrong."""
+    """Prints a table of the statements at the end, and before it only faults."""
 
     nothing = "no check was collected: checks are functions with @statement in files ledger_*.py"
 
@@ -59,7 +59,7 @@ class LedgerDisplay(RunDisplay):
         self.rows: list[StatementResult] = []
 
     def _print_result(self, record: Record) -> None:
-        """Leave statements to the table."""
+        """Print everything but statements, which the table holds."""
         if not isinstance(record, StatementResult):
             super()._print_result(record)
 
@@ -71,14 +71,14 @@ class LedgerDisplay(RunDisplay):
 
 
 def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
-    """Print the rows of a ledger as a table, but for those that were not run.
+    """Print the rows of a ledger as a table, without those that were not run.
 
     Parameters
     ----------
     rows : sequence of StatementResult
-        In the order of their papers.
+        Rows in the order of their papers.
     file : file, optional
-        Where to; by default standard output.
+        Output file; by default standard output.
     """
     console = Console(file=file, highlight=False)
     if not console.is_terminal:
@@ -103,7 +103,7 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
 
 
 def _cells(row: StatementResult) -> list[str]:
-    """Return what stands below the headings."""
+    """Return the cells below the headings."""
     return [
         row.id,
         row.verdict.words + " !" * (row.mismatch is not None),
@@ -138,8 +138,8 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
         elif not path_of(words[0]).exists():
             there = ", ".join(sorted(known)) or "none"
             raise click.UsageError(
-                f"PAPER: {words[0]!r} is neither a paper with a ledger nor a path; "
-                f"papers here: {there}"
+                f"PAPER must be a paper with a ledger, or a path, got {words[0]!r}. Papers "
+                f"here are: {there}"
             )
     targets = [target for target in _found(paths) if paper in (None, paper_of(path_of(target)))]
     return list(dict.fromkeys(targets))
@@ -150,7 +150,7 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         file = path_of(path)
         if not file.exists():
-            raise click.UsageError(f"PATHS: {path!r} does not exist")
+            raise click.UsageError(f"PATHS must exist, got {path!r}")
         if file.is_dir():
             for found in sorted(file.rglob("ledger_*.py")):
                 inside = found.relative_to(file).parts[:-1]
@@ -159,7 +159,7 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
         elif file.match("ledger_*.py"):
             yield path
         else:
-            raise click.UsageError(f"PATHS: {path!r} is no ledger: its name is not ledger_*.py")
+            raise click.UsageError(f"PATHS must be directories or files ledger_*.py, got {path!r}")
 
 
 def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
@@ -174,7 +174,8 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     if paper is not None:
         if rows and paper not in papers:
             raise click.UsageError(
-                f"PAPER: the last run in {out} has no {paper!r}; papers there: {', '.join(papers)}"
+                f"PAPER must be in the last run in {out}, got {paper!r}. Its papers are: "
+                f"{', '.join(papers)}"
             )
         rows = [row for row in rows if row.paper == paper]
     for problem in run_record.problems:
@@ -203,7 +204,9 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     type=PathArgument(dir_okay=False),
     help="Also write the rows into this file.",
 )
-@click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
+@click.option(
+    "--stored", is_flag=True, help="Run nothing: print the results of the last run in OUT."
+)
 def ledger(
     words: tuple[str, ...],
     profile: str,
@@ -214,16 +217,16 @@ def ledger(
 ) -> int:
     """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
 
-    Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
-    ledger_*.py and, where the paper has a table of its statements, statements.md.
+    Prints a table of the verdicts. The ledger of a paper is a folder with the name of the paper. It
+    holds files ledger_*.py and, if the paper has a table of its statements, statements.md.
     """
     chosen = RunSelection(**selection)
     if stored:
         if chosen.keyword or chosen.resume or len(words) > 1:
-            raise click.UsageError("--stored takes a PAPER and nothing that would be run")
+            raise click.UsageError("--stored runs nothing, so it takes only a PAPER")
         if chosen.junit or chosen.sarif:
             raise click.UsageError(
-                "--stored runs nothing: `dpaudit report DIR --sarif FILE` reads it"
+                "--stored runs nothing. Use `dpaudit report DIR --sarif FILE` instead"
             )
         return print_stored(chosen.out, words[0] if words else None, json_file)
     from dpaudit.run import Asked

@@ -1,6 +1,6 @@
-"""Every row of a paper, with what became of it: no row goes missing because nobody looked.
+"""Every row of a paper with its outcome, so that no row is missing because it has no check.
 
-The rows are a kind of record, and a run stores their papers beside them.
+Rows are a kind of record, and a run stores their papers next to them.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from dpaudit.ledger.rows import LEDGER_SCHEMA, LedgerVerdict, StatementResult, s
 from dpaudit.store import Kind, StoredRun
 
 NOT_RUN = "not run: "
-"""How the note of a row begins whose check was not run."""
+"""Beginning of the note of a row whose check was not run."""
 
 BROKE_OFF = "The check broke off: "
-"""How the note of a row begins whose check reached no verdict."""
+"""Beginning of the note of a row whose check reached no verdict."""
 
 
 @dataclass
 class LedgerFile:
-    """A ledger file that a run has looked into.
+    """A ledger file that a run has read.
 
     Parameters
     ----------
     checks : dict
         Name of the check of each statement, by id.
     own : dict
-        Rows that checks bring along, by id.
+        Rows whose text comes from their checks, by id.
     problem : str
-        Why the file could not be collected.
+        Reason why the file could not be collected.
     """
 
     checks: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class LedgerFile:
 
 
 def open_row(row: Statement, note: str) -> StatementResult:
-    """Return the row of a statement that no check looked at: open, and expected to be."""
+    """Return the row of a statement without a check: open, and expected to be open."""
     return StatementResult(row, LedgerVerdict.OPEN, note=note, expected=LedgerVerdict.OPEN)
 
 
@@ -60,17 +60,16 @@ def account(
     files : mapping
         The ledger files of the run, by absolute path.
     results : iterable of StatementResult
-        The certificate of the mechanism.
+        The rows of the statements that were checked.
     lost : mapping, optional
-        Reasons why tests left no row, by the ids that pytest gives them: a check may take its
-        worker down with it.
+        Reasons why tests left no row, by their pytest ids; a check may end its worker process.
 
     Returns
     -------
     rows : list of StatementResult
-        Papers by name; rows that brought their text along come after those of the table.
+        Rows by paper name; rows that brought their own text come after those of the table.
     problems : list of str
-        Tables that cannot be read, a sentence each.
+        Sentences about tables that cannot be read.
     """
     made = {(result.paper, result.id): result for result in results}
     left = dict(made)
@@ -91,7 +90,7 @@ def account(
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
             if row.same_as and not any(id in part.checks for part in parts.values()):
-                # whatever an earlier run stored of it
+                # a row that an earlier run stored for it is replaced
                 found = _taken_over(row, made.get((paper, row.same_as)))
             rows.append(
                 found
@@ -102,17 +101,17 @@ def account(
 
 
 def _taken_over(row: Statement, found: StatementResult | None) -> StatementResult | None:
-    """Return what was found of the statement that says the same; None where nothing was."""
+    """Return the row of the equal statement for this one; None if there are no findings."""
     if found is None or found.verdict is LedgerVerdict.OPEN:
         return None
-    note = f"Attacked as {row.same_as}, which says the same. {found.note}".strip()
+    note = f"Checked as {row.same_as}, which says the same. {found.note}".strip()
     return replace(found, stated=row, note=note, seconds=0.0)
 
 
 def _why_open(
     id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str], *, partly: bool
 ) -> str:
-    """Say why a statement has no verdict; `partly` if the paper has files that were not run."""
+    """Return why a statement has no verdict; `partly` if some files of the paper were not run."""
     for path, part in parts.items():
         if id in part.checks:
             own = f"{path.name}::{part.checks[id]}"
@@ -128,21 +127,21 @@ def _why_open(
     return "No check was written yet."
 
 
-# --- what is stored ---------------------------------------------------------------------------
+# --- stored rows ------------------------------------------------------------------------------
 
 
 class _Row(TypedDict):
-    """What is read again of the row of a statement."""
+    """The fields of a statement's row that are read again."""
 
     stated: Statement
     note: str
 
 
 class StatementKind(Kind):
-    """Rows of a ledger; those that were not checked have no file."""
+    """Rows of a ledger; rows that were not checked have no file."""
 
     def rows(self, records: Sequence[StatementResult]) -> list[dict[str, Any]]:
-        """Return the rows, each with the premises that do not stand."""
+        """Return the rows, each with its premises that do not hold."""
         shaky = shaken(records)
         return [
             {**row.row(), "shaken": [s.words for s in shaky[row.id]], "stored": bool(row.origin)}
@@ -152,17 +151,17 @@ class StatementKind(Kind):
     def bare(self, row: Mapping[str, Any], *, lost: bool = False) -> StatementResult:
         """Return an open row."""
         known: _Row = _json.decode(_Row, dict(row))
-        note = f"{NOT_RUN}what was found is lost" if lost else known["note"]
+        note = f"{NOT_RUN}the results are lost" if lost else known["note"]
         return open_row(known["stated"], note)
 
     def copies(self, record: StatementResult) -> list[StatementResult]:
-        """Return the rows of statements that say the same in another version of the paper."""
+        """Return the rows of equal statements in another version of the paper."""
         stated = paper_at(Path(record.origin["path"])).statements
         found = (_taken_over(row, record) for row in stated if row.same_as == record.id)
         return [copy for copy in found if copy is not None]
 
     def is_current(self, record: StatementResult) -> bool:
-        """Whether the table still has the statement in the same words."""
+        """Return whether the table still has the statement in the same words."""
         if record.kind == "function":
             return True
         try:

@@ -1,4 +1,4 @@
-"""The erratum of a paper: only what is wrong, most harmful first, as a page and to be mailed."""
+"""The erratum of a paper: its mistakes, most harmful first, as a page and as Markdown to mail."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True)
 class Erratum:
-    """What is wrong in one paper.
+    """Mistakes of one paper.
 
     Parameters
     ----------
     paper : Paper
-        Its title and conventions.
+        The paper, with its title and conventions.
     entries : tuple of StatementResult
-        Refuted statements and broken proofs, the most harmful first.
+        Refuted statements and broken proofs, with the most harmful first.
     unclear : tuple of StatementResult
         Statements of which some readings fail.
     edges : tuple of (StatementResult, Attempt)
-        What fails outside the conventions only.
+        Statements that fail only outside the conventions.
     loose : tuple of (StatementResult, Attempt)
         Constants that could be better.
     """
@@ -80,7 +80,7 @@ def fill_page(template: str, run: StoredRun, **values: Any) -> str:
 
 
 def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
-    """Return an erratum for each paper in which something is wrong."""
+    """Return an erratum for each paper that has mistakes."""
     known = {paper.name: paper for paper in papers_of(run)}
     found = []
     for name in dict.fromkeys(row.paper for row in rows):
@@ -98,7 +98,7 @@ def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
 
 
 def by_harm(row: StatementResult) -> tuple[int, bool, int]:
-    """Order what is wrong: the most harmful first; of equals refuted ones, then theorems."""
+    """Return a sort key: most harmful first; then refuted before broken, and theorems first."""
     order = list(Harm)
     if row.verdict not in _WRONG:
         return 0, False, 0
@@ -108,24 +108,24 @@ def by_harm(row: StatementResult) -> tuple[int, bool, int]:
 
 
 def heading(row: StatementResult) -> str:
-    """Return where a statement stands in its paper, or its id where nobody says."""
+    """Return the place of a statement in its paper, or its id if no place is given."""
     place = row.stated.place or row.id
     return place[:1].upper() + place[1:] if row.stated.place else place
 
 
 def better(attempt: Attempt) -> str:
-    """Return what a sharper claim is, in words."""
+    """Return a sharper claim in words."""
     return ": ".join(dict.fromkeys(filter(None, (attempt.subject, attempt.claim))))
 
 
 def failures(row: StatementResult) -> list[Attempt]:
-    """Return what broke: attempts on the statement, or the steps of its proof."""
+    """Return the attempts with violations: on the statement, or on steps of its proof."""
     on_it = [attempt for attempt in row.on_statement if attempt.violated]
     return on_it or list(row.broken_steps)
 
 
 def readings(row: StatementResult) -> list[tuple[str, bool]]:
-    """Return how the words of a statement can be read, and whether it holds so."""
+    """Return the readings of a statement, and whether each holds."""
     found: dict[str, bool] = {}
     for attempt in row.made_on(Role.READING):
         found[attempt.subject] = found.get(attempt.subject, True) and not attempt.violated
@@ -135,7 +135,7 @@ def readings(row: StatementResult) -> list[tuple[str, bool]]:
 def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> list[str]:
     """Write ``erratum-PAPER.html`` and ``.md`` for each paper; return the names of the pages.
 
-    Those of earlier runs, of which nothing is left, are removed.
+    Errata of earlier runs that are no longer needed are removed.
     """
     names = []
     found = errata(run, rows)
@@ -163,7 +163,7 @@ def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> 
 
 
 def markdown(erratum: Erratum) -> str:
-    """Return an erratum as Markdown; stored text in it is never markup."""
+    """Return an erratum as Markdown; text from results in it is never interpreted as markup."""
     lines = [f"# Erratum: {_plain(erratum.paper.title)}", ""]
     for number, row in enumerate(erratum.entries, 1):
         lines += [f"## {number}. {_heading(row)}", "", *_entry(row)]
@@ -179,8 +179,8 @@ def markdown(erratum: Erratum) -> str:
     if erratum.edges:
         lines += ["## Appendix: edge cases", ""]
         lines += [
-            "What fails only outside the conventions that a reader takes for granted; a "
-            "hypothesis would say so.",
+            "These statements fail only outside the conventions that a reader takes for granted. "
+            "A hypothesis could state the convention.",
             "",
         ]
         lines += [
@@ -208,12 +208,12 @@ _MARKUP = re.compile(
 
 
 def _plain(text: str) -> str:
-    """Return one line of Markdown that shows a text as it is."""
+    """Return one line of Markdown that shows a text unchanged."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def _fenced(text: str, kind: str) -> list[str]:
-    """Return a block of code whose fence is longer than any in the text."""
+    """Return a block of code whose fence is longer than any fence in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return [f"{fence}{kind}", text, fence, ""]
 
@@ -239,7 +239,7 @@ def _entry(row: StatementResult) -> list[str]:
         if attempt.counterexample is not None and attempt.counterexample.snippet:
             lines += _fenced(attempt.counterexample.snippet, "python")
         if attempt.mends:
-            lines += [f"**What mends it.** {_plain(attempt.mends)}", ""]
+            lines += [f"**Repair of the proof.** {_plain(attempt.mends)}", ""]
     lines += [f"**Correction.** {_plain(row.repair)}", ""] if row.repair else []
     lines += [f"**Consequence.** {_plain(row.consequence)}", ""] if row.consequence else []
     return lines
@@ -258,34 +258,34 @@ def _rounded(value: float) -> str:
     return exact(float(f"{value:.8g}"))
 
 
-# --- mathematics: LaTeX as MathML, which browsers draw without a script or a font ---------------
+# --- mathematics: LaTeX as MathML, which browsers display without a script or a font -------------
 
 
 @functools.lru_cache(maxsize=1024)
 def mathml(latex: str) -> Markup:
-    """Return a formula as a display in MathML; as it was written, where it cannot be read.
+    """Return a formula as a display in MathML, or its source if it cannot be converted.
 
     Parameters
     ----------
     latex : str
-        Without dollar signs.
+        The formula, without dollar signs.
     """
     try:
         from latex2mathml.converter import convert
 
-        # The converter makes elements of angle brackets in the text of a formula.
+        # The converter would turn angle brackets in a formula into elements.
         found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display="block")
         return Markup(_without_links(found))
-    except Exception:  # the converter is an extra, and raises what it happens to run into
+    except Exception:  # the converter is an extra package, and may raise anything
         return Markup("<code>") + escape(latex) + Markup("</code>")
 
 
 def _without_links(found: str) -> str:
-    """Return MathML without the attributes that commands such as href and style bring along."""
+    """Return MathML without the attributes that commands such as href and style add."""
     root = ElementTree.fromstring(found)
     for element in root.iter():
         if not element.tag.startswith(f"{{{_MATHML}}}m"):
-            raise ValueError(f"{element.tag} is no element of MathML")
+            raise ValueError(f"elements must be those of MathML, got {element.tag}")
         element.tag = element.tag.removeprefix(f"{{{_MATHML}}}")
         for name in set(element.attrib) - _ATTRIBUTES:
             del element.attrib[name]

@@ -20,7 +20,7 @@ from dpaudit.store import Record
 if TYPE_CHECKING:
     from dpaudit.ledger.attempts import Ledger
 
-_QUOTED = 60  # letters
+_QUOTED = 60  # characters
 
 
 def mark_of(item: pytest.Item) -> Mark:
@@ -37,7 +37,7 @@ class CheckJob(Job):
 
     @staticmethod
     def id_of(item: pytest.Item) -> str:
-        """Return the id of the statement; a parametrised check is refused at its setup."""
+        """Return the id of the statement; the setup refuses a parametrised check."""
         return item.nodeid if hasattr(item, "callspec") else mark_of(item).id
 
     def __init__(self, item: pytest.Item) -> None:
@@ -45,8 +45,8 @@ class CheckJob(Job):
         self.mark = mark = mark_of(item)
         self.id = mark.id
         self.no_xfail = (
-            f"xfail does not apply to checks of statements: write @statement({self.id!r}, "
-            'expected="refuted"), or what else it finds'
+            f"xfail must not be used for checks of statements. Write @statement({self.id!r}, "
+            'expected="refuted"), or another verdict'
         )
         self.origin["replays"] = mark.replays
         row = _row_of(item.path, mark)
@@ -55,7 +55,7 @@ class CheckJob(Job):
         if isinstance(row, str):
             self.fault = row
         else:
-            # with hypothesis, which reading does not need
+            # imported here, because it needs hypothesis, which reading results does not need
             from dpaudit.ledger.attempts import Ledger
 
             self.ledger = Ledger(
@@ -67,23 +67,23 @@ class CheckJob(Job):
             )
         if not self.fault and "ledger" not in getattr(item, "fixturenames", ()):
             self.fault = (
-                f"the check of {self.id} does not take the fixture `ledger`, with which it "
-                f"attacks: write def {item.name}(ledger)"
+                f"the check of {self.id} must take the fixture `ledger`, with which it makes "
+                f"attempts. Write def {item.name}(ledger)"
             )
         if hasattr(item, "callspec"):
             self.fault = (
-                f"a check of a statement cannot be parametrised: {self.id} has one verdict; "
-                "make several attempts in one check"
+                f"a check of a statement must not be parametrised, because {self.id} has one "
+                "verdict. Make several attempts in one check"
             )
 
     def accepts(self, record: Record) -> bool:
-        """Whether a stored row has this text, and is what this check would find."""
+        """Return whether a stored row has this text, and equals what this check would find."""
         if not isinstance(record, StatementResult) or self.row is None:
             return False
         return record.stated == self.row and super().accepts(record)
 
     def declared(self, record: Record) -> Any:
-        """Return what the mark declares."""
+        """Return the verdict that the mark declares."""
         return self.mark.expected
 
     def made(self, seconds: float) -> list[Record]:
@@ -102,7 +102,7 @@ class CheckJob(Job):
 
 
 def own_row(mark: Mark, path: Path) -> Statement | None:
-    """Return the row of a statement that stands in no table: its check brings the words along."""
+    """Return the row of a statement that is in no table, with the text of its check."""
     with contextlib.suppress(StoreError):
         if mark.text and not paper_at(path).rows:
             return Statement(mark.id, paper_of(path), mark.kind or "statement", mark.text)
@@ -120,15 +120,15 @@ def _row_of(path: Path, mark: Mark) -> Statement | str:
         return str(error)
     if not rows:
         return own_row(mark, path) or (
-            f"{id} has no words: there is no {TABLE} beside {path.name}, and its check has no "
-            "docstring that begins with the statement"
+            f"{id} must have a text, got neither a {TABLE} next to {path.name} nor a docstring of "
+            "its check that begins with the statement"
         )
     if id not in rows:
-        return f"{id} is no statement of {paper}/{TABLE}: add it there"
+        return f"{id} must be a statement of {paper}/{TABLE}. Add it there"
     if mark.text != rows[id].text:
         said = f"begins with {short(mark.text, _QUOTED)!r}" if mark.text else "is missing"
         return (
-            f"the docstring of the check of {id} {said}; it must begin with the statement in the "
+            f"the docstring of the check of {id} {said}. It must begin with the statement in the "
             f"words of {paper}/{TABLE}: {rows[id].text}"
         )
     return rows[id]

@@ -1,6 +1,6 @@
-r"""A paper as its ledger sees it: the statements to account for, and its standing conventions.
+r"""A paper in its ledger: its statements and its standing conventions.
 
-Both stand in ``statements.md``, beside the ledger files::
+Both are in ``statements.md``, next to the ledger files::
 
     # Private Geometric Median in Nearly-Linear Time (Kumar, Liu, Tian, Yang)
 
@@ -14,14 +14,14 @@ Both stand in ``statements.md``, beside the ledger files::
 
     $$\lVert x' - y' \rVert \le \max(\lVert x - y \rVert, 3 \eta)$$
 
-    > the exact words, where a word decides
+    > the exact words, if the wording matters
 
     - kind: lemma
     - rests on: gm.eq13
     - hides: the constant 3
 
-Of a statement only its words are asked for; they are what a check attacks. Another version of a
-paper may say the same again: ``- same as: gm.lemma11`` takes over what is found of that one.
+Only the text of a statement is required; a check tests this text. Another version of a paper may
+repeat a statement. Then ``- same as: gm.lemma11`` takes over the findings on that statement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pathlib import Path
 from dpaudit.errors import StoreError
 
 TABLE = "statements.md"
-"""File beside the ledger files of a paper that holds its statements."""
+"""File next to the ledger files of a paper that holds its statements."""
 
 ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
 
@@ -53,9 +53,9 @@ class Statement:
     id : str
         Short name of the paper, a dot, and a name within it: "gm.lemma11".
     paper : str
-        Name of the paper: of the folder of its ledger files.
+        Name of the paper, which is the name of the folder of its ledger files.
     kind : str
-        Such as lemma, definition, runtime claim.
+        Kind of statement, such as lemma, definition, runtime claim.
     text : str
         The statement, in plain words and symbols.
     hides : str
@@ -65,12 +65,12 @@ class Statement:
     latex : str
         The statement in mathematics.
     quote : str
-        The exact words of the paper, where they decide.
+        The exact words of the paper, if the wording matters.
     premises : tuple of str
         Ids of the statements that its proof rests on.
     same_as : str
-        Id of a statement that says the same in another version of the paper: where no check looks
-        at this one, what was found of that one is what is known of it.
+        Id of an equal statement in another version of the paper. If this one has no check, the
+        findings on that one are used.
     """
 
     id: str
@@ -87,14 +87,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class Convention:
-    """What a paper takes for granted, although it does not say so at every statement.
+    """A condition that a paper assumes, although it does not state it with every statement.
 
     Parameters
     ----------
     words : str
-        Such as "delta <= 1/2".
+        The condition, such as "delta <= 1/2".
     why : str
-        Why its authors and readers take it for granted.
+        Reason why authors and readers assume it.
     """
 
     words: str
@@ -103,18 +103,18 @@ class Convention:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it is called, its conventions, and its statements by id.
+    """A paper: its title, its conventions, and its statements.
 
     Parameters
     ----------
     name : str
-        Of the folder of its ledger files.
+        Name of the folder of its ledger files.
     title : str
-        With the authors.
+        Title with the authors.
     conventions : tuple of Convention
-        Outside of them nothing that fails refutes a statement.
+        Conditions outside of which a failure does not refute a statement.
     statements : tuple of Statement
-        In the order of the paper.
+        Statements in the order of the paper.
     """
 
     name: str
@@ -128,12 +128,12 @@ class Paper:
         return {statement.id: statement for statement in self.statements}
 
     def convention(self, words: str) -> Convention | None:
-        """Return the convention of these words; None where there is no such."""
+        """Return the convention with these words; None if there is none."""
         return next((known for known in self.conventions if known.words == words), None)
 
 
 def paper_of(path: Path) -> str:
-    """Name of the paper that a ledger file belongs to: its folder.
+    """Return the name of the paper that a ledger file belongs to: the name of its folder.
 
     Examples
     --------
@@ -144,17 +144,17 @@ def paper_of(path: Path) -> str:
 
 
 def ledger_files(path: Path) -> list[Path]:
-    """Return all ledger files of the paper of a ledger file, itself included."""
+    """Return all ledger files of the paper of a ledger file, including the file."""
     return sorted(path.parent.glob("ledger_*.py"))
 
 
 def paper_at(path: Path) -> Paper:
-    """Return the paper of a ledger file; without statements where it has no table of them.
+    """Return the paper of a ledger file; it has no statements if there is no table of them.
 
     Raises
     ------
     StoreError
-        Naming the file and the line that cannot be read.
+        If the table cannot be read; the message names the file and the line.
     """
     table = path.parent / TABLE
     return read_paper(table) if table.is_file() else Paper(paper_of(path))
@@ -166,7 +166,8 @@ def read_paper(path: Path) -> Paper:
     Raises
     ------
     StoreError
-        Naming the file, and the line whose id occurs twice or that says what nobody asked for.
+        If the file cannot be read. The message names the file, and the line that repeats an id or
+        holds an unknown field.
     """
     try:
         stat = path.stat()
@@ -177,7 +178,7 @@ def read_paper(path: Path) -> Paper:
 
 @functools.lru_cache(maxsize=64)
 def _parse(path: Path, mtime: int, size: int) -> Paper:
-    """Parse a file, once for each of its versions: every check of a paper asks for its row."""
+    """Parse a file, once for each of its versions, because every check of a paper needs its row."""
     lines = path.read_text(encoding="utf-8").splitlines()
     title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
     conventions: tuple[Convention, ...] = ()
@@ -189,23 +190,24 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
         found = _HEADING.fullmatch(heading)
         if found is None:
             raise StoreError(
-                f'{path}:{number} must read "## Conventions" or "## paper.name: Number, Section", '
+                f'{path}:{number} must be "## Conventions" or "## paper.name: Number, Section", '
                 f"got {heading!r}"
             )
         id, place = found["id"], found["place"] or ""
         if id in statements:
-            raise StoreError(f"{path}:{number} repeats the id {id}")
+            raise StoreError(f"{path}:{number} must have a new id, got {id} again")
         statements[id] = _statement(path, number, id, place, body)
     if not statements:
-        raise StoreError(f"{path} holds no statements: each needs a heading ## paper.name: Number")
+        raise StoreError(f"{path} must hold statements. Add headings such as ## paper.name: Number")
     for statement in statements.values():
         if unknown := [id for id in statement.premises if id not in statements]:
-            raise StoreError(f"{path}: {statement.id} rests on {unknown[0]}, which is no statement")
+            raise StoreError(f"{path}: {statement.id} must rest on statements, got {unknown[0]}")
         other = statements.get(statement.same_as)
         if statement.same_as and (other is None or other.same_as):
             raise StoreError(
-                f"{path}: {statement.id} is the same as {statement.same_as}, which "
-                + ("is no statement" if other is None else f"is the same as {other.same_as}")
+                f"{path}: {statement.id} must be the same as an original statement, got "
+                f"{statement.same_as}, which "
+                + ("is not a statement" if other is None else f"is the same as {other.same_as}")
             )
     _refuse_circles(path, statements)
     name = path.absolute().parent.name
@@ -222,12 +224,12 @@ def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
 def _conventions(path: Path, number: int, body: Iterable[str]) -> Iterator[Convention]:
     for words, why in _bullets(body):
         if not why:
-            raise StoreError(f"{path}:{number} must give a reason: - {words}: why")
+            raise StoreError(f"{path}:{number} must give a reason. Write - {words}: why")
         yield Convention(words, why)
 
 
 def _bullets(body: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield what stands before and behind the first colon of each item of a list."""
+    """Yield the texts before and behind the first colon of each item of a list."""
     items: list[str] = []
     for line in body:
         if line.startswith("- "):
@@ -255,9 +257,9 @@ def _statement(path: Path, number: int, id: str, place: str, body: list[str]) ->
     fields = dict(_bullets(body))
     if unknown := [name for name in fields if name not in _FIELDS]:
         known = ", ".join(_FIELDS)
-        raise StoreError(f"{path}:{number} says {unknown[0]!r} of {id}; known are {known}")
+        raise StoreError(f"{path}:{number} says {unknown[0]!r} of {id}. Known fields are {known}")
     if not text:
-        raise StoreError(f"{path}:{number} says nothing of {id}")
+        raise StoreError(f"{path}:{number} must give the text of {id}, got none")
     rests_on = fields.get("rests on", "")
     return Statement(
         id,
@@ -274,7 +276,7 @@ def _statement(path: Path, number: int, id: str, place: str, body: list[str]) ->
 
 
 def _refuse_circles(path: Path, statements: dict[str, Statement]) -> None:
-    """Refuse a statement that rests on itself."""
+    """Refuse a statement that rests on itself, also indirectly."""
     done: set[str] = set()
 
     def visit(id: str, above: tuple[str, ...]) -> None:

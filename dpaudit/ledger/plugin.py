@@ -1,6 +1,6 @@
 """The pytest plugin of the ledger: checks of statements are tests with a verdict.
 
-Nothing heavy is imported before a session has a check.
+Expensive imports happen only in sessions that have a check.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 _FILES = "ledger_*.py"
 _HANDED = "dpaudit_ledgers"
-"""What a worker hands over when it has collected: the ledger files and their checks."""
+"""Data that a worker sends after collection: the ledger files and their checks."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect ledger files where audits are collected."""
+    """Collect ledger files in every session that collects audits."""
     if config.getini("dpaudit_collect") or config.getoption("--dpaudit"):
         config.addinivalue_line("python_files", _FILES)
 
@@ -66,7 +66,7 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
-    """Return the job of a check; where nobody imported the ledger, no function checks anything."""
+    """Return the job of a check; if the ledger was not imported, no function is a check."""
     home = sys.modules.get("dpaudit.ledger.statements")
     if home is None or home.marked(getattr(item, "function", None)) is None:
         return None
@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Hand over to the controlling process which ledger files there are."""
+    """Send the ledger files to the controlling process."""
     if hasattr(session.config, "workeroutput"):
         found = session.config.stash.get(collected, {})
         session.config.workeroutput[_HANDED] = json.dumps(_json.encode(found))
@@ -97,7 +97,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Learn from a worker which ledger files there are."""
+    """Receive the ledger files from a worker."""
     if found := json.loads(getattr(node, "workeroutput", {}).get(_HANDED, "{}")):
         from dpaudit.ledger import LedgerFile
 
@@ -107,18 +107,18 @@ def pytest_testnodedown(node: Any) -> None:
 
 @pytest.fixture
 def ledger(request: pytest.FixtureRequest) -> Ledger:
-    """Attack the statement of a check: ``ledger.falsify(cases, inequality)`` and its like."""
+    """Return the object that tests the statement of a check: ``ledger.falsify(**domain)``, ..."""
     found: Ledger | None = getattr(job_of(request.node), "ledger", None)
     if found is None:
         pytest.fail(
-            f"the fixture `ledger` is for checks of statements: mark {request.node.name} with "
+            f"the fixture `ledger` is for checks of statements. Mark {request.node.name} with "
             '@statement("paper.name")',
             pytrace=False,
         )
     return found
 
 
-# --- what is stored ---------------------------------------------------------------------------
+# --- stored rows ------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -142,7 +142,7 @@ def pytest_dpaudit_functions(job: AuditJob, checks: Sequence[FunctionCheck]) -> 
 def pytest_dpaudit_complete(
     session: AuditSession, records: list[Record]
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    """Add the rows of statements that nobody looked at, in the order of their papers."""
+    """Add the rows of statements without a check, in the order of their papers."""
     from dpaudit.ledger.coverage import STATEMENT, account, papers_of
     from dpaudit.ledger.paper import paper_at, paper_of
     from dpaudit.ledger.rows import StatementResult
@@ -153,7 +153,7 @@ def pytest_dpaudit_complete(
     titles = {}
     if before.run is not None:
         titles = {paper.name: paper for paper in papers_of(before.run)}
-        if not session.asked.whole:  # other papers keep the rows that nobody looked at
+        if not session.asked.whole:  # other papers keep their rows without a check
             known = {row.id for row in rows}
             papers = {paper_of(path) for path in files}
             bare = [record for record in before.bare if isinstance(record, StatementResult)]
@@ -162,7 +162,7 @@ def pytest_dpaudit_complete(
     records[:] = [record for record in records if not isinstance(record, StatementResult)]
     records += rows
     for path in files:
-        with contextlib.suppress(StoreError):  # which the problems tell
+        with contextlib.suppress(StoreError):  # the problems report it
             paper = paper_at(path)
             titles[paper.name] = replace(paper, statements=())
     names = dict.fromkeys(row.paper for row in rows)

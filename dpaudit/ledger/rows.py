@@ -1,7 +1,8 @@
-"""What the ledger knows of a statement: verdict, how hard it was tried, and what broke it.
+"""Rows of the ledger: the verdict on a statement, how it was tested, and counterexamples.
 
-Plain data, from and to JSON. Every statement is brought into the form ``lhs <= rhs``; the *ratio*
-lhs / rhs says how tight it is: at most 1 where it holds, and the largest one found is reported.
+Rows are plain data, from and to JSON. Every statement is brought into the form ``lhs <= rhs``. The
+*ratio* lhs / rhs says how tight it is: it is at most 1 where the statement holds. The largest ratio
+found is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LEDGER_SCHEMA = 4
 
 
 class LedgerVerdict(StrEnum):
-    """What became of a statement, in the order in which a reader should look at them."""
+    """Verdict on a statement, in the order in which a reader should read the rows."""
 
     REFUTED = "refuted"
     HOLDS_PROOF_BROKEN = "holds_proof_broken"
@@ -33,27 +34,27 @@ class LedgerVerdict(StrEnum):
 
     @property
     def words(self) -> str:
-        """The verdict as people read it."""
+        """The verdict as text."""
         if self is LedgerVerdict.HOLDS_PROOF_BROKEN:
             return "holds, proof broken"
         return self.value.replace("_", " ")
 
     @property
     def meaning(self) -> str:
-        """One sentence for a reader who is new to it."""
+        """The meaning in one sentence, for new readers."""
         return _MEANINGS[self]
 
 
 _MEANINGS = {
     LedgerVerdict.REFUTED: "A counterexample was found within the hypotheses and the standing "
-    "conventions; where a repair is known, it stands beside.",
-    LedgerVerdict.HOLDS_PROOF_BROKEN: "The statement stood every attack, but a step of the printed "
-    "proof fails; what mends it stands beside.",
-    LedgerVerdict.AMBIGUOUS: "It can be read in several ways, and they do not agree.",
-    LedgerVerdict.VACUOUS: "Its hypotheses cannot be met, or not at a size that anyone runs.",
-    LedgerVerdict.OPEN: "No check was written yet, or the check broke off.",
-    LedgerVerdict.HOLDS: "It was attacked and stood; the ratio says how tight it is.",
-    LedgerVerdict.NOT_EXECUTABLE: "Nothing in it can be run; the note says why.",
+    "conventions. If a repair is known, it is shown with the statement.",
+    LedgerVerdict.HOLDS_PROOF_BROKEN: "No attempt refuted the statement, but a step of the printed "
+    "proof fails. The repair of the proof is shown with the statement.",
+    LedgerVerdict.AMBIGUOUS: "The statement can be read in several ways, whose verdicts differ.",
+    LedgerVerdict.VACUOUS: "Its hypotheses cannot be met, or only at sizes that nobody uses.",
+    LedgerVerdict.OPEN: "No check was written yet, or the check ended without a verdict.",
+    LedgerVerdict.HOLDS: "No attempt refuted the statement. The ratio says how tight it is.",
+    LedgerVerdict.NOT_EXECUTABLE: "Nothing in the statement can be run. The note says why.",
 }
 
 
@@ -66,11 +67,11 @@ _LETTERS = {
     LedgerVerdict.HOLDS: (".", "green"),
     LedgerVerdict.NOT_EXECUTABLE: ("n", "dim"),
 }
-"""Letter and style by verdict."""
+"""Letter and style of each verdict."""
 
 
 class Harm(StrEnum):
-    """Whom a mistake in a paper hurts, the worst first."""
+    """Harm of a mistake in a paper, with the worst first."""
 
     PRIVACY = "privacy"
     ACCURACY = "accuracy"
@@ -86,30 +87,31 @@ class StatementResult:
     Parameters
     ----------
     stated : Statement
-        What is judged, where it stands, and what it rests on.
+        The statement, its place in the paper, and its premises.
     verdict : LedgerVerdict
-        What became of it.
+        Verdict on the statement.
     method : Method or None
-        The weakest link among the attempts that it stood, or the one that broke it.
+        The weakest method among the attempts that did not refute the statement, or the method of
+        the attempt that did.
     attempts : tuple of Attempt
-        Everything that was tried, on it and around it.
+        All attempts, on the statement and related to it.
     note : str
-        What a reader should know.
+        Information for the reader.
     consequence : str
-        Whom it hurts that the statement, or its proof, is wrong, and how.
+        Consequences of the mistake in the statement or its proof, and whom they affect.
     harm : Harm or None
-        The same as a word, by which an erratum is sorted.
+        The kind of harm, by which an erratum is sorted.
     seconds : float
         Time spent.
     seed : int
         Root seed of the run.
     expected : LedgerVerdict
-        What the check declares to find.
+        Verdict that the check declares.
     origin : dict
-        What a replay needs.
+        Data that a replay needs.
     needs_power : bool
-        Whether a mutant that survives fails the run; not of a user's functions, whose bounds may be
-        loose.
+        Whether a surviving mutant fails the run. This is False for a user's functions, whose bounds
+        may be loose.
     """
 
     stated: Statement
@@ -127,13 +129,13 @@ class StatementResult:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a StatementResult has no truth value: a row may hold, fail or not be tested. Compare "
-            "row.verdict"
+            "a StatementResult has no truth value, because a row may hold, fail or not be tested. "
+            "Compare row.verdict"
         )
 
     @property
     def id(self) -> str:
-        """Such as "gm.lemma11"."""
+        """Id of the statement, such as "gm.lemma11"."""
         return self.stated.id
 
     @property
@@ -143,15 +145,15 @@ class StatementResult:
 
     @property
     def kind(self) -> str:
-        """Such as lemma."""
+        """Kind of the statement, such as lemma."""
         return self.stated.kind
 
     @property
     def statement(self) -> str:
-        """Its text."""
+        """Text of the statement."""
         return self.stated.text
 
-    # --- attempts by what they are made on ---
+    # --- attempts by their role ---
 
     def made_on(self, *roles: Role) -> tuple[Attempt, ...]:
         """Return the attempts of some roles."""
@@ -159,7 +161,7 @@ class StatementResult:
 
     @property
     def on_statement(self) -> tuple[Attempt, ...]:
-        """Attempts on what the paper says, or on readings of it."""
+        """Attempts on the statement of the paper, or on readings of it."""
         return self.made_on(Role.STATEMENT, Role.READING)
 
     @property
@@ -174,25 +176,25 @@ class StatementResult:
 
     @property
     def repair(self) -> str:
-        """The corrected statement; empty where there is none."""
+        """The corrected statement; empty if there is none."""
         return next((attempt.subject for attempt in self.made_on(Role.REPAIR)), "")
 
     @property
     def repair_verdict(self) -> LedgerVerdict | None:
-        """Whether the corrected statement stood."""
+        """Verdict on the corrected statement; None if there is none."""
         made = self.made_on(Role.REPAIR)
         return verdict_of(replace(a, role=Role.STATEMENT) for a in made) if made else None
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it was attacked end to end, so that it rests on no premise."""
+        """Whether it was tested end to end, so that its verdict depends on no premise."""
         return any(attempt.end_to_end for attempt in self.on_statement)
 
-    # --- what became of it ---
+    # --- verdict and outcome ---
 
     @property
     def status(self) -> Status:
-        """What became of it beside what was declared; its key is the verdict's."""
+        """Outcome compared with the declared verdict; its key is the verdict's."""
         trouble = ""
         if self.verdict is not self.expected:
             trouble = f"{self.expected.words} was declared"
@@ -212,7 +214,7 @@ class StatementResult:
 
     @property
     def mismatch(self) -> str | None:
-        """Say in one sentence why the row fails a run; None when it does not."""
+        """Reason in one sentence why the row fails a run; None if it does not."""
         if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attempts):
             return "an attempt judged no case: all lie outside the hypotheses"
         if self.verdict is not self.expected:
@@ -220,18 +222,18 @@ class StatementResult:
         return next((sentence for sentence, _ in self._troubles()), None)
 
     def _troubles(self) -> Iterable[tuple[str, str]]:
-        """Yield why the row fails a run although its verdict is the declared one, and in short."""
+        """Yield reasons why the row fails a run in spite of its verdict, long and short."""
         if self.repair_verdict is LedgerVerdict.REFUTED:
-            yield "the repair is refuted too", "the repair is refuted"
+            yield "the repair is refuted, too", "the repair is refuted"
         if self.repair_verdict is LedgerVerdict.OPEN:
-            yield "the repair was not attacked in a single case", "the repair is open"
+            yield "no case of the repair was tested", "the repair is open"
         for attempt in self.attempts:
             if attempt.empty:
                 yield f"an attempt judged no case: {attempt.claim}", "an attempt judged no case"
             if attempt.role is Role.EDGE and not attempt.violated:
                 yield (
                     f"nothing fails outside {attempt.subject}: {attempt.claim}",
-                    "an edge case stood",
+                    "an edge case does not fail",
                 )
             if attempt.role is Role.SHARPER and attempt.violated:
                 yield f"the sharper claim fails: {attempt.claim}", "a sharper claim fails"
@@ -245,7 +247,7 @@ class StatementResult:
 
     @property
     def examples(self) -> int:
-        """Cases that were judged, over all attempts on it."""
+        """Number of cases that were judged, over all attempts except those on the repair."""
         return sum(attempt.examples for attempt in self.attempts if attempt.role is not Role.REPAIR)
 
     @property
@@ -256,12 +258,12 @@ class StatementResult:
 
     @property
     def total_failure_prob(self) -> float:
-        """Probability, at most, that any attempt misleads by bad luck."""
+        """Largest probability that any attempt gives a wrong result by chance."""
         return math.fsum(attempt.failure_prob for attempt in self.attempts)
 
     @property
     def counterexample(self) -> Counterexample | None:
-        """The first counterexample to the statement; of a broken proof, to its step."""
+        """The first counterexample to the statement, or to the step of a broken proof."""
         for attempts in (self.on_statement, self.broken_steps):
             for attempt in attempts:
                 if attempt.counterexample is not None:
@@ -270,7 +272,7 @@ class StatementResult:
 
     @property
     def power(self) -> Power:
-        """Whether the attempts that were stood killed their mutants; the repair's count too."""
+        """Whether the attempts without a violation killed their mutants, including the repair's."""
         stood = [attempt for attempt in self.attempts if not attempt.violated]
         powers = {attempt.power for attempt in stood if attempt.method is not Method.ARGUMENT}
         if Power.SURVIVED in powers:
@@ -281,7 +283,7 @@ class StatementResult:
 
     @property
     def weak(self) -> tuple[str, ...]:
-        """Why the check means less than it should, over all attempts."""
+        """Reasons why the check is weaker than it should be, over all attempts."""
         return tuple(f"{a.claim}: {reason}" for a in self.attempts for reason in a.weak)
 
     # --- plain data ---
@@ -300,29 +302,30 @@ class StatementResult:
         return dict(_json.encode(row))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data for strict JSON, schema included."""
+        """Return plain data for strict JSON, including the schema."""
         return {"schema": LEDGER_SCHEMA, **_json.encode(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StatementResult:
-        """Rebuild a row; raise ``ValueError`` with the field that is wrong."""
+        """Return the row of plain data; raise ``ValueError`` with the field that is wrong."""
         record = dict(data)
         if record.pop("schema", None) != LEDGER_SCHEMA:
-            raise ValueError(f"schema {data.get('schema')!r}, {LEDGER_SCHEMA} is known")
+            raise ValueError(f"got schema {data.get('schema')!r}, it must be {LEDGER_SCHEMA}")
         found: StatementResult = _json.decode(cls, record)
         return found
 
     def with_origin(self, origin: Mapping[str, Any], expected: LedgerVerdict) -> StatementResult:
-        """Return the row with what only a run knows: how it was made, and what was declared."""
+        """Return the row with facts that only a run knows: its origin and the declared verdict."""
         return replace(self, origin=dict(origin), expected=expected)
 
 
 def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
-    """Return what attempts alone lead to.
+    """Return the verdict that follows from the attempts alone.
 
-    A statement holds when it stood all attempts on it, and they tried: one that judged nothing
-    leaves it open. It holds with a broken proof where a step of that fails. Readings of which some
-    fail make it ambiguous. What is found of edges, sharper claims and repairs says nothing of it.
+    A statement holds if no attempt on it found a violation, and every attempt judged some case.
+    If an attempt judged no case, the statement is open. It holds with a broken proof if a step of
+    the proof fails. It is ambiguous if some readings fail. Attempts on edges, sharper claims and
+    repairs do not count.
     """
     attempts = tuple(attempts)
     on_it = [attempt for attempt in attempts if attempt.role is Role.STATEMENT]
@@ -338,7 +341,7 @@ def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
     return LedgerVerdict.HOLDS
 
 
-# --- what a row rests on: statements that are refuted, or whose proof is broken, shake those abov
+# --- premises that are refuted, or whose proof is broken, and the rows that depend on them ------
 
 
 _SHAKES = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
@@ -346,16 +349,16 @@ _SHAKES = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 
 @dataclass(frozen=True)
 class Shaken:
-    """A premise that does not stand as printed.
+    """A premise that does not hold as printed, or whose proof does not.
 
     Parameters
     ----------
     id : str
-        Of the premise.
+        Id of the premise.
     verdict : LedgerVerdict
-        What became of it.
+        Verdict on the premise.
     by_way_of : str
-        The premise through which a row rests on it; empty where it does so itself.
+        The premise through which a row depends on this one; empty if it depends directly.
     """
 
     id: str
@@ -364,16 +367,16 @@ class Shaken:
 
     @property
     def words(self) -> str:
-        """Return it as a row says it."""
+        """Return the text that a row shows."""
         way = f", by way of {self.by_way_of}" if self.by_way_of else ""
         return f"rests on {self.id}, {self.verdict.words}{way}"
 
 
 def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
-    """Return the premises of each row that do not stand as printed.
+    """Return, for each row, the premises that do not hold as printed.
 
-    A row that was attacked end to end rests on nothing any more, nor does what rests on it by way
-    of it. Rows of different papers have different ids.
+    A row that was tested end to end depends on no premise, and passes none on to the rows that
+    depend on it. Rows of different papers have different ids.
     """
     known = {row.id: row for row in rows}
     found: dict[str, tuple[Shaken, ...]] = {}

@@ -1,4 +1,4 @@
-"""What reports say of statements: lines, cases for CI systems, and the page of the ledger."""
+"""Statements in reports: lines, cases for CI systems, and the page of the ledger."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from dpaudit.store import StoredRun, place_of, write_atomic
 
 _CASE = 400
 _SMALLER = (("full", "quick"), ("release", "quick"), ("release", "full"))
-"""Profiles before and now, where there are fewer cases now."""
+"""Profiles before and now, if there are fewer cases now."""
 _ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)
-_DECADES = 100.0  # ratios that differ more are shown on a logarithmic scale
+_DECADES = 100.0  # ratio of values above which the scale is logarithmic
 _LEAST_RATIO = 1e-6
 _WIDTH, _HEIGHT, _COLUMN, _LINE = 112.0, 17.0, 158.0, 23.0
 _SWEEPS = 6
 
 
 class StatementSection(Section[StatementResult]):
-    """Statements: they have a page of their own, and an erratum sheet for each paper."""
+    """Section of the statements, with a page of its own and an erratum sheet for each paper."""
 
     noun = "statement"
     rules: ClassVar = {
@@ -64,13 +64,13 @@ class StatementSection(Section[StatementResult]):
     def finding(
         self, record: StatementResult, out: Path | None = None, *, verbose: bool = False
     ) -> str:
-        """Return a row with its counterexample and the line that replays it."""
+        """Return a row with its counterexample and the command that replays it."""
         lines = [f"{record.status.word}  {record.id}", f"  statement  {record.statement}"]
         lines.append(f"  attacked   {', '.join(self.facts(record))}")
         if record.repair_verdict is not None:
             lines.append(f"  repair     {record.repair_verdict.words}: {record.repair}")
         attempts = [*record.on_statement, *record.broken_steps, *record.made_on(Role.SHARPER)]
-        if record.verdict is record.expected:  # what is new is that the repair broke, if it did
+        if record.verdict is record.expected:  # then a refuted repair is the new finding
             attempts = [*record.made_on(Role.REPAIR), *attempts]
         for attempt in attempts:
             if (counterexample := attempt.counterexample) is not None:
@@ -92,19 +92,19 @@ class StatementSection(Section[StatementResult]):
         return ", ".join(parts)
 
     def is_judged(self, record: StatementResult) -> bool:
-        """Whether it holds a verdict; the row of a check that broke off does not."""
+        """Return whether it has a verdict; the row of a check that broke off has none."""
         return record.verdict is not LedgerVerdict.OPEN
 
     def tally(self, records: Sequence[StatementResult]) -> list[str]:
-        """Count the verdicts, and what rests on less than it should."""
+        """Return the counts of verdicts, and of verdicts with weaknesses."""
         return words.tally_lines(records)
 
     def summary(
         self, records: Sequence[StatementResult], *, verbose: bool = False
     ) -> tuple[str, str]:
-        """Return what is not as declared, and the counts."""
-        told = [self.finding(row) + "\n" for row in records if self.is_shown(row)]
-        return "ledger", "\n".join([*told, *words.tally_lines(records)])
+        """Return the rows that are not as declared, and the counts."""
+        found = [self.finding(row) + "\n" for row in records if self.is_shown(row)]
+        return "ledger", "\n".join([*found, *words.tally_lines(records)])
 
     def card(self, run: StoredRun, records: Sequence[StatementResult]) -> Markup:
         """Return counts and a link to the page of the ledger."""
@@ -119,13 +119,13 @@ class StatementSection(Section[StatementResult]):
             (out / STATEMENT.page).unlink()
 
     def page_lines(self, out: Path, records: Sequence[StatementResult]) -> list[str]:
-        """Return a line for the page of the ledger, and for each erratum."""
+        """Return a line for the page of the ledger, and one for each erratum."""
         errata = (out / f"erratum-{paper}.md" for paper in dict.fromkeys(r.paper for r in records))
         lines = [f"erratum: {erratum}" for erratum in errata if erratum.is_file()]
         return [f"ledger: {out / STATEMENT.page}", *lines]
 
     def alert(self, record: StatementResult) -> Alert | None:
-        """Return what is not as declared; a check that broke off is no finding."""
+        """Return an alert for a row that is not as declared; a check that broke off gives none."""
         if record.mismatch is None or record.note.startswith(BROKE_OFF):
             return None
         facts = {"verdict": record.verdict.value, "declared": record.expected.value}
@@ -133,11 +133,11 @@ class StatementSection(Section[StatementResult]):
         return Alert("dpaudit/statement", "error", text, facts)
 
     def is_compared(self, record: StatementResult) -> bool:
-        """Whether its check was run."""
+        """Return whether its check was run."""
         return not words.is_left_out(record)
 
     def changes(self, old: StatementResult, new: StatementResult) -> Iterator[VerdictChange]:
-        """Yield what changed in the verdict of a statement."""
+        """Yield the change in the verdict of a statement."""
         both = old.status.word, new.status.word
         if old.verdict is not new.verdict:
             reason = new.mismatch or new.note or new.verdict.meaning
@@ -175,11 +175,11 @@ def render(
     out : Path
         Directory of the results, for the commands that replay them.
     run : StoredRun
-        What was asked for.
+        The run and its settings.
     rows : sequence of StatementResult
-        In the order of their papers.
+        Rows in the order of their papers.
     errata : sequence of str
-        Names of the pages of errata beside it.
+        Names of the pages of errata next to the page.
     """
     order = list(LedgerVerdict)
     older = kept(run, STATEMENT.name)
@@ -191,7 +191,7 @@ def render(
         while row["anchor"] in anchors:
             row["anchor"] += "-again"
         anchors.add(row["anchor"])
-    by_name: dict[str, list[StatementResult]] = {}  # of a paper, or of a version of it
+    by_name: dict[str, list[StatementResult]] = {}  # by paper, or by version of a paper
     for result in rows:
         by_name.setdefault(result.id.partition(".")[0], []).append(result)
     places = {row["result"].id: row["anchor"] for row in shown}
@@ -209,7 +209,7 @@ def render(
 
 
 def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
-    """Return what both pages say of the whole ledger."""
+    """Return the numbers that both pages show about the whole ledger."""
     found = words.tally(rows)
     return {
         "tally": found,
@@ -219,14 +219,14 @@ def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
 
 
 def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[str, Any]:
-    """Gather what the template shows of one row."""
+    """Return the values of one row for the template."""
     held = [attempt for attempt in result.on_statement if attempt.tightest is not None]
     tightest = max(held, key=lambda attempt: attempt.tightest or 0.0, default=None)
     broken = [attempt for attempt in result.attempts if attempt.violated and attempt.trace]
     pictured = next((a for a in [*broken, tightest] if a is not None and a.trace), None)
     found = result.counterexample
     if tightest is not None and (not tightest.where or (found and tightest.where == found.case)):
-        tightest = None  # nothing to tell that does not stand elsewhere
+        tightest = None  # already shown elsewhere
     return {
         "result": result,
         "anchor": re.sub(r"\s+", "-", result.id),
@@ -244,7 +244,7 @@ def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[st
 
 
 def _power(result: StatementResult) -> str:
-    """Return the power where it says something: not of what was refuted or argued."""
+    """Return the power if it means something: not for refuted or argued statements."""
     if result.power is not Power.NONE:
         return result.power.value
     return "no mutant" if words.is_powerless(result) else ""
@@ -254,7 +254,7 @@ def _power(result: StatementResult) -> str:
 
 
 def ratio_pictures(attempt: Attempt) -> list[Markup]:
-    """Return lhs / rhs against each of one or two coordinates of the cases that were judged."""
+    """Return lhs / rhs against each of one or two coordinates of the judged cases."""
     trace, pictures = attempt.trace, list[Markup]()
     if trace is None:
         return pictures
@@ -285,16 +285,16 @@ def ratio_pictures(attempt: Attempt) -> list[Markup]:
 
 
 def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]) -> Markup:
-    """Return the graph of what rests on what; empty where nothing does.
+    """Return the graph of premises; empty if no statement has a premise.
 
-    Premises stand to the left of what rests on them, and each node links to its row.
+    Premises are to the left of the statements that depend on them. Each node links to its row.
 
     Parameters
     ----------
     rows : sequence of StatementResult
-        Of all papers.
+        Rows of all papers.
     anchors : mapping
-        Name of the place of each row on the page, by id.
+        Name of the anchor of each row on the page, by id.
     """
     known = {row.id: row for row in rows}
     links = [(id, row.id) for row in rows for id in row.stated.premises if id in known]
@@ -312,17 +312,17 @@ def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]
     height = most * _LINE
     lines = "".join(_arrow(places[a], places[b], known[a]) for a, b in links)
     boxes = "".join(_node(known[id], places[id], anchors[id]) for id in nodes)
-    return Markup(svg.wrap(lines + boxes, "What rests on what", width, height))
+    return Markup(svg.wrap(lines + boxes, "Premises of the statements", width, height))
 
 
 def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """Return layers, in which every premise stands before what rests on it; few lines cross."""
+    """Return layers in which premises precede the rows that need them, with few crossing lines."""
     depth = dict.fromkeys(nodes, 0)
-    for _ in nodes:  # the longest path has no more steps; a circle ends here
+    for _ in nodes:  # no path is longer; in a cycle the loop ends, too
         for premise, id in links:
             depth[id] = min(max(depth[id], depth[premise] + 1), len(nodes))
     above = {id: [b for a, b in links if a == id] for id in nodes}
-    for id in sorted(nodes, key=lambda id: -depth[id]):  # as close to what rests on it as may be
+    for id in sorted(nodes, key=lambda id: -depth[id]):  # as close as possible to the dependents
         if above[id]:
             depth[id] = max(min(depth[other] for other in above[id]) - 1, 0)
     columns = [[id for id in nodes if depth[id] == d] for d in range(max(depth.values()) + 1)]

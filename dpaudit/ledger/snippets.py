@@ -1,8 +1,8 @@
-"""Counterexamples that can be pasted: the function that computes both sides, on its own.
+"""Counterexamples that can be pasted: a program that computes both sides, on its own.
 
-A check computes the sides of an inequality in a function. Where that needs nothing but Python,
-numpy and scipy, and functions beside it that need no more, its source and the case make a
-program of a few lines. Where it needs more, the check gives a snippet of its own.
+A check computes the sides of an inequality in a function. The function may need only Python, numpy
+and scipy, and functions near it that need no more. Then its source and the case make a program of a
+few lines. If it needs more, the check gives a snippet of its own.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 LINES = 15
-"""Lines of a snippet, at most."""
+"""Largest number of lines of a snippet."""
 
 _WIDTH = 100
 _FOREIGN = ("numpy", "scipy")
 
 
 class _NotAlone(Exception):
-    """Says that a function needs more than Python, numpy and scipy."""
+    """Raised if a function needs more than Python, numpy and scipy."""
 
 
 def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
-    """Return a program that prints both sides of a case; empty where there is none so short.
+    """Return a program that prints both sides of a case; empty if no program is short enough.
 
     Parameters
     ----------
     function : callable
         ``function(**case) -> (lhs, rhs)``.
     case : mapping
-        Plain data, as a counterexample holds it; what the function does not take is left out.
+        Plain data of a counterexample; keys that the function does not take are left out.
     """
     program = _Program()
     try:
@@ -75,7 +75,7 @@ class _Program:
         self._known: dict[str, Any] = {}
 
     def imports(self) -> list[str]:
-        """Return the lines that import: modules, then names."""
+        """Return the import lines: modules, then names."""
         modules = [
             f"import {module}" + f" as {name}" * (name != module)
             for name, module in sorted(self._modules.items(), key=lambda item: item[1])
@@ -87,7 +87,7 @@ class _Program:
         return modules + names
 
     def function(self, function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
-        """Add a function and all that it needs; return its name and keywords bound to it."""
+        """Add a function and everything that it needs; return its name and bound keywords."""
         bound: dict[str, Any] = {}
         while isinstance(function, functools.partial):
             if function.args:
@@ -99,7 +99,7 @@ class _Program:
         if self._known.get(function.__name__) is function:
             return function.__name__, bound
         if function.__name__ in self._known:
-            raise _NotAlone  # another one of the same name
+            raise _NotAlone  # another function of the same name
         self._known[function.__name__] = function
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source).body[0]
@@ -111,7 +111,7 @@ class _Program:
         return function.__name__, bound
 
     def literal(self, value: Any) -> str:
-        """Return plain data as Python; lists of numbers as arrays."""
+        """Return plain data as Python source; lists of numbers as arrays."""
         if isinstance(value, float) and not math.isfinite(value):
             self._names.setdefault("math", {})["inf" if value == value else "nan"] = ""
             return repr(value)
@@ -158,15 +158,15 @@ def _is_foreign(module: str) -> bool:
 
 
 def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
-    """Return what a function takes from around it, by name."""
+    """Return the names that a function uses from outside, with their values."""
     body = ast.Module(body=tree.body, type_ignores=[])
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     for default in [*tree.args.defaults, *(d for d in tree.args.kw_defaults if d is not None)]:
         used |= {node.id for node in ast.walk(default) if isinstance(node, ast.Name)}
     closure = inspect.getclosurevars(function)
-    # Of an assert, pytest makes code that needs more than its source.
+    # pytest rewrites an assert to code that needs more than the source.
     found = {k: v for k, v in {**closure.globals, **closure.nonlocals}.items() if k in used}
-    # getclosurevars does not look into nested functions, nor at defaults.
+    # getclosurevars does not examine nested functions or defaults.
     around = {**function.__globals__, **closure.nonlocals}
     local = {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _is_stored(n)}
     local |= {

@@ -1,4 +1,4 @@
-"""The mark that ties a check to the statement that it attacks."""
+"""The mark that connects a check with the statement that it tests."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _Check = TypeVar("_Check", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Mark:
-    """What :func:`statement` leaves on a check.
+    """The data that :func:`statement` attaches to a check.
 
     Parameters
     ----------
     id : str
-        Of the statement.
+        Id of the statement.
     kind : str
-        Of a statement that stands in no table.
+        Kind of a statement that is in no table.
     expected : LedgerVerdict
-        What the check is known to find.
+        Verdict that the check is known to reach.
     replays : bool
         Whether a replay must reach the same numbers.
     text : str
-        The statement, as the docstring of the check words it.
+        The statement, in the words of the check's docstring.
     found : str
-        What the docstring says besides: what was found.
+        The rest of the docstring, which reports the findings.
     """
 
     id: str
@@ -53,27 +53,27 @@ def statement(
 ) -> Callable[[_Check], _Check]:
     """Mark a function as the check of one statement: ``@statement("gm.lemma11")``.
 
-    pytest collects it from ``ledger_*.py`` files, whatever its name. It takes the fixture
-    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attacks the statement with it. Its docstring
-    begins with the statement, word for word as in ``statements.md``, and goes on with what was
-    found.
+    pytest collects it from ``ledger_*.py`` files under any name. It takes the fixture ``ledger``, a
+    :class:`dpaudit.ledger.Ledger`, and tests the statement with it. Its docstring begins with the
+    statement, word for word as in ``statements.md``, and continues with the findings.
 
     Parameters
     ----------
     id : str
         Short name of the paper, a dot, and a name within it.
     kind : str, optional
-        Of a statement that stands in no ``statements.md``.
+        Kind of a statement that is in no ``statements.md``.
     expected : LedgerVerdict
-        What the check is known to find; a run fails when it finds otherwise.
+        Verdict that the check is known to reach; a run fails if it reaches another one.
     replays : bool
-        False for a check that measures seconds: a replay must reach its verdict, not its numbers.
+        False for a check that measures seconds. A replay must then reach its verdict, but not its
+        numbers.
 
     Raises
     ------
     ArgumentError
-        When the id has no dot or holds other characters than letters, digits, - and _, or when
-        `expected` is no verdict.
+        If the id has no dot or contains other characters than letters, digits, - and _, or if
+        `expected` is not a verdict.
     """
     _validate.text(empty=True, kind=kind)
     _validate.flag(replays=replays)
@@ -88,18 +88,18 @@ def statement(
             id, kind, LedgerVerdict(expected), replays, plain_words(text), "\n".join(paragraphs)
         )
         setattr(check, _MARK, said)
-        check.__test__ = True  # type: ignore[attr-defined]  # what pytest collects by any name
+        check.__test__ = True  # type: ignore[attr-defined]  # lets pytest collect it by any name
         return check
 
     return mark
 
 
 def marked(function: Any) -> Mark | None:
-    """Return what a function checks; None when it checks no statement."""
+    """Return the mark of a function; None if it checks no statement."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, Mark) else None
 
 
 def plain_words(text: str) -> str:
-    """Return a text on one line, as two wordings are compared."""
+    """Return a text on one line, in the form in which two wordings are compared."""
     return " ".join(text.split())

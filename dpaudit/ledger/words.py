@@ -1,4 +1,4 @@
-"""What the rows of a ledger say in words: the same on a terminal, in a table and on the page."""
+"""Descriptions of the rows of a ledger, for the terminal, tables and the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PASTED = 20_000
 
 
 def ratio_words(ratio: float | None) -> str:
-    """Return a ratio lhs / rhs so that one sees on which side of 1 it lies.
+    """Return a ratio lhs / rhs as text that shows on which side of 1 it lies.
 
     Examples
     --------
@@ -47,23 +47,23 @@ def method_words(result: StatementResult) -> str:
 
 
 def examples_words(attempt: StatementResult | Attempt) -> str:
-    """Return how many cases were judged, or a dash."""
+    """Return the number of judged cases, or a dash."""
     return f"{attempt.examples:,}" if attempt.examples else "–"
 
 
 def cases_words(result: StatementResult) -> str:
-    """Return how many cases were judged, as a phrase."""
+    """Return the number of judged cases, as a phrase."""
     return f"{result.examples:,} example{'s' * (result.examples != 1)}"
 
 
 def is_powerless(result: StatementResult) -> bool:
-    """Whether a statement held against attempts that no mutant has tried."""
+    """Return whether a statement held in attempts none of which has a mutant."""
     tried = any(attempt.method is not Method.ARGUMENT for attempt in result.attempts)
     return result.verdict is LedgerVerdict.HOLDS and tried and result.power is Power.NONE
 
 
 def power_words(result: StatementResult) -> str:
-    """Return whether the mutant was killed, where it matters; and whether the check is weak."""
+    """Return whether the mutant was killed, if it matters, and whether the check is weak."""
     word = "–"
     if result.power is not Power.NONE:
         word = result.power.value
@@ -73,7 +73,7 @@ def power_words(result: StatementResult) -> str:
 
 
 def remark(result: StatementResult) -> str:
-    """Return the one remark of a row that has room for one: its mismatch, repair or note."""
+    """Return the most important remark on a row: its mismatch, repair or note."""
     if result.mismatch is not None:
         return result.mismatch
     if result.repair_verdict is None:
@@ -82,13 +82,13 @@ def remark(result: StatementResult) -> str:
 
 
 def is_left_out(result: StatementResult) -> bool:
-    """Whether there is a check of a statement, which was not run."""
+    """Return whether a statement has a check that was not run."""
     return result.note.startswith(NOT_RUN) and not result.origin
 
 
 @dataclass(frozen=True)
 class VerdictCounts:
-    """How many rows there are of each kind."""
+    """Numbers of rows of each kind."""
 
     verdicts: Mapping[LedgerVerdict, int]
     not_run: int
@@ -100,12 +100,12 @@ class VerdictCounts:
 
     @property
     def total(self) -> int:
-        """All rows."""
+        """Number of all rows."""
         return sum(self.verdicts.values())
 
 
 def tally(rows: Sequence[StatementResult]) -> VerdictCounts:
-    """Count rows by verdict, and those whose verdict rests on less than it should."""
+    """Count rows by verdict, and rows whose verdict has weaknesses."""
     verdicts = [row.verdict for row in rows]
     counts = {verdict: verdicts.count(verdict) for verdict in LedgerVerdict}
     argued = [row for row in rows if row.method is Method.ARGUMENT]
@@ -147,7 +147,7 @@ def _count(rows: int) -> str:
     return "1 statement" if rows == 1 else f"{rows} statements"
 
 
-# --- cases as people read them ---
+# --- cases as text ---
 
 
 def parts_of(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -169,7 +169,7 @@ def _value(value: Any) -> str:
 
 
 def exact(value: float) -> str:
-    """Return a number to the last digit; integers without a point."""
+    """Return a number with all digits; integers without a decimal point."""
     value = float(value)
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞"
@@ -177,9 +177,9 @@ def exact(value: float) -> str:
 
 
 def as_python(case: Mapping[str, Any]) -> str:
-    """Return a case as lines that can be pasted into Python, to the last digit.
+    """Return a case as lines that can be pasted into Python, with all digits.
 
-    Cases of more than twenty thousand letters are cut: nobody pastes them from a page.
+    Cases of more than twenty thousand characters are replaced by a remark.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def as_python(case: Mapping[str, Any]) -> str:
 
 
 def counterexample_words(counterexample: Counterexample) -> str:
-    """Return both sides of a claim that broke."""
+    """Return both sides of a claim at its counterexample."""
     if counterexample.nan:
         return "a side is NaN"
     return f"lhs = {exact(counterexample.lhs)} > rhs = {exact(counterexample.rhs)}"
@@ -208,5 +208,5 @@ def case_line(case: Mapping[str, Any]) -> str:
 
 
 def replay_words(result: StatementResult, out: Path | None = None) -> str:
-    """Return the command that makes a check again; nothing for a row that was not checked."""
+    """Return the command that repeats a check; empty for a row that was not checked."""
     return replay_command(result, out) if {"path", "item", "profile"} <= set(result.origin) else ""

@@ -1,4 +1,4 @@
-"""Calling a mechanism with care: shapes, checks of the contract, additive noise, training runs."""
+"""Mechanisms: calling them, checking their contract, additive noise and training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
 from dpaudit.mechanisms.independence import (

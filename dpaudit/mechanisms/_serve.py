@@ -1,7 +1,7 @@
-"""Answers the calls of `Subprocess` in another environment.
+"""Program that answers the calls of `Subprocess` in another environment.
 
-Runs there, under any Python from 3.7 on; imports nothing of dpaudit, and numpy alone. How messages
-are read and written here, `Subprocess` reads and writes them too.
+It runs there under any Python from 3.7 on. It imports nothing of dpaudit, and otherwise needs only
+numpy. `Subprocess` uses the functions below that read and write messages.
 """
 # ruff: noqa
 # mypy: ignore-errors
@@ -65,7 +65,7 @@ def data_of(facts, arrays):
 
 
 def plain(value):
-    """Return a draw as JSON has it."""
+    """Return a draw in the types that JSON has."""
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
@@ -131,7 +131,7 @@ def write(stream: Any, facts: Any, arrays: Any) -> None:
 
 
 def end_with_parent():
-    """End this process soon after its parent died, also during a call."""
+    """End this process soon after its parent died, even during a call."""
     parent = os.getppid()
 
     def watch():
@@ -145,10 +145,10 @@ def end_with_parent():
 def main():
     end_with_parent()
     target, style = sys.argv[1:]
-    # What the mechanism prints must not be taken for an answer.
+    # Output that the mechanism prints must not be read as an answer.
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    del sys.path[0]  # this folder
+    del sys.path[0]  # the folder of this file
     try:
         function = load(target)
     except BaseException as error:

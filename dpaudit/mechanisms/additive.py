@@ -1,4 +1,4 @@
-"""A mechanism that ends with noise of known distribution, and hands over its values before."""
+"""Mechanisms that end with noise of known distribution, and return their values before it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 BallLike = tuple[ArrayLike, float] | Callable[[Array], tuple[ArrayLike, float]]
 FARTHEST = 1e50
-"""Centres and balls lie within so many noise scales of 0, so that squares stay doubles."""
+"""Largest size of centres and balls, in noise scales, so that their squares fit in doubles."""
 
 _ROUNDING = 1e-9
-_RANDOM = "; a function that draws its centres takes an argument rng: centers(data, size, *, rng)"
+_RANDOM = ". Add an argument rng to a function that draws its centres: centers(data, size, *, rng)"
 
 
 class AdditiveNoise:
     """A mechanism whose output is a centre plus Gaussian or Laplace noise of public scale.
 
-    Audited as it is, its final noise is integrated out in closed form instead of being drawn. As
-    a function ``mechanism(data, size, *, rng)`` it gives ordinary noisy draws.
+    An audit integrates the final noise out in closed form instead of drawing it. Called as a
+    function ``mechanism(data, size, *, rng)``, the object returns ordinary noisy draws.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ class AdditiveNoise:
     noise : {"gaussian", "laplace"}, optional
         Distribution of the final noise, independent on every coordinate. Default "gaussian".
     scale : float
-        Standard deviation of the Gaussian, b of the Laplace noise; from 1e-50 to 1e50.
+        Standard deviation of Gaussian noise, or the scale b of Laplace noise; from 1e-50 to 1e50.
     ball : tuple of (center, radius), or callable, optional
-        A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``: the
-        smaller it is on either input, the smaller the deltas that can be certified. It is a
-        promise, on which soundness rests; every centre that is drawn is checked.
+        A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``. The
+        smaller the ball on either dataset, the smaller the deltas that can be certified. Soundness
+        rests on this promise; every centre that is drawn is checked against it.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments out of range; a scale of 0 among them.
+        For arguments out of range, such as a scale of 0.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class AdditiveNoise:
         return noisy
 
     def with_centers(self, centers: Callable[..., Any], **options: Any) -> AdditiveNoise:
-        """Return the mechanism with other centres; with another `ball` where one is given."""
+        """Return the mechanism with other centres, and with another `ball` if one is given."""
         ball = options.get("ball", self._ball)
         return AdditiveNoise(centers, self.noise.kind, self.noise.scale, ball=ball)
 
@@ -112,24 +112,24 @@ class AdditiveNoise:
         )
         if first.ndim > 1 or first.size == 0:
             raise MechanismError(
-                f"{self.name} takes no rng, so it must return one centre, a number or [d]; "
+                f"{self.name} must return one centre, a number or [d], because it takes no rng, "
                 f"got shape {first.shape}"
             )
         if not np.array_equal(first, again, equal_nan=True):
             raise MechanismError(
-                f"{self.name} takes no rng, but two calls gave different centres{_RANDOM}"
+                f"{self.name} takes no rng, but two calls returned different centres{_RANDOM}"
             )
         only: Floats = self.checked(first.reshape(1, -1), self.ball(data))[0]
         return only
 
     def ball(self, data: Array) -> tuple[Floats, float] | None:
-        """Return centre and radius of the declared ball on these data; None without one."""
+        """Return centre and radius of the declared ball on these data, or None without a ball."""
         if not callable(self._ball):
             return None if self._ball is None else _checked_ball(self._ball, self.noise)
         return _checked_ball(self._called(self._ball, f"ball of {self.name}", data), self.noise)
 
     def _called(self, function: Any, name: str, data: Array, advice: str = "") -> Any:
-        """Return what a function makes of data; say what it raised."""
+        """Return the value of a function on data; report the exception if it raises one."""
         watch = Watch()
         try:
             with watch.call(self.name):
@@ -145,12 +145,12 @@ class AdditiveNoise:
             ) from error
 
     def checked(self, outputs: Any, ball: tuple[Floats, float] | None) -> Floats:
-        """Return centres as ``[size, d]``; refuse what is not finite, far off, or outside the ball.
+        """Return centres as ``[size, d]``; refuse infinite, huge and out-of-ball centres.
 
         Raises
         ------
         MechanismError
-            Says which centre is at fault, and by how much.
+            The message names the centre at fault, and by how much it is off.
         """
         centers = _numbers(outputs, self.name)
         if centers.ndim not in (1, 2):
@@ -162,15 +162,15 @@ class AdditiveNoise:
         if broken.any():
             at = int(broken.argmax())
             raise MechanismError(
-                f"{self.name} returned NaN or infinite centres in {int(broken.sum())} of "
-                f"{len(centers)} draws, the first of them {centers[at].tolist()}; a centre is "
-                "what noise is added to, and must be finite"
+                f"{self.name} must return finite centres, got NaN or inf in {int(broken.sum())} of "
+                f"{len(centers)} draws. The first of them is {centers[at].tolist()}. "
+                "A centre is the value to which noise is added"
             )
         size, most = float(np.abs(centers).max(initial=0.0)), FARTHEST * self.noise.scale
         if size > most:
             raise MechanismError(
-                f"{self.name} must return centres within {FARTHEST:g} noise scales of 0, here "
-                f"{most:g}, got one of size {size:g}"
+                f"{self.name} must return centres within {FARTHEST:g} noise scales of 0, that is "
+                f"within {most:g}, got a centre of size {size:g}"
             )
         if ball is None:
             return centers
@@ -184,22 +184,22 @@ class AdditiveNoise:
         at = int(distance.argmax())
         if distance[at] > radius + slack(middle, radius):
             raise MechanismError(
-                f"{self.name} left its declared ball: centre {centers[at].tolist()} lies "
-                f"{distance[at]:.9g} from {middle.tolist()}, {distance[at] - radius:.3g} beyond "
-                f"the radius {radius:.9g}"
+                f"{self.name} left its declared ball: centre {centers[at].tolist()} has distance "
+                f"{distance[at]:.9g} from {middle.tolist()}, which is {distance[at] - radius:.3g} "
+                f"more than the radius {radius:.9g}"
             )
         return centers
 
 
 def slack(middle: Floats, radius: float) -> float:
-    """How far outside a ball a centre may lie by rounding."""
+    """Return how far outside a ball a centre may lie because of rounding."""
     return _ROUNDING * max(radius, float(np.abs(middle).max()))
 
 
 def _takes_rng(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some built-in functions have none
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return True
     return any(p.name == "rng" or p.kind is p.VAR_KEYWORD for p in parameters)
 
@@ -225,7 +225,7 @@ def _checked_ball(ball: Any, noise: Noise) -> tuple[Floats, float]:
     radius, most = _validate.nonnegative(radius=radius), FARTHEST * noise.scale
     if radius > most or np.abs(center).max() > most:
         raise ArgumentError(
-            f"ball must have a centre and a radius of at most {FARTHEST:g} noise scales, here "
-            f"{most:g}, got {ball!r}"
+            f"ball must have a centre and a radius of at most {FARTHEST:g} noise scales, that "
+            f"is {most:g}, got {ball!r}"
         )
     return center, radius

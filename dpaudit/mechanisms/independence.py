@@ -1,40 +1,44 @@
-"""Whether the certifying draws of one dataset are independent, as far as draws can tell.
+"""A test of whether the certifying draws on one dataset are independent.
 
-Certified counts are binomial only if the draws are independent. That is the promise of the
-mechanism, and what is watched for here are its breaches: noise shared by a whole call, by groups
-of draws, by tiles; noise from too few seeds; calls that repeat each other. Both statistics are
-e-values, whose expectation is at most 1 for independent draws of *any* distribution; so by Ville's
-inequality an honest mechanism is ever refused with probability at most 1e-9, however often and
-whenever one looks, and nothing about it is asymptotic.
+Certified counts are binomial only if the draws are independent, which the mechanism promises. This
+module looks for violations of that promise. Noise may be shared by a whole call, by groups of draws
+or by tiles. It may come from too few seeds, or calls may repeat each other. Both statistics are
+e-values: their expectation is at most 1 for independent draws of *any* distribution. By Ville's
+inequality an honest mechanism is therefore refused with probability at most 1e-9. This holds
+however often and whenever the statistics are evaluated. Nothing about the bound is asymptotic.
 
-**Foretelling.** An event fires in a sequence x_1, x_2, ... of independent draws with one unknown
-rate p. A forecaster gives ``q_t``, the probability that draw t lies in the event, from all draws
-before it. For every p the product of ``q_t(x_t) / p(x_t)`` is a martingale of mean 1, so
+**Forecasts.** An event occurs in a sequence x_1, x_2, ... of independent draws with one unknown
+rate p. A forecaster gives ``q_t``, its probability that draw t lies in the event. It may use all
+draws before t. For every p the product of ``q_t(x_t) / p(x_t)`` is a martingale of mean 1, so
 
     E = prod q_t(x_t) / sup_p prod p^x_t (1 - p)^(1 - x_t)
 
 is at most a martingale of mean 1 (universal inference: Wasserman, Ramdas and Balakrishnan 2020).
-Each forecaster looks at one *context*: the draw before in the call, or some places before; the
-draw one tile before; how the call has gone so far; the same place in the call before, in the first
-call, or in an earlier call that began with the same draws. Within a context it forecasts by the
-rule of Krichevsky and Trofimov, whose product depends on counts only. Independent draws make every
-context useless and cost it about half the logarithm of the draws; dependent ones pay on every
-draw. Other forecasters give every call a rate of its own, by a beta-binomial distribution whose
-variance is so many times that of independent draws. They see what no context does, such as noise
-that draws share in any order, once it inflates the variance about fourfold.
+Each forecaster uses one *context*. The context may be the draw before in the same call, the draw
+some places before, or the draw one tile before. It may be the course of the call so far. Or it may
+be the same place in the call before, in the first call, or in an earlier call that began with the
+same draws.
 
-The forecasters share one stake. Where the event changes, as between the batches of a sequential
-audit, the product goes on with a new denominator; part of the stake enters at each such point, so
-that a long honest beginning does not hide what comes later.
+Within a context it forecasts by the rule of Krichevsky and Trofimov, whose product depends on
+counts only. If draws are independent, every context is useless and costs about half the logarithm
+of the number of draws. If draws are dependent, some context gains on every draw. Other forecasters
+give every call a rate of its own, by a beta-binomial distribution whose variance is a fixed
+multiple of the variance of independent draws. They detect what no context does, such as noise that
+draws share in any order, once it inflates the variance about fourfold.
 
-**Repeats.** If a call begins with the very draw that an earlier call began with, is it a copy? Take
-two neighbouring draws (u, v) of the earlier call, and the draw w of the later one at the place of
-u. Independent draws do not know in which order u and v came, so that of the cases in which w equals
-exactly one of them, it equals u with probability one half. A coin that always falls on u is a
-copy, for continuous and discrete draws alike. A call is compared once, as the copy or as the
-original: so the tosses rest on different draws, are independent, and one may stop at any of them.
-Draws are compared as values: the bytes between the fields of a record, or behind a short text,
-depend on the place and on the other draws of the call, and would be no draws at all.
+The forecasters share one capital. When the event changes, as between the batches of a sequential
+audit, the product continues with a new denominator. Part of the capital enters at each such point,
+so that a long honest beginning does not hide later dependence.
+
+**Repeats.** Suppose a call begins with exactly the draw that an earlier call began with. The call
+may be a copy. Take two neighbouring draws (u, v) of the earlier call, and the draw w of the later
+call at the place of u. Independent draws carry no information about the order of u and v. So among
+the cases in which w equals exactly one of them, w equals u with probability one half. A coin that
+always falls on u indicates a copy, for continuous and discrete draws alike. Each call is compared
+once, as the copy or as the original. So the tosses rest on different draws and are independent, and
+the test may stop after any of them. Draws are compared as values. The bytes between the fields of a
+record, or behind a short text, are not part of the draw. They depend on the place and on the other
+draws of the call.
 
 References
 ----------
@@ -61,27 +65,27 @@ Fired = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 SUSPICION = math.log(20.0)
-"""Evidence of dependence that is told; an honest mechanism ever shows as much once in 20 runs."""
+"""Evidence of dependence that is reported; an honest mechanism shows as much once in 20 runs."""
 
 FALSE_REFUSAL = 1e-9
-"""Probability, at most, that an honest mechanism is refused: over both datasets, both statistics
-and all looks together."""
+"""Largest probability that an honest mechanism is refused, over both datasets, both statistics and
+all times of evaluation together."""
 
 LAGS = (1, 2, 3, 4, 6, 8)
 TILES = (2, 3, 4, 8, 16)
 PREFIXES = (1, 8)
-_WINDOW = 2**13  # draws of each call that are looked at: enough, and a long run stays fast
+_WINDOW = 2**13  # draws of each call that are used: enough evidence, and long runs stay fast
 _EVENTS = 3
 _COPIED = 64  # draws of a call that are kept for the test of repeats
 _REMEMBERED = 1024  # earlier calls that may be copied
-INFLATIONS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0)  # of the variance of how often a call fires
+INFLATIONS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0)  # of the variance of the number of hits in a call
 _BINS = np.array([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0])
 _SO_FAR = (
-    [f"one draw foretells the draw {lag} places after it" for lag in LAGS]
+    [f"one draw predicts the draw {lag} places after it" for lag in LAGS]
     + [f"the draws of a call repeat {tiles} times over" for tiles in TILES]
-    + ["a call foretells the call after it", "the first call foretells the others"]
-    + ["a call goes on as an earlier one that began with the same draws" for _ in PREFIXES]
-    + ["the draws of one call go together"]
+    + ["a call predicts the call after it", "the first call predicts the others"]
+    + ["a call continues like an earlier one that began with the same draws" for _ in PREFIXES]
+    + ["the draws of one call depend on each other"]
 )
 _AS_ONE = [f"rates differ between calls as if of 1 / {by:g} of the draws" for by in INFLATIONS]
 FORECASTERS = len(_SO_FAR) + len(_AS_ONE)
@@ -89,7 +93,7 @@ FORECASTERS = len(_SO_FAR) + len(_AS_ONE)
 
 @dataclass
 class _Segment:
-    """Counts while the events stay the same: [forecasters, events, contexts, fired or not]."""
+    """Counts while the events stay the same: [forecasters, events, contexts, in event or not]."""
 
     events: int
     counts: NDArray[np.int64] = field(init=False)
@@ -102,11 +106,11 @@ class _Segment:
 
     def __post_init__(self) -> None:
         self.counts = np.zeros((len(_SO_FAR), self.events, len(_BINS) + 1, 2), dtype=np.int64)
-        self.calls = np.zeros((len(INFLATIONS), self.events))  # log probability of what was seen
+        self.calls = np.zeros((len(INFLATIONS), self.events))  # log probability of the draws
         self.hits = np.full(self.events, 0.5)
 
     def log_evidence(self) -> Floats:
-        """Logarithm of E for each forecaster: the mean over the events."""
+        """Return the logarithm of E for each forecaster: the mean over the events."""
         on, off = self.counts[..., 1], self.counts[..., 0]
         forecast = (special.betaln(on + 0.5, off + 0.5) - special.betaln(0.5, 0.5)).sum(axis=-1)
         logs = forecast - _best(on.sum(axis=-1), off.sum(axis=-1))
@@ -116,7 +120,7 @@ class _Segment:
         return mean
 
     def add(self, whole: Fired, starts: list[bytes]) -> None:
-        """Count one call: where its draws fired, and how it began."""
+        """Count one call: which of its draws lie in each event, and how the call began."""
         size = whole.shape[1]
         fired = whole[:, :_WINDOW]
         seen = fired.shape[1]
@@ -149,7 +153,7 @@ class _Segment:
         self.draws += seen
 
     def _pair(self, row: int, context: Fired, then: Fired) -> None:
-        """Count what followed on a context of two values."""
+        """Count the outcomes that follow a context of two values."""
         if then.shape[1] == 0:
             return
         both = (context & then).sum(axis=1)
@@ -161,7 +165,7 @@ class _Segment:
         table[:, 0, 0] += then.shape[1] - known - after + both
 
     def _whole_call(self, fired: Fired) -> None:
-        """Forecast the call as a whole: its rate is drawn about that of earlier calls."""
+        """Forecast the call as a whole: its rate is drawn around the rate of earlier calls."""
         size, hits = fired.shape[1], fired.sum(axis=1)
         rate = self.hits / (self.draws + 1.0)
         for row, by in enumerate(INFLATIONS):
@@ -170,7 +174,7 @@ class _Segment:
             self.calls[row] += special.betaln(a + hits, b + size - hits) - special.betaln(a, b)
 
     def _running(self, row: int, fired: Fired) -> None:
-        """Count what followed on the rate of the call so far, against that of earlier calls."""
+        """Count what follows the call's rate so far, compared with the rate of earlier calls."""
         rate = self.hits / (self.draws + 1.0)
         place = np.arange(fired.shape[1])
         so_far: NDArray[np.intp] = np.cumsum(fired, axis=1) - fired
@@ -184,13 +188,13 @@ class _Segment:
 
 
 def _best(ones: Any, zeros: Any) -> Any:
-    """Logarithm of the largest probability that any one rate gives to so many of each."""
+    """Return the logarithm of the largest probability of these counts under any single rate."""
     total = np.maximum(ones + zeros, 1)
     return special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
 
 
 class Call(NamedTuple):
-    """What is kept of one call: where some events fired, as bits, and how it began."""
+    """The record of one call: which draws lie in some events, as bits, and how the call began."""
 
     fired: NDArray[np.uint8]
     size: int
@@ -198,12 +202,12 @@ class Call(NamedTuple):
 
 
 class IndependenceCheck:
-    """Watches the certifying calls on one dataset for draws that are not independent.
+    """A check of the certifying calls on one dataset for draws that are not independent.
 
     Parameters
     ----------
     name : str
-        Of the mechanism, for its refusal.
+        Name of the mechanism, for the error message.
     """
 
     def __init__(self, name: str) -> None:
@@ -211,32 +215,32 @@ class IndependenceCheck:
         self._segment: _Segment | None = None
         self._key: Any = None
         self._segments = 0
-        self._started = np.full(FORECASTERS, -math.inf)  # log of what the entered stakes became
+        self._started = np.full(FORECASTERS, -math.inf)  # log capital that entered before
         self._originals: dict[bytes, list[Array]] = {}
         self._calls = self._copies = self._same = self._other = 0
 
     def add(self, outputs: Array, fired: Fired, key: Any = None) -> None:
-        """Note one call.
+        """Record one call.
 
         Parameters
         ----------
         outputs : ndarray, shape [size, ...]
-            Its draws.
+            Draws of the call.
         fired : ndarray of bool, shape [events, size]
-            Whether each draw lies in each of some events, which were chosen before this call.
+            Whether each draw lies in each of some events. They were chosen before this call.
         key : object, optional
-            Which events these are: a new key says that they are others than before.
+            Names the events; a new key says that the events changed.
         """
         self.take(self.call(outputs, fired), key)
 
     @staticmethod
     def call(outputs: Array, fired: Fired) -> Call:
-        """Return what is kept of one call: it may be made where the draws are."""
+        """Return the record of one call; it may be made in the process that draws."""
         chosen = np.unique(np.linspace(0, len(fired) - 1, _EVENTS).round().astype(int))
         return Call(np.packbits(fired[chosen], axis=1), fired.shape[1], _cells(outputs[:_COPIED]))
 
     def take(self, call: Call, key: Any = None) -> None:
-        """Note one call, of which this was kept."""
+        """Take in the record of one call."""
         fired = np.unpackbits(call.fired, axis=1, count=call.size).astype(bool)
         if self._segment is None or key != self._key or self._segment.events != len(fired):
             if self._segment is not None:
@@ -246,7 +250,7 @@ class IndependenceCheck:
         starts = [call.cells[:length].tobytes() for length in PREFIXES]
         self._segment.add(fired, starts)
         self._calls += 1
-        # With an earlier call that began alike, pair of draws by pair of draws.
+        # Compare with an earlier call that began alike, one pair of draws after the other.
         cells, waiting = call.cells, self._originals.setdefault(call.cells[0].tobytes(), [])
         if not waiting:
             if len(self._originals) <= _REMEMBERED:
@@ -264,7 +268,7 @@ class IndependenceCheck:
         self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
 
     def _grown(self) -> Floats:
-        """Logarithm of what the stakes of each forecaster became, those of this segment too."""
+        """Return the log capital of each forecaster, including this segment."""
         assert self._segment is not None
         entering = -math.log((self._segments + 1) * (self._segments + 2))
         grown: Floats = np.logaddexp(self._started, entering) + self._segment.log_evidence()
@@ -278,22 +282,22 @@ class IndependenceCheck:
     def _foretold(self) -> float:
         if self._segment is None:
             return 0.0
-        kept = -math.log(self._segments + 2)  # of the stake, for segments to come
+        kept = -math.log(self._segments + 2)  # capital that is left for later segments
         return float(special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(FORECASTERS)
 
     def _repeated(self) -> float:
-        """Logarithm of a bet on u with a uniform prior over the bias of the coin."""
+        """Return the logarithm of a bet on u with a uniform prior over the bias of the coin."""
         tosses = self._same + self._other
         return tosses * math.log(2) + float(special.betaln(self._same + 1, self._other + 1))
 
     @property
     def note(self) -> str:
-        """A sentence for a result whose draws look dependent, short of a refusal; else empty."""
+        """Sentence for a result whose draws look dependent but are not refused; else empty."""
         if self.log_evidence < SUSPICION:
             return ""
         return (
-            f"The draws of {self._name} look dependent, though not beyond doubt (evidence of e^"
-            f"{self.log_evidence:.1f} against independence): draw noise of shape [size, ...]."
+            f"The draws of {self._name} look dependent, but not beyond doubt (evidence of e^"
+            f"{self.log_evidence:.1f} against independence). Draw noise of shape [size, ...]."
         )
 
     def judge(self) -> None:
@@ -302,8 +306,8 @@ class IndependenceCheck:
         if self._repeated() > limit:
             raise MechanismError(
                 f"{self._name} ignores rng: of {self._calls} calls, {self._copies} repeat the "
-                "draws of another one, though their generators differ; draw from rng only, and "
-                "seed nothing else with less than 128 bits of it"
+                "draws of another call, though their generators differ. Draw from rng only. "
+                "Take at least 128 bits of rng for any other seed"
             )
         if self._foretold() > limit:
             how = [*_SO_FAR, *_AS_ONE][int(self._grown().argmax())]
@@ -314,7 +318,7 @@ class IndependenceCheck:
 
 
 def _cells(outputs: Array) -> NDArray[np.uint8]:
-    """Bytes that tell the values of the draws apart, and nothing else; shape [size, bytes]."""
+    """Return bytes that distinguish the values of the draws only, shape [size, bytes]."""
     size = len(outputs)
     if outputs.dtype.names:
         parts = [_cells(outputs[name]) for name in outputs.dtype.names]
@@ -326,7 +330,7 @@ def _cells(outputs: Array) -> NDArray[np.uint8]:
         digests = [b"".join(map(_digest, row.tolist())) for row in texts]
         return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(size, -1)
     else:
-        # In two doubles: whole numbers may be integers in one call and floats in another.
+        # Two doubles, because whole numbers may be integers in one call and floats in another.
         exact = outputs.reshape(size, -1).astype(np.longdouble)
         high = exact.astype(np.float64)
         with np.errstate(invalid="ignore"):
@@ -344,7 +348,7 @@ def _digest(text: str | bytes) -> bytes:
 
 
 def same_draws(a: Array, b: Array) -> bool:
-    """Equality in which NaN equals NaN, for records too."""
+    """Return whether draws are equal; NaN equals NaN, also in records."""
     if kind_of(a) != kind_of(b):
         return False
     if a.dtype.names:
@@ -358,5 +362,5 @@ def same_draws(a: Array, b: Array) -> bool:
 
 
 def is_constant(draws: Array) -> bool:
-    """Whether all draws are the same one."""
+    """Return whether all draws are equal."""
     return same_draws(draws, np.broadcast_to(draws[:1], draws.shape))

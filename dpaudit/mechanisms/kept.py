@@ -1,8 +1,8 @@
 """Calls of a mechanism that are kept on disk, so that none is ever made twice.
 
-For mechanisms that take seconds or minutes for a draw. Each call is written whole as soon as it was
-made; what was killed goes on where it was, and another claim about the same mechanism begins with
-the draws that there are.
+This is for mechanisms that take seconds or minutes for a draw. Each call is written completely as
+soon as it was made. An interrupted audit resumes where it stopped. An audit of another claim about
+the same mechanism begins with the stored draws.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ class Kept:
     Parameters
     ----------
     folder : Path
-        Made by :meth:`of`.
+        Folder that :meth:`of` made.
     """
 
     folder: Path
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str], mechanism: Any, role: str) -> Kept:
-        """Return what is kept of a mechanism; each role, such as a mutant, has a folder of its own.
+        """Return the stored calls of a mechanism; each role, such as a mutant, has its own folder.
 
         Raises
         ------
         StoreError
-            Where the folder holds calls of another mechanism, or cannot be written.
+            If the folder holds calls of another mechanism, or cannot be written.
         """
         if Path(folder).exists() and not Path(folder).is_dir():
             raise StoreError(
                 f"cache_dir must be the path of a directory, got {str(folder)!r}, a file"
             )
         told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
-        # A mutant that is another one today has another folder; the mechanism is held to be one.
+        # A changed mutant gets another folder; a changed mechanism is an error.
         which = (
             "" if role == "mechanism" else hashlib.sha256(repr((role, told)).encode()).hexdigest()
         )
@@ -76,17 +76,17 @@ class Kept:
             same = known.get("mechanism") == told["mechanism"]
             reason = "its code has changed since" if same else f"this one is {told['mechanism']}"
             raise StoreError(
-                f"{here} holds calls of {known.get('mechanism')}; {reason}: give another folder, "
-                "or delete that one"
+                f"{here} holds calls of {known.get('mechanism')}; {reason}. Pass another folder, "
+                "or delete this one"
             )
         return cls(here)
 
     def get(self, key: tuple[Any, ...]) -> tuple[Any, float] | None:
-        """Return the outputs of a call and the seconds that it took; None for one not made."""
+        """Return the outputs of a call and the seconds that it took; None if it was not made."""
         path = self._path(key)
         try:
             content = read_regular(inside(self.folder, path.name), sys.maxsize)
-            file = read_arrays(content, len(content))  # they are not compressed
+            file = read_arrays(content, len(content))  # the arrays are not compressed
             seconds = float(file["seconds"])
             if "shapes" not in file:
                 return file["outputs"], seconds
@@ -97,13 +97,13 @@ class Kept:
             return object_array(rows), seconds
         except FileNotFoundError:
             return None
-        except Exception as error:  # a damaged archive raises whatever it runs into
+        except Exception as error:  # a damaged archive may raise anything
             raise StoreError(
-                f"{path} is no whole call of a mechanism: {error}; delete it"
+                f"{path} is not a complete call of a mechanism: {error}. Delete the file"
             ) from error
 
     def put(self, key: tuple[Any, ...], outputs: Array, seconds: float) -> None:
-        """Keep the outputs of a call; they are there whole, or not at all."""
+        """Store the outputs of a call, completely or not at all."""
         arrays = {"outputs": outputs, "seconds": np.array(seconds)}
         if outputs.dtype == object:
             shapes = np.array(json.dumps([row.shape for row in outputs]))
@@ -118,10 +118,11 @@ class Kept:
 
 
 def _code(mechanism: Any) -> str:
-    """Return a digest of what a mechanism is: its files, and what it was bound to.
+    """Return a digest of a mechanism's code: its files, and the values bound to it.
 
-    Seen are the whole file of each function that it is made of, what they close over, the arguments
-    that ``partial`` bound and the attributes of an object; not what these import.
+    The digest covers the whole file of each function of the mechanism, the values in its closures,
+    the arguments bound by ``partial`` and the attributes of an object. It does not cover what these
+    files import.
     """
     told = hashlib.sha256()
     seen: set[int] = set()
@@ -151,7 +152,7 @@ def _code(mechanism: Any) -> str:
 
 
 def _source(function: Any) -> bytes:
-    """Return the file that something stands in; of a notebook its own source; or only its name."""
+    """Return the file that defines an object, or its source in a notebook, or only its name."""
     try:
         file = inspect.getsourcefile(function)
         if file is not None and Path(file).is_file():
@@ -164,5 +165,5 @@ def _source(function: Any) -> bytes:
 def _is_empty(cell: Any) -> bool:
     try:
         return cell.cell_contents is None
-    except ValueError:  # a function that names itself, before it is made
+    except ValueError:  # a function that refers to itself, before it is defined
         return True

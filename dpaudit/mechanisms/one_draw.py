@@ -1,4 +1,4 @@
-"""Functions that return one draw, as most code does, made mechanisms that return many."""
+"""Functions that return one draw, as most code does, turned into mechanisms that return many."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dpaudit.mechanisms.protocols import (
 )
 from dpaudit.mechanisms.workers import travels_by_value
 
-# --- functions of numpy's and Python's global generators, drawn by a generator that is handed ove
+# --- code that draws from the global generators of numpy and Python, driven by a given generator
 
 
 _SHARED = tuple(
@@ -46,9 +46,9 @@ _SHARED = tuple(
 def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
     """Let the functions of ``numpy.random`` and ``random`` draw by the methods of a generator.
 
-    So the noise of code that draws from global generators can be seen, and changed: mutants are
-    handed a generator that records. Only the names in the modules are replaced: a function that
-    was imported by its name, or a RandomState, draws from where it always does.
+    This makes the noise of code that draws from global generators visible and changeable: a mutant
+    passes a generator that records. Only the names in the two modules are replaced. A function that
+    was imported by its name, or a RandomState, still draws from its own source.
     """
 
     def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
@@ -84,22 +84,22 @@ def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
 
 
 RANDOMNESS = {"rng": "rng", "integer": "seed", "legacy": "", "torch": "", "jax": "key"}
-"""Where a function gets its randomness, and the argument by which it takes it, if any."""
+"""Where a function gets its randomness, and the name of the argument that receives it, if any."""
 
 _OTHERS = (
-    'randomness="legacy" is for noise of numpy\'s global generator, "integer" for a function that '
-    'takes seed, "torch" and "jax" for theirs, None for noise that cannot be seeded'
+    'Use randomness="legacy" for noise of numpy\'s global generator, "integer" for a function that '
+    'takes seed, "torch" and "jax" for their generators, None for noise that cannot be seeded'
 )
 
 _TWO_FROM_ONE = (
-    "{name} builds two generators from one seed in one draw. From a number, both draw the same "
-    "noise; from a generator, which default_rng returns as it is, they do not. Hand it a number: "
-    'one_draw(f, randomness="integer") for f(data, seed=...)'
+    "{name} builds two generators from one seed in one draw. From a number, both would draw the "
+    "same noise; from a generator, they do not, because default_rng returns it unchanged. Pass a "
+    'number instead: one_draw(f, randomness="integer") for f(data, seed=...)'
 )
 
-_ONE_AT_A_TIME = threading.RLock()  # threads that draw share the global generators
-_PLAIN = bool, int, float, str, type(None)  # kinds of arguments that their words tell apart
-_PADDED_TO = 4  # sizes are padded to powers of this: few compilations, little waste
+_ONE_AT_A_TIME = threading.RLock()  # because threads share the global generators
+_PLAIN = bool, int, float, str, type(None)  # types of arguments that differ if their repr differs
+_PADDED_TO = 4  # sizes are padded to powers of 4: few compilations, little waste
 
 
 class OneDraw:
@@ -125,8 +125,8 @@ class OneDraw:
         argument = RANDOMNESS.get(randomness or "")
         if argument and lacks(function, argument):
             raise TypeError(
-                f"{mechanism_name(function)} takes no {argument}, which "
-                f"randomness={randomness!r} hands to it: {by_its_seed(function) or _OTHERS}"
+                f"{mechanism_name(function)} must take the argument {argument}, because "
+                f"randomness={randomness!r} passes it. {by_its_seed(function) or _OTHERS}"
             )
         self.vmap = vmap
         self.dpaudit_unseeded = randomness is None
@@ -138,8 +138,8 @@ class OneDraw:
         return f"one_draw({self.__name__}, randomness={self.randomness!r})"
 
     def __reduce__(self) -> Any:
-        # What jax compiled stays behind. The name in its module is that of the mechanism, not of
-        # the function, so the function is found through the mechanism.
+        # Functions compiled by jax are not pickled. The name in the module belongs to the
+        # mechanism, not to the function, so the function is reached through the mechanism.
         found = _find(self)
         if found is not None:
             return found
@@ -147,13 +147,13 @@ class OneDraw:
         return make, (self.function,)
 
     def of(self, function: Callable[..., Any]) -> OneDraw:
-        """Return another function, made a mechanism in the same way."""
+        """Return another function as a mechanism of the same kind."""
         return OneDraw(function, randomness=self.randomness, vmap=self.vmap)
 
     def __call__(
         self, data: Any, size: int, *, rng: np.random.Generator, **arguments: Any
     ) -> Array:
-        """Return `size` independent draws; other arguments are those of the function."""
+        """Return `size` independent draws; other arguments are passed to the function."""
         draws = self.draws_one_by_one(data, size, rng=rng, **arguments)
         return unbound(draws, as_array(draws))
 
@@ -185,7 +185,7 @@ class OneDraw:
         then: Then | None,
         catches: bool,
     ) -> Any:
-        given = handed(data)  # what one draw does to the data, the next must not see
+        given = handed(data)  # changes that one draw makes to the data must not reach the next
 
         def finished() -> Any:
             draw = _drawn(self.randomness, function, given, rng)
@@ -206,13 +206,13 @@ class OneDraw:
         size: int,
         rng: np.random.Generator,
     ) -> Sequence[Any]:
-        """Draw by one compiled call; sizes are padded to few, each of which compiles once."""
+        """Draw by one compiled call; sizes are padded to a few, each of which compiles once."""
         jax = needed("jax", 'randomness="jax"')
         words = repr(sorted(arguments.items()))
         many = self._many.get(words)
         if many is None:
             many = jax.jit(jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0)))
-            # The words of an array leave values out, and its values may change.
+            # The repr of an array leaves values out, and its values may change.
             if all(type(value) in _PLAIN for value in arguments.values()):
                 self._many[words] = many
         padded = 1
@@ -234,10 +234,10 @@ def one_draw(
     randomness: str | None = "rng",
     vmap: bool = False,
 ) -> Any:
-    """Make a function that returns one draw a mechanism that returns many.
+    """Turn a function that returns one draw into a mechanism that returns many.
 
-    Put :class:`Outcomes` around it to declare keys of dicts, to count exceptions as outcomes, or
-    to convert each draw.
+    Wrap the result in :class:`Outcomes` to declare the keys of dicts, to count exceptions as
+    outcomes, or to convert each draw.
 
     Parameters
     ----------
@@ -245,37 +245,37 @@ def one_draw(
         ``f(data, ...)`` returns one draw: a number, a text, an array, a list, a dict, a frame or
         None.
     randomness : {"rng", "integer", "legacy", "torch", "jax", None}, optional
-        Where its randomness comes from:
+        Source of the function's randomness:
 
         "rng"
-            It takes ``rng``, a :class:`numpy.random.Generator`. The default.
+            It takes ``rng``, a :class:`numpy.random.Generator`. This is the default.
         "integer"
-            It takes ``seed``, a whole number below 2**32. Mutants are made of the noise that it
-            draws from generators of ``numpy.random.default_rng(seed)``, called by that name.
+            It takes ``seed``, a whole number below 2**32. Mutants can change the noise that it
+            draws from generators made by ``numpy.random.default_rng(seed)``, called by that name.
         "legacy"
-            The global generators of numpy and of ``random``, which are seeded for each draw and
-            left as they were. Mutants are made of the noise that ``np.random.laplace()`` and the
-            like draw, called by these names.
+            It draws from the global generators of numpy and of ``random``. They are seeded for each
+            draw, and their states are restored afterwards. Mutants can change the noise of
+            functions such as ``np.random.laplace()``, called by these names.
         "torch"
-            PyTorch's global generators, seeded for each draw, and those of "legacy".
+            It draws from PyTorch's global generators, seeded for each draw, and those of "legacy".
         "jax"
             It takes ``key``, a JAX key.
         None
-            An entropy source of its own, which cannot be seeded: `dpaudit replay` then compares
-            verdicts and not counts.
+            It draws from an entropy source of its own, which cannot be seeded. `dpaudit replay`
+            then compares verdicts and not counts.
     vmap : bool, optional
-        With "jax": draw many at once by ``jax.jit(jax.vmap(f))``, for few sizes only, so that
-        little is compiled.
+        With "jax": make many draws at once by ``jax.jit(jax.vmap(f))``. Only a few sizes are used,
+        so that little is compiled.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``; a decorator, where no function is given.
+        ``f(data, size, *, rng)``, or a decorator if no function is given.
 
     Raises
     ------
     TypeError
-        When the function does not take the argument that `randomness` names.
+        If the function does not take the argument that `randomness` names.
 
     Examples
     --------
@@ -292,8 +292,8 @@ def one_draw(
 def _drawn(
     randomness: str | None, function: Callable[..., Any], data: Any, rng: np.random.Generator
 ) -> Any:
-    """Return one draw, of the randomness that a function takes."""
-    records = type(rng) is not np.random.Generator  # what is drawn, for mutants
+    """Return one draw, with the randomness that the function takes."""
+    records = type(rng) is not np.random.Generator  # whether draws are recorded, for mutants
     if randomness == "rng":
         return function(data, rng=rng)
     if randomness is None:
@@ -308,7 +308,7 @@ def _drawn(
             return function(data, seed=number)
     np.random.seed(number)  # noqa: NPY002
     random.seed(number)
-    if randomness == "torch":  # a seed of its own: it has numpy's generator, and so its numbers
+    if randomness == "torch":  # a seed of its own: the same seed would give numpy's numbers
         sys.modules["torch"].manual_seed(seed_of(rng))
     with global_functions_of(rng) if records else nullcontext():
         return function(data)
@@ -316,7 +316,7 @@ def _drawn(
 
 @contextmanager
 def _global_state_kept(randomness: str | None) -> Iterator[None]:
-    """Leave global generators as they were found, where draws seed them."""
+    """Restore the global generators afterwards, if draws seed them."""
     if randomness not in ("legacy", "torch"):
         yield
         return
@@ -331,10 +331,10 @@ def _global_state_kept(randomness: str | None) -> Iterator[None]:
 
 
 def _find(mechanism: OneDraw) -> str | None:
-    """Return the global name under which a decorated function is found; None where it is not."""
+    """Return the global name of a decorated function; None if it has none."""
     home = mechanism.function.__module__
     if home == "__main__" or travels_by_value(home):
-        return None  # another process does not know its names
+        return None  # another process does not know the names of this module
     module = importlib.import_module(home)
     name = getattr(mechanism.function, "__qualname__", "")
     return name if getattr(module, name, None) is mechanism else None
@@ -344,18 +344,18 @@ def _find(mechanism: OneDraw) -> str | None:
 
 
 _LOOKED_AT = 64
-"""Calls of at most so many draws, those that probe the contract among them, are scored twice."""
+"""Largest size of calls that are scored twice; the calls that check the contract are among them."""
 
 
 class Scored:
-    """``score(mechanism(data, size, rng=rng))``: post-processing, so as private as the mechanism.
+    """``score(mechanism(data, size, rng=rng))``: post-processing, as private as the mechanism.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng) -> [size, ...]``.
     score : callable
-        ``score(outputs) -> [size]``: one number for each draw, from that draw alone.
+        ``score(outputs) -> [size]``: one number for each draw, which depends on that draw alone.
     """
 
     def __init__(self, mechanism: Callable[..., Any], score: Callable[[Any], Any]) -> None:
@@ -369,7 +369,7 @@ class Scored:
 
     @property
     def changed(self) -> Any:
-        """How often a mutant changed anything, where the mechanism is one that knows."""
+        """Number of values that a mutant changed, if the mechanism counts them."""
         return getattr(self.mechanism, "changed", 1)
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
@@ -378,7 +378,7 @@ class Scored:
         Raises
         ------
         MechanismError
-            When the score is not one number for each draw, or depends on other draws.
+            If the score is not one number for each draw, or depends on other draws.
         """
         outputs = self.mechanism(data, size, rng=rng)
         scores = self._scores(outputs, size)
@@ -387,8 +387,8 @@ class Scored:
             alone = self._scores(outputs[:half], half)
             if not np.allclose(alone, scores[:half], rtol=1e-6, atol=1e-9, equal_nan=True):
                 raise MechanismError(
-                    f"score {mechanism_name(self.score)} must judge each draw by itself and always "
-                    "alike, but gave the same draws other scores beside fewer others"
+                    f"score {mechanism_name(self.score)} must score each draw by itself, but gave "
+                    "the same draws other scores when fewer draws were passed"
                 )
         return scores
 

@@ -1,15 +1,15 @@
-"""Outputs as mechanisms return them, as arrays: dicts, frames, lists, None, exceptions.
+"""Conversion of outputs to arrays: dicts, frames, lists, None and exceptions.
 
 Every conversion is a fixed function of single draws, declared before any draw is made. So it is
-post-processing, and whatever is certified of the arrays holds for what they were made of.
+post-processing, and everything certified of the arrays holds for the original outputs.
 
-Rows are an array of objects ``[size]``, each an array of float64. Draws of one shape stay what they
-are; they become rows only beside others of another shape.
+Rows are an array of objects ``[size]``, each an array of float64. Draws of one shape are not
+changed. They become rows only next to draws of another shape.
 
-A call may hold only None, only exceptions, or only the texts of a mechanism that returns numbers
-too. What becomes of a draw must not depend on those beside it, or draws of one call would go
-together. So the calls that check the contract settle the kind, and what later calls hold is brought
-into it.
+A call may hold only None, only exceptions, or only the texts of a mechanism that also returns
+numbers. The conversion of a draw must not depend on the other draws of its call, or the draws of
+one call would depend on each other. So the calls that check the contract fix the kind of the draws,
+and the draws of later calls are converted to this kind.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from dpaudit.data import Failure, digest, handed, is_frame, object_array, words_
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.protocols import is_seeded, keys_differ, mechanism_name
 
-# --- draws whose shapes differ, from draw to draw or between two datasets, as rows -------------
+# --- rows: draws whose shapes differ between draws or between the two datasets -----------------
 
 
 Array = NDArray[Any]
 
 
 class Unbound(np.ndarray[Any, Any]):
-    """Draws that are lists, whose common shape may be that of one call; an array to everybody else.
+    """Draws made of lists, whose common shape may be accidental; otherwise an ordinary array.
 
-    Draws of an array have one shape on purpose, and another one is refused.
+    Draws that a mechanism returned as an array have one shape on purpose, and any other is refused.
     """
 
 
 def as_rows(outputs: Any) -> Array | None:
-    """Return a sequence of arrays, lists or numbers as rows; None where it holds anything else.
+    """Return a sequence of arrays, lists or numbers as rows; None if it holds anything else.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def as_rows(outputs: Any) -> Array | None:
     for output in outputs:
         try:
             row = np.array(output)
-        except ValueError:  # ragged itself
+        except ValueError:  # the draw itself is ragged
             return None
         if row.dtype.kind not in "biuf":
             return None
@@ -64,7 +64,7 @@ def as_rows(outputs: Any) -> Array | None:
 
 
 def as_made(outputs: Array) -> Any:
-    """Return what was kept as it was returned: rows are a list of arrays."""
+    """Return stored draws in the form in which they were returned: rows as a list of arrays."""
     return list(outputs) if outputs.dtype == object else outputs
 
 
@@ -74,7 +74,7 @@ def to_rows(draws: Array) -> Array:
 
 
 def joined(parts: Sequence[Array]) -> Array:
-    """Return draws one after the other: as one array, or as rows where shapes differ.
+    """Return draws one after the other: as one array, or as rows if shapes differ.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def joined(parts: Sequence[Array]) -> Array:
 
 
 def kind_of(draws: Array | np.dtype[Any] | None) -> str:
-    """Kind of draws, or of a dtype, as a word; rows of objects are numbers, texts of any width.
+    """Return the kind of draws, or of a dtype, as a word; rows of objects count as numbers.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def kind_of(draws: Array | np.dtype[Any] | None) -> str:
 
 
 def words_of_draws(draws: Array) -> str:
-    """Say of what kind and shape each draw is.
+    """Describe the kind and the shape of each draw.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def words_of_draws(draws: Array) -> str:
 
 
 def words_of(kind: str, shape: tuple[int, ...] | None, each: str = "") -> str:
-    """Say of what kind a draw is, and of what shape; None where shapes vary."""
+    """Describe the kind and the shape of a draw; the shape is None if shapes vary."""
     if shape == ():
         return f"one {kind}{each}"
     if shape is None:
@@ -134,7 +134,7 @@ Then = Callable[[Any], Any]
 ERRORS = ("raise", "outcome")
 NONE = "<None>"
 OTHER_KEYS = "other keys"
-"""Column of how many keys beside the declared ones a draw has; their values are not looked at."""
+"""Column with the number of undeclared keys of a draw; the values of these keys are not used."""
 
 _LARGEST = np.finfo(np.float64).max
 _TRIALS, _TRIAL = 8, 64
@@ -142,37 +142,37 @@ _OURS = (MechanismError, KeyboardInterrupt, SystemExit)
 
 
 class LateFailure(MechanismError):
-    """A call failed on data on which trial calls had not."""
+    """A call failed on data on which the trial calls had not failed."""
 
 
 class Outcomes:
-    """A mechanism whose draws are dicts, texts, lists, None or exceptions, as an ordinary one.
+    """A mechanism whose draws are dicts, texts, lists, None or exceptions, with arrays as output.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng)`` that returns a sequence of `size` draws: numbers, texts, arrays of
-        any shape, lists, dicts, frames, None. Also what :func:`one_draw` and :class:`Subprocess`
-        make.
+        any shape, lists, dicts, frames, None. Results of :func:`one_draw` and :class:`Subprocess`
+        are allowed, too.
     keys : sequence, optional
-        Keys of draws that are dicts, Series or frames. Absent keys are outcomes, and so is any key
-        beside these. Without them all draws must have the same keys.
+        Keys of draws that are dicts, Series or frames. An absent key is an outcome, and so is any
+        key that is not declared. Without `keys` all draws must have the same keys.
     errors : {"raise", "outcome"}, optional
-        With "outcome", exceptions and infinite numbers are outcomes. Of a call that draws many and
-        fails, nobody could tell which of them failed; so where trial calls fail, each draw is a
-        call of its own. Default "raise".
+        With "outcome", exceptions and infinite numbers are outcomes. If a call of many draws fails,
+        the failed draws are not known. So if trial calls fail, each draw is made by a separate
+        call. Default "raise".
     then : callable, optional
         Applied to each draw, such as the predictions of a model on fixed points.
     apart : bool, optional
-        Whether each draw is a call of its own on all data.
+        Whether each draw is made by a separate call, on all data.
 
     Raises
     ------
     LateFailure
-        By a call with "outcome", where data that passed the trial fail after all, or others do
-        not pass it: no two sides may be called in two ways, since calls, and not draws, may be what
-        fails. :func:`dpaudit.audit` then begins again with `apart`, for the other half of
-        `failure_prob`.
+        With "outcome", if a call fails on data on which the trial calls did not fail, or if trial
+        calls fail on one dataset and not on another. Both sides must be called in the same way,
+        because calls rather than draws may fail. :func:`dpaudit.audit` then begins again with
+        `apart`, for the other half of `failure_prob`.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class Outcomes:
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def of(self, mechanism: Callable[..., Any], *, apart: bool | None = None) -> Outcomes:
-        """Return another mechanism whose draws are treated alike."""
+        """Return another mechanism whose draws are treated in the same way."""
         apart = self.apart if apart is None else apart
         return Outcomes(mechanism, keys=self.keys, errors=self.errors, then=self.then, apart=apart)
 
@@ -218,7 +218,7 @@ class Outcomes:
         return self.errors == "outcome" and not self.apart and not one_by_one
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent draws as an array, a record for each dict."""
+        """Return `size` independent draws as an array, with a record for each dict."""
         catches = self.errors == "outcome"
         one_by_one, bound = _one_by_one(self.mechanism)
         if one_by_one is not None:
@@ -238,7 +238,7 @@ class Outcomes:
         return unbound(draws, as_array(draws, self.keys, catches=catches))
 
     def _fails_on(self, data: Any) -> bool:
-        """Whether a trial call fails; the same wherever and whenever it is asked."""
+        """Return whether a trial call fails; the answer for the same data is always the same."""
         seen = digest(data)
         if seen not in self._fails:
             rng = np.random.default_rng(list(seen))
@@ -248,8 +248,8 @@ class Outcomes:
             self._fails[seen] = any(isinstance(one, Failure) for one in tried)
         if len(set(self._fails.values())) > 1:
             raise LateFailure(
-                f"{self.__name__} raises exceptions on some data and not on others: give "
-                "apart=True, so that each draw is a call of its own on all of them"
+                f"{self.__name__} raises exceptions on some data and not on others. Pass "
+                "apart=True, so that each draw is made by a separate call on all data"
             )
         return self._fails[seen]
 
@@ -273,7 +273,7 @@ class Outcomes:
 
 
 def attempt(draw: Callable[[], Any]) -> Any:
-    """Return a draw, or what stands for the exception that it raised."""
+    """Return a draw, or a `Failure` for the exception that it raised."""
     try:
         return draw()
     except _OURS:
@@ -283,7 +283,7 @@ def attempt(draw: Callable[[], Any]) -> Any:
 
 
 def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[Any]:
-    """Apply a function to each draw; where exceptions are caught, one of its own is an outcome."""
+    """Apply a function to each draw; its own exceptions are outcomes if exceptions are caught."""
     if then is None:
         return list(draws)
     if not catches:
@@ -295,7 +295,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
 
 
 def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """Return what draws one by one, if anything does, and the arguments bound to it."""
+    """Return the method that draws one by one, if there is one, and the arguments bound to it."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:
         bound = {**mechanism.keywords, **bound}
@@ -308,25 +308,25 @@ def as_array(
 ) -> Array:
     """Return draws of any kind as an array or as rows.
 
-    Numbers become numbers, with NaN for None; arrays whose shapes differ rows, and None beside them
-    one NaN, as it is among numbers; texts texts; dicts, Series and frames records, with NaN and a
-    flag for keys that are absent. Of draws that are numbers or texts by turns, a record has both.
-    What becomes of a draw must not depend on the draws beside it, or those of one call would go
-    together.
+    Numbers stay numbers, and None becomes NaN among numbers. Arrays whose shapes differ become
+    rows, in which None is one NaN. Texts stay texts. Dicts, Series and frames become records, with
+    NaN and a flag for keys that are absent. If some draws are numbers and others texts, a record
+    has a field for each. The conversion of a draw must not depend on the other draws of its call,
+    or the draws of one call would depend on each other.
 
     Parameters
     ----------
     draws : sequence
         At least one.
     keys : tuple, optional
-        Of draws that are dicts.
+        Declared keys, for draws that are dicts.
     catches : bool
-        Whether infinite numbers are outcomes, as exceptions are: the largest ones stand for them.
+        Whether infinite numbers are outcomes, as exceptions are. The largest numbers replace them.
 
     Raises
     ------
     MechanismError
-        For draws that are none of these, or dicts of differing keys where none are declared.
+        For draws of other types, or for dicts of differing keys if no keys are declared.
     """
     if isinstance(draws, np.ndarray) and draws.dtype != object:
         return _finite(draws) if catches else draws
@@ -336,7 +336,7 @@ def as_array(
     ):
         return _records(draws, keys, catches)
     if any(isinstance(draw, str) for draw in held):
-        # An empty list stands beside lists of texts, which are one text by now.
+        # An empty list may occur among lists of texts, which are joined to one text by now.
         draws = [
             "" if isinstance(d, list | tuple | np.ndarray) and np.shape(d) == (0,) else d
             for d in draws
@@ -356,13 +356,13 @@ def as_array(
 
 
 def unbound(draws: Any, array: Array) -> Array:
-    """Return an array that was made of draws, marked where these are lists, of any length."""
+    """Return the array made of draws, marked as `Unbound` if the draws are lists of any length."""
     by_chance = isinstance(draws, list | tuple) and any(isinstance(d, list | tuple) for d in draws)
     return array.view(Unbound) if by_chance and array.dtype != object else array
 
 
 def value_or_text(values: Array, texts: Array) -> Array:
-    """Return draws that are numbers or texts by turns: one of the two is empty in each."""
+    """Return records of a number and a text, for draws that are either; the other one is empty."""
     return _columns({"value": values, "text": texts})
 
 
@@ -381,22 +381,22 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
         if array.dtype.kind == "U" and any(
             isinstance(d, list | tuple) and not _is_list_of_texts(d) for d in plain
         ):
-            array = np.empty(0, dtype=object)  # numpy would make texts of the numbers
-        if array.dtype != object and array.size:  # empty lists stand beside others in other calls
+            array = np.empty(0, dtype=object)  # numpy would turn the numbers into texts
+        if array.dtype != object and array.size:  # other calls may mix empty lists with others
             return _finite(array) if catches else array
     rows = as_rows([draw.as_row() if isinstance(draw, Failure) else draw for draw in plain])
     if rows is None:
         kinds = ", ".join(sorted({_words_of_kind(draw) for draw in draws}))
         raise MechanismError(
             "draws must be numbers, texts, arrays, lists of numbers, dicts, frames or None, got "
-            f"{kinds}; then=function makes any of these of a draw, such as a model's predictions, "
-            "or the numbers of a list with NaN in the place of other items"
+            f"{kinds}. Pass then=function to convert each draw, for example to a model's "
+            "predictions, or to the numbers of a list with NaN in the place of other items"
         )
     return object_array([_finite(row) for row in rows]) if catches else rows
 
 
 def _words_of_kind(draw: Any) -> str:
-    """Return the type of a draw; of a list that of its items too, as these are what is wrong."""
+    """Return the type of a draw, and for a list also the types of its items."""
     name = type(draw).__name__
     if not isinstance(draw, list | tuple) or not draw:
         return name
@@ -405,7 +405,7 @@ def _words_of_kind(draw: Any) -> str:
 
 
 def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: bool) -> Array:
-    """Return dicts as records: the value of each key, and whether it is there."""
+    """Return dicts as records: the value of each key, and whether the key is present."""
     dicts = [{} if d is None or isinstance(d, Failure) else _as_dict(d) for d in draws]
     columns: dict[str, Array] = {}
     if keys is None:
@@ -429,7 +429,7 @@ def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: b
 
 
 def _values(values: list[Any], catches: bool) -> Array:
-    """Return the values of one key; NaN, or no text, where there is none."""
+    """Return the values of one key; NaN, or an empty text, if there is none."""
     held = [value for value in values if value is not None]
     if held and all(isinstance(value, str) for value in held):
         return np.array(["" if value is None else value for value in values], dtype="U64")
@@ -453,7 +453,7 @@ def _columns(columns: Mapping[str, Array]) -> Array:
     """Return columns side by side, as records."""
     if not columns:
         raise MechanismError(
-            "draws are empty dicts; declare what they may hold: Outcomes(f, keys=[...])"
+            "draws are empty dicts. Declare the keys that they may have: Outcomes(f, keys=[...])"
         )
     dtype = [(name, values.dtype, values.shape[1:]) for name, values in columns.items()]
     records = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
@@ -463,7 +463,7 @@ def _columns(columns: Mapping[str, Array]) -> Array:
 
 
 def failures_in(draws: Array) -> Counter[str]:
-    """Return how many draws stand for an exception, by its type."""
+    """Return how many draws stand for an exception, by the type of the exception."""
     words: list[str] = []
     if draws.dtype == object:
         words = [words_of_shape(row.shape) for row in draws if row.size == 0]
@@ -476,7 +476,7 @@ def failures_in(draws: Array) -> Counter[str]:
 
 
 def of_columns(outputs: Any, size: int) -> Array | None:
-    """Return `size` draws that came as columns, a dict of arrays or a frame; None for others."""
+    """Return `size` draws that were returned as columns (a dict of arrays or a frame), or None."""
     if isinstance(outputs, Mapping):
         columns = {str(key): np.asarray(values) for key, values in outputs.items()}
     elif is_frame(outputs):
@@ -497,8 +497,9 @@ def of_columns(outputs: Any, size: int) -> Array | None:
 def _as_dict(draw: Any) -> dict[Hashable, Any]:
     """Return a draw that is a mapping, a Series or a frame as a dict.
 
-    Of a frame, cells are found by the index of their row, or, where rows are only numbered, by the
-    value of the first column that holds texts; a frame with one other column has them alone.
+    The cells of a frame are identified by the index of their row. If rows are only numbered, the
+    first column that holds texts identifies them. In a frame with one other column the row label
+    alone is the key.
     """
     if isinstance(draw, Mapping):
         return dict(draw)
@@ -507,7 +508,7 @@ def _as_dict(draw: Any) -> dict[Hashable, Any]:
     if _is_series(draw):
         return dict(draw.to_dict())
     raise MechanismError(
-        f"draws must all be dicts, Series or frames where one is, got {type(draw).__name__}"
+        f"draws must all be dicts, Series or frames if one of them is, got {type(draw).__name__}"
     )
 
 
@@ -547,7 +548,7 @@ def _text(draw: Any) -> str:
 
 
 def _finite(array: Array) -> Array:
-    """Put the largest numbers in the place of infinite ones; NaN stays."""
+    """Replace infinite numbers by the largest finite ones; NaN stays."""
     if array.dtype.names:
         made = array.copy()
         for name in array.dtype.names:
@@ -558,7 +559,7 @@ def _finite(array: Array) -> Array:
     return np.asarray(np.clip(array, -_LARGEST, _LARGEST))
 
 
-# --- of what kind the draws of a mechanism are: of one, whatever a single call happens to hold --
+# --- the kind of a mechanism's draws, which is one for all calls --------------------------------
 
 
 Shape = tuple[int, ...] | None
@@ -567,23 +568,23 @@ _MIXED = value_or_text(np.zeros(1), np.array([""])).dtype
 
 
 class Kinds:
-    """The kind of the draws of one mechanism, and on each side of a pair their shape.
+    """The kind of the draws of one mechanism, and their shape on each side of a pair.
 
     Parameters
     ----------
     name : str
-        Of the mechanism, for messages.
+        Name of the mechanism, for messages.
     finite : bool
-        Whether draws are outcomes, whose shapes may differ between the sides.
+        Whether draws are outcomes; the shapes of outcomes may differ between the sides.
 
     Attributes
     ----------
     width : int
-        Cells of one draw.
+        Number of cells of one draw.
     is_probing : bool
-        Whether calls are only looked at, so that another kind may still turn out.
+        Whether calls only check the contract, so that the kind may still change.
     is_bound : bool
-        Whether draws have one shape on purpose, as arrays have; lists may happen to have one.
+        Whether draws have one shape on purpose, as arrays do; lists may have one by accident.
     """
 
     def __init__(self, name: str, *, finite: bool) -> None:
@@ -591,12 +592,12 @@ class Kinds:
         self.is_probing, self.is_bound = False, True
         self._finite = finite
         self._dtype: np.dtype[Any] | None = None
-        self._elsewhere: np.dtype[Any] | None = None  # on another pair
-        self._shapes: dict[str, Shape] = {}  # of each side; None for rows
+        self._elsewhere: np.dtype[Any] | None = None  # dtype on another pair
+        self._shapes: dict[str, Shape] = {}  # shape on each side; None for rows
         self._only_missing = self._only_scalars = True
 
     def turn(self) -> None:
-        """Turn to another pair; its draws may have another shape."""
+        """Turn to another pair, whose draws may have another shape."""
         if self._dtype is not None and kind_of(self._dtype) != "number":
             self._elsewhere = self._dtype
         self._dtype, self._shapes = None, {}
@@ -608,9 +609,9 @@ class Kinds:
         return self._dtype is not None and self._dtype.names is not None
 
     def admit(self, array: Array, side: str, *, bound: bool) -> Array:
-        """Hold draws against those before: one kind on both sides, and on each one shape, or rows.
+        """Check draws against earlier ones: one kind on both sides, and one shape or rows on each.
 
-        An array that is `bound` has one shape on purpose. Rows of a list may happen to have one.
+        An array that is `bound` has one shape on purpose. Rows of a list may have one by accident.
         """
         self.is_bound &= bound
         array = self._brought_in(array)
@@ -641,7 +642,7 @@ class Kinds:
         return array
 
     def note(self, other: Kinds) -> None:
-        """Take over what a worker saw of other draws of the same pair."""
+        """Take over what a worker recorded of other draws of the same pair."""
         self.width = max(self.width, other.width)
         self.is_bound &= other.is_bound
         self._only_missing &= other._only_missing
@@ -650,7 +651,7 @@ class Kinds:
                 self._shapes[side] = None
 
     def _brought_in(self, array: Array) -> Array:
-        """Return draws in the kind of those before, or as they are where that cannot be."""
+        """Return draws in the kind of earlier ones, or unchanged if they cannot be converted."""
         if self._dtype is None:
             fit = None if self._elsewhere is None else fitted(array, self._elsewhere)
             array = array if fit is None else fit
@@ -667,7 +668,7 @@ class Kinds:
         return array if fit is None else fit
 
     def _wider(self, array: Array) -> np.dtype[Any] | None:
-        """Return the kind of which these draws and those before are; None where there is none."""
+        """Return the common kind of these draws and earlier ones, or None if there is none."""
         assert self._dtype is not None
         kinds = {kind_of(array), kind_of(self._dtype)}
         if kinds == {"number", "text"} and self._only_missing:
@@ -682,7 +683,7 @@ class Kinds:
 
 
 def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
-    """Return draws as other calls have them; None where they cannot be.
+    """Return draws converted to the dtype of other calls, or None if they cannot be converted.
 
     Examples
     --------
@@ -713,7 +714,7 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
 
 
 def _values_in(draws: Array) -> Array:
-    """Return the number that each draw is, or NaN."""
+    """Return the number that each draw is, or NaN if it is not a number."""
     if draws.dtype.names == _MIXED.names:
         return np.asarray(draws["value"])
     if draws.dtype.kind in "US" or draws.dtype.names:
@@ -722,7 +723,7 @@ def _values_in(draws: Array) -> Array:
 
 
 def _texts_in(draws: Array) -> Array | None:
-    """Return the text that each draw is, or none; None where one is neither a number nor a text."""
+    """Return the text that each draw is, or ""; None if one is neither a number nor a text."""
     if draws.dtype.kind == "S":
         return np.asarray(np.strings.decode(draws, "latin-1"))
     if draws.dtype.kind == "U" or draws.dtype.names == _MIXED.names:
@@ -737,11 +738,11 @@ def _text_of(row: Array) -> str | None:
     words = words_of_shape(row.shape)
     if words.startswith("raised "):
         return f"<{words}>"
-    return "" if row.shape == (0,) else None  # an empty list, which may be one of texts
+    return "" if row.shape == (0,) else None  # an empty list may be an empty list of texts
 
 
 def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
-    """Return one column of records as in other calls, of None where it holds nothing."""
+    """Return a column of records in the dtype of other calls; empty values if it holds nothing."""
     if kind_of(column) == kind_of(like.base) and column.shape[1:] == like.shape:
         return column
     if column.shape[1:] != () or not _is_missing(column):
@@ -752,12 +753,12 @@ def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
 
 
 def _wider_field(one: np.dtype[Any], other: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the field that is more than a number, which may have stood for None."""
+    """Return the wider dtype of a field; a dtype of plain numbers may have stood for None."""
     return other if one.base.kind != "U" and one.shape == () else one
 
 
 def _is_missing(draws: Array) -> bool:
-    """Whether all draws are None, NaN or exceptions among numbers."""
+    """Return whether all draws are None, NaN, or exceptions among numbers."""
     if draws.dtype == object:
         return all(
             math.isnan(row) if row.shape == () else words_of_shape(row.shape).startswith("raised ")
@@ -765,4 +766,4 @@ def _is_missing(draws: Array) -> bool:
         )
     if draws.dtype.kind != "f" or draws.ndim != 1:
         return False
-    return bool(np.isnan(draws[:1]).all() and np.isnan(draws).all())  # most end at the first
+    return bool(np.isnan(draws[:1]).all() and np.isnan(draws).all())  # the first test is fast

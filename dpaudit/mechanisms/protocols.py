@@ -1,8 +1,8 @@
-"""The shapes that a mechanism may have, and what it is called.
+"""The forms that a mechanism may have, and the name of a mechanism in messages.
 
-A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``: `size` independent draws
-in one call. An *exact* mechanism has a method ``pmf(data) -> [k]`` over a finite range, so that
-its divergences are computed instead of estimated.
+A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``. One call returns `size`
+independent draws. An *exact* mechanism has a method ``pmf(data) -> [k]`` over a finite range. Its
+divergences are computed instead of estimated.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Array = NDArray[Any]
 
 @runtime_checkable
 class SampledMechanism(Protocol):
-    """A function that draws.
+    """A function that returns independent draws.
 
-    ``f(data, size, *, rng)`` returns `size` independent draws, first axis the draw; numbers,
-    booleans, strings or records; NaN marks "no answer", inf is refused.
+    ``f(data, size, *, rng)`` returns `size` independent draws along the first axis. Draws are
+    numbers, booleans, strings or records. NaN stands for "no answer"; inf is refused.
     """
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
@@ -51,7 +51,8 @@ class ExactMechanism(Protocol):
 def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
     """Mark a mechanism that draws from an entropy source of its own and cannot be seeded.
 
-    Its audits are as sound as any other, but `dpaudit replay` compares verdicts and not counts.
+    Its audits are as sound as those of any other mechanism. But `dpaudit replay` compares only
+    their verdicts, not their counts.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def is_seeded(mechanism: Any) -> bool:
-    """Whether the mechanism's draws are determined by the generator that it is handed."""
+    """Return whether the generator that is passed in determines the mechanism's draws."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func
     return not getattr(mechanism, "dpaudit_unseeded", False)
@@ -86,7 +87,7 @@ def counts_changes(mechanism: Any) -> Any:
 
 
 def mechanism_name(mechanism: Any) -> str:
-    """Words for a mechanism: its function's name and the keywords bound by ``partial``.
+    """Return the name of a mechanism: its function's name and the keywords bound by ``partial``.
 
     Examples
     --------
@@ -108,16 +109,16 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = " ".join(str(value).split()) if isinstance(value, np.ndarray) else repr(value)
-    if " at 0x" in text:  # an address would give every process another name, and another seed
+    if " at 0x" in text:  # an address differs between processes, and would change name and seed
         text = getattr(value, "__qualname__", type(value).__qualname__)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# --- where random numbers come from: one root seed, and a stream of its own for every purpose ---
+# --- random numbers: one root seed, and a separate stream for every purpose --------------------
 
 
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
-    """Return the generator of one role in one audit: a pure function of root seed and labels.
+    """Return the generator of one role in one audit, determined by the root seed and the labels.
 
     Examples
     --------
@@ -134,22 +135,22 @@ def generator(seed: int, *labels: str | int) -> np.random.Generator:
 def seed_of(rng: np.random.Generator, below: int = 2**32) -> int:
     """Draw a seed, by default below 2**32, for a generator of another kind.
 
-    One that begins a whole call, of many draws, must be of more bits: two calls with one seed would
-    be the same.
+    A seed that begins a whole call of many draws must have more bits. With too few bits, two calls
+    could get the same seed and so the same draws.
 
-    Unseen by what records the noise of a mechanism: a seed is no noise.
+    A mutant's recorder does not see this draw, because a seed is not noise.
     """
     bits = np.random.Generator.bit_generator.__get__(rng)
     return int(np.random.Generator(bits).integers(below))
 
 
 class Watched(np.random.Generator):
-    """The generator of one call, which counts how often it is taken for a seed.
+    """The generator of one call, which counts how often it is passed as a seed.
 
-    ``default_rng(seed)`` returns a generator as it is. So code that builds two generators from one
-    seed draws the same noise twice from a number, and fresh noise from a generator: to hand it a
-    generator would hide the mistake. Only variables named like a seed count: code that takes `rng`
-    may pass it on as often as it likes.
+    ``default_rng(seed)`` returns a generator unchanged. So code that builds two generators from one
+    seed draws the same noise twice if the seed is a number, and fresh noise if it is a generator.
+    Passing a generator would hide this mistake. Only variables named like a seed count, because
+    code that takes `rng` may pass it on as often as it likes.
     """
 
     def __init__(self, bits: np.random.BitGenerator) -> None:
@@ -158,7 +159,7 @@ class Watched(np.random.Generator):
 
     @property
     def capsule(self) -> Any:
-        """Raise AttributeError, as any generator does; ``default_rng`` asks for it first."""
+        """Raise AttributeError as every generator does; ``default_rng`` reads this name first."""
         caller = sys._getframe(1)
         names = [name for name, value in caller.f_locals.items() if value is self]
         if any("seed" in name or "random_state" in name for name in names):
@@ -170,7 +171,8 @@ class Watched(np.random.Generator):
 def recorded_generators(rng: np.random.Generator) -> Iterator[None]:
     """Let ``numpy.random.default_rng`` make generators that record what they draw, for mutants.
 
-    The bits are those of the seed. A function imported by its name is not reached.
+    Their bits are still determined by the seed. Code that imported ``default_rng`` by its name is
+    not affected.
     """
     made, beside = np.random.default_rng, getattr(rng, "beside", None)
 
@@ -184,9 +186,9 @@ def recorded_generators(rng: np.random.Generator) -> Iterator[None]:
 
 @contextmanager
 def global_generators_kept() -> Iterator[None]:
-    """Leave numpy's global generator and that of ``random`` as they were found.
+    """Restore the states of numpy's global generator and of ``random`` afterwards.
 
-    For code that draws from them and is not ours; whoever uses this must seed them inside.
+    This is for code of others that draws from these generators. The caller must seed them inside.
     """
     ours, python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
@@ -196,14 +198,14 @@ def global_generators_kept() -> Iterator[None]:
         random.setstate(python)
 
 
-# --- what else may have been meant by something that is no mechanism, or returns no draws ------
+# --- advice for a callable that is not a mechanism, or that does not return draws --------------
 
 
 _SHOWN_KEYS = 40
 
 
 def keys_differ(*names: tuple[str, ...] | None) -> str:
-    """Return what to declare where draws hold different keys; empty where they hold the same."""
+    """Return advice to declare the keys if draws hold different keys; empty if they do not."""
     if None in names or len(set(names)) < 2:
         return ""
     known = dict.fromkeys(name for some in names for name in some or ())
@@ -211,13 +213,13 @@ def keys_differ(*names: tuple[str, ...] | None) -> str:
         len(known) > _SHOWN_KEYS
     )
     return (
-        "; the presence of a key is an outcome. Declare every key that there may be: "
+        ". The presence of a key is an outcome. Declare every possible key: "
         f"Outcomes(f, keys=[{shown}])"
     )
 
 
 def _as_code(name: str) -> str:
-    """Return a key as it is written in code; numbers and (row, column) pairs are no texts."""
+    """Return a key as it is written in code: numbers and (row, column) pairs without quotes."""
     try:
         ast.literal_eval(name)
     except (SyntaxError, ValueError):
@@ -226,66 +228,66 @@ def _as_code(name: str) -> str:
 
 
 def needs_care(draw: Any) -> bool:
-    """Whether a draw is nothing that numpy makes a number or a text of."""
+    """Return whether numpy cannot make a number or a text of a draw."""
     return draw is None or isinstance(draw, Mapping) or hasattr(draw, "columns")
 
 
 def no_array(outputs: Any) -> str | None:
-    """Say what was returned instead of an array, and what to do about it; None for an array."""
+    """Return what was returned instead of an array, and what to do; None if it is an array."""
     if outputs is None:
-        return "None: is there a return missing?"
+        return "None. Add the missing return statement"
     if inspect.iscoroutine(outputs):
-        outputs.close()  # nobody will await it
-        return "a coroutine: a mechanism must be an ordinary function, not async"
+        outputs.close()  # it will never be awaited
+        return "a coroutine. Use an ordinary function instead of an async one"
     if inspect.isgenerator(outputs):
-        return "a generator: return np.array([...]) of all draws instead of yielding them"
+        return "a generator. Return np.array([...]) of all draws instead of yielding them"
     if isinstance(outputs, Mapping):
         return (
-            f"a dict with the keys {', '.join(map(repr, list(outputs)[:5]))}: its values must be "
+            f"a dict with the keys {', '.join(map(repr, list(outputs)[:5]))}. Make its values "
             "arrays [size, ...], or return a list of dicts, one for each draw"
         )
     if hasattr(outputs, "columns"):
         return (
-            f"a {type(outputs).__name__} of {len(outputs)} rows: return one row for each draw, or "
+            f"a {type(outputs).__name__} of {len(outputs)} rows. Return one row for each draw, or "
             "a list of frames"
         )
     if not isinstance(outputs, np.ndarray | list | tuple) and np.ndim(outputs) == 0:
-        return f"one value, {outputs!r}: draw noise of shape [size, ...], one draw for each row"
+        return f"one value, {outputs!r}. Draw noise of shape [size, ...], one draw for each row"
     return None
 
 
 def hint(mechanism: Any) -> str:
-    """Say what else may have been meant by a function with other parameters than a mechanism."""
+    """Return advice for a function whose parameters are not those of a mechanism, or ""."""
     if _takes(mechanism, None, 1, rng=None):
         return ""
     if _takes(mechanism, None, rng=None):
-        return "; a function that returns one draw becomes a mechanism by one_draw(f)"
+        return ". Use one_draw(f) to make a mechanism of a function that returns one draw"
     if seeded := by_its_seed(mechanism):
-        return f"; a mechanism is f(data, size, *, rng), and {seeded}"
+        return f". A mechanism is f(data, size, *, rng). {seeded}"
     if _takes(mechanism, None, size=1):
         return (
-            "; it takes no rng: a mechanism is f(data, size, *, rng), and draws from that generator"
+            ". It takes no rng. A mechanism is f(data, size, *, rng) and draws from that generator"
         )
     if _takes(mechanism, None):
         return (
-            "; a mechanism is f(data, size, *, rng). A function that returns one draw, with noise "
-            'of global generators, becomes one by one_draw(f, randomness="legacy"); one of the '
-            'data alone, before its noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
+            ". A mechanism is f(data, size, *, rng). If the function returns one draw with noise "
+            'of global generators, use one_draw(f, randomness="legacy"). If it returns the value '
+            'before the noise is added, use AdditiveNoise(f, "gaussian", scale=...)'
         )
     return ""
 
 
 def by_its_seed(function: Any) -> str:
-    """Return how a function that takes a seed becomes a mechanism; empty where it takes none."""
+    """Return how to make a mechanism of a function that takes a seed; empty if it takes none."""
     if lacks(function, "seed") or not lacks(function, "rng") or not _takes(function, None):
         return ""
     called = getattr(function, "__name__", "f")
     called = called if called.isidentifier() else "f"
-    return f'a function that takes seed becomes one by one_draw({called}, randomness="integer")'
+    return f'Use one_draw({called}, randomness="integer") for a function that takes seed'
 
 
 def takes_another(mechanism: Any) -> str:
-    """Say what `size` was given to, where a second parameter has a default and another name."""
+    """Return which parameter received `size`, if the second one has a default and another name."""
     try:
         _, second, *_ = inspect.signature(mechanism).parameters.values()
     except (TypeError, ValueError):
@@ -297,30 +299,30 @@ def takes_another(mechanism: Any) -> str:
     ):
         return ""
     return (
-        f"; its second parameter is {second.name}={second.default!r}, which was given size: a "
-        "function that returns one draw becomes a mechanism by one_draw(f)"
+        f". Its second parameter is {second.name}={second.default!r}, which received size. Use "
+        "one_draw(f) to make a mechanism of a function that returns one draw"
     )
 
 
 def needed(module: str, what: str = "this adapter", package: str = "") -> Any:
-    """Import a module of another package, or say what needs it and how to install it.
+    """Import a module of another package; if it is missing, raise how to install it.
 
     Raises
     ------
     MechanismError
-        Where it cannot be imported.
+        If the module cannot be imported.
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise MechanismError(
-            f"{what} needs the package {module}, which cannot be imported here ({error}): "
-            f"pip install {package or module}"
+            f"{what} needs the package {module}, which cannot be imported here ({error}). "
+            f"Run pip install {package or module}"
         ) from error
 
 
 def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
-    """Whether a function may be called so; False for one that does not tell."""
+    """Return whether a function accepts these arguments; False if it has no signature."""
     try:
         inspect.signature(function).bind(*arguments, **named)
     except (TypeError, ValueError):
@@ -329,7 +331,7 @@ def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
 
 
 def lacks(function: Any, name: str) -> bool:
-    """Whether a function is known not to take an argument by name."""
+    """Return whether a function is known not to take an argument by this name."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -339,11 +341,11 @@ def lacks(function: Any, name: str) -> bool:
 
 
 def slow_words(name: str, each: float, size: int, total: int, seconds: float) -> str:
-    """Say that an audit will take long, and what would be faster."""
+    """Return the warning that an audit will take long, and what would be faster."""
     draws = "a draw" if size == 1 else f"{size} draws"
     return (
         f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} would take up to "
         f'{seconds / 60:.0f} minutes. method="sequential" (dpaudit run --sequential) stops as soon '
-        "as the evidence is in; draws= and Settings(max_seconds=...) bound the time; "
+        "as the evidence suffices. draws= and Settings(max_seconds=...) limit the time. "
         "Settings(cache_dir=...) lets an interrupted audit resume"
     )

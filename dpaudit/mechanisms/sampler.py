@@ -1,7 +1,8 @@
-"""The careful way in which the engine calls a mechanism.
+"""Checked and timed calls of a mechanism.
 
-Soundness rests on draws that are independent, made by the generator that was handed in, from data
-that stays as it was. :class:`Sampler` checks what can be checked before the first draw that counts.
+Soundness requires independent draws, made by the generator that is passed in, from data that do not
+change. The class :class:`Sampler` checks these conditions as far as possible. It does so before the
+first draw that counts.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from dpaudit.mechanisms.protocols import (
 from dpaudit.mechanisms.watch import LONG, TIME_IS_OVER, Watch
 from dpaudit.mechanisms.workers import Workers
 
-# --- the contract of a mechanism, checked on a few small calls before the first draw that counts
+# --- checks of a mechanism's contract, on a few small calls before the first draw that counts ---
 
 
 Array = NDArray[Any]
@@ -57,14 +58,14 @@ PROBE_SIZE = 64
 """Draws of each call that checks the contract."""
 
 CALLS = 64
-"""Calls, at least, that the draws of one side are spread over, so that one call's luck is not
-taken for the mechanism's distribution."""
+"""Least number of calls that the draws of one side are spread over, so that the luck of one call
+is not taken for the mechanism's distribution."""
 
 SLOW = 0.5
-"""Seconds for one draw from which a mechanism is probed by two draws a side, and no more."""
+"""Seconds for one draw from which on a mechanism is checked by only two draws on each side."""
 
 _PROBES = 10  # calls of PROBE_SIZE draws on both sides
-_PROBE_SHARE = 0.1  # of max_seconds, if they are known, that those may take
+_PROBE_SHARE = 0.1  # largest share of max_seconds, if given, that these calls may take
 
 _UNSTEADY = (
     "ignores rng: two calls with equal generators gave different draws. Draw from rng only, or "
@@ -75,17 +76,17 @@ _UNSTEADY = (
 # --- draws in chunks, each from a generator of its own -----------------------------------------
 
 
-_DRAWN_AT_ONCE = 64  # to explore
+_DRAWN_AT_ONCE = 64  # draws of one call when exploring
 
 _CERTIFYING = "certify", "batch"
-"""How the roles of draws begin that certify."""
+"""Prefixes of the roles of draws that certify."""
 
 _CHUNK_CELLS = 2**20
 _CHUNK_DRAWS = 2**18
 
 
 class Sampler:
-    """Draws from one mechanism on one audit's behalf, in chunks, checked and timed.
+    """Draws from one mechanism for one audit, in chunks, checked and timed.
 
     Parameters
     ----------
@@ -96,14 +97,14 @@ class Sampler:
     labels : tuple of str
         Audit id and role ("mechanism" or "mutant").
     watch : Watch, optional
-        Told of every call, and asked how long it may take.
+        Receives every call, and limits its time.
     finite : bool, optional
-        Whether inf is refused here. False for centres of additive noise, of which the caller does
-        so in words of its own, and which must have one shape on both sides.
+        Whether inf is refused here. False for centres of additive noise, which must have one shape
+        on both sides; their caller refuses inf with a message of its own.
     workers : Workers, optional
-        Who draws where there is more than one chunk to draw; this process by default.
+        Workers that draw if there is more than one chunk; by default this process draws.
     kept : Kept, optional
-        Where calls are kept, so that none is made twice.
+        Store of calls, so that no call is made twice.
     """
 
     def __init__(
@@ -122,25 +123,25 @@ class Sampler:
         self.name = mechanism_name(mechanism)
         self.seconds = 0.0
         self.saw_reals = False
-        """Whether any draw so far was a floating-point number that is not whole."""
+        """Whether any draw so far was a floating-point number that is not an integer."""
         self.watch = Watch() if watch is None else watch
         self.workers, self.kept = workers, kept
         self.raised: dict[str, Counter[str]] = {}
-        """Exceptions that were outcomes on the pair at hand: of each side how many of each type."""
+        """Exceptions that were outcomes on the current pair: counts by side and type."""
         self.has_other_keys = False
-        """Whether draws held keys beside those that were declared."""
+        """Whether draws held keys that were not declared."""
         self._has_declared_keys = False
         self._finite = finite
         self._seed, self._labels = seed, labels
         self.kinds = Kinds(self.name, finite=finite)
-        """Of what kind draws are, and how many cells each has."""
+        """Kind of the draws, and number of cells of each."""
         self.fastest = math.inf
-        """Seconds of the fastest call so far: the first may have had to set something up."""
+        """Seconds of the fastest call so far; the first call may include some setup."""
         self.certifies: bool | None = None
-        """Whether draws certify at this stage of an audit, or explore; None where either may."""
+        """Whether draws certify at this stage of an audit, or explore; None if either may occur."""
 
     def begin(self, left: Any, right: Any) -> None:
-        """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
+        """Turn to a pair and check the contract on both sides, which must give one kind of draw."""
         self.turn()
         self.kinds.is_probing = True
         try:
@@ -151,16 +152,16 @@ class Sampler:
         if self.has_other_keys and not self._has_declared_keys:
             raise MechanismError(
                 f"keys must name keys of the draws, but {self.name} returned none of them in any "
-                "draw, and others instead. The keys of a frame are the labels of its rows, or "
-                "(row, column) pairs where it has several columns"
+                "draw, and returned others. Use the labels of the rows as the keys of a frame, or "
+                "(row, column) pairs if it has several columns"
             )
 
     def _probe(self, data: Any, side: str) -> None:
         """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
 
-        Refused: draws that do not follow the generator (replay would be impossible), draws that
-        repeat whatever the generator (chunks would be copies), and noise that is shared by the
-        draws of one call (they would not be independent).
+        Draws that do not follow the generator are refused, since replay would be impossible. Draws
+        that are the same for all generators are refused, since chunks would be copies. Noise that
+        the draws of one call share is refused, since the draws would not be independent.
         """
         given = handed(data)
         before = digest(given)
@@ -170,8 +171,8 @@ class Sampler:
         calls = [self.call(given, PROBE_SIZE, "probe", 0, side=side, is_copy=True)]
         if digest(given) != before:
             raise MechanismError(
-                f"{self.name} changes its input: the data are not the same after the call; "
-                "a mechanism must leave them alone, and draw from a copy"
+                f"{self.name} changes its input: the data are not the same after the call. "
+                "Work on a copy of the data"
             )
         calls += [self.call(data, PROBE_SIZE, "probe", seed, side=side) for seed in (0, 1, 2, 3)]
         per_draw = max(self.fastest - one, 0.0) / PROBE_SIZE
@@ -185,7 +186,7 @@ class Sampler:
             if not is_constant(first):
                 raise MechanismError(
                     f"{self.name} ignores rng: four calls with different generators gave the same "
-                    f"{PROBE_SIZE} draws; draw from rng only"
+                    f"{PROBE_SIZE} draws. Draw from rng only"
                 )
         elif all(is_constant(call) for call in calls):
             raise MechanismError(
@@ -194,16 +195,16 @@ class Sampler:
             )
 
     def _is_checked_alone(self, data: Any, given: Any, side: str) -> bool:
-        """Check by two draws a mechanism of which the whole probe would take too long.
+        """Check a slow mechanism by two draws, if the full check would take too long.
 
-        That no noise is shared, and nothing repeats, is left to the check of independence.
+        The later check of independence covers shared noise and repeated calls.
         """
         before = digest(given)
         try:
             alone = self.call(given, 1, "probe", "alone", side=side, is_copy=True)
         except (MechanismTimeout, LateFailure):
             raise
-        except MechanismError:  # it shows again in the call of many draws, and is told of that
+        except MechanismError:  # the call of many draws raises and reports it again
             return False
         whole, bound = self.fastest * _PROBES * PROBE_SIZE, self.watch.max_seconds
         is_slow = self.fastest >= SLOW or (bound is not None and whole > _PROBE_SHARE * bound)
@@ -216,10 +217,10 @@ class Sampler:
         return True
 
     def _warn_of_slowness(self, size: int, per_draw: float, per_call: float) -> None:
-        """Say so at once where the draws that are planned would take more than three minutes."""
+        """Warn at once if the planned draws would take more than three minutes."""
         watch = self.watch
         seconds = per_draw * watch.total + per_call * 2 * CALLS
-        # Whoever bounds the time knows. A mutant is no news after its mechanism.
+        # No warning if the user limits the time, or for a mutant after its mechanism.
         if watch.is_warned or watch.max_seconds is not None or not watch.total or seconds <= LONG:
             return
         watch.is_warned = True
@@ -236,9 +237,9 @@ class Sampler:
     ) -> Iterator[Array]:
         """Yield `draws` draws in `calls` chunks or more, each from a generator of its own.
 
-        The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
-        Their sizes are settled here, before the first is drawn: two sides that are asked for
-        together have chunks of equal sizes, however wide their outputs turn out to be.
+        The chunks depend only on the root seed, the labels, the role and the side. Their sizes are
+        fixed here, before the first chunk is drawn. Two sides that are requested together have
+        chunks of equal sizes, however wide their outputs turn out to be.
         """
         return self.mapped(data, draws, role, side, _as_they_are, calls=calls)
 
@@ -252,13 +253,13 @@ class Sampler:
         *,
         calls: int = CALLS,
     ) -> Iterator[Any]:
-        """Yield what a function makes of each of :meth:`chunks` and the place of its first draw.
+        """Yield the value of a function on each of :meth:`chunks` and the index of its first draw.
 
-        Where there are workers, they apply it, so that outputs need not travel.
+        If there are workers, they apply the function, so that outputs need not be sent.
         """
         if self.certifies is not None and self.certifies != role.startswith(_CERTIFYING):
             stage = "certify" if self.certifies else "explore"
-            raise AssertionError(f"draws of the role {role!r} were asked for to {stage}")
+            raise AssertionError(f"draws of the role {role!r} must not be made to {stage}")
         bounded = max(min(_CHUNK_CELLS // self.kinds.width, _CHUNK_DRAWS), 256)
         step = max(min(bounded, math.ceil(draws / calls)), 1)
         return self._chunks(data, draws, role, side, step, function)
@@ -287,7 +288,7 @@ class Sampler:
             yield function(outputs, start)
 
     def _can_travel(self, workers: Workers) -> bool:
-        """Whether workers can have the mechanism; a mutant that they cannot have is drawn here."""
+        """Return whether workers can get the mechanism; a mutant that they cannot is drawn here."""
         try:
             workers.ship(self.mechanism, self.name)
         except MechanismError:
@@ -306,7 +307,7 @@ class Sampler:
         starts: range,
         function: Callable[[Array, int], Any],
     ) -> Iterator[Any]:
-        """Have workers draw the chunks; what a chunk holds does not depend on who draws it."""
+        """Let workers draw the chunks; the content of a chunk does not depend on who draws it."""
         shipped = (
             workers.ship(self.mechanism, self.name),
             workers.ship(data, f"the data of {self.name}"),
@@ -335,7 +336,7 @@ class Sampler:
             yield value
 
     def draw(self, data: Any, draws: int, role: str, side: str) -> Array:
-        """Return all chunks as one array: to explore, so that few draws take few calls."""
+        """Return all chunks as one array, for exploring: few draws take few calls."""
         calls = min(CALLS, max(draws // _DRAWN_AT_ONCE, 1))
         return joined(list(self.chunks(data, draws, role, side, calls=calls)))
 
@@ -348,7 +349,7 @@ class Sampler:
         is_copy: bool = False,
         again: bool = False,
     ) -> Array:
-        """Return `size` draws of one call, made by the generator that the labels name, checked."""
+        """Return `size` checked draws of one call, made by the generator that the labels name."""
         key: tuple[Any, ...] = (self._seed, self._labels, labels, size)
         known = None
         if self.kept is not None:
@@ -357,7 +358,7 @@ class Sampler:
         if known is not None:
             outputs, took = as_made(known[0]), known[1]
         else:
-            given = data if is_copy else handed(data)  # what is done to it, no other call sees
+            given = data if is_copy else handed(data)  # changes to it do not reach other calls
             start = time.perf_counter()
             outputs = self._called(given, size, labels)
             took = time.perf_counter() - start
@@ -369,14 +370,14 @@ class Sampler:
         return checked
 
     def _called(self, given: Any, size: int, labels: tuple[str | int, ...]) -> Any:
-        """Return what the mechanism returns; say what it raised, and where."""
+        """Return the mechanism's output; report its exception, and where it was raised."""
         rng = generator(self._seed, *self._labels, *labels)
         try:
             with self.watch.call(self.name):
                 return self.mechanism(given, size, rng=rng)
         except (MechanismTimeout, LateFailure):
             raise
-        except MechanismError as error:  # of what wraps it: it says enough
+        except MechanismError as error:  # raised by a wrapper, with a sufficient message
             named = "" if self.name in str(error) else f"{self.name}: "
             raise MechanismError(f"{named}{error}") from error
         except BaseException as error:
@@ -385,7 +386,7 @@ class Sampler:
             words = f"{type(error).__name__}: {error}"
             if "read-only" in str(error) or "WRITEABLE" in str(error):
                 raise MechanismError(
-                    f"{self.name} changes its input, which is read-only ({words}); work on a copy"
+                    f"{self.name} changes its input, which is read-only ({words}). Work on a copy"
                 ) from error
             where = "/".join(map(str, (*self._labels, *labels)))
             raise MechanismError(
@@ -396,8 +397,8 @@ class Sampler:
     def _checked(self, outputs: Any, size: int, side: str) -> Array:
         if isinstance(outputs, np.ma.MaskedArray):
             raise MechanismError(
-                f"{self.name} returned a masked array, whose hidden values would be looked at; "
-                'return a plain array, with NaN for "no answer"'
+                f"{self.name} returned a masked array, whose hidden values would be used. "
+                'Return a plain array, with NaN for "no answer"'
             )
         columns = of_columns(outputs, size)
         outputs = outputs if columns is None else columns
@@ -431,7 +432,7 @@ class Sampler:
         return array
 
     def _array(self, outputs: Any) -> Array:
-        """Return outputs as an array, or as rows where draws have shapes of their own."""
+        """Return outputs as an array, or as rows if the shapes of the draws differ."""
         if isinstance(outputs, list | tuple) and any(map(needs_care, outputs)):
             try:
                 return as_array(outputs)
@@ -444,7 +445,7 @@ class Sampler:
             if rows is None:
                 raise MechanismError(
                     f"{self.name} must return an array [size, ...], got a ragged sequence ({error}"
-                    "); rows of different lengths must hold numbers"
+                    "). Return only numbers in rows of different lengths"
                 ) from None
             return rows
         if array.dtype == object and (rows := as_rows(outputs)) is not None:
@@ -459,14 +460,14 @@ class Sampler:
         return array
 
     def _look_at(self, values: Array, draws: Array) -> None:
-        """Note real numbers, and refuse infinite ones."""
+        """Record whether there are non-integers, and refuse infinite numbers."""
         if not self.saw_reals:
             known = values[np.isfinite(values)]
             self.saw_reals = bool((known != np.rint(known)).any())
         if self._finite and np.isinf(values).any():
             count = sum(bool(np.isinf(draw).any()) for draw in draws)
             raise MechanismError(
-                f"{self.name} returned inf in {count} of {len(draws)} draws; allowed are finite "
+                f"{self.name} returned inf in {count} of {len(draws)} draws. Return finite "
                 'numbers, and NaN for "no answer"'
             )
 
@@ -480,10 +481,10 @@ def draw_chunk(
     labels: tuple[str, str, int],
     start: int,
 ) -> tuple[Any, Sampler, int]:
-    """Draw one chunk on a worker; return what was counted, what was noted, and a mutant's changes.
+    """Draw one chunk on a worker; return the counts, the sampler, and a mutant's changes.
 
-    The controlling process needs all that a sampler keeps from call to call: a result must not
-    depend on who drew.
+    The controlling process needs everything that a sampler keeps from call to call, because a
+    result must not depend on who drew.
     """
     sampler = copy.copy(known)
     sampler.mechanism, sampler.seconds, sampler.raised = mechanism, 0.0, {}

@@ -1,8 +1,8 @@
-"""Mechanisms of other environments: another Python, an old release, a package that cannot be here.
+"""Mechanisms of other environments: another Python, an old release, a conflicting package.
 
-A process of that Python is started at the first call, and answers calls until it is closed. It
-runs `_serve.py`, which knows nothing of dpaudit and needs numpy alone. Data and draws travel as
-arrays and JSON, never as pickles, which other versions could not read.
+A process of that Python starts at the first call, and answers calls until it is closed. It runs
+`_serve.py`, which imports nothing of dpaudit and needs only numpy. Data and draws travel as arrays
+and JSON. Pickles are not used, because other versions could not read them.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _TAIL = 2000
 
 
 class Subprocess:
-    """A mechanism that another Python runs.
+    """A mechanism that another Python interpreter runs.
 
     Parameters
     ----------
     python : str or path
-        Its interpreter, such as ``venv/bin/python``.
+        Interpreter of the environment, such as ``venv/bin/python``.
     target : str
         ``module:function``, or ``file.py:function``.
     style : {"vectorised", "rng", "integer", "legacy", "none"}, optional
-        "vectorised" (the default) for ``f(data, size, rng=rng)``; the others for functions that
-        return one draw, as `randomness` of :func:`one_draw`.
+        "vectorised" (the default) is for ``f(data, size, rng=rng)``. The others are for functions
+        that return one draw; see `randomness` of :func:`one_draw`.
     by : str, optional
-        Column of the users, for data that are frames; they arrive as frames of pandas.
+        Column of the users, for data that are frames; the process receives frames of pandas.
 
     Raises
     ------
     MechanismError
-        When the process cannot be started, the function not imported, or a call fails there.
+        If the process cannot be started, the function cannot be imported, or a call fails there.
 
     Examples
     --------
@@ -98,15 +98,15 @@ class Subprocess:
         """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
         if catches and self.style == "vectorised":
             raise ArgumentError(
-                'errors="outcome" needs a function that returns one draw: of a call that draws '
-                "many nobody could tell which of them failed; give style="
+                'errors="outcome" needs a function that returns one draw, because in a call of '
+                "many draws the failed ones are not known. Pass style="
             )
         form = form_of(data, by=self.by or ("" if is_frame(data) else None))
         packed = form.packed(data)
         if packed is None:
             raise MechanismError(
-                f"{self.target} runs in another process, and {form.words(data)} cannot be sent "
-                "there: arrays, lists of arrays, frames and dicts of those can"
+                f"{self.target} runs in another process, to which {form.words(data)} cannot be "
+                "sent. Pass arrays, lists of arrays, frames or dicts of those"
             )
         answer = self._ask(
             {
@@ -151,7 +151,7 @@ class Subprocess:
                 f"the process of {self.target} ended with exit status {process.wait()}"
                 f"{self._said()}"
             ) from error
-        except BaseException:  # interrupted: its answer must not be taken for that of the next call
+        except BaseException:  # interrupted: the next call must not read the answer of this one
             self.close()
             raise
 
@@ -161,8 +161,8 @@ class Subprocess:
         module = self.target.rpartition(":")[0]
         if file_hash(module) != self._source:
             raise MechanismError(
-                f"{module} is not the file that the audit began with; a worker needs the same "
-                "version of it"
+                f"{module} must be the file that the audit began with, got another version. Give "
+                "each worker the same version of the file"
             )
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         command = [self.python, _serve.__file__, self.target, self.style]
@@ -173,7 +173,7 @@ class Subprocess:
         except OSError as error:
             self._errors.close()
             raise MechanismError(
-                f"{self.python} cannot be started: {error.strerror or error}; give the interpreter "
+                f"{self.python} cannot be started: {error.strerror or error}. Pass the interpreter "
                 "of the environment, such as venv/bin/python"
             ) from error
         weakref.finalize(self, _end, self._process, self._errors)
@@ -194,7 +194,7 @@ class Subprocess:
         """Return the end of what the process wrote to its standard error."""
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip()
-        return f"; it said: {said[-_TAIL:]}" if said else ""
+        return f". Its standard error ended with: {said[-_TAIL:]}" if said else ""
 
 
 def _end(process: subprocess.Popen[bytes], errors: Any) -> None:
@@ -207,7 +207,7 @@ def _end(process: subprocess.Popen[bytes], errors: Any) -> None:
 
 
 def _numeric(draw: Any) -> Any:
-    """Return lists of numbers as they are meant: as arrays."""
+    """Return a list of numbers as an array, and anything else unchanged."""
     if not isinstance(draw, list):
         return draw
     try:

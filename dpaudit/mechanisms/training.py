@@ -1,4 +1,4 @@
-"""DP-SGD as a mechanism: clipped gradients of sampled users, noise, and what is released of it."""
+"""DP-SGD as a mechanism: clipped gradients of sampled users, noise, and the released values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.protocols import mechanism_name
 
-# --- the likelihood ratio of training runs whose one differing user moves each sum by one vector
+# --- the likelihood ratio of training runs in which the differing user moves sums by one vector
 
 
 Array = NDArray[Any]
@@ -31,14 +31,14 @@ class LikelihoodRatio:
     Parameters
     ----------
     left, right : (ndarray, Participation)
-        The differing user on either side: the clipped gradient, shape (d,), zero where the user is
-        missing, and how the user takes part.
+        The differing user on either side: the clipped gradient, shape (d,), and how the user takes
+        part. The gradient is zero where the user is missing.
     scale : float
         Standard deviation of the noise on each coordinate of a sum, > 0.
     steps : int
-        Of a run.
+        Number of steps of a run.
     last : (ndarray, float), optional
-        Start and learning rate, where the last iterate is seen instead of all sums.
+        Start and learning rate, if only the last iterate is released instead of all sums.
     """
 
     left: Side
@@ -55,7 +55,7 @@ class LikelihoodRatio:
         return density(seen, *self.left) - density(seen, *self.right)
 
     def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Log-density of all sums over that without the user; of a mixture over where it is in."""
+        """Return the log-density ratio of all sums, with and without the user (a mixture)."""
         variance = self.scale**2
         each = (sums @ gradient - gradient @ gradient / 2) / variance
         slots = user.slots
@@ -74,7 +74,7 @@ class LikelihoodRatio:
         return found
 
     def _of_last(self, params: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Log-density of the sum of all steps, over that without the user."""
+        """Return the log-density ratio of the sum of all steps, with and without the user."""
         assert self.last is not None
         start, learning_rate = self.last
         total = (start - params) / learning_rate
@@ -94,14 +94,14 @@ SAMPLINGS = ("poisson", "fixed", "shuffle", "balls_in_bins")
 
 @dataclass(frozen=True)
 class Participation:
-    """How one user takes part.
+    """The participation of one user in the steps.
 
     Parameters
     ----------
     rate : float
-        Probability in each step, independent of other steps; where `slots` is empty.
+        Probability in each step, independent of other steps; used if `slots` is empty.
     slots : tuple of float
-        Probabilities of the steps of an epoch, in exactly one of which the user takes part; a last
+        Probabilities of the steps of an epoch. The user takes part in exactly one of them. The last
         epoch may end early.
     """
 
@@ -109,7 +109,7 @@ class Participation:
     slots: tuple[float, ...] = ()
 
     def counts(self, steps: int) -> Floats:
-        """Return the probability of each number of participations in all, shape (steps + 1,)."""
+        """Return the probability of each total number of participations, shape (steps + 1,)."""
         epochs, rest = divmod(steps, len(self.slots)) if self.slots else (0, 0)
         each = [sum(self.slots[:rest])] if self.slots else [self.rate] * steps
         counts = np.ones(1)
@@ -121,21 +121,22 @@ class Participation:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the users of each step are chosen.
+    """The choice of the users of each step.
 
     Parameters
     ----------
     kind : {"poisson", "fixed", "shuffle", "balls_in_bins"}
-        Each user by a coin of its own in each step; `batch_size` users without replacement, anew in
-        each step; all users in a random order, `batch_size` after `batch_size`, anew in each epoch;
-        or each user in one of ``1 / q`` steps of an epoch, independently (Chua et al. 2024,
-        "Balls-and-Bins Sampling for DP-SGD").
+        With "poisson", a separate coin decides for each user in each step. With "fixed",
+        `batch_size` users are drawn without replacement, anew in each step. With "shuffle", all
+        users stand in a random order, new in each epoch, and each step takes the next `batch_size`
+        of them. With "balls_in_bins", each user is in one of the ``1 / q`` steps of an epoch,
+        independently of the others (Chua et al. 2024, "Balls-and-Bins Sampling for DP-SGD").
     steps : int
-        In all.
+        Total number of steps.
     q : float, optional
-        Of "poisson" and "balls_in_bins", in (0, 1].
+        For "poisson" and "balls_in_bins", in (0, 1].
     batch_size : int, optional
-        Of "fixed" and "shuffle", at least 1.
+        For "fixed" and "shuffle", at least 1.
     """
 
     kind: str
@@ -189,7 +190,7 @@ class Sampling:
             yield slot == step % epoch
 
     def participation(self, n_users: int) -> Participation:
-        """Return how one of so many users takes part."""
+        """Return the participation of one of so many users."""
         if self.kind == "poisson":
             return Participation(self.q or 0.0)
         if self.kind == "fixed":
@@ -201,7 +202,7 @@ class Sampling:
         return Participation(0.0, tuple(one / max(n_users, 1) for one in sizes))
 
     def _epoch(self, n_users: int) -> int:
-        """Return the steps of an epoch."""
+        """Return the number of steps of an epoch."""
         if self.kind == "balls_in_bins":
             return round(1 / (self.q or 1.0))
         return max(math.ceil(n_users / (self.batch_size or 1)), 1)
@@ -214,23 +215,23 @@ def _ranks(size: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int6
 
 CLIPS, RELEASES = ("user", "example"), ("white_box", "last", "loss")
 _RUNS, _STILL = 256, 1e-9
-"""Runs on which gradients are compared, and by how much, of a clip norm, they may differ."""
+"""Runs on which gradients are compared, and their largest allowed difference, in clip norms."""
 
 
 class DPSGD:
     """Differentially private stochastic gradient descent, many runs at once.
 
-    In each of `steps` steps users are sampled, their gradients clipped to `clip_norm` and summed,
-    Gaussian noise of standard deviation ``sigma * clip_norm`` is added on every coordinate, and
-    the parameters move by ``-learning_rate`` times this noisy sum (Abadi et al. 2016, Algorithm 1,
-    without the division by the batch's expected size, which `learning_rate` takes up).
+    In each of `steps` steps users are sampled, and their gradients are clipped to `clip_norm` and
+    summed. Gaussian noise of standard deviation ``sigma * clip_norm`` is added on every coordinate.
+    The parameters move by ``-learning_rate`` times this noisy sum. This is Algorithm 1 of Abadi et
+    al. (2016) without the division by the batch's expected size, which is part of `learning_rate`.
 
     Parameters
     ----------
     gradient : callable
-        ``gradient(params, data) -> [size, n_users, d]`` or ``[size, n_users, m, d]``: of each user,
-        or of each of its m items, at `params` of shape (size, d). A first axis of length 1 serves
-        all runs. It draws nothing.
+        ``gradient(params, data) -> [size, n_users, d]`` or ``[size, n_users, m, d]``: the gradient
+        of each user, or of each of the user's m items, at `params` of shape (size, d). If the first
+        axis has length 1, the gradients are used for all runs. The function must not draw.
     start : array_like
         Parameters before the first step, shape (d,); public.
     clip_norm : float
@@ -240,20 +241,21 @@ class DPSGD:
     steps : int
         At least 1.
     q : float, optional
-        In (0, 1]: with which probability a user takes part in a step ("poisson"), or one in the
-        number of bins ("balls_in_bins"), which must be whole.
+        In (0, 1]. With "poisson", the probability that a user takes part in a step. With
+        "balls_in_bins", 1 over the number of bins, which must be whole.
     batch_size : int, optional
         Users in a batch ("fixed", "shuffle"), at least 1.
     learning_rate : float, optional
         > 0. Default 0.1.
     clip : {"user", "example"}, optional
-        Whether the sum of a user's gradients is clipped (default), or each of them, so that a user
-        of m items moves a sum by up to ``m * clip_norm``.
+        Whether the sum of a user's gradients is clipped (default), or each gradient. In the latter
+        case a user of m items moves a sum by up to ``m * clip_norm``.
     sampling : {"poisson", "fixed", "shuffle", "balls_in_bins"}, optional
         Which users take part; see :class:`dpaudit.mechanisms.training.Sampling`.
     release : {"white_box", "last", "loss"}, optional
-        What is seen: all noisy sums ``[size, steps, d]``, which is the strongest adversary and
-        settles all iterates (default); the last iterate ``[size, d]``; or `loss` of it.
+        The released values. The default is all noisy sums ``[size, steps, d]``. This is the
+        strongest adversary, and the sums determine all iterates. The others are the last iterate
+        ``[size, d]``, and the `loss` of the last iterate.
     loss : callable, optional
         ``loss(params) -> [size]`` with ``release="loss"``: a black box, such as the loss of a
         canary user.
@@ -261,14 +263,15 @@ class DPSGD:
     Raises
     ------
     ArgumentError, TypeError
-        For arguments out of range, or that do not go together.
+        If arguments are out of range, or contradict each other.
 
     Notes
     -----
-    One user added or removed moves each noisy sum by at most `clip_norm`, one replaced by twice
-    as much, where `clip` is "user". With Poisson sampling, what all steps release is then at most
-    as far apart as ``SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)``
-    says. Broken versions override :meth:`clipped`, :meth:`total` and :meth:`noise`.
+    If `clip` is "user", adding or removing one user moves each noisy sum by at most `clip_norm`,
+    and replacing one user by at most twice as much. With Poisson sampling, the releases of all
+    steps are then at most as far apart as those of ``SelfComposedDpEvent(PoissonSampledDpEvent(q,
+    GaussianDpEvent(sigma)), steps)``. Broken versions override :meth:`clipped`, :meth:`total` and
+    :meth:`noise`.
 
     Examples
     --------
@@ -308,7 +311,7 @@ class DPSGD:
         self.release = _validate.choice(RELEASES, release=release)
         if (loss is None) == (self.release == "loss"):
             raise ArgumentError(
-                f'loss must be given with release="loss" and only there, got {loss!r} with '
+                f'loss must be given with release="loss" and only then, got {loss!r} with '
                 f"release={release!r}"
             )
         _validate.choice(SAMPLINGS, sampling=sampling)
@@ -328,7 +331,7 @@ class DPSGD:
         return self.sigma * self.clip_norm
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Floats:
-        """Return what is released of `size` runs."""
+        """Return the released values of `size` runs."""
         params = np.tile(self.start, (size, 1))
         seen: list[Floats] = []
         batches = self.sampling.batches(len(data), size, rng=rng)
@@ -343,7 +346,7 @@ class DPSGD:
     # --- what may be overridden ---
 
     def clipped(self, gradients: Floats) -> Floats:
-        """Return one gradient of each user, ``[size, n, d]``, of ``[size, n, (m,) d]``."""
+        """Return one gradient for each user, ``[size, n, d]``, from ``[size, n, (m,) d]``."""
         by_item = gradients.ndim == 4
         if self.clip == "user":
             return _clip(gradients.sum(axis=2) if by_item else gradients, self.clip_norm)
@@ -351,7 +354,7 @@ class DPSGD:
         return np.asarray(clipped.sum(axis=2) if by_item else clipped)
 
     def total(self, clipped: Floats, takes_part: NDArray[np.bool_]) -> Floats:
-        """Return the sums ``[size, d]`` over those who take part, ``[size, n]``."""
+        """Return the sums ``[size, d]`` over the participants, ``[size, n]``."""
         if len(clipped) == 1:
             return np.asarray(takes_part @ clipped[0], dtype=float)
         return np.asarray(np.einsum("sn,snd->sd", takes_part, clipped), dtype=float)
@@ -364,17 +367,18 @@ class DPSGD:
         *,
         rng: np.random.Generator,
     ) -> Floats:
-        """Return what is added to the sums of one step, of their shape."""
+        """Return the noise that is added to the sums of one step, in their shape."""
         return rng.normal(0.0, self.scale, size=shape)
 
     # --- the known likelihood ratio ---
 
     def likelihood_ratio(self, pair: Any) -> Callable[[Any], Floats]:
-        """Return the logarithm of the likelihood ratio of what is released, as a score.
+        """Return the logarithm of the likelihood ratio of the released values, as a score.
 
-        Exact, and so the most powerful score, where the differing user's clipped gradient is the
-        same at all iterates and orthogonal to those of the others; post-processing, and so sound,
-        wherever it is not. It knows the mechanism and the pair, and sees no draw.
+        It is exact, and so the most powerful score, if two conditions hold. The differing user's
+        clipped gradient is the same at all iterates, and it is orthogonal to those of the others.
+        Otherwise the score is still post-processing, and so the audit is sound. The score depends
+        on the mechanism and the pair, and on no draw.
 
         Parameters
         ----------
@@ -384,17 +388,18 @@ class DPSGD:
         Returns
         -------
         callable
-            ``score(outputs) -> [size]``, larger where left is likelier; for ``audit(score=...)``.
+            ``score(outputs) -> [size]``, larger where left is more likely; for
+            ``audit(score=...)``.
 
         Raises
         ------
         ArgumentError
-            Where a loss is released, which is a number already; for a pair of query values.
+            If a loss is released, which is already a number, or for a pair of query values.
         """
         if self.release == "loss":
             raise ArgumentError(
-                'release must be "white_box" or "last" for a likelihood ratio, got "loss": a loss '
-                "is a number already, and its distribution unknown"
+                'release must be "white_box" or "last" for a likelihood ratio, got "loss". A loss '
+                "is already a number, and its distribution is unknown"
             )
         users = (self.sampling.participation(len(data)) for data in (pair.left, pair.right))
         left, right = zip(self._moved(pair), users, strict=True)
@@ -402,39 +407,39 @@ class DPSGD:
         return LikelihoodRatio(left, right, self.scale, self.steps, released)
 
     def along(self, pair: Any, *, rng: np.random.Generator) -> AdditiveNoise:
-        """Return what is released along the differing user's gradient, noise and centres apart.
+        """Return the release along the differing user's gradient as centres plus noise.
 
-        Where gradients along this direction are the same at all iterates, what is seen there is a
-        sum over those who take part, which is drawn, and Gaussian noise, which an audit then
-        integrates out; of the dataset on which the sum is known, exactly. So 20,000 draws reach
-        deltas that no count of them would.
+        Suppose the gradients along this direction are the same at all iterates. Then the release
+        along it is a sum over the participants plus Gaussian noise. The sum is drawn, and an audit
+        integrates the noise out. On a dataset on which the sum is known, this is exact. So 20,000
+        draws certify deltas that counting so many draws could not.
 
         Parameters
         ----------
         pair : NeighborPair
             Two datasets that differ in one user.
         rng : numpy.random.Generator
-            For 256 runs on either dataset, on whose iterates the gradients are compared.
+            Generator of 256 runs on either dataset, on whose iterates the gradients are compared.
 
         Returns
         -------
         AdditiveNoise
-            With one centre for each step, or of "last" one in all. That gradients are the same is
-            a promise, on which soundness rests; what is compared is a check of it.
+            With one centre for each step, or with a single centre for "last". Soundness rests on
+            the promise that the gradients are the same. The comparison only checks it.
 
         Raises
         ------
         ArgumentError
-            Where a loss is released, :meth:`total` or :meth:`noise` is not DP-SGD's own, the users
-            have the same gradient, or gradients along it were seen to move.
+            If a loss is released, if :meth:`total` or :meth:`noise` is overridden, if the users
+            have the same gradient, or if gradients along it differ between iterates.
         """
         whole = all(
             getattr(type(self), name) is getattr(DPSGD, name) for name in ("total", "noise")
         )
         if self.release == "loss" or not whole:
             raise ArgumentError(
-                "along needs all sums or the last iterate, and DP-SGD's own total and noise, which "
-                f"{self} has not"
+                "along needs all sums or the last iterate, and DP-SGD's own total and noise, got "
+                f"{self}"
             )
         left, right = self._moved(pair)
         length = float(np.linalg.norm(left - right))
@@ -478,7 +483,7 @@ class DPSGD:
         return total, params - self.learning_rate * total
 
     def _moved(self, pair: Any) -> list[Floats]:
-        """Return the differing user's clipped gradient on either side; zero where missing."""
+        """Return the differing user's clipped gradient on either side; zero if it is missing."""
         if pair.user is None:
             raise ArgumentError(f"pair must be of datasets that differ in one user, got {pair!r}")
         moved = [np.zeros_like(self.start), np.zeros_like(self.start)]
@@ -492,7 +497,7 @@ class DPSGD:
         return np.asarray(self.clipped(self._gradients(params, data)) @ direction)
 
     def _check_still(self, data: Array, direction: Floats, rng: np.random.Generator) -> None:
-        """Refuse gradients that are seen to move along a direction."""
+        """Refuse gradients that differ between iterates along a direction."""
         params, size = np.tile(self.start, (_RUNS, 1)), _RUNS
         first = self._moves(self.start[None], data, direction)
         for step, takes_part in enumerate(self.sampling.batches(len(data), size, rng=rng)):
@@ -500,24 +505,24 @@ class DPSGD:
             if off > _STILL * self.clip_norm:
                 raise ArgumentError(
                     f"gradient must be the same at all iterates along the differing user's, but at "
-                    f"step {step} one was off by {off:.3g}; use likelihood_ratio"
+                    f"step {step} one was off by {off:.3g}. Use likelihood_ratio instead"
                 )
             _, params = self._step(params, data, takes_part, step, rng)
 
     def _gradients(self, params: Floats, data: Array) -> Floats:
-        """Return gradients ``[size or 1, n, (m,) d]``, checked."""
+        """Return checked gradients ``[size or 1, n, (m,) d]``."""
         found = np.asarray(self.gradient(params, data), dtype=float)
         size, n, *_, d = found.shape if found.ndim in (3, 4) else (0, 0, 0)
         if size not in (1, len(params)) or (n, d) != (len(data), self.start.size):
             raise MechanismError(
                 f"{mechanism_name(self.gradient)} must return gradients [size, n_users, d] or "
-                f"[size, n_users, m, d], here with size={len(params)}, n_users={len(data)} and "
+                f"[size, n_users, m, d], with size={len(params)}, n_users={len(data)} and "
                 f"d={self.start.size}, got shape {found.shape}"
             )
         return found
 
 
 def _clip(vectors: Floats, norm: float) -> Floats:
-    """Shorten vectors, along the last axis, to at most `norm`."""
+    """Shorten vectors along the last axis to length at most `norm`."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors * (norm / np.maximum(lengths, norm)))

@@ -1,4 +1,4 @@
-"""How far an audit is, and an end for one that takes too long."""
+"""Progress reporting and time limits of an audit."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from dpaudit import _validate
 from dpaudit.errors import MechanismTimeout, SlowAuditWarning
 
 TIME_IS_OVER = "the time of max_seconds is over"
-"""What ends early says so in these words."""
+"""Words in the reason of anything that ended early."""
 
 LONG = 180.0
-"""Seconds from which an audit is reported to take long."""
+"""Seconds above which a warning says that an audit takes long."""
 
 _JUDGED_AFTER = 30.0
-"""Seconds after which the time that is left is estimated from the draws so far."""
+"""Seconds after which the remaining time is estimated from the draws so far."""
 
 SHOWN = 2_000
-"""Characters of what the mechanisms of an audit print that are shown."""
+"""Largest number of characters printed by the mechanisms of an audit that are shown."""
 
 _LINE = 100
-"""Characters that each line counts for beside its own."""
+"""Characters that each line counts for, in addition to its own."""
 
 _LONGEST = 1e9
-"""Seconds that a clock can be set to; more are never over."""
+"""Largest number of seconds that a timer can be set to; longer limits never expire."""
 
 _AGAIN = 1.0
-"""Seconds after which a call is interrupted again, because its code may have caught the first."""
+"""Seconds after which a call is interrupted again, in case its code caught the first exception."""
 
 
 @dataclass
 class Watch:
-    """What an audit tells while it goes on, and how long it may take.
+    """The progress of an audit, and its time limits.
 
     Parameters
     ----------
     progress : callable, optional
-        ``progress(done, total)``, called after each call of a mechanism with the draws made so far
-        and the draws planned, over both datasets and all mechanisms of the audit.
+        ``progress(done, total)``, called after each call of a mechanism with the number of draws
+        made so far and the number planned, over both datasets and all mechanisms of the audit.
     time_limit : float, optional
         Seconds that the whole audit may take.
     call_limit : float, optional
@@ -57,7 +57,7 @@ class Watch:
     total : int
         Draws planned.
     max_seconds : float, optional
-        Seconds after which the audit ends with what it has.
+        Seconds after which the audit ends with the results so far.
     """
 
     progress: Callable[[int, int], None] | None = None
@@ -69,9 +69,9 @@ class Watch:
     is_warned: bool = field(default=False, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
     may_show: int = field(default=SHOWN, init=False)
-    """How much more of what mechanisms print is shown."""
+    """Number of further characters printed by mechanisms that are shown."""
     interrupted: bool = field(default=False, init=False)
-    """Whether a signal asked this process to end; else an interrupt is the mechanism's own."""
+    """Whether a signal asked this process to end; else the mechanism raised an interrupt."""
 
     def __post_init__(self) -> None:
         if self.progress is not None:
@@ -83,7 +83,7 @@ class Watch:
         _validate.integer(0, total=self.total)
 
     def note(self, draws: int) -> None:
-        """Count draws that were made, and tell; say once that an audit takes long."""
+        """Count draws that were made, and report progress; warn once if an audit takes long."""
         self.done += draws
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
@@ -91,35 +91,35 @@ class Watch:
             return
         passed = time.perf_counter() - self.begun
         left = passed * (self.total / self.done - 1)
-        if passed > _JUDGED_AFTER and left > LONG:  # be it for the mechanism or for its outputs
+        if passed > _JUDGED_AFTER and left > LONG:  # because of the mechanism or its outputs
             self.is_warned = True
             warnings.warn(
                 f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "
-                f"needs up to {left / 60:.0f} min more; pass fewer draws= or return smaller "
-                "outputs, or end it by Settings(max_seconds=...)",
+                f"needs up to {left / 60:.0f} more minutes. Pass fewer draws= or return smaller "
+                "outputs, or set Settings(max_seconds=...)",
                 SlowAuditWarning,
                 stacklevel=2,
             )
 
     @property
     def is_over(self) -> bool:
-        """Whether the time of the whole audit is spent."""
+        """Whether the time limit of the whole audit has passed."""
         return self.time_limit is not None and time.perf_counter() - self.begun >= self.time_limit
 
     @property
     def deadline(self) -> float | None:
-        """When the time of the whole audit is over, on the clock of ``time.perf_counter``."""
+        """End of the audit's time limit, on the clock of ``time.perf_counter``."""
         return None if self.time_limit is None else self.begun + self.time_limit
 
     def is_spent(self, share: float = 1.0) -> bool:
-        """Whether this share of `max_seconds` is over."""
+        """Return whether this share of `max_seconds` has passed."""
         if self.max_seconds is None:
             return False
         return time.perf_counter() - self.begun >= share * self.max_seconds
 
     @contextmanager
     def calls_within(self, seconds: float) -> Iterator[None]:
-        """Allow no call more than so many seconds for a while, or less where less is allowed."""
+        """Limit each call to this many seconds for a while, or to fewer if the limit is lower."""
         before = self.call_limit
         self.call_limit = seconds if before is None else min(before, seconds)
         try:
@@ -128,29 +128,29 @@ class Watch:
             self.call_limit = before
 
     def finish(self) -> None:
-        """Tell that nothing is left to do, where less was drawn than planned."""
+        """Report that nothing is left to do, if fewer draws were made than planned."""
         self.note(max(self.total - self.done, 0))
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
-        """Guard one call of a mechanism: its time, what it prints, its interrupts, its process.
+        """Guard one call of a mechanism: its time, its printing, its interrupts, its process.
 
         Raises
         ------
         MechanismTimeout
-            Naming the limit.
+            If a time limit passed; the message names it.
         """
         process = os.getpid()
         out, err = (_Shown(stream, self, name) for stream in (sys.stdout, sys.stderr))
         try:
             if threading.current_thread() is not threading.main_thread():
-                with self._limit(name):  # streams and signals belong to the process
+                with self._limit(name):  # only the main thread may change streams and signals
                     yield
             else:
                 with self.signals(), redirect_stdout(out), redirect_stderr(err), self._limit(name):
                     yield
         except MechanismTimeout as error:
-            # Millions of frames may have been left, which nobody can print.
+            # The traceback may hold millions of frames, which cannot be printed.
             error.__context__ = error.__cause__ = None
             raise error.with_traceback(None) from None
         finally:
@@ -159,7 +159,7 @@ class Watch:
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Note which interrupts come from outside, in the main thread; restore the handlers."""
+        """Record which interrupts come from outside, in the main thread; restore the handlers."""
 
         def note(handler: Any, number: int, frame: FrameType | None) -> None:
             self.interrupted = True
@@ -180,8 +180,8 @@ class Watch:
     def _limit(self, name: str) -> Iterator[None]:
         """End one call of a mechanism when its time, or that of the audit, is over.
 
-        In the main thread of a system with interval timers a call is interrupted, unless compiled
-        code holds on to it; elsewhere it is judged when it returns.
+        In the main thread of a system with interval timers the call is interrupted, unless compiled
+        code does not return. Elsewhere the time is checked when the call returns.
         """
         left = math.inf
         if self.time_limit is not None:
@@ -210,7 +210,7 @@ class Watch:
 
 @contextmanager
 def _alarm(seconds: float, words: str) -> Iterator[None]:
-    """Raise :class:`MechanismTimeout` after so many seconds; then leave the timer as it was."""
+    """Raise :class:`MechanismTimeout` after these seconds, and restore the timer afterwards."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise MechanismTimeout(words)
@@ -223,7 +223,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # also where the alarm rang while we were stopping it
+    finally:  # also if the alarm fires while it is being stopped
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if remaining:
             left = max(remaining - (time.perf_counter() - begun), 1e-6)
@@ -231,7 +231,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
 
 
 class _Shown:
-    """A standard stream that passes on the first of what is written, and then says that it ends."""
+    """A standard stream that passes on the first characters, and then reports that it stops."""
 
     def __init__(self, stream: Any, watch: Watch, name: str) -> None:
         self._stream, self._watch, self._name = stream, watch, name
@@ -240,7 +240,7 @@ class _Shown:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Pass on a text as far as there is room for it; all of it under a debugger."""
+        """Pass on a text as far as the limit allows; under a debugger, pass on all of it."""
         watch = self._watch
         if sys.gettrace() is not None or self._stream is None:
             return len(text) if self._stream is None else int(self._stream.write(text))

@@ -1,11 +1,12 @@
-"""Where chunks are drawn: processes of this machine, or any executor.
+"""Workers that draw chunks: processes of this machine, or any executor.
 
-What a chunk holds is a pure function of its seed and labels. So whoever draws it, and however often
-it is drawn because a worker died, the result of an audit is the same to the last bit.
+The content of a chunk is a pure function of its seed and labels. So the result of an audit is the
+same to the last bit, whichever worker draws a chunk, and even if it is drawn again because a worker
+died.
 
-A worker may be unable to import the file of an audit, or hold another version of it. So functions
-and classes of the user's own files travel with their code. What can only travel by name is refused
-where the worker's file has other content.
+A worker may be unable to import the file of an audit, or may hold another version of it. So
+functions and classes of the user's own files are sent with their code. An object that can be sent
+only by name is refused if the worker's file has other content.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import cloudpickle
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout, WorkersLost
 
-# --- how objects travel to workers: by value, or by a name whose source file is compared -------
+# --- sending objects to workers: by value, or by a name whose source file is compared -----------
 
 
 _PACKAGE = "dpaudit"
@@ -53,13 +54,13 @@ def packed(what: Any) -> bytes:
     Raises
     ------
     Exception
-        Of any type, when the object cannot be pickled.
+        Of any type, if the object cannot be pickled.
     """
     own = _own_modules()
     mine = [module for module in own.values() if not _is_dpaudit(module.__name__)]
     try:
         content = _dumps(what, mine)
-    except Exception:  # something in these files cannot travel; workers may be able to import it
+    except Exception:  # something in these files cannot be sent; workers may be able to import it
         try:
             content = _dumps(what, [m for m in mine if m.__name__ == _module_of(what)])
         except Exception:
@@ -69,12 +70,12 @@ def packed(what: Any) -> bytes:
 
 
 def unpacked(content: bytes) -> Any:
-    """Return what was packed.
+    """Return the object that was packed.
 
     Raises
     ------
     MechanismError
-        When this process cannot import a module, or has another version of its file.
+        If this process cannot import a module, or has another version of its file.
     """
     hashes, inner = cloudpickle.loads(content)
     _refuse_other_versions(hashes)
@@ -82,7 +83,7 @@ def unpacked(content: bytes) -> Any:
         what = cloudpickle.loads(inner)
     except ImportError as error:
         raise MechanismError(
-            f"a worker cannot import what the mechanism refers to ({error}); install it there, or "
+            f"a worker cannot import what the mechanism refers to ({error}). Install it there, or "
             "define it in the file of the mechanism"
         ) from error
     _refuse_other_versions(hashes)
@@ -94,7 +95,7 @@ def _refuse_other_versions(hashes: dict[str, str]) -> None:
         module = sys.modules.get(name)
         if module is not None and _hash_of(module) not in (None, known):
             raise MechanismError(
-                f"a worker holds another version of {name} ({module.__file__}); restart the "
+                f"a worker holds another version of {name} ({module.__file__}). Restart the "
                 "workers with the files of this process"
             )
 
@@ -113,7 +114,7 @@ def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
 
 
 def travels_by_value(module: str) -> bool:
-    """Whether functions of a module are being pickled with their code."""
+    """Return whether functions of a module are being pickled with their code."""
     return module in _by_value()
 
 
@@ -122,7 +123,7 @@ def _by_value() -> set[str]:
 
 
 def _dumps(what: Any, modules: list[ModuleType]) -> bytes:
-    """Pickle an object, and by value whatever belongs to some modules."""
+    """Pickle an object; pickle everything that belongs to the given modules by value."""
     file, before = io.BytesIO(), _by_value()
     added = [module for module in modules if module.__name__ not in before]
     for module in added:
@@ -163,24 +164,24 @@ def _hash_of(module: ModuleType) -> str | None:
 
 
 def file_hash(file: str) -> str | None:
-    """Return the hash of a Python file; None for what is no such file."""
+    """Return the hash of a Python file; None if it is not a Python file or cannot be read."""
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file.endswith(".py") else None
     except OSError:
         return None
 
 
-_known_hash = functools.cache(file_hash)  # a file that changes later is not what was imported
+_known_hash = functools.cache(file_hash)  # keeps the hash at import if the file changes later
 
 
 _AHEAD = 3
-"""Chunks under way for each worker: none waits, and memory stays flat."""
+"""Number of chunks in progress for each worker: no worker waits, and memory stays constant."""
 
 _DEATHS = 3
-"""Deaths of workers while one chunk is waited for, after which it is given up."""
+"""Number of deaths of workers, while one chunk is waited for, after which the audit gives up."""
 
 MAX_WORKERS = 1024
-"""Processes, at most."""
+"""Largest number of processes."""
 
 _KEPT = 32
 
@@ -188,30 +189,30 @@ _WATCH_EVERY = 1.0
 """Seconds between two checks of a worker that its parent is alive."""
 
 _GRACE = 10.0
-"""Seconds beyond the limit of two calls after which a worker that does not answer is killed."""
+"""Seconds beyond twice the call limit after which a worker that does not answer is killed."""
 
 _BROKEN = (
-    "the executor is broken, because one of its workers died; Settings(workers=...) replaces "
-    "dead ones"
+    "the executor is broken, because one of its workers died. Use Settings(workers=...), which "
+    "replaces dead workers"
 )
 
 
 class Shipped(NamedTuple):
-    """Something that workers have, or can get: its digest, and where it is."""
+    """An object that workers have, or can get: its digest, and where it is."""
 
     digest: str
     place: Any
 
 
 class Workers:
-    """Draws chunks elsewhere, and returns them in order.
+    """Draws chunks on an executor, and returns them in order.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
-        Who works; it is not closed here.
+        Executor that draws; it is not closed here.
     count : int
-        How many work at once, about.
+        Approximate number of tasks that run at once.
     """
 
     def __init__(self, executor: Executor, count: int) -> None:
@@ -219,25 +220,25 @@ class Workers:
         self._shipped: dict[int, tuple[Any, Shipped]] = {}
 
     def ship(self, what: Any, words: str) -> Shipped:
-        """Send something to the workers, once; `words` name it where it cannot be sent."""
+        """Send an object to the workers, once; `words` name it in the error message."""
         known = self._shipped.get(id(what))
         if known is None:
             try:
                 content = packed(what)
-            except Exception as error:  # what cannot be pickled raises whatever it likes
+            except Exception as error:  # pickling may raise any type of exception
                 raise MechanismError(
-                    f"{words} cannot be sent to other processes ({type(error).__name__}: {error}); "
-                    "define it in a module, and open files, locks and connections inside it; or "
+                    f"{words} cannot be sent to other processes ({type(error).__name__}: {error}). "
+                    "Define it in a module, and open files, locks and connections inside it, or "
                     "leave workers= out"
                 ) from error
             sent = Shipped(hashlib.sha256(content).hexdigest(), self._place(content))
             if len(self._shipped) >= _KEPT:
                 self._shipped.pop(next(iter(self._shipped)))
-            known = self._shipped[id(what)] = (what, sent)  # held, so that its id stays its own
+            known = self._shipped[id(what)] = (what, sent)  # kept, so that its id is not reused
         return known[1]
 
     def _place(self, content: bytes) -> Any:
-        """Put something where workers find it."""
+        """Put an object where workers find it."""
         return content
 
     def map(
@@ -254,24 +255,24 @@ class Workers:
         Parameters
         ----------
         function : callable
-            Of a module, so that workers know it by name.
+            A function of a module, so that workers know it by name.
         shipped : tuple of Shipped
             Its first arguments.
         tasks : iterable of tuple
-            Its others.
+            Its other arguments.
         deadline : float, optional
-            On the clock of ``time.perf_counter``.
+            End of the audit's time limit, on the clock of ``time.perf_counter``.
         call_limit : float, optional
             Seconds that the call in one task may take.
 
         Raises
         ------
         MechanismError
-            When workers die again and again.
+            If workers die repeatedly.
         MechanismTimeout
-            When a worker does not answer in time; it is killed, where that is possible.
+            If a worker does not answer in time; the worker is killed if that is possible.
         WorkersLost
-            When nobody is left who could draw.
+            If no worker is left.
         """
         under_way: deque[tuple[tuple[Any, ...], Any]] = deque()
         ahead, held = iter(tasks), list(shipped)
@@ -293,7 +294,7 @@ class Workers:
     def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
         try:
             return self.executor.submit(run_task, function, tuple(shipped), task)
-        except BrokenProcessPool as error:  # also told before anything was done
+        except BrokenProcessPool as error:  # also raised before any work was done
             self._replace_workers(error)
             return self.executor.submit(run_task, function, tuple(shipped), task)
 
@@ -305,16 +306,16 @@ class Workers:
         deadline: float | None,
         call_limit: float | None,
     ) -> Any:
-        """Return the first result; where a worker died, have all that is under way done again."""
+        """Return the first result; if a worker died, submit all tasks in progress again."""
         for _ in range(_DEATHS):
-            # The first task is being worked on, as tasks are begun in order.
+            # The first task is being worked on, because tasks are begun in order.
             limits = [] if deadline is None else [deadline - time.perf_counter()]
             limits += [] if call_limit is None else [2 * call_limit + _GRACE]
             left = max(min(limits), 0.0) if limits else None
             try:
                 return self._result(under_way[0][1], left)
             except TimeoutError as error:
-                if left is None or under_way[0][1].done():  # of the mechanism's own
+                if left is None or under_way[0][1].done():  # raised by the mechanism itself
                     raise
                 self._stop_workers()
                 words = "the audit took more time than it was given"
@@ -329,35 +330,35 @@ class Workers:
                 for task in tasks:
                     under_way.append((task, self._submit(function, shipped, task)))
         raise MechanismError(
-            f"workers died {_DEATHS} times while one chunk was waited for: the mechanism may need "
-            "more memory than there is, or end its process"
+            f"workers died {_DEATHS} times while one chunk was waited for. Check whether the "
+            "mechanism needs more memory than there is, or ends its process"
         )
 
     def _result(self, future: Any, timeout: float | None) -> Any:
         return future.result(timeout=timeout)
 
     def _replace_workers(self, error: BaseException) -> None:
-        """Have workers again after one died, or raise."""
+        """Replace workers after one died, or raise."""
         raise MechanismError(_BROKEN) from error
 
     def _stop_workers(self) -> None:
-        """End calls that take too long, where that is possible."""
+        """End calls that take too long, if that is possible."""
 
     def _shipped_again(self, sent: Shipped) -> Shipped:
-        """Return what was sent, where it is after a worker died."""
+        """Return where an object is after a worker died."""
         return sent
 
     def close(self) -> None:
-        """Let go of what was begun here."""
+        """Release everything that was started here."""
 
 
 class Processes(Workers):
-    """Processes of this machine; those that die are replaced.
+    """Processes of this machine; dead processes are replaced.
 
     Parameters
     ----------
     count : int
-        How many, at least 1.
+        Number of processes, at least 1.
     """
 
     def __init__(self, count: int) -> None:
@@ -375,7 +376,7 @@ class Processes(Workers):
         return pool
 
     def _place(self, content: bytes) -> str:
-        # Through a file, so that each worker reads it once, and not with every chunk.
+        # A file lets each worker read the content once, instead of with every chunk.
         path = self._folder / hashlib.sha256(content).hexdigest()
         path.write_bytes(content)
         return str(path)
@@ -394,15 +395,15 @@ class Processes(Workers):
 
 
 def checked_workers(workers: int | Workers | None, executor: Executor | None) -> None:
-    """Refuse both at once, and what is neither.
+    """Refuse workers and executor together, and values that are neither.
 
     Raises
     ------
     ValueError, TypeError
-        For these.
+        For such arguments.
     """
     if workers is not None and executor is not None:
-        raise ArgumentError("give workers or executor, got both")
+        raise ArgumentError("one of workers and executor must be None, got both")
     if workers is not None and not isinstance(workers, Workers):
         _validate.integer(1, MAX_WORKERS, workers=workers)
     if executor is not None and not callable(getattr(executor, "submit", None)):
@@ -413,7 +414,7 @@ def checked_workers(workers: int | Workers | None, executor: Executor | None) ->
 def working(
     workers: int | Workers | None, executor: Executor | None = None
 ) -> Iterator[Workers | None]:
-    """Yield who draws, None for this process alone; what was begun here is ended."""
+    """Yield the workers that draw, or None for this process; end those that were started here."""
     checked_workers(workers, executor)
     if isinstance(workers, Workers):
         yield workers
@@ -435,7 +436,7 @@ _HERE: OrderedDict[str, Any] = OrderedDict()
 
 
 def _end_with_parent(parent: int, folder: str) -> None:
-    """End this process soon after its parent died, whatever it is doing, and remove its folder."""
+    """End this process and remove its folder soon after its parent died, even during a call."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -449,8 +450,8 @@ def _end_with_parent(parent: int, folder: str) -> None:
 def run_task(
     function: Callable[..., Any], shipped: tuple[Shipped, ...], task: tuple[Any, ...]
 ) -> Any:
-    """Return what a function makes of shipped objects and a task."""
-    for digest, place in shipped:  # each is read once
+    """Return the value of a function on shipped objects and a task."""
+    for digest, place in shipped:  # each object is read once
         if digest not in _HERE:
             _HERE[digest] = unpacked(Path(place).read_bytes() if isinstance(place, str) else place)
         _HERE.move_to_end(digest)
@@ -463,7 +464,7 @@ def run_task(
 
 
 def check_scheduler(address: str) -> None:
-    """Raise :class:`ArgumentError` where no Dask scheduler answers at an address."""
+    """Raise :class:`ArgumentError` if no Dask scheduler answers at an address."""
     if address == "local":
         _distributed()
     else:
@@ -475,18 +476,18 @@ def _distributed() -> Any:
         return importlib.import_module("distributed")
     except ImportError as error:
         raise ArgumentError(
-            "dask needs the package distributed, which is not installed here: "
-            "pip install distributed"
+            "dask needs the package distributed, which is not installed here. "
+            "Run pip install distributed"
         ) from error
 
 
 class Cluster(Workers):
-    """The workers of a Dask scheduler, which replaces those that die.
+    """The workers of a Dask scheduler, which replaces dead workers.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, such as ``tcp://10.0.0.5:8786``; "local" starts one on this machine.
+        Address of the scheduler, such as ``tcp://10.0.0.5:8786``; "local" starts one here.
     timeout : float, optional
         Seconds to wait for an answer.
     """
@@ -499,20 +500,20 @@ class Cluster(Workers):
         self._local: Any = None
         try:
             if address == "local":
-                # Any free port: several processes of a run may have a cluster each.
+                # Any free port, because several processes of a run may each have a cluster.
                 self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
             self._client: Any = distributed.Client(self._local or address, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
             raise ArgumentError(
-                f"dask must be the address of a scheduler that answers, or local; {address!r} "
-                f"did not, {timeout:g} s given ({type(error).__name__}: {error})"
+                f"dask must be the address of a scheduler that answers, or local, got {address!r} "
+                f"without an answer in {timeout:g} s ({type(error).__name__}: {error})"
             ) from error
         cores = int(sum(self._client.nthreads().values()))
         super().__init__(self._client.get_executor(pure=False), max(cores, 1))
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Say in one sentence that the scheduler is gone, whatever the client raises then."""
+        """Report in one sentence that the scheduler is gone, whatever the client raises then."""
         try:
             yield
         except (OSError, TimeoutError, CancelledError, RuntimeError) as error:
@@ -520,19 +521,19 @@ class Cluster(Workers):
                 raise
             raise WorkersLost(
                 f"the Dask scheduler at {self._address} does not answer any more "
-                f"({type(error).__name__}); start it again; a run goes on with --resume"
+                f"({type(error).__name__}). Start it again, and resume a run with --resume"
             ) from error
 
     def _answers(self) -> bool:
-        """Whether the scheduler and one worker are there."""
+        """Return whether the scheduler and at least one worker answer."""
         try:
             self._client.wait_for_workers(1, timeout=self._timeout)
-        except Exception:  # the client raises one of many types, its own ones among them
+        except Exception:  # the client raises one of many types, including its own
             return False
         return bool(self._client.status == "running")
 
     def _place(self, content: bytes) -> Any:
-        # Under a key of its own: what was lost with its worker is not found under the old one.
+        # A new key, because content that was lost with its worker is not found under the old key.
         with self._connected():
             return self._client.scatter(content, broadcast=True, hash=False)
 
@@ -541,13 +542,13 @@ class Cluster(Workers):
             return super()._result(future, timeout)
 
     def _replace_workers(self, error: BaseException) -> None:
-        """Wait for a worker, after the tasks of one that died were given up."""
+        """Wait for a worker, after the tasks of a dead worker were given up."""
         if not self._answers():
             with self._connected():
                 raise error
 
     def _shipped_again(self, sent: Shipped) -> Shipped:
-        """Send again what may have been on the worker alone that died."""
+        """Send an object again, because only the dead worker may have held it."""
         for known, (what, was) in self._shipped.items():
             if was.digest == sent.digest:
                 again = Shipped(sent.digest, self._place(packed(what)))
@@ -556,7 +557,7 @@ class Cluster(Workers):
         return sent
 
     def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
-        # Dask puts the content in the place of what was scattered only among plain arguments.
+        # Dask replaces scattered references by their content only among plain arguments.
         places = [one.place for one in shipped]
         digests = [one.digest for one in shipped]
         with self._connected():
@@ -565,7 +566,7 @@ class Cluster(Workers):
             )
 
     def close(self) -> None:
-        """Close the connection, and end what was started here."""
+        """Close the connection, and end the cluster if it was started here."""
         self._client.close()
         if self._local is not None:
             self._local.close()

@@ -1,7 +1,7 @@
-"""Mutants: a mechanism with one mistake, which an audit must notice.
+"""Mutants: copies of a mechanism with one mistake each, which an audit must detect.
 
-Those of its noise are made by themselves (:func:`of_noise`). :func:`without`, :func:`patch`,
-:func:`quieter` and :func:`scaled` make others, for the ``mutants`` of an audit.
+:func:`of_noise` makes the mutants of a mechanism's noise automatically. :func:`without`,
+:func:`patch`, :func:`quieter` and :func:`scaled` make others, for the ``mutants`` of an audit.
 """
 
 from dpaudit.mutants.added import LAPLACE, AddedNoise, added_noise

@@ -1,11 +1,12 @@
-"""Whether a mechanism adds noise of a known distribution, told by running it with less noise.
+"""Whether a mechanism adds noise of a known distribution, found by running it with less noise.
 
-An output that is a fixed value plus a linear map of the noise lies halfway between itself with its
-noise and without it when the noise is halved. Where this holds for every draw that is tried, on
-both datasets of a pair, and the two differ by one and the same shift when they draw the same noise,
-the noise decides the distribution: Gaussian, whatever the linear map is; Laplace, where each output
-has a draw of its own. Few draws are tried, so that what happens rarely is overlooked: what rests
-on this is an estimate.
+Suppose an output is a fixed value plus a linear map of the noise. Then halving the noise moves the
+output halfway to its value without noise. The test requires this for every draw that is tried, on
+both datasets of a pair. It also requires that the two datasets differ by one and the same shift
+when they draw the same noise. Then the noise decides the distribution. Gaussian noise gives a
+Gaussian distribution for every linear map. Laplace noise gives a Laplace distribution if each
+output has a draw of its own. Few draws are tried, so rare behaviour is overlooked. Results that
+rest on this test are therefore estimates.
 """
 
 from __future__ import annotations
@@ -34,24 +35,24 @@ _METHODS = {
     "multivariate_normal": GAUSSIAN,
 }
 _SCALED = ("laplace", "normal", "standard_normal")
-_ROUNDINGS = 64  # roundings of the largest output that may add up in one
-_SEEN = 10.0  # times the rounding, beyond which noise is seen
+_ROUNDINGS = 64  # number of roundings of the largest output that may add up in one output
+_SEEN = 10.0  # noise must be larger than this multiple of the rounding
 _LARGEST = 1e100
 
 
 @dataclass(frozen=True)
 class AddedNoise:
-    """What a mechanism adds to a fixed value of either dataset.
+    """Noise that a mechanism adds to a fixed value of either dataset.
 
     Parameters
     ----------
     kind : {"Laplace", "Gaussian"}
-        Of all of its noise.
+        Distribution of all of its noise.
     shifts : tuple of float
-        By how much each number of an output differs between the two datasets.
+        Difference of each number of an output between the two datasets.
     scale : float or None
-        Of the noise of each number, which are then independent of each other; None where numbers
-        share draws, or have noise of several scales.
+        Scale of the noise of each number, if these noises are independent of each other. None if
+        numbers share draws, or have noise of several scales.
     """
 
     kind: str
@@ -67,20 +68,20 @@ def added_noise(
     seed: int,
     watch: Watch,
 ) -> AddedNoise | None:
-    """Return what noise a mechanism adds on a pair; None where it does anything else.
+    """Return the noise that a mechanism adds on a pair; None if it does anything else.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng)``.
     datasets : (dataset, dataset)
-        A pair.
+        The two datasets of a pair.
     found : Recording
-        Where it draws.
+        Sites at which it draws.
     seed : int
-        Of the generator.
+        Seed of the generator.
     watch : Watch
-        How long calls may take.
+        Time limits of the calls.
     """
     kinds = {_METHODS.get(key[0], "") for key in found.keys}
     if len(kinds) != 1 or "" in kinds or found.unseen:
@@ -89,7 +90,7 @@ def added_noise(
         with np.errstate(all="ignore"):
             left, right = (_Ray.of(mechanism, data, found, seed, watch) for data in datasets)
             scale = None if left is None else left.scale(found)
-    except BaseException:  # what it does without its noise is no news of the mechanism
+    except BaseException:  # an exception without noise says nothing about the mechanism
         if watch.interrupted:
             raise
         return None
@@ -100,7 +101,7 @@ def added_noise(
     alike = _are_close(left.noise, right.noise, rounding)
     fixed = all(_are_close(ray.bare, ray.bare[:1], rounding) for ray in (left, right))
     moved = np.abs(shifts) > rounding
-    # Where noise is lost in rounding, or thresholds hide it, nothing is known of its distribution.
+    # If rounding or thresholds hide the noise, nothing is known about its distribution.
     seen = np.all(np.abs(left.noise) > _SEEN * rounding)
     if not (alike and fixed and moved.any() and seen):
         return None
@@ -112,18 +113,18 @@ def added_noise(
 
 @dataclass(frozen=True)
 class _Ray:
-    """Some draws on one dataset, taken apart.
+    """Some draws on one dataset, split into value and noise.
 
     Parameters
     ----------
     bare : ndarray, shape (RUNS, d)
         Outputs without noise.
     noise : ndarray, shape (RUNS, d)
-        What noise adds to them.
+        Noise in the outputs.
     drawn : list of ndarray
-        What the generator gave, call by call; empty where that is too much to keep.
+        Numbers that the generator drew, call by call; empty if they are too many to keep.
     rounding : ndarray, shape (d,)
-        What may be rounding, of each number.
+        Largest rounding error of each number.
     """
 
     bare: Floats
@@ -135,7 +136,7 @@ class _Ray:
     def of(
         cls, mechanism: Callable[..., Any], data: Any, found: Recording, seed: int, watch: Watch
     ) -> _Ray | None:
-        """Draw with all noise, half of it and none; None where these are not on one line."""
+        """Draw with all noise, half of it and none; None if the outputs are not on one line."""
         outputs, drawn, precision = [], [], 0.0
         for change in (None, HALVED, REMOVED):
             plans = [Plan(key, change) for key in found.keys] if change else []
@@ -159,14 +160,14 @@ class _Ray:
         return cls(bare, whole - bare, drawn[0], rounding)
 
     def scale(self, found: Recording) -> float | None:
-        """Scale of the noise of each number, where each has draws of its own and they are alike."""
+        """Return the scale of the noise of each number, if each has own draws of equal scale."""
         shown = {value for site in found.sites for value in site.shown or (1.0, 1.0)}
         if len(shown) != 1 or any(key[0] not in _SCALED for key in found.keys):
             return None
         columns = self.noise.shape[1]
         if not self.drawn or sum(part.size for part in self.drawn) != RUNS * columns:
             return None
-        # With a row for each draw, in both orders that they may have.
+        # One row for each draw, in both possible orders.
         orders = [np.concatenate([part.ravel() for part in self.drawn]).reshape(RUNS, columns)]
         if all(part.ndim and len(part) == RUNS for part in self.drawn):
             orders.append(np.concatenate([part.reshape(RUNS, -1) for part in self.drawn], axis=1))

@@ -1,6 +1,6 @@
-"""Mutants made by changing code: a function taken out or replaced, a parameter scaled.
+"""Mutants made by changing code: a function is removed or replaced, or a parameter is scaled.
 
-They are given to an audit in the place of hand-written ones: ``mutants=[without("my.clip")]``.
+Pass them to an audit in the place of hand-written mutants: ``mutants=[without("my.clip")]``.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A mistake that can be made in a mechanism; give it to an audit among its ``mutants``.
+    """A mistake that can be made in a mechanism; pass it to an audit in ``mutants``.
 
     Parameters
     ----------
     name : str
-        What is done, in words.
+        Description of the change.
     apply : callable
         ``apply(mechanism) -> mechanism``.
     """
@@ -64,21 +64,22 @@ class Change:
 
 
 def without(name: str) -> Change:
-    """Take a function out: it returns its first argument while the mechanism runs.
+    """Remove a function: while the mechanism runs, it returns its first argument.
 
-    For clipping, projections, normalisations: what maps data to data. A test is replaced by
-    :func:`patch`.
+    This is for clipping, projections and normalisations, which map data to data. Use :func:`patch`
+    to replace a test.
 
     Parameters
     ----------
     name : str
-        ``module.function`` or ``module.Class.method``; of a method the first argument after
+        ``module.function`` or ``module.Class.method``. A method returns the first argument after
         ``self``.
 
     Raises
     ------
     ArgumentError
-        For an unknown name, one that is no function, and one that cannot be replaced everywhere.
+        For an unknown name, for one that is not a function, and if it cannot be replaced
+        everywhere.
 
     Examples
     --------
@@ -91,14 +92,14 @@ def without(name: str) -> Change:
 
 
 def patch(name: str, replacement: Callable[..., Any]) -> Change:
-    """Replace a function while the mechanism runs, wherever it is known and by whatever name.
+    """Replace a function while the mechanism runs, in every place and under every name.
 
     Parameters
     ----------
     name : str
         ``module.function`` or ``module.Class.method``.
     replacement : callable
-        What is called in its place, with the same arguments.
+        Function that is called instead, with the same arguments.
 
     Raises
     ------
@@ -114,16 +115,16 @@ def patch(name: str, replacement: Callable[..., Any]) -> Change:
 def quieter(name: str, factor: float = 0.0) -> Change:
     """Multiply the noise that a function adds to its first argument.
 
-    For a noise that the code draws in several steps, such as by inverting a distribution function,
-    of which no single line is the noise. The function draws as ever; what it returns is moved
-    towards its first argument.
+    This is for noise that code draws in several steps, such as by inverting a distribution
+    function, so that no single line is the noise. The function draws as before. Its return value is
+    moved towards its first argument.
 
     Parameters
     ----------
     name : str
-        ``module.function``; it returns its first argument, or arrays of it, with noise added.
+        ``module.function``. It must return its first argument, or arrays of it, with noise added.
     factor : float
-        At least 0, where nothing is left of the noise, and below 1.
+        At least 0 and below 1; with 0 the noise is removed.
 
     Raises
     ------
@@ -154,15 +155,15 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     Parameters
     ----------
     of : functools.partial, optional
-        What makes the mechanism, with its parameters as keywords; when omitted the mechanism is
-        itself a ``partial``, or made by `one_draw` of one, whose keywords are meant.
+        Factory of the mechanism, with its parameters as keywords. By default the mechanism itself
+        is a ``partial``, or `one_draw` of a ``partial``, whose keywords are scaled.
     **factors : float
-        By the name of the parameter.
+        Factor for each parameter, by name.
 
     Raises
     ------
     ArgumentError
-        When the parameter is not a keyword of the ``partial``, or is no number.
+        If the parameter is not a keyword of the ``partial``, or is not a number.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     {'scale': 1.0}
     """
     if not factors:
-        raise ArgumentError("factors must name a parameter, as in scaled(scale=0.5), got none")
+        raise ArgumentError("factors must name a parameter, got none. Pass one: scaled(scale=0.5)")
     factors = {key: _validate.finite(**{key: value}) for key, value in factors.items()}
     if of is not None:
         _keywords(of, factors, "of")
@@ -190,11 +191,11 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
 
 
 def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.partial[Any]:
-    """Return a partial with some of its keywords multiplied."""
+    """Return a partial with some of its keywords multiplied by factors."""
     if not isinstance(made, functools.partial):
         raise ArgumentError(
             f"{name} must be a functools.partial whose keywords are scaled, got "
-            f"{_validate.shown(made)}; of a mechanism made by a factory, give "
+            f"{_validate.shown(made)}. For a mechanism made by a factory, pass "
             "scaled(partial(factory, parameter=...), ...)"
         )
     scaled = {}
@@ -212,21 +213,21 @@ def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.part
 # --- replacing functions ---
 
 
-_HEAP_TYPE = 1 << 9  # a class of Python code, in `type.__flags__`
+_HEAP_TYPE = 1 << 9  # flag of classes written in Python, in `type.__flags__`
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A function that can be replaced, and all places that know it.
+    """A function that can be replaced, and all places that refer to it.
 
     Parameters
     ----------
     name : str
-        By which it was given.
+        Name that the user gave.
     original : callable
-        What it is.
+        The function.
     skipped : int
-        Arguments before the first that the caller writes: 1 for a method.
+        Number of arguments before the first one that the caller writes: 1 for a method.
     """
 
     name: str
@@ -235,9 +236,9 @@ class Target:
 
     @classmethod
     def named(cls, name: str) -> Target:
-        """Look a name up; refuse one that is unknown or no function."""
+        """Return the target of a name; refuse a name that is unknown or not a function."""
         if not isinstance(name, str) or "." not in name:
-            raise ArgumentError(f"name must read module.function, got {name!r}")
+            raise ArgumentError(f"name must be module.function, got {name!r}")
         owner, found = _looked_up(name)
         original = inspect.getattr_static(owner, name.rpartition(".")[2])
         if not callable(found):
@@ -255,17 +256,17 @@ class Target:
         """Return the first argument of a call."""
         found = [*args[self.skipped :], *kwargs.values()]
         if not found:
-            raise ArgumentError(f"{self.name} was called without an argument to return")
+            raise ArgumentError(f"{self.name} must have an argument to return, got none")
         return found[0]
 
     def holders(self) -> list[tuple[Any, str]]:
-        """Return (module or class, name) of every place that knows the function.
+        """Return (module or class, name) of every place that refers to the function.
 
         Raises
         ------
         ArgumentError
-            When something else holds it too, such as a closure or a ``partial``: it would go on
-            calling the original.
+            If something else refers to it, too, such as a closure or a ``partial``. This would
+            continue to call the original.
         """
         found = [
             (owner, key)
@@ -276,15 +277,15 @@ class Target:
         elsewhere = _held_elsewhere(self.original, found)
         if elsewhere:
             raise ArgumentError(
-                f"{self.name} cannot be replaced everywhere: {elsewhere} holds it too, and would "
-                "go on calling the original; name the function that calls it instead"
+                f"{self.name} cannot be replaced everywhere: {elsewhere} refers to it, too, and "
+                "would go on calling the original. Name the function that calls it instead"
             )
         return found
 
 
 @dataclass(eq=False)
 class Patch:
-    """A replacement that is in force during calls, and put back after each, whatever happens."""
+    """A replacement that is in force during calls, and is always undone after each call."""
 
     target: Target
     replacement: Callable[..., Any]
@@ -302,22 +303,22 @@ class Patch:
         self.put_in = kind(counted) if kind in (staticmethod, classmethod) else counted
 
     def __reduce__(self) -> Any:
-        raise TypeError("a replacement is in force in the modules of this process only")
+        raise TypeError("a replacement must stay in this process, whose modules it changes")
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
-        """Replace the function everywhere, and put it back."""
+        """Replace the function everywhere, and restore it afterwards."""
         known = set(sys.modules)
         done = []
         try:
             for owner, key in self.holders:
-                done.append((owner, key))  # first: an alarm may ring at any moment
+                done.append((owner, key))  # first, because an alarm may interrupt at any moment
                 setattr(owner, key, self.put_in)
             yield
         finally:
             for owner, key in done:
                 setattr(owner, key, self.target.original)
-            # A module imported meanwhile has taken over the replacement.
+            # A module that was imported meanwhile may hold the replacement.
             for name in set(sys.modules) - known:
                 for key, value in list(vars(sys.modules[name]).items()):
                     if value is self.put_in:
@@ -325,7 +326,7 @@ class Patch:
 
 
 class Patched:
-    """A mechanism during whose calls a function is replaced; called like the mechanism itself."""
+    """A mechanism during whose calls a function is replaced; it is called like the mechanism."""
 
     def __init__(self, mechanism: Any, patch: Patch) -> None:
         self.mechanism, self.patch = mechanism, patch
@@ -334,7 +335,7 @@ class Patched:
 
     @property
     def changed(self) -> int:
-        """How often the replacement was called."""
+        """Number of calls of the replacement."""
         return self.patch.calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -344,7 +345,7 @@ class Patched:
 
 
 class PatchedPmf(Patched):
-    """The same of a mechanism with a pmf."""
+    """A mechanism with a pmf, during whose calls a function is replaced."""
 
     def pmf(self, data: Array) -> Any:
         """Return the pmf with the function replaced."""
@@ -358,7 +359,7 @@ def _patched(mechanism: Any, target: Target, replacement: Callable[..., Any]) ->
         return PatchedPmf(mechanism, made)
     if not isinstance(mechanism, AdditiveNoise):
         return Patched(mechanism, made)
-    # What keeps centres in their ball may be the very function that is gone.
+    # The replaced function may be the one that keeps the centres in their ball.
     centers = Patched(mechanism.centers, made)
     return mechanism.with_centers(functools.wraps(mechanism.centers)(centers), ball=None)
 
@@ -374,16 +375,16 @@ def _owners() -> Iterator[Any]:
 
 
 def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
-    """Return what else holds a function and may call it; empty if nothing does."""
+    """Return what else refers to a function and may call it; empty if nothing does."""
     spaces = set()
     for owner, _ in holders:
         space = vars(owner)
         inner = gc.get_referents(space) if isinstance(owner, type) else [space]
         spaces |= {id(one) for one in inner}
-    itself = id(original)  # a closure over the function would be found among its holders
+    itself = id(original)  # a closure over the function would be found among its referrers
     for referrer in gc.get_referrers(original):
         if type(referrer).__module__.startswith("numpy.ma"):
-            continue  # older numpy's np.ma.clip and the like, which are functions of their own
+            continue  # older numpy's np.ma.clip and similar functions, which are separate functions
         if isinstance(referrer, types.CellType) and _is_closed_over(referrer):
             return "a closure or a decorator"
         if isinstance(referrer, functools.partial):
@@ -397,7 +398,7 @@ def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
             return "a default argument"
         if isinstance(referrer, dict) and id(referrer) not in spaces:
             key = next((k for k, value in referrer.items() if id(value) == itself), None)
-            if key != "original":  # of a target
+            if key != "original":  # attribute of a target
                 return f"a dict or an object, as {key!r},"
         if isinstance(referrer, list | tuple | deque):
             return f"a {type(referrer).__name__}"
@@ -407,27 +408,29 @@ def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
 
 
 def _is_closed_over(cell: Any) -> bool:
-    """Whether a function that may belong to a mechanism closes over a cell."""
+    """Return whether a function that may belong to a mechanism closes over a cell."""
     closures = [one for one in gc.get_referrers(cell) if isinstance(one, tuple)]
     functions = [one for closure in closures for one in gc.get_referrers(closure)]
     return any(isinstance(one, types.FunctionType) and is_own(one.__code__) for one in functions)
 
 
 def _looked_up(name: str) -> tuple[Any, Any]:
-    """Return what a dotted name means, and what it is an attribute of."""
+    """Return the owner of a dotted name, and the object that the name refers to."""
     parent, _, last = name.rpartition(".")
     try:
         owner = pkgutil.resolve_name(parent)
     except (ImportError, ValueError) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == parent.partition(".")[0]:
             raise ArgumentError(
-                f"name must begin with a module, got {name!r}, of which none is found"
+                f"name must begin with the name of a module that can be imported, got {name!r}"
             ) from None
-        raise ArgumentError(f"name: importing {parent} failed: {error}") from error
+        raise ArgumentError(
+            f"name must name a function, but importing {parent} failed: {error}"
+        ) from error
     except AttributeError as error:
         raise ArgumentError(f"name must name a function: {error}") from None
     if last in dir(owner):
         return owner, getattr(owner, last)
     close = difflib.get_close_matches(last, dir(owner), n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise ArgumentError(f"name must name a function: {parent} has no {last}{hint}")
+    hint = f". Did you mean {close[0]}?" if close else ""
+    raise ArgumentError(f"name must name a function, but {parent} has no {last}{hint}")

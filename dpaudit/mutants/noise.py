@@ -1,4 +1,4 @@
-"""The mutants that a mechanism's own noise gives, without a line of code changed."""
+"""Mutants of a mechanism's own noise, made without changing its code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 ALL, FIRST, LAST = "all", "first", "last"
 ALL_NOISE = "all of its noise"
 CERTAIN = (REMOVED, LOW_END, HIGH_END)
-"""Changes after which a noise is gone."""
+"""Changes that remove a noise completely."""
 
 _WORDS = {
     REMOVED: "removed",
@@ -51,16 +51,16 @@ class Mutant:
     Parameters
     ----------
     name : str
-        Words that no other mutant of the mechanism has.
+        Description that no other mutant of the mechanism has.
     mechanism : callable, AdditiveNoise or ExactMechanism
-        The audited mechanism.
+        The mechanism with the mistake.
     noise : str
-        The noise that was changed, in words; empty when the mistake is of another kind.
+        Description of the noise that was changed; empty if the mistake is of another kind.
     change : str
-        What was done to it: "removed", "halved", "stale", "low end" or "high end"; empty for
-        another mistake.
+        The change: "removed", "halved", "stale", "low end" or "high end"; empty for another kind of
+        mistake.
     calls : {"all", "first", "last"}
-        At which of its calls.
+        The calls of the noise that are changed.
     """
 
     name: str
@@ -71,12 +71,12 @@ class Mutant:
 
     @property
     def has_effect(self) -> bool:
-        """Whether anything was changed in what was drawn so far; unknown counts as yes."""
+        """Whether any draw so far was changed; if that is unknown, True."""
         return bool(getattr(counts_changes(self.mechanism), "changed", 1))
 
     @property
     def rank(self) -> int:
-        """Order in which mutants are audited: the grossest first."""
+        """Order in which mutants are audited: the largest mistakes first."""
         alone = 0 if self.calls == ALL else 3
         return alone + (0 if self.change in CERTAIN else 2 if self.change == STALE else 1)
 
@@ -88,13 +88,13 @@ class NoiseMutants:
     Parameters
     ----------
     sites : tuple of Site
-        Where it draws.
+        Sites at which the mechanism draws.
     mutants : tuple of Mutant
-        The grossest first.
+        Mutants, with the largest mistakes first.
     unseen : str
-        Why some of its randomness gives no mutants; empty where all does.
+        Why some of its randomness gives no mutants; empty if all of it does.
     recording : Recording or None
-        What its sites were seen to draw; None of what was not run.
+        The record of its sites; None if the mechanism was not run.
     """
 
     sites: tuple[Site, ...]
@@ -103,7 +103,7 @@ class NoiseMutants:
     recording: Recording | None = None
 
     def __str__(self) -> str:
-        """Return where noise is drawn, how often, and what becomes of it, in a few lines."""
+        """Return a few lines: each noise, how often it is drawn, and how it is changed."""
         often = {_noise_of(site): site.frequency for site in self.sites}
         lines = []
         for noise in dict.fromkeys(mutant.noise for mutant in self.mutants):
@@ -125,14 +125,15 @@ def of_noise(
     Parameters
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
-        Its noise is found by running it; see :func:`dpaudit.mutants.record`. The final noise of an
-        :class:`AdditiveNoise` is one more; a pmf is sharpened to its square, or made certain.
+        Mechanism that is run to find its noise; see :func:`dpaudit.mutants.record`. For an
+        :class:`AdditiveNoise` the final noise gives further mutants. A pmf is squared, or made
+        certain.
     datasets : iterable of ndarray
         Inputs on which it is run.
     seed : int
-        Of the generators for that.
+        Seed of the generators of these runs.
     watch : Watch, optional
-        How long calls may take.
+        Time limits of the calls.
     """
     held = _validate.items("a list of datasets, at least one", datasets=datasets)
     seed = _validate.seed(seed=seed)
@@ -150,7 +151,7 @@ def of_noise(
     mutants = [*final]
     for mutant in inner.mutants:
         outer = mechanism.with_centers(mutant.mechanism)
-        if mutant.noise == ALL_NOISE:  # to which the final noise belongs
+        if mutant.noise == ALL_NOISE:  # the final noise is a part of it
             outer = next(m.mechanism for m in _of_final_noise(outer) if m.change == mutant.change)
         mutants.append(replace(mutant, mechanism=outer))
     mutants.sort(key=lambda mutant: mutant.rank)
@@ -161,22 +162,22 @@ def of_noise(
 
 
 class ChangedNoise:
-    """A mechanism with changes at some of its sites; called like the mechanism itself.
+    """A mechanism with changes at some of its sites; it is called like the mechanism itself.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng)``.
     found : Recording
-        Its sites.
+        Sites of the mechanism.
     keys : sequence of Key
-        Which of them are changed.
+        The sites that are changed.
     change : str
-        What is done to their draws.
+        The change of their draws.
     calls : {"all", "first", "last"}
-        To which of the calls; to all where several sites are changed.
+        The calls that are changed; all calls if several sites are changed.
     words : str
-        What that is called.
+        Description of the change.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class ChangedNoise:
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Any:
-        """Return `size` draws; where calls of one draw are told apart, draw by draw."""
+        """Return `size` draws, made one by one if the calls of one draw are distinguished."""
         in_order = self.calls != ALL or self.change == STALE
         if not (in_order and self.site.by_run) or size == 0:
             return self._draw(data, size, rng)
@@ -204,7 +205,7 @@ class ChangedNoise:
         alike = {type(part) is np.ndarray and (part.dtype.kind, part.shape[1:]) for part in parts}
         if len(alike) == 1 and not alike & {False, ("O", ())}:
             return np.concatenate(parts)
-        array = as_array([part[0] for part in parts])  # lists of any length, None or texts by turns
+        array = as_array([part[0] for part in parts])  # lists of any length, None, texts or numbers
         return array if array.dtype == object else array.view(Unbound)
 
     def _draw(self, data: Array, size: int, rng: np.random.Generator) -> Any:
@@ -218,7 +219,7 @@ class ChangedNoise:
         return drawn
 
     def _last(self, data: Array, size: int, rng: np.random.Generator) -> int:
-        """Return the index of the last call, by drawing once without changes."""
+        """Return the index of the last call, found by drawing once without changes."""
         bits = rng.bit_generator
         state = bits.state
         log = run(self.mechanism, data, size, rng)[1]
@@ -246,8 +247,8 @@ def _of_sampled(
             words = f"{noise} {done}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
-    # What a mistake in a sensitivity would do that all noise shares.
-    # Uniform numbers are left as they are: a coin that always falls at 0.5 removes no noise.
+    # A mistake in a sensitivity that all noise shares changes all noise at once.
+    # Uniform numbers are not changed: a coin that always falls at 0.5 removes no noise.
     noises = [key for key in found.keys if TREATMENTS[key[0]].is_noise]
     for change in (REMOVED, HALVED) if len(noises) >= least else ():
         words = f"{ALL_NOISE} {_WORDS[change]}"
@@ -287,7 +288,7 @@ class ChangedPmf:
         self.__name__ = f"{mechanism_name(mechanism)}, pmf {_PMF_WORDS[change]}"
 
     def pmf(self, data: Array) -> Array:
-        """Return the square of the pmf, or all probability on its first mode."""
+        """Return the normalised square of the pmf, or all probability on its first mode."""
         pmf = np.asarray(self.mechanism.pmf(data), dtype=float)
         if self.change == REMOVED:
             return np.asarray(np.arange(len(pmf)) == pmf.argmax(), dtype=float)

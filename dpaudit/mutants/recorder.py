@@ -1,8 +1,8 @@
-"""A generator that tells where it was used, and changes what it draws there.
+"""A generator that records where it is used, and changes what it draws there.
 
-Mechanisms are handed a :class:`Recorder` in the place of their generator. It is a
-``numpy.random.Generator`` on the same bits, so that without changes the very same numbers are
-drawn. Each call of a method belongs to a *site*: the method and the lines of code that led to it.
+A mechanism receives a :class:`Recorder` in the place of its generator. It is a
+``numpy.random.Generator`` on the same bits. So without changes it draws exactly the same numbers.
+Each call of a method belongs to a *site*: the method and the lines of code that led to the call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Line = tuple[str, str, int]
 """File, function and number of a line of code."""
 
 Key = tuple[str, tuple[Line, ...]]
-"""Method of the generator, and the lines that led to the call, the innermost first."""
+"""Method of the generator, and the lines that led to the call, with the innermost first."""
 
 _HERE = str(Path(__file__).parent.parent)
 _LIBRARIES = (
@@ -44,20 +44,20 @@ _KEPT, _MOST_KEPT = ("laplace", "normal", "standard_normal"), 10_000
 
 @dataclass
 class Seen:
-    """What is seen of one site in one call of a mechanism.
+    """The record of one site in one call of a mechanism.
 
     Parameters
     ----------
     calls : int
-        How often the method was called.
+        Number of calls of the method.
     numbers : int
-        How many numbers it drew in all.
+        Total number of values drawn.
     shown : list of float
-        Smallest and largest value of the argument that tells how much noise there is.
+        Smallest and largest value of the argument that determines the amount of noise.
     in_threads : bool
-        Whether another thread called than the one that the mechanism was called in.
+        Whether a thread called the method that is not the thread of the mechanism's call.
     has_probabilities : bool
-        Whether a call named probabilities that can be sharpened.
+        Whether a call passed probabilities that can be sharpened.
     """
 
     calls: int = 0
@@ -74,11 +74,11 @@ class Plan:
     Parameters
     ----------
     key : Key
-        Which site.
+        The site.
     change : str
-        What is done; see :mod:`dpaudit.mutants.treatments`.
+        Name of the change; see :mod:`dpaudit.mutants.treatments`.
     only : int, optional
-        Index of the only call that is changed; all calls when omitted.
+        Index of the only call that is changed; by default all calls are changed.
     """
 
     key: Key
@@ -88,7 +88,7 @@ class Plan:
 
 @dataclass
 class Log:
-    """What a recorder and its children share."""
+    """The state that a recorder and its children share."""
 
     plans: dict[Key, Plan] = field(default_factory=dict)
     methods: frozenset[str] = frozenset()
@@ -109,14 +109,14 @@ class Recorder(Generator):
     Parameters
     ----------
     rng : numpy.random.Generator
-        Whose bits are used, and used up.
+        Generator whose bits are used, and used up.
     plans : Plan
-        What is changed; nothing by default.
+        Planned changes; none by default.
 
     Attributes
     ----------
     log : Log
-        What was seen, also of spawned children.
+        Record of all calls, including those of spawned children.
     """
 
     log: Log
@@ -129,23 +129,23 @@ class Recorder(Generator):
         self.log = log
 
     def spawn(self, n_children: int) -> list[Generator]:
-        """Spawn children that are recorded too."""
+        """Spawn children that record, too."""
         seeds = Generator.bit_generator.__get__(self).spawn(n_children)
         return [Recorder(Generator(bits), log=self.log) for bits in seeds]
 
     def beside(self, rng: Generator) -> Recorder:
-        """Return another generator, on the same record."""
+        """Return a recorder of another generator that shares this log."""
         return Recorder(rng, log=self.log)
 
     @property
     def bit_generator(self) -> Any:
-        """The source of bits; what is made of it draws unseen."""
+        """The source of bits; draws from anything built on it are not recorded."""
         if not getattr(self.log.inside, "numpy", False):
             self._noted(("bit_generator", _lines(sys._getframe(1))), {})
         return Generator.bit_generator.__get__(self)
 
     def _draw(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Draw, note where, and change what was drawn where that is planned."""
+        """Draw, record the site, and apply the planned change to the draw."""
         drawn_by = getattr(Generator, method)
         inside = self.log.inside
         if getattr(inside, "numpy", False):  # numpy's own methods call each other
@@ -156,10 +156,10 @@ class Recorder(Generator):
             log.calls += 1
             if log.calls > log.most:
                 raise MechanismError(
-                    f"it does not end: its rng was called {log.calls:,} times, a hundred times as "
-                    "often as by the mechanism that it was made of"
+                    f"the mutant does not end: its rng was called {log.calls:,} times, a hundred "
+                    "times as often as by the mechanism that it was made of"
                 )
-            if log.plans and method not in log.methods:  # nothing is recorded beside a plan
+            if log.plans and method not in log.methods:  # with plans, nothing else is recorded
                 return drawn_by(self, *args, **kwargs)
             key = (method, _lines(sys._getframe(2)))
             plan = log.plans.get(key)
@@ -170,7 +170,7 @@ class Recorder(Generator):
                 return drawn_by(self, *args, **kwargs)
             bound = _SIGNATURES[method].bind(self, *args, **kwargs)
             bound.apply_defaults()
-            # The input of what works in place is gone afterwards.
+            # Methods that work in place overwrite their input.
             before = {**bound.arguments}
             if "x" in before:
                 before["x"] = copy.copy(before["x"])
@@ -193,7 +193,7 @@ class Recorder(Generator):
             inside.numpy = False
 
     def _stale(self, key: Key, draw: Callable[[], Any]) -> Any:
-        """Draw with the bits of the first call at this site, and leave the stream where it is."""
+        """Draw with the bits of the first call at this site, without advancing the stream."""
         bits = Generator.bit_generator.__get__(self)
         if key not in self.log.states:
             self.log.states[key] = bits.state
@@ -206,13 +206,13 @@ class Recorder(Generator):
             bits.state = now
 
     def _noted(self, key: Key, arguments: Mapping[str, Any], drawn: Any = None) -> Any:
-        """Take down a call, and return what was drawn."""
+        """Record a call, and return what was drawn."""
         seen = self.log.seen.setdefault(key, Seen())
         seen.calls += 1
         if key[0] in _KEPT:
             self.log.numbers += np.size(drawn)
             self.log.drawn.append(np.array(drawn, dtype=float))
-            if self.log.numbers > _MOST_KEPT:  # as long as it is little
+            if self.log.numbers > _MOST_KEPT:  # keep draws only while they are few
                 self.log.drawn.clear()
         shuffled = drawn is None and "x" in arguments
         seen.numbers += len(arguments["x"]) if shuffled else np.size(drawn)
@@ -222,7 +222,7 @@ class Recorder(Generator):
         shown = TREATMENTS[key[0]].shown if key[0] in TREATMENTS else ""
         try:
             values = np.asarray(arguments[shown], dtype=float).ravel()
-        except (KeyError, TypeError, ValueError):  # None, or nothing that is a number
+        except (KeyError, TypeError, ValueError):  # None, or not a number
             return drawn
         values = values[~np.isnan(values)]
         if values.size:
@@ -236,7 +236,7 @@ class Recorder(Generator):
 def _put(
     method: str, change: str, arguments: Mapping[str, Any], before: Mapping[str, Any], drawn: Any
 ) -> Any:
-    """Put changed draws where the method put its own."""
+    """Return changed draws, or write them where the method writes its own."""
     treatment = TREATMENTS[method]
     if method == "shuffle":
         x = before["x"]
@@ -270,7 +270,7 @@ _OWN: dict[CodeType, bool] = {}
 
 
 def is_own(code: CodeType) -> bool:
-    """Whether some code belongs to the mechanism, not to a library that draws on its behalf."""
+    """Return whether code belongs to the mechanism rather than to a library that draws for it."""
     known = _OWN.get(code)
     if known is None:
         file = code.co_filename
@@ -280,11 +280,11 @@ def is_own(code: CodeType) -> bool:
 
 
 def _lines(frame: FrameType | None) -> tuple[Line, ...]:
-    """Return the lines of the mechanism that led here, the innermost first.
+    """Return the lines of the mechanism that led here, with the innermost first.
 
-    They end where the mechanism was called, and where a function calls itself: else every depth of
-    a recursion would be another site. Of a mechanism that is itself a function of a library, the
-    line that drew.
+    The lines end where the mechanism was called, and where a function calls itself. Otherwise every
+    depth of a recursion would be another site. If the mechanism is itself a function of a library,
+    only the line that drew is returned.
     """
     lines: list[Line] = []
     codes: set[CodeType] = set()
@@ -309,10 +309,10 @@ def run(
     *plans: Plan,
     calls: float = math.inf,
 ) -> tuple[Any, Log]:
-    """Call a mechanism with a recorder, and return its draws and what was seen.
+    """Call a mechanism with a recorder, and return its draws and the record.
 
-    Where about so many calls of `rng` are expected, a hundred times as many are an error: a loop
-    that waits for noise never ends without it.
+    If about `calls` calls of `rng` are expected, a hundred times as many are an error. A loop that
+    waits for noise would never end without it.
     """
     recorder = Recorder(rng, *plans)
     recorder.log.most = _LEAST_END + 100 * calls

@@ -1,4 +1,4 @@
-"""Where a mechanism draws its noise: its sites, found by running it."""
+"""The sites at which a mechanism draws its noise, found by running it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpaudit.mutants.treatments import TREATMENTS
 Array = NDArray[Any]
 
 RUNS = 7
-"""Draws of the larger call that is recorded; the smaller one has a single draw."""
+"""Number of draws of the larger recorded call; the smaller one makes a single draw."""
 
 _SEEDS = 2
 UNSEEN = "bit_generator"
@@ -41,23 +41,23 @@ class Site:
     method : str
         Method of ``numpy.random.Generator``.
     lines : tuple of (file, function, number)
-        Lines of code that led to the call, the innermost first; files by their names.
+        Lines of code that led to the call, with the innermost first, and file names without paths.
     least, most : int
-        How often the method is called there, for one draw of the mechanism if `by_run`, else for
-        all draws of a call together.
+        Smallest and largest number of calls of the method. They count one draw of the mechanism if
+        `by_run`, and otherwise all draws of a call together.
     by_run : bool
-        Whether every draw of the mechanism makes calls of its own, as a loop over draws does.
+        Whether every draw of the mechanism makes separate calls, as a loop over draws does.
     shown : (float, float) or None
-        Smallest and largest value of the argument that tells how much noise there is.
+        Smallest and largest value of the argument that determines the amount of noise.
     in_threads : bool
-        Whether it is called from threads of the mechanism's own, so that its calls have no order.
+        Whether threads of the mechanism call it, so that its calls have no fixed order.
     has_probabilities : bool
-        Whether it selects by probabilities that are named.
+        Whether it selects with given probabilities.
     via : int
-        Index of the line that tells it from another site with the same innermost line; 0 when
-        there is none.
+        Index of the line that distinguishes it from another site with the same innermost line; 0 if
+        there is no such line.
     copy : int
-        Counts sites that no line tells apart.
+        Counts sites that no line distinguishes.
     """
 
     method: str
@@ -73,13 +73,13 @@ class Site:
 
     @property
     def where(self) -> str:
-        """The innermost line, as ``line 42 of noise.py``, and another where that is not enough."""
+        """The innermost line, as ``line 42 of noise.py``, and a second line if one is ambiguous."""
         here = _words(self.lines[0])
         return f"{here}, reached by {_words(self.lines[self.via])}" if self.via else here
 
     @property
     def draws(self) -> str:
-        """What is drawn, as ``normal, scale 0.3``."""
+        """Description of the draws, as ``normal, scale 0.3``."""
         if self.shown is None:
             return self.method
         low, high = (f"{value:.4g}" for value in self.shown)
@@ -88,7 +88,7 @@ class Site:
 
     @property
     def frequency(self) -> str:
-        """How often it is called, in words."""
+        """Description of the number of calls."""
         times = f"{self.most}" if self.least == self.most else f"{self.least} to {self.most}"
         calls = f"{times} call{'s' * (times != '1')}"
         return f"{calls} for each draw" if self.by_run else f"{calls} for all draws"
@@ -99,16 +99,16 @@ class Site:
 
 @dataclass(frozen=True)
 class Recording:
-    """What was found by running a mechanism on some data.
+    """The sites found by running a mechanism on some data.
 
     Parameters
     ----------
     sites : tuple of Site
-        In the order in which they were first reached.
+        Sites in the order in which they were first used.
     keys : tuple of Key
-        By which the recorder knows them.
+        Keys of the sites in the recorder.
     unseen : str
-        Why some randomness was not seen, and what to do about it; empty where all was.
+        Why some randomness was not recorded, and what to do about it; empty if all was recorded.
     """
 
     sites: tuple[Site, ...]
@@ -116,7 +116,7 @@ class Recording:
     unseen: str = ""
 
     def calls(self, size: int) -> int:
-        """Return how often the generator is called for so many draws, about."""
+        """Return the approximate number of calls of the generator for so many draws."""
         return sum(site.most * (size if site.by_run else 1) for site in self.sites)
 
 
@@ -127,23 +127,23 @@ def record(
     seed: int,
     watch: Watch | None = None,
 ) -> Recording:
-    """Run a mechanism on some datasets and return where it draws.
+    """Run a mechanism on some datasets and return the sites at which it draws.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng) -> [size, ...]``.
     datasets : iterable of ndarray
-        On which it is run, for one draw and for seven; what it does on no other data is seen.
+        Data for calls of one draw and of seven. Sites used only on other data are not found.
     seed : int
-        Of the generators.
+        Seed of the generators.
     watch : Watch, optional
-        How long calls may take.
+        Time limits of the calls.
 
     Raises
     ------
     MechanismError
-        When the mechanism raises, or takes too long.
+        If the mechanism raises, or takes too long.
     """
     datasets = list(datasets)
     watch = Watch() if watch is None else watch
@@ -163,7 +163,7 @@ def record(
 
 
 def _told_apart(sites: list[Site]) -> tuple[Site, ...]:
-    """Name the line that tells sites with the same words apart."""
+    """Find the line that distinguishes sites with equal descriptions."""
     told: list[Site] = []
     for site in sites:
         twins = [other.lines for other in sites if str(other) == str(site) and other is not site]
@@ -197,12 +197,12 @@ def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
     one = [log.seen[key] for log, _ in looks if key in log.seen]
     many = [log.seen[key] for _, log in looks if key in log.seen]
     by_run = False
-    if one and many:  # whether more draws make more calls, and not larger ones
+    if one and many:  # whether more draws make more calls, rather than larger ones
         before, after = sum(s.calls for s in one), sum(s.calls for s in many)
         each = sum(s.numbers for s in many) / after
         numbers = each / max(sum(s.numbers for s in one) / before, 1e-9)
         by_run = after / before > RUNS / 3 and numbers < RUNS / 3
-    # Of calls that serve all draws together, those of a call with several draws are counted.
+    # If a call serves all draws together, count the calls made for several draws.
     counted = [s.calls for s in (one if by_run else many or one)]
     absent = len(looks) - len(one if by_run else many)
     shown = [value for s in one + many for value in s.shown]
@@ -226,12 +226,12 @@ def _unseen(
     seed: int,
     watch: Watch,
 ) -> str:
-    """Say where randomness comes from elsewhere: with all sites made certain, something varies."""
-    advice = "draw from the methods of the rng that is handed over (rng.normal, rng.laplace, ...)"
+    """Return the reason if something varies although all sites are made certain, else empty."""
+    advice = "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...)"
     if taken:
         return (
-            f"{_words(taken[0][1][0])} takes rng.bit_generator, and what is drawn with it is not "
-            f"seen: {advice}"
+            f"{_words(taken[0][1][0])} takes rng.bit_generator, and draws made with it are not "
+            f"recorded. {advice}"
         )
     if not is_seeded(mechanism):
         return "it draws from an entropy source of its own, not from rng"
@@ -248,15 +248,15 @@ def _unseen(
                 for i in range(2)
             ]  # fmt: skip
         certain = all(map(is_constant, calls)) and same_draws(*calls)
-    except BaseException:  # a mechanism that cannot do without its noise tells nothing here
+    except BaseException:  # the mechanism may fail without its noise, which shows nothing here
         if watch.interrupted:
             raise
         return ""
     if certain:
         return ""
     if not found.sites:
-        return f"it makes a generator of its own, so that no noise is seen: {advice}"
-    return f"it varies even where all noise that is seen is removed: {advice}"
+        return f"it makes a generator of its own, so that no noise is recorded. {advice}"
+    return f"it varies even if all recorded noise is removed. {advice}"
 
 
 def _words(line: Line) -> str:

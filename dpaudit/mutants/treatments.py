@@ -1,19 +1,20 @@
-"""What the mutants of a noise do to each method of the generator: one table.
+"""Table of the changes that mutants of a noise make to each method of the generator.
 
-Every change starts from what the method really drew, so that a mutant uses up as much randomness as
+Every change starts from the values that the method drew. So a mutant uses up as much randomness as
 its mechanism.
 
-*Noise* has a centre: the mean, or the median of methods that may have no finite mean. ``removed``
-puts the centre in the place of every draw, ``halved`` halves each draw's deviation from it. Draws
+*Noise* has a centre: the mean, or the median for methods that may have no finite mean. ``removed``
+replaces every draw by the centre. ``halved`` halves each draw's deviation from the centre. Draws
 that are integers stay integers, rounded towards the centre.
 
-*Selection* decides rather than blurs: which users are sampled, which coin falls. ``low end`` and
-``high end`` make it certain: the smallest or the largest value, the first or the last elements, the
-order as it is or reversed. Uniform numbers serve both purposes and are treated in both ways. Where
-a selection names its probabilities, ``halved`` squares and normalises them: half the temperature.
+*Selection* decides rather than blurs: which users are sampled, how a coin falls. ``low end`` and
+``high end`` make it certain. The result is the smallest or the largest value, the first or the last
+elements, or the unchanged or reversed order. Uniform numbers serve both purposes and are treated in
+both ways. If a selection is given probabilities, ``halved`` squares and normalises them, which
+halves the temperature.
 
-``stale`` is not in the table, because it needs none: the generator is put back to where it was
-before the first call, so that the same deviates come again, whatever the parameters.
+``stale`` needs no entry in the table. The generator returns to its state before the first call, so
+that the same deviates are drawn again, whatever the parameters are.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ REMOVED, HALVED, LOW_END, HIGH_END, STALE = "removed", "halved", "low end", "hig
 
 @dataclass(frozen=True)
 class Treatment:
-    """How the draws of one method are changed.
+    """Change of the draws of one method.
 
     Parameters
     ----------
     centre : callable, optional
-        ``centre(arguments) -> array_like``, from the arguments of the call by name; None where the
+        ``centre(arguments) -> array_like``, from the arguments of the call by name; None if the
         method draws no noise.
     low, high : callable, optional
-        ``low(arguments, drawn) -> array_like``: the draws made certain; None where the method does
-        not select.
+        ``low(arguments, drawn) -> array_like``: the draws made certain; None if the method does not
+        select.
     shown : str
-        The argument that tells how much noise there is; empty when there is none.
+        Name of the argument that determines the amount of noise; empty if there is none.
     sharpen : callable, optional
         ``sharpen(arguments) -> arguments``: probabilities squared and normalised, as if an
-        exponential mechanism spent its epsilon twice; None where the call names no probabilities.
+        exponential mechanism spent its epsilon twice; None if the call is given no probabilities.
     """
 
     centre: Callable[[Arguments], ArrayLike] | None = None
@@ -60,28 +61,28 @@ class Treatment:
 
     @property
     def is_noise(self) -> bool:
-        """Whether the method blurs and does nothing else."""
+        """Whether the method only draws noise and does not select."""
         return self.centre is not None and self.low is None
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What can be done to one call, the grossest first."""
+        """Possible changes of one call, with the largest first."""
         noise, selects = self.centre is not None, self.low is not None
         milder = noise or self.sharpen is not None
         possible = {REMOVED: noise, LOW_END: selects, HIGH_END: selects, HALVED: milder}
         return tuple(change for change, is_possible in possible.items() if is_possible)
 
     def changed(self, change: str, arguments: Arguments, drawn: Any) -> Any:
-        """Return what stands in the place of some draws, of the same shape and dtype.
+        """Return the replacement of some draws, in the same shape and dtype.
 
         Parameters
         ----------
         change : {"removed", "halved", "low end", "high end"}
-            What is done, one of `changes`.
+            The change, one of `changes`.
         arguments : mapping
-            Of the call, by name, defaults included.
+            Arguments of the call by name, including defaults.
         drawn : array or number or bytes
-            What the method drew.
+            The values that the method drew.
         """
         if isinstance(drawn, bytes):
             return (b"\x00" if change == LOW_END else b"\xff") * len(drawn)
@@ -95,9 +96,9 @@ class Treatment:
             value = _towards(np.asarray(self.centre(arguments)), seen, change)
         kind = seen.dtype.kind
         if kind in "iu" and value.dtype.kind == "f":
-            info = np.iinfo(seen.dtype)  # its ends, as doubles that it holds
+            info = np.iinfo(seen.dtype)  # its ends, as doubles within its range
             value = np.clip(value, float(info.min), np.nextafter(float(info.max), 0.0))
-        # A text may be longer than the one that was drawn.
+        # A text may be longer than the drawn one.
         changed = value.astype(seen.dtype if kind not in "US" else value.dtype)
         if isinstance(drawn, np.ndarray):
             return changed
@@ -105,7 +106,7 @@ class Treatment:
 
 
 def _towards(centre: Array, drawn: Array, change: str) -> Array:
-    """Move draws to their centre, or half of the way."""
+    """Move draws to their centre, or halfway to it."""
     integers = drawn.dtype.kind in "iu"
     centre = np.broadcast_to(np.rint(centre) if integers else centre, drawn.shape)
     if change == REMOVED:
@@ -123,7 +124,7 @@ def _logseries(p: Array) -> Array:
 
 
 def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments], ArrayLike]:
-    """Return a centre that is a formula of some arguments."""
+    """Return a function that computes a centre from some arguments by a formula."""
 
     def centre(arguments: Arguments) -> ArrayLike:
         return formula(*(np.asarray(arguments[name], dtype=float) for name in names))
@@ -135,7 +136,7 @@ def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments],
 
 
 def _chosen(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Choose the first or last elements that have a probability, in order."""
+    """Choose the first or last elements with a positive probability, in order."""
     a, axis = arguments["a"], arguments["axis"]
     size = arguments["size"]
     count = 1 if size is None else int(np.prod(size))
@@ -163,26 +164,26 @@ def _ordered(arguments: Arguments, drawn: Any) -> Array:
 def _reversed(arguments: Arguments, drawn: Any) -> Array:
     values = _ordered(arguments, drawn)
     axis = arguments["axis"]
-    if axis is None:  # of `permuted`, which then takes the array as one sequence
+    if axis is None:  # only `permuted`, which then treats the array as one sequence
         return values.ravel()[::-1].reshape(values.shape)
     return np.flip(values, axis)
 
 
 def _bounds(arguments: Arguments) -> tuple[Array, Array]:
-    """Smallest and largest value of ``integers``."""
+    """Return the smallest and largest value of ``integers``."""
     low, high = arguments["low"], arguments["high"]
     low, high = (0, low) if high is None else (low, high)
     return np.asarray(low), np.asarray(high) - (not arguments["endpoint"])
 
 
 def _below(end: ArrayLike, drawn: Any, towards: ArrayLike) -> Array:
-    """Return the largest number below the end that a uniform number may be."""
+    """Return the largest value below the end that a uniform number can have."""
     dtype = np.asarray(drawn).dtype
     return np.asarray(np.nextafter(np.asarray(end, dtype), np.asarray(towards, dtype), dtype=dtype))
 
 
 def _one_category(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """All of a multinomial draw in the first or the last category that has a probability."""
+    """Put all of a multinomial draw in the first or last category with positive probability."""
     shares = np.asarray(arguments["pvals"], dtype=float)
     possible = np.flatnonzero(shares.reshape(-1, shares.shape[-1]).max(axis=0) > 0)
     counts = np.zeros(np.shape(drawn), dtype=np.int64)
@@ -191,7 +192,7 @@ def _one_category(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Take the sample from the first colours, or from the last, as far as they go."""
+    """Take the sample from the first colours, or from the last, as far as they suffice."""
     colors = np.asarray(arguments["colors"])
     ordered = colors[::-1] if last else colors
     before = np.concatenate([[0], np.cumsum(ordered)[:-1]])
@@ -200,13 +201,13 @@ def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
-    """Square the probabilities that an argument holds; of a binomial, against their complements."""
+    """Square the probabilities of an argument; those of a binomial against their complements."""
 
     def sharpen(arguments: Arguments) -> dict[str, Any] | None:
         if arguments[name] is None:
             return None
         p = np.asarray(arguments[name], dtype=float)
-        if name == "p" and "n" in arguments:  # of a binomial
+        if name == "p" and "n" in arguments:  # a binomial
             return {**arguments, name: p**2 / (p**2 + (1 - p) ** 2)}
         squares = (p / p.max()) ** 2
         return {**arguments, name: squares / squares.sum(axis=-1, keepdims=True)}
@@ -217,7 +218,7 @@ def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
 _PERMUTED = Treatment(low=_ordered, high=_reversed)
 
 TREATMENTS: dict[str, Treatment] = {
-    # noise about its location
+    # noise around its location
     "normal": Treatment(_of(np.asarray, "loc"), shown="scale"),
     "laplace": Treatment(_of(np.asarray, "loc"), shown="scale"),
     "logistic": Treatment(_of(np.asarray, "loc"), shown="scale"),
@@ -234,7 +235,7 @@ TREATMENTS: dict[str, Treatment] = {
     "triangular": Treatment(
         _of(lambda a, b, c: (a + b + c) / 3, "left", "mode", "right"), shown="right"
     ),
-    # positive noise, about its mean
+    # positive noise, around its mean
     "exponential": Treatment(_of(np.asarray, "scale"), shown="scale"),
     "standard_exponential": Treatment(lambda _: 1.0),
     "gamma": Treatment(_of(lambda shape, scale: shape * scale, "shape", "scale"), shown="scale"),
@@ -253,7 +254,7 @@ TREATMENTS: dict[str, Treatment] = {
     "power": Treatment(_of(lambda a: a / (a + 1), "a"), shown="a"),
     "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), shown="a"),
     "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
-    # noise in integers, about its mean
+    # noise in integers, around its mean
     "geometric": Treatment(_of(lambda p: 1 / p, "p"), shown="p"),
     "poisson": Treatment(_of(np.asarray, "lam"), shown="lam"),
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), shown="p"),
@@ -261,7 +262,7 @@ TREATMENTS: dict[str, Treatment] = {
     "zipf": Treatment(_of(stats.zipf.median, "a"), shown="a"),
     # uniform numbers: noise by inversion, or a coin
     "random": Treatment(
-        # Its logarithm stays finite, as that of every number but one that the method draws.
+        # The logarithm stays finite, as for every number but one that the method draws.
         lambda _: 0.5,
         lambda _, drawn: 2.0**-53,
         lambda _, drawn: _below(1.0, drawn, 0.0),
@@ -304,4 +305,4 @@ TREATMENTS: dict[str, Treatment] = {
     ),
     "bytes": Treatment(low=lambda a, _: 0, high=lambda a, _: 255),
 }
-"""By method of :class:`numpy.random.Generator`."""
+"""Treatment for each method of :class:`numpy.random.Generator`."""

@@ -1,10 +1,10 @@
-"""Neighbouring pairs: recipes that build adversarial ones, families, spaces, and the portfolio.
+"""Neighbouring pairs: recipes for adversarial pairs, families, spaces, and the portfolio.
 
 Datasets are arrays ``[n_users, m, ...]``: axis 0 is the user, axis 1 that user's items. A recipe
 returns one :class:`NeighborPair`, or a :class:`SearchSpace` of pairs in which an audit searches for
-the worst, and documents the weakness that it aims at. All recipes share the keyword arguments
-``n_users``, ``m``, ``dim``, ``low``, ``high`` and ``relation``; :data:`RECIPES` is the table of
-them. An audit without a pair searches :func:`portfolio`.
+the worst. Its documentation names the weakness that it targets. All recipes share the keyword
+arguments ``n_users``, ``m``, ``dim``, ``low``, ``high`` and ``relation``. The table
+:data:`RECIPES` lists them. An audit without a pair searches :func:`portfolio`.
 """
 
 from dpaudit.neighbors.frames import Schema

@@ -1,7 +1,7 @@
-"""The pairs of a portfolio: crowds of users, and one user who does what hurts most.
+"""The pairs of a portfolio: a crowd of users, and one user with a large influence.
 
-Datasets have any shape ``[n_users, ...]`` and any dtype: what users hold are *levels*, values that
-stand for the lowest, a middle and the highest that there may be.
+Datasets have any shape ``[n_users, ...]`` and any dtype. The values that users hold are *levels*,
+which stand for the lowest, a middle and the highest possible value.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dpaudit.neighbors.spaces import Choice, Interval, Magnitude, Range, SearchS
 
 Array = NDArray[Any]
 Draft = tuple[Array, Array, Array, str, int | None]
-"""The others, the user on the left and on the right, words, and the user's place."""
+"""The others, the user on the left and on the right, a description, and the user's place."""
 
 _CATEGORIES = 3
-"""Values that all others share in the pairs about rare ones."""
+"""Number of values that all others share in the pairs with rare values."""
 
 _SEEN = 64
-"""Values seen in given data, at most, among which a search chooses."""
+"""Largest number of values of given data among which a search chooses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Values that stand for all that a user may hold.
+    """Values that stand for all values that a user may hold.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ class Levels:
 def crowds(
     crowd: Crowd, scales: Sequence[Levels], kinds: Array, *, missing: bool
 ) -> tuple[NeighborPair, ...]:
-    """Return the pairs of a portfolio, those first that most mistakes fall for.
+    """Return the pairs of a portfolio, beginning with those that expose the most mistakes.
 
     Parameters
     ----------
     crowd : Crowd
-        Builds them.
+        Builder of the pairs.
     scales : sequence of Levels
-        For each size that the data may have, the largest first.
+        Levels for each size that the data may have, the largest first.
     kinds : ndarray, shape (k,)
-        Different values, in order, as a category takes them; at least two.
+        Different values in order, used as the values of a category; at least two.
     missing : bool
         Whether items may be NaN.
     """
@@ -79,7 +79,7 @@ def crowds(
         for others, left, right, words, at in draft:
             try:
                 pair = crowd.pair(others, left, right, words, at)
-            except PairError:  # for data so few or so small, this is no pair
+            except PairError:  # so few or such small data give no such pair
                 continue
             if not pair.is_null:
                 found.setdefault((pair.left.tobytes(), pair.right.tobytes()), pair)
@@ -102,7 +102,7 @@ def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _spreads(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield others who lie apart, and a user at either end, or where another one stands."""
+    """Yield others who are spread out, and a user at either end, or equal to another user."""
     low, high, values = levels.low, levels.high, levels.spread
     others = values[np.linspace(0, len(values) - 1, crowd.n_users - 1).round().astype(int)]
     words = f"spread({low} to {high}"
@@ -114,7 +114,7 @@ def _spreads(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield a user who moves some items only, or in both directions."""
+    """Yield a user who moves only some items, or moves them in both directions."""
     low, mid, high, m = levels.low, levels.mid, levels.high, crowd.m
     if m < 2:
         return
@@ -127,7 +127,7 @@ def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _places(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield the user first, and in the middle, of the order; it is last everywhere else."""
+    """Yield the user first, and in the middle; in all other pairs the user is last."""
     low, mid, high = levels.low, levels.mid, levels.high
     for at in sorted({0, crowd.n_users // 2}):
         words = f"place(user {at}, others={mid}, {high} to {low})"
@@ -135,7 +135,7 @@ def _places(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _kinds(crowd: Crowd, values: Array) -> Iterator[Draft]:
-    """Yield a value that nobody else has, and as many different values as a user can hold."""
+    """Yield a value that no other user has, and a user with as many values as possible."""
     known = values[:_CATEGORIES] if len(values) > _CATEGORIES else values[:-1]
     others = crowd.rows(np.resize(known, crowd.n_users - 1))
     new, old = values[-1], values[0]
@@ -148,7 +148,7 @@ def _kinds(crowd: Crowd, values: Array) -> Iterator[Draft]:
 
 
 def _empty(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield users without data: all items NaN, or one of them."""
+    """Yield users without data: all items are NaN, or one of them is."""
     if not crowd.item_shape:
         return
     others, middle, nan = crowd.rows(levels.mid), crowd.row(levels.mid), np.nan
@@ -162,7 +162,7 @@ def _empty(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield a user who moves along one coordinate, or in opposite directions along them."""
+    """Yield a user who moves along one coordinate, or in opposite directions along several."""
     low, mid, high = levels.low, levels.mid, levels.high
     others = crowd.rows(mid)
     for name, index in (("first", 0), ("last", -1)):
@@ -178,12 +178,12 @@ def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def holders(crowd: Crowd, kinds: Array, levels: Levels) -> SearchSpace:
-    """Return the space of pairs in which `count` users hold a value, or one fewer.
+    """Return the space of pairs in which `count` users hold a value, or one user fewer.
 
-    Aims at counts that are compared with a threshold, and at quantiles: rare categories,
-    propose-test-release, "enough users" checks, bounds estimated from the data. Searches the
-    `count`, and the value `held`: a category, while all others hold another; or the highest value,
-    while all others hold the lowest.
+    It targets counts that are compared with a threshold, and quantiles: rare categories,
+    propose-test-release, "enough users" checks, bounds estimated from the data. It searches the
+    `count` and the value `held`. That value is a category while all others hold another, or the
+    highest value while all others hold the lowest.
     """
     ends = ((kinds[1], kinds[0]), (levels.high, levels.low))
     values = {f"{held} against {rest}": scalars(crowd, rest, held) for held, rest in ends}
@@ -214,13 +214,13 @@ def around(
     Parameters
     ----------
     crowd : Crowd
-        Of the data's shape and dtype.
+        Builder of pairs with the data's shape and dtype.
     data : ndarray, shape [n_users, ...]
-        One side of the pairs under replacement; under removal both sides, except for the user.
+        One side of the pairs under replacement. Under removal both sides, except for the user.
     levels : Levels
-        The extremes.
+        Extreme values.
     positions : Interval or Magnitude or None
-        Where a user may be put; None for data that are no numbers.
+        Range of values of a moved user; None for data that are not numbers.
     missing : bool
         Whether items may be NaN.
     """
@@ -265,7 +265,7 @@ def around(
     moves = ["high against low", "high against itself", "low against itself"]
     moves += ["one item high against itself", "one item low against itself"] if several else []
     moves += ["empty against itself"] if missing else []
-    # Under removal an offset of 0 leaves the data as they are.
+    # Under removal an offset of 0 leaves the data unchanged.
     offsets = counted(len(data) - 1, 1) if crowd.is_replaced else users
     searched: list[tuple[Callable[..., NeighborPair], dict[str, Range]]] = [
         (extreme, {"user": users, "moves": Choice(tuple(moves))}),
@@ -281,7 +281,7 @@ def around(
 
 
 def thinned(values: Array, most: int) -> Array:
-    """Return at most `most` of some values, evenly chosen, both ends included."""
+    """Return at most `most` of the values, evenly chosen, including both ends."""
     if len(values) <= most:
         return values
     return np.asarray(values[np.linspace(0, len(values) - 1, most).round().astype(int)])

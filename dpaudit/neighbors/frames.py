@@ -1,7 +1,7 @@
 """Pairs and spaces of pairs of tables: frames of pandas or polars, and lists of rows.
 
-Mistakes show at the edges of what rows may hold: values that are missing, infinite or huge, a
-category that one user alone has, users with many rows, no other users at all.
+These pairs probe the edges of possible rows. Values are missing, infinite or huge, only one user
+has a category, users have many rows, or there are no other users at all.
 """
 
 from __future__ import annotations
@@ -25,39 +25,40 @@ from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpa
 FRAMES = ("pandas", "polars", "dicts")
 
 MAX_ROWS = 10**6
-"""Rows of a table of a schema, at most."""
+"""Largest number of rows in a table of a schema."""
 
 _N_USERS, _ITEMS = 20, 4
-_CATEGORIES = 6  # of a column of a schema, of which each is tried
-_FRAME_CATEGORIES = 4  # of a column of a frame: the most common ones, and the rarest
-_USERS = 64  # among whom a search chooses
-_NAMED = 6  # who are tried with the rows that they have
+_CATEGORIES = 6  # Categories of a schema's column that are tried.
+_FRAME_CATEGORIES = 4  # Categories of a frame's column: the most common ones, and the rarest.
+_USERS = 64  # Users among whom a search chooses.
+_NAMED = 6  # Users who are tried with their own rows.
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What the tables hold that a mechanism takes.
+    """Description of the tables that a mechanism takes.
 
     Parameters
     ----------
     columns : dict, optional
-        What each column may hold: ``(low, high)`` for numbers, whole ones if both are whole; a list
-        of categories; or an :class:`Interval`, :class:`Integer` or :class:`Choice`. Beside a frame
-        only the columns that may hold more than the frame does.
+        Possible values of each column. ``(low, high)`` means numbers, whole ones if both are whole.
+        A list means categories. An :class:`Interval`, :class:`Integer` or :class:`Choice` is also
+        allowed. Together with a frame, list only columns that may hold more values than the frame
+        does.
     user : str, optional
         Name of the column of users.
     special : sequence, optional
-        What columns of real numbers may hold besides, such as ``(nan, inf, 1e300)``.
+        Further values of columns of real numbers, such as ``(nan, inf, 1e300)``.
     frame : {"pandas", "polars", "dicts"}, optional
-        What a dataset is: a frame, or a list of users, each a list of dicts. A frame that is given
-        decides this.
+        Form of a dataset: a frame, or a list of users, each a list of dicts. If a frame is given,
+        it decides the form.
 
     Raises
     ------
     ValueError, TypeError
-        For columns that cannot be read, or special values that are no numbers.
+        For columns that cannot be read, or special values that are not numbers.
     """
 
     columns: Mapping[str, Any] | None = None
@@ -89,13 +90,13 @@ class Schema:
         _validate.choice(FRAMES, frame=self.frame)
 
     def specials(self, missing: bool) -> tuple[float, ...]:
-        """Return the special values, with NaN where items may be missing."""
+        """Return the special values, with NaN if items may be missing."""
         values = tuple(self.special)
         return (*values, nan) if missing and not any(map(isnan, values)) else values
 
 
 def _range_of(name: Any, holds: Any) -> Range:
-    """Return what a column may hold as a range."""
+    """Return the possible values of a column as a range."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"columns must have names that are texts, got {name!r}")
     if isinstance(holds, Interval | Integer):
@@ -127,16 +128,16 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Column:
-    """What one column may hold.
+    """Possible values of one column.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the column.
     range : Interval, Integer or Choice
-        Where a search moves it; a choice for categories.
+        Range of a search; a choice for categories.
     mid : object
-        A usual value.
+        A typical value.
     special : tuple
         Values at the edges of the column's type.
     """
@@ -163,12 +164,12 @@ class Column:
 
     @property
     def common(self) -> tuple[Any, ...]:
-        """Values of the other users: of several categories all but the last."""
+        """Values of the other users; all categories but the last if there are several."""
         return self.categories[:-1] if len(self.categories) > 1 else (self.mid,)
 
 
 def _column(name: str, values: Range, special: tuple[Any, ...]) -> Column:
-    """Return a column that was declared."""
+    """Return a declared column."""
     if isinstance(values, Choice):
         return Column(name, values, values.values[1])
     assert isinstance(values, Interval | Integer)
@@ -179,7 +180,7 @@ def _column(name: str, values: Range, special: tuple[Any, ...]) -> Column:
 
 
 class _Tables:
-    """Builds pairs of tables, in which the last user differs."""
+    """Builder of pairs of tables in which the last user differs."""
 
     columns: tuple[Column, ...]
     by: str | None
@@ -189,23 +190,23 @@ class _Tables:
     default_items: int | None = None
 
     def held(self, count: int | None = None, **values: Any) -> Any:
-        """Return rows of the user, all with the same values, typical except for those named."""
+        """Return rows of the user, all with the same values, typical except for the named ones."""
         raise NotImplementedError
 
     def pair(
         self, relation: Relation, others: Any, left: Any, right: Any, words: str
     ) -> NeighborPair:
-        """Put a user behind the others, who holds `left` or `right`, or is gone."""
+        """Put a user who holds `left` or `right`, or leaves, behind the others."""
         replaced = relation == Relation.REPLACE_USER
         sides = self.stacked(others, left), self.stacked(others, right if replaced else None)
         return NeighborPair(*sides, relation=relation, recipe=words, by=self.by)
 
     def stacked(self, others: Any, rows: Any) -> Any:
-        """Return the dataset of the others and a user, or of the others alone."""
+        """Return the dataset of the others and a user, or the dataset of the others alone."""
         raise NotImplementedError
 
     def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs that differ, those first that matter most."""
+        """Yield pairs whose sides differ, with the most important first."""
         met = set()
         for pair in self._pairs(relation):
             sides = digest(pair.left), digest(pair.right)
@@ -217,14 +218,14 @@ class _Tables:
         raise NotImplementedError
 
     def ends(self, columns: Iterable[Column]) -> tuple[Row, Row]:
-        """Return the highest values of columns, and the lowest."""
+        """Return the highest values of columns, and the lowest values."""
         columns = list(columns)
         return {c.name: c.high for c in columns}, {c.name: c.low for c in columns}
 
     def made(
         self, relation: Relation, others: Any, parameters: Mapping[str, Any], usual: Row
     ) -> NeighborPair:
-        """Return the pair of a user who holds what a search chose on either side."""
+        """Return the pair of a user with the values that a search chose for either side."""
         names = [c.name for c in self.columns]
         left = {name: parameters[name] for name in names}
         right = {name: parameters.get(f"{name} right", usual[name]) for name in names}
@@ -233,14 +234,14 @@ class _Tables:
         return self.pair(relation, others, *sides, f"{self.space}({in_words(parameters)})")
 
     def ranges(self, relation: Relation) -> dict[str, Range]:
-        """Return what the user may hold on the left, and where it is replaced on the right."""
+        """Return ranges of the user's values on the left, and on the right under replacement."""
         left: dict[str, Range] = {c.name: c.range for c in self.columns}
         right = {f"{name} right": values for name, values in left.items()}
         return {**left, **(right if relation == Relation.REPLACE_USER else {})}
 
 
 class SchemaTables(_Tables):
-    """Builds pairs of small tables of a schema."""
+    """Builder of pairs of small tables of a schema."""
 
     space = "rows"
 
@@ -248,13 +249,13 @@ class SchemaTables(_Tables):
         self, schema: Schema, n_users: int | None, items: int | None, missing: bool
     ) -> None:
         if not schema.columns:
-            raise TypeError("columns must be a dict from names to what columns hold, got none")
+            raise TypeError("columns must be a dict from names to possible values, got none")
         special = schema.specials(missing)
         self.columns = tuple(_column(*one, special) for one in schema.columns.items())
         if special and not any(c.special for c in self.columns):
             raise ArgumentError(
-                f"special values {', '.join(map(str, special))} need a column of real numbers, "
-                "such as (0.0, 1.0)"
+                f"special values {', '.join(map(str, special))} need a column of real numbers. "
+                "Pass one such as (0.0, 1.0)"
             )
         self.n_users = _N_USERS if n_users is None else _validate.integer(2, n_users=n_users)
         self.items = _ITEMS if items is None else _validate.integer(1, m=items)
@@ -271,13 +272,13 @@ class SchemaTables(_Tables):
         except ImportError:
             raise ArgumentError(
                 f"frame={self.frame!r} needs the package {self.frame}, which is not installed "
-                f"here: pip install {self.frame}; frame='dicts' needs none"
+                f"here. Run pip install {self.frame}, or pass frame='dicts', which needs none"
             ) from None
         rows = "" if items is None else f"; items={items}"
         self.name = f"rows({', '.join(schema.columns)}{rows})"
 
     def typical(self, place: int = 0) -> Row:
-        """Return a row as most users have it."""
+        """Return a row of values that most users have."""
         return {c.name: c.common[place % len(c.common)] for c in self.columns}
 
     def held(self, count: int | None = None, **values: Any) -> list[Row]:  # noqa: D102
@@ -305,7 +306,7 @@ class SchemaTables(_Tables):
         data: dict[str, list[Any]] = {self.user: [i for i, held in enumerate(users) for _ in held]}
         for c in self.columns:
             data[c.name] = [row[c.name] for held in users for row in held]
-        # A row more, for its dtypes: those of columns without a row are the same as of others.
+        # One more row fixes the dtypes: columns without a row get the same ones as others.
         data = {name: [*cells, low] for (name, cells), low in zip(data.items(), lows, strict=True)}
         return self.library.DataFrame(data)[:-1]
 
@@ -343,7 +344,7 @@ class SchemaTables(_Tables):
             yield make(others, some, held(), f"{name} = {value} once")
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces: what the user holds, on either side, and what the others do."""
+        """Yield spaces over the values of the user on either side, and of the others."""
 
         def build(**parameters: Any) -> NeighborPair:
             others = self.others(parameters.get("others", "typical"))
@@ -358,11 +359,11 @@ class SchemaTables(_Tables):
 
 
 class FrameTables(_Tables):
-    """Builds pairs around one frame; the user with most rows differs where no other is named.
+    """Builder of pairs around one frame; by default the user with the most rows differs.
 
-    All other users stay as they are. One user of given data seldom exposes a mistake, so users take
-    its place who hold what the data make possible: as many rows as any user, all of them at an end,
-    in one category.
+    All other users keep their data. A single user of given data seldom exposes a mistake. So the
+    user is replaced by users with extreme but possible data: as many rows as any user, all of them
+    at an end, or in one category.
     """
 
     space = "like"
@@ -387,18 +388,18 @@ class FrameTables(_Tables):
         self.name = f"like {len(self.table.owners)} rows of {len(self.table.sizes)} users"
 
     def _declared(self, name: str, holds: Range, special: tuple[Any, ...]) -> Column:
-        """Return what a column may hold; refuse categories that leave out some that are there."""
+        """Return a declared column; refuse categories that omit some of the frame's."""
         column, (values, _) = _column(name, holds, special), self.table.seen(name)
         others = [value for value in dict.fromkeys(values) if value not in column.categories]
         if column.categories and others:
             raise ArgumentError(
-                f"columns[{name!r}] must name all categories of the frame, "
-                f"{list(column.categories)!r} lacks {', '.join(map(repr, others[:5]))}"
+                f"columns[{name!r}] must name all categories of the frame, got "
+                f"{list(column.categories)!r} without {', '.join(map(repr, others[:5]))}"
             )
         return column
 
     def _seen(self, name: str, special: tuple[Any, ...]) -> Column:
-        """Return what a column holds, by its kind and the values in it."""
+        """Return a column as its kind and its values in the frame suggest."""
         kind, (values, gaps) = self.table.kind(name), self.table.seen(name)
         special = (*special, *gaps) if kind == "real" else gaps
         if kind != "other" and len(set(values)) > 1:
@@ -409,7 +410,7 @@ class FrameTables(_Tables):
             common = [value for value, _ in Counter(values).most_common()]
         except TypeError:
             raise ArgumentError(
-                f"the column {name!r} holds lists or other objects: name some that it may hold by "
+                f"the column {name!r} holds lists or other objects. Declare its values by "
                 f"columns={{{name!r}: [...]}}, or leave it out of the frame"
             ) from None
         if len(common) > _FRAME_CATEGORIES:
@@ -421,7 +422,7 @@ class FrameTables(_Tables):
         return self.rows(self.who, count, **values)
 
     def rows(self, who: Any, count: int | None = None, **values: Any) -> Any:
-        """Return rows of some user, all with the same values, typical except for those named."""
+        """Return rows of a user, all with the same values, typical except for the named ones."""
         typical = {c.name: c.categories[0] if c.categories else c.mid for c in self.columns}
         return self.table.filled(who, typical | values, self.items if count is None else count)
 
@@ -438,7 +439,7 @@ class FrameTables(_Tables):
         def at_ends() -> Iterator[NeighborPair]:
             yield make(others, held(**high), held(**low), "high against low")
             for c in kinds:
-                for value in (c.high, *c.common):  # the rarest first
+                for value in (c.high, *c.common):  # the rarest category first
                     sides = held(**high, **{c.name: value}), held(**low, **{c.name: value})
                     yield make(others, *sides, f"high against low, {c.name} = {value}")
 
@@ -447,7 +448,7 @@ class FrameTables(_Tables):
                 rare, words = {c.name: c.high}, f"{c.name} = {c.high}"
                 rest = self.table.without(self.who, c.name, c.high)
                 yield make(rest, held(**rare), held(), f"alone with {words}")
-                # With another, so that counts are 1 and 2, and noise by them has another scale.
+                # With one other holder the counts are 1 and 2, and noise scaled by counts differs.
                 rest = self.table.without(self.who, c.name, c.high, but=1)
                 yield make(rest, held(1, **rare, **high), held(1, **high), f"one of two, {words}")
 
@@ -477,7 +478,7 @@ class FrameTables(_Tables):
         yield make(one, held(**high), held(**low), "one other user")
 
     def _named(self, numbers: Sequence[Column]) -> list[Any]:
-        """Return users who stand out: with most rows, with least, with an end of a column."""
+        """Return users who stand out: most rows, fewest rows, or an end of a column."""
         sizes, owners = list(self.table.sizes), self.table.owners
         found = [sizes[0], sizes[-1]]
         for c in numbers:
@@ -487,7 +488,7 @@ class FrameTables(_Tables):
         return list(dict.fromkeys(found))[:_NAMED]
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces: what a user holds on either side, and who of the frame differs."""
+        """Yield spaces over the values of a user on either side, and over the user who differs."""
 
         def made(**parameters: Any) -> NeighborPair:
             others, usual = self.table.without(self.who), {c.name: c.mid for c in self.columns}

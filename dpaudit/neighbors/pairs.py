@@ -30,7 +30,7 @@ from dpaudit.errors import ArgumentError, PairError
 Array = NDArray[Any]
 
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
-"""Orders of the norms of :func:`~dpaudit.within_sensitivity`, as numpy has them."""
+"""Orders of the norms of :func:`~dpaudit.within_sensitivity` in numpy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,40 +40,41 @@ class NeighborPair:
     Parameters
     ----------
     left, right : object
-        Two datasets of one kind: arrays ``[n_users, ...]``; lists of users, each with as many items
-        as it likes; frames of pandas or polars with a column of users; dicts of those; or any
-        objects with `differ`. For ``within_sensitivity`` query values of one shape. They are
-        copied: a mechanism that changes its input does not change the pair.
+        Two datasets of one kind. They may be arrays ``[n_users, ...]``, lists of users (each with
+        any number of items), or frames of pandas or polars with a column of users. Dicts of those
+        are allowed, too, and any objects with `differ`. For ``within_sensitivity`` they are query
+        values of one shape. They are copied, so a mechanism that changes its input does not change
+        the pair.
     relation : Relation, optional
-        Default ``Relation.REPLACE_USER``. For ``Relation.ADD_REMOVE_USER`` one of the datasets
+        Default ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER`` one of the datasets
         lacks one user.
     recipe : str, optional
-        How the pair was made, in words.
+        Description of how the pair was made.
     by : str, optional
         Column of a frame that names the user of each row.
     differ : callable, optional
-        ``differ(left, right)`` returns the users that differ, as a list. Needed for objects that
-        dpaudit does not understand; its answer is trusted.
+        ``differ(left, right)`` returns the users that differ, as a list. It is needed for objects
+        that dpaudit does not understand; its answer is trusted.
 
     Attributes
     ----------
     users : tuple
-        All users that differ; one except for groups. Empty for equal sides and for query values.
+        All users that differ: one user, except for groups. Empty for equal sides and query values.
     user : hashable
-        The first of them: its row, or its name where a column names users. None where there is
-        none.
+        The first of these users: its row, or its name if a column names users. None if there is no
+        such user.
 
     Raises
     ------
     PairError
-        When the two differ anywhere else, or by more than the relation allows.
+        If the two differ anywhere else, or by more than the relation allows.
 
     Examples
     --------
     >>> pair = NeighborPair([[0.0], [1.0]], [[0.0], [5.0]])
     >>> pair.user
     1
-    >>> NeighborPair([[1, 2], [3]], [[1, 2], [4]]).describe()  # users hold as much as they like
+    >>> NeighborPair([[1, 2], [3]], [[1, 2], [4]]).describe()  # any number of items for each user
     'custom: replace_user, 2 users of 1 to 2 items, user 1 differs'
     """
 
@@ -109,7 +110,7 @@ class NeighborPair:
         object.__setattr__(self, "users", self._differing())
 
     def _differing(self) -> tuple[Any, ...]:
-        """Return the users that differ; refuse what the relation does not allow."""
+        """Return the users that differ; refuse differences that the relation does not allow."""
         left, right, relation, form = self.left, self.right, self.relation, self.form
         if not relation.is_of_users:
             _check_values(left, right, relation)
@@ -118,7 +119,7 @@ class NeighborPair:
             answer = relation.check(left, right)
             if isinstance(answer, str) or not answer:
                 reason = f": {answer}" if answer else ""
-                raise PairError(f"the two datasets are no neighbours by {relation}{reason}")
+                raise PairError(f"the two datasets are not neighbours by {relation}{reason}")
         if self.differ is not None:
             return _users_of(self.differ, left, right, relation)
         if relation.name == "custom":
@@ -130,7 +131,7 @@ class NeighborPair:
                 return ()
 
         def census(side: Any, label: Any = None) -> Census:
-            """Return the users of a side, whose rows are counted from the first of all."""
+            """Return the users of a side; rows are numbered as in the whole side."""
             made = form.census(side, label)
             if not start:
                 return made
@@ -142,8 +143,8 @@ class NeighborPair:
             census(left, relation.label), census(right, relation.label), relation.users
         ):
             raise PairError(
-                f"the datasets may differ in the label {relation.label!r} only, but user "
-                f"{users[0]!r} differs elsewhere too"
+                f"the datasets must differ only in the label {relation.label!r}, got user "
+                f"{users[0]!r}, who differs elsewhere too"
             )
         return users
 
@@ -156,11 +157,11 @@ class NeighborPair:
         drop: Any = None,
         replace: Mapping[Any, Any] | None = None,
     ) -> NeighborPair:
-        """Return a pair of a frame and the same frame without a user, or with another in its place.
+        """Return a pair of a frame and the same frame without a user, or with a replaced user.
 
-        The rows of all other users stand at the same places on both sides, so that a mechanism
-        that depends on the order of rows is not blamed for a shift. Rows of the user that only one
-        side has therefore come last; the recipe of the pair says so where this moves rows.
+        The rows of all other users stand at the same places on both sides. So a mechanism that
+        depends on the order of rows is not refuted because of a shift. Rows of the user that only
+        one side has therefore come last. If this moves rows, the recipe of the pair says so.
 
         Parameters
         ----------
@@ -169,14 +170,14 @@ class NeighborPair:
         user : str
             Column that names the user of each row.
         drop : hashable or list, optional
-            The user that the right side lacks; a list for a group. The relation of the pair is
-            ``ADD_REMOVE_USER``.
+            The user that the right side lacks, or a list of users for a group. The relation of the
+            pair is ``ADD_REMOVE_USER``.
         replace : dict, optional
-            From a user to its rows on the right side: a frame or a dict of columns, each a value
-            or a list of them. They take the places of the user's rows, and further rows come last.
-            Where the column of the users is left out, the user keeps its name. The relation of the
-            pair is ``REPLACE_USER``. Together with `drop` of the same user, the left side has these
-            rows and the right side has none.
+            Maps a user to its rows on the right side: a frame, or a dict of columns, each a value
+            or a list. They take the places of the user's rows, and further rows come last. If the
+            column of the users is left out, the user keeps its name. The relation of the pair is
+            ``REPLACE_USER``. Together with `drop` of the same user, the left side has these rows
+            and the right side has none.
 
         Returns
         -------
@@ -202,26 +203,26 @@ class NeighborPair:
 
     @property
     def user(self) -> Any:
-        """The first user that differs; None where there is none."""
+        """The first user that differs; None if there is none."""
         return self.users[0] if self.users else None
 
     @property
     def is_null(self) -> bool:
-        """Whether both sides are the same, so that no mechanism shows anything on them."""
+        """Whether both sides are equal, so that no mechanism can reveal a difference."""
         if isinstance(self.form, ArrayForm):
             return self.left.shape == self.right.shape and bool(_same(self.left, self.right).all())
         return digest(self.left) == digest(self.right)
 
     @property
     def shifts_others(self) -> bool:
-        """Whether other users stand at other places on the two sides: the order alone may show."""
+        """Whether other users change places between the sides, so order alone may reveal it."""
         others = [[at for at in range(n) if at not in own] for own, n in self._rows()]
         return bool(others) and others[0] != others[1]
 
     def _rows(self) -> list[tuple[set[int], int]]:
-        """Return the rows of the users that differ, and the number of all rows, of each side.
+        """Return the rows of the differing users and the number of all rows, for each side.
 
-        Empty where nobody differs, or the data have no single sequence of rows.
+        The list is empty if no user differs, or the data have no single sequence of rows.
         """
         if not self.users:
             return []
@@ -229,13 +230,13 @@ class NeighborPair:
         if left is None or right is None:
             return []
         sides = [(set(own), n) for own, n in (left, right)]
-        if self.relation.name == "add_remove_user":  # an array has another user in that row
+        if self.relation.name == "add_remove_user":  # in an array, that row is another user's
             smaller = int(left[1] > right[1])
             sides[smaller] = set(), sides[smaller][1]
         return sides
 
     def places(self) -> Iterator[NeighborPair]:
-        """Yield the pair with the rows that differ at every other place, if both sides allow it."""
+        """Yield the pair with the differing rows at every other place, if both sides allow it."""
         rows = self._rows()
         if not rows or rows[0] != rows[1] or not rows[0][0]:
             return
@@ -269,12 +270,12 @@ class NeighborPair:
 
 @dataclass(frozen=True, eq=False)
 class PairFamily:
-    """Several pairs that an audit may choose from; it explores all and certifies on one.
+    """Several pairs for an audit, which explores all of them and certifies on one.
 
     Parameters
     ----------
     name : str
-        Words for reports.
+        Description for reports.
     pairs : sequence of NeighborPair
         At least one.
     """
@@ -302,16 +303,16 @@ class PairFamily:
 
 
 def of_one_kind(pairs: Sequence[NeighborPair], where: str) -> None:
-    """Refuse query values of another relation than all other pairs have."""
+    """Refuse pairs of different relations if some of them are query values."""
     names = sorted({str(pair.relation) for pair in pairs})
     if len(names) > 1 and not all(pair.relation.is_of_users for pair in pairs):
         raise ArgumentError(
-            f"the pairs of {where} share one relation where they are query values, got {names}"
+            f"the pairs of {where} must have one relation if they are query values, got {names}"
         )
 
 
 def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFamily:
-    """Return `pairs` as a family: one pair, a sequence of pairs or a family itself."""
+    """Return `pairs` as a family: one pair, a sequence of pairs or a family."""
     if isinstance(pairs, PairFamily):
         return pairs
     if isinstance(pairs, NeighborPair):
@@ -326,7 +327,7 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
 
 
 def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[Any, ...]:
-    """Return the users that `differ` names, checked against the relation."""
+    """Return the users that `differ` names, after a check against the relation."""
     answer = differ(left, right)
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(f"differ must return a list of the users that differ, got {answer!r}")
@@ -336,7 +337,7 @@ def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[A
 
 
 def _alike(left: Array, right: Array) -> tuple[Array, Array]:
-    """Give both sides one dtype, so that a mechanism cannot tell them apart by it."""
+    """Convert both sides to one dtype, so that a mechanism cannot distinguish them by it."""
     try:
         if left.dtype.names != right.dtype.names:
             raise TypeError
@@ -351,7 +352,7 @@ def _alike(left: Array, right: Array) -> tuple[Array, Array]:
 
 
 def _same(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Elementwise equality in which NaN equals NaN, also inside records."""
+    """Return elementwise equality, where NaN equals NaN, also inside records."""
     if a.dtype.names:
         fields = [_same(a[name], b[name]).reshape(*a.shape, -1) for name in a.dtype.names]
         return np.asarray(np.concatenate(fields, axis=-1).all(axis=-1))
@@ -360,9 +361,10 @@ def _same(a: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _unequal_rows(left: Array, right: Array, relation: Relation) -> tuple[int, Array, Array]:
-    """Leave out the rows that two arrays begin with and end with alike; return how many begin them.
+    """Remove the equal rows at the beginning and the end of two arrays; also return their start.
 
-    Arrays that no change of so few users makes equal are returned whole.
+    The start is the number of equal rows at the beginning. Arrays are returned whole if no change
+    of so few users makes them equal.
     """
     if not left.ndim or not right.ndim:
         side = "right" if left.ndim else "left"
@@ -377,7 +379,7 @@ def _unequal_rows(left: Array, right: Array, relation: Relation) -> tuple[int, A
         return 0, left, right
 
     def alike(a: Array, b: Array) -> int:
-        """Return how many rows are equal before the first that are not."""
+        """Return the number of equal rows before the first unequal one."""
         equal = _same(a, b).reshape(len(a), -1).all(axis=1) if a.size else np.ones(len(a), bool)
         return len(a) if equal.all() else int(equal.argmin())
 
@@ -387,7 +389,7 @@ def _unequal_rows(left: Array, right: Array, relation: Relation) -> tuple[int, A
 
 
 def _check_values(left: Array, right: Array, relation: Relation) -> None:
-    """Refuse what are no query values at the distance that a relation allows."""
+    """Refuse anything but query values within the distance that a relation allows."""
     if left.shape != right.shape or left.size == 0:
         raise PairError(
             "query values must be two arrays of one shape, not empty, "
@@ -397,7 +399,7 @@ def _check_values(left: Array, right: Array, relation: Relation) -> None:
         raise PairError(f"query values must be numbers, got {left.dtype} and {right.dtype}")
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         raise PairError("query values must be finite, got NaN or inf")
-    # Differences of integers are taken before anything is rounded.
+    # Integers are subtracted before anything is rounded.
     gap = left - right if left.dtype.kind == "f" else left.astype(object) - right.astype(object)
     distance = float(np.linalg.norm(np.ravel(gap).astype(float), ord=NORMS[str(relation.norm)]))
     radius = float(relation.radius or 0.0)

@@ -31,21 +31,21 @@ from dpaudit.neighbors.spaces import Interval, Magnitude, SearchSpace, in_words
 Array = NDArray[Any]
 
 BOTH = (Relation.REPLACE_USER, Relation.ADD_REMOVE_USER)
-"""Relations of the pairs that are searched where nobody names one."""
+"""Relations of the pairs that are searched if no relation is given."""
 
 FAR, UNIT = 100.0, 1.0
-"""Sizes of data in a domain that nobody declared: clipping maps the larger to its boundary."""
+"""Sizes of data in an undeclared domain; clipping maps the larger size to its boundary."""
 
 FARTHEST = 1e6
-"""Where one user of such data goes."""
+"""Value of the farthest user in an undeclared domain."""
 
 _SMALLEST = 1e-5
 _MOST_CELLS = 10**6
-_WHOLE = 2**53  # whole numbers that a float holds
+_WHOLE = 2**53  # floats represent whole numbers up to this size exactly
 _KINDS = 32
 _SIZES = (20, 8)
-_FEW = (1, 2, 3, 4)  # users of small datasets; one who leaves leaves none to three
-_SCALE_DOUBLES = slice(1, 2)  # where the number of users is halved
+_FEW = (1, 2, 3, 4)  # users of small datasets; without the one who leaves there are 0 to 3
+_SCALE_DOUBLES = slice(1, 2)  # the pair in which the number of users is halved
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,21 +55,21 @@ class Portfolio:
     Parameters
     ----------
     name : str
-        Words for reports.
+        Description for reports.
     pairs : tuple of NeighborPair
-        Each a candidate, those first that matter most where the budget is small.
+        Candidates, with the most important first, for the case that the budget is small.
     spaces : tuple of SearchSpace
-        Each searched.
+        Spaces that are searched.
     ends : tuple of NeighborPair
-        Members of `pairs` that are always finalists, because a user goes as far as possible there.
+        Members of `pairs` that are always finalists, because their user goes as far as possible.
     small : tuple of NeighborPair
-        Members of `pairs` that hold very few users. A mechanism may raise an exception on them: the
-        pair is then not covered, and the report says so.
+        Members of `pairs` that hold very few users. If a mechanism raises an exception on such a
+        pair, the pair is not covered, and the report says so.
     variant : callable, optional
-        ``variant(relation=...)`` and ``variant(items=1)`` return the same portfolio with an
-        argument that its author left open.
+        ``variant(relation=...)`` and ``variant(items=1)`` return the same portfolio with another
+        value of an argument that the author did not set.
     items : int, optional
-        How many items a user holds by default; None where the author chose the number.
+        Default number of items of a user; None if the author chose the number.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Portfolio:
             for one in held:
                 _validate.instance(kind, f"a list of {kind.__name__} objects", **{field: one})
         if not self.pairs and not self.spaces:
-            raise ArgumentError(f"the portfolio {self.name!r} holds no pair and no space")
+            raise ArgumentError(f"portfolio {self.name!r} must hold a pair or a space, got none")
         for pair in self.pairs:
             if pair.is_null:
                 raise ArgumentError(
@@ -99,14 +99,14 @@ class Portfolio:
         of_one_kind(self.pairs, "a portfolio")
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
-        """Return the first pair, or else one of the first space."""
+        """Return the first pair, or a pair of the first space if there are no pairs."""
         return self.pairs[0] if self.pairs else self.spaces[0].example(rng=rng)
 
     def under(self, relation: Relation) -> Portfolio:
-        """Return the portfolio of one relation; all of it where it holds nothing of that relation.
+        """Return the pairs of one relation, or the whole portfolio if it has none of the relation.
 
-        A portfolio that :func:`portfolio` made of two relations is made anew, of query values for a
-        relation of those.
+        A portfolio that :func:`portfolio` made for two relations is built again for `relation`. For
+        a relation of query values it then holds query values.
         """
         checked_relation(relation)
         if self.variant is not None and len(self.relations) > 1:
@@ -150,37 +150,39 @@ def portfolio(
 ) -> Portfolio:
     """Return pairs and spaces of pairs that expose realistic mistakes.
 
-    One user far out, at the boundary, in the majority or against it; all items of a user or one
-    item; everybody equal, spread out or in clusters; the user first, last or in the middle; rare
-    values, duplicates, counts at a threshold, and users without data.
+    The user stands far out, at the boundary, in the majority or against it. The pairs move all
+    items of the user or one item. The others are equal, spread out or in clusters. The user is
+    first, last or in the middle. There are rare values, duplicates, counts at a threshold, and
+    users without data.
 
-    Pairs are made for both relations, users replaced and users removed. An audit searches those of
-    its claim's relation. :meth:`Portfolio.under` returns the portfolio of one relation; under
-    ``within_sensitivity`` it holds the patterns of :func:`value_pattern` for `dim` queries.
+    Pairs are made for both relations: replaced users and removed users. An audit searches the pairs
+    of its claim's relation. :meth:`Portfolio.under` returns the portfolio of one relation. Under
+    ``within_sensitivity`` that portfolio holds the patterns of :func:`value_pattern` for `dim`
+    queries.
 
     Parameters
     ----------
     like : array_like or DataFrame, optional
-        A dataset such as the mechanism is made for. Shape, dtype and range are taken from it, and
-        pairs around it are searched too: each of its users replaced, or removed. An array is
+        A typical dataset of the mechanism. Shape, dtype and range are taken from it. Pairs around
+        it are searched too, in which each of its users is replaced or removed. An array is
         [n_users, m], [n_users, m, dim], or [n_users] for m = 1, and holds numbers, booleans,
         strings or records. A frame of pandas or polars needs `schema`, which names the column of
-        its users; some hundred rows are enough, because every draw runs on all of them.
+        its users. Some hundred rows are enough, because every draw runs on all of them.
     schema : dict or Schema, optional
-        What the columns of a table hold, such as ``{"age": (0, 120), "city": ["Aix", "Brest"]}``,
-        for mechanisms that take tables; :class:`Schema` has more options.
+        Possible values of the columns, such as ``{"age": (0, 120), "city": ["Aix", "Brest"]}``, for
+        mechanisms that take tables; :class:`Schema` has more options.
     n_users, m : int, optional
-        At least 2 and 1. Default: 20 users of 8 items, and besides datasets of 0 to 4 users, which
-        expose a noise scale that depends on the number of users. Of a schema: 20 users of at most 4
-        rows.
+        At least 2 and 1. By default 20 users of 8 items, and in addition datasets of 0 to 4 users,
+        which expose a noise scale that depends on the number of users. With a schema the default is
+        20 users of at most 4 rows.
     dim : int, optional
-        Dimension of an item; scalar items when omitted. For query values how many there are.
+        Dimension of an item; by default items are scalars. For query values, their number.
     low, high : float, optional
-        The domain of the data: all values stay within it. If both are whole numbers (``int``), so
-        are the data. Without them and without data, values from 0.001 to 1,000,000 of both signs
-        are tried.
+        The domain of the data: all values stay within it. If both are whole numbers (``int``), the
+        data are whole numbers, too. Without a domain and without data, values of both signs from
+        0.001 to 1,000,000 are tried.
     missing : bool, optional
-        Whether items may be NaN. They always may where they are in `like`.
+        Whether items may be NaN. They may always be NaN if some are NaN in `like`.
 
     Returns
     -------
@@ -213,8 +215,8 @@ def portfolio(
     for name, value in given.items():
         if value is not None and name not in allowed:
             raise ArgumentError(
-                f"{name} must be left out for tables, which take it from like or schema, got "
-                f"{_validate.shown(value)}"
+                f"{name} must be left out for tables, got {_validate.shown(value)}. Give its value "
+                "by like or schema"
             )
     if like is not None:
         return _of_tables(lambda items: FrameTables(like, declared, missing), None)
@@ -289,13 +291,13 @@ def _of_relation(
         words = {"like": "x".join(map(str, data.shape))}
     if math.prod((n_users, *item_shape)) > _MOST_CELLS:
         raise ArgumentError(
-            f"a dataset of a portfolio may hold {_MOST_CELLS:,} values, got n_users={n_users} "
-            f"with items of shape {item_shape}; pass some of the users"
+            f"like or n_users must give a dataset of at most {_MOST_CELLS:,} values, got "
+            f"n_users={n_users} with items of shape {item_shape}. Pass some of the users"
         )
     if missing and dtype.kind != "f":
         raise ArgumentError(
-            f"missing must be False for data of {dtype}, which hold no NaN, got True; "
-            "low=0.0 and high=1.0 make data of floats, 0 and 1 whole numbers"
+            f"missing must be False for data of {dtype}, which cannot be NaN, got True. "
+            "Pass low=0.0 and high=1.0 for data of floats; 0 and 1 make data of whole numbers"
         )
     gaps = missing or (data is not None and dtype.kind == "f" and bool(np.isnan(data).any()))
     if domain is not None:
@@ -322,7 +324,7 @@ def _of_relation(
 
 
 def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
-    """Yield the first of each series, the second of each, and so on: a small budget sees them."""
+    """Yield the first of each series, then the second of each, so that small budgets see all."""
     rounds = zip_longest(*series)
     return (pair for each in rounds for pair in each if pair is not None)
 
@@ -331,7 +333,7 @@ def _domain(low: Any, high: Any) -> tuple[Any, Any] | None:
     if low is None and high is None:
         return None
     if low is None or high is None:
-        raise ArgumentError(f"give low and high or neither, got low={low!r} and high={high!r}")
+        raise ArgumentError(f"low and high must both be given, got low={low!r} and high={high!r}")
     ends = checked_ends(low, high)
     whole = all(isinstance(end, int | np.integer) for end in (low, high))
     return (int(low), int(high)) if whole else ends
@@ -355,12 +357,12 @@ def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None
         shape = data.shape[axis] if axis < data.ndim else None
         if value not in (None, shape):
             raise ArgumentError(
-                f"{name} is taken from like, of shape {data.shape}; got {name}={value!r}"
+                f"{name} must agree with like, of shape {data.shape}, got {name}={value!r}"
             )
 
 
 def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[Any]) -> None:
-    """Refuse a domain that the data leave, or that their dtype cannot hold."""
+    """Refuse a domain that does not contain the data, or that their dtype cannot hold."""
     low, high = domain
     if dtype.kind not in "iuf":
         raise ArgumentError(f"low and high need data that are numbers, got {dtype}")
@@ -381,17 +383,17 @@ def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[A
 def _levels(
     crowd: Crowd, data: Array | None, domain: tuple[Any, Any] | None
 ) -> tuple[list[Levels], Array, Interval | Magnitude | None]:
-    """Return levels for each size of the data, values of categories, and where users may be."""
+    """Return levels for each size of the data, values of categories, and positions of users."""
     seen = None
     if data is not None:
         seen = np.unique(data[np.isfinite(data)] if data.dtype.kind == "f" else data)
-        # Whole numbers so large are names of something, and no float could hold them.
+        # Such large whole numbers are identifiers, and floats could not represent them.
         names = crowd.dtype.kind in "iu" and max(-int(seen[0]), int(seen[-1])) > _WHOLE
         if names or crowd.dtype.kind not in "iuf":
             return [_of_values(seen, data)], thinned(seen, _KINDS), None
         if domain is None and len(seen) > 1:
             domain = seen[0].item(), seen[-1].item()
-    if domain is None:  # nothing is known, or the data hold one value only, which tells no range
+    if domain is None:  # no domain is known; data with a single value do not determine one
         signed = crowd.dtype.kind != "u"
         scales = [_numbers(crowd, -size if signed else 0.0, size) for size in (FAR, UNIT)]
         kinds = scalars(crowd, *range(min(max(crowd.m, 4), int(FAR)) + 1))
@@ -404,7 +406,7 @@ def _levels(
 
 
 def _numbers(crowd: Crowd, low: Any, high: Any) -> Levels:
-    """Return levels of numbers; whole ones where the data are."""
+    """Return levels of numbers; they are whole numbers if the data are."""
     mid = low / 2 + high / 2
     spread = np.unique(scalars(crowd, *np.linspace(low, high, max(crowd.n_users, _KINDS))))
     ends = scalars(crowd, low, mid, high)
@@ -412,7 +414,7 @@ def _numbers(crowd: Crowd, low: Any, high: Any) -> Levels:
 
 
 def _of_values(seen: Array, data: Array) -> Levels:
-    """Return levels of data that are no numbers: first and last in their order, and the mode."""
+    """Return levels of data that are not numbers: the first and the last value, and the mode."""
     if len(seen) < 2:
         raise ArgumentError(f"like must hold at least two different values, got {seen[0]!r} only")
     _, counts = np.unique(data, return_counts=True)
@@ -420,7 +422,7 @@ def _of_values(seen: Array, data: Array) -> Levels:
 
 
 def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
-    """Return a user so far out that any clipping shows, on one side and across."""
+    """Return pairs with a user so far out that any clipping shows: to the middle, and across."""
     others, middle = crowd.rows(0.0), crowd.row(0.0)
     top, bottom = crowd.row(FARTHEST), crowd.row(-FARTHEST)
     lone = crowd.pair(others, top, middle, f"lone_user(others=0, {FARTHEST:g} to 0)")
@@ -431,7 +433,7 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
 
 
 def _few_users(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
-    """Return pairs of very few users, where a noise scale that depends on their number shows."""
+    """Return pairs of very few users, which expose a noise scale that depends on their number."""
     low, high = crowd.row(levels.low), crowd.row(levels.high)
     return tuple(
         few.pair(
@@ -447,11 +449,11 @@ def _few_users(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
 def _query_values(
     data: Array | None, dim: int | None, domain: tuple[Any, Any] | None, relation: Relation
 ) -> Portfolio:
-    """Return the patterns of query values: around the given ones, and at any centre."""
+    """Return the patterns of query values: around the given values, and at any centre."""
     if data is None and dim is None:
         raise ArgumentError(
-            "dim must be given for query values, as the number of queries, or like, as an example "
-            f"of them: nothing tells how many there are under {relation}"
+            "dim must be the number of queries, or like an example of them, to search query values "
+            f"under {relation}, got neither"
         )
     if data is not None and (data.ndim != 1 or data.dtype.kind not in "iuf" or not len(data)):
         raise ArgumentError(

@@ -1,8 +1,8 @@
 """Recipes for adversarial pairs and for spaces of pairs, in one table.
 
 A recipe of users is a function of a :class:`Crowd`, and its docstring names the weakness that it
-aims at. :data:`RECIPES` holds one row for each recipe. The public functions, their signatures and
-documentation, the words of the command line and the spaces of a portfolio are made of these rows.
+targets. :data:`RECIPES` holds one row for each recipe. These rows define the public functions with
+their signatures and documentation, the words of the command line, and the spaces of a portfolio.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from dpaudit.neighbors.spaces import (
 Array = NDArray[Any]
 
 MAX_CELLS = 10**9
-"""Numbers in a dataset of a recipe, at most."""
+"""Largest number of values in a dataset of a recipe."""
 
 _SMALLEST, _SMALLEST_WIDE = 1e-3, 1e-5
-"""Smallest size or separation in a search, as a part of the domain; where nobody declared one."""
+"""Smallest size or separation in a search, as a share of the domain: if declared, and if not."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,18 @@ class Crowd:
     n_users : int
         At least 2.
     item_shape : tuple of int
-        Shape of what one user holds: ``(m,)``, ``(m, dim)``, or ``()``.
+        Shape of one user's data: ``(m,)``, ``(m, dim)``, or ``()``.
     dtype : numpy.dtype
         Dtype of the data.
     relation : Relation
-        Relation of datasets. Under add/remove the user is there on the left, and gone on the right.
+        Relation of datasets. Under add/remove the user is present on the left, and absent on the
+        right.
     low, high : float
         Domain of the data.
     wide : bool
-        Whether positions and sizes are spread over many magnitudes, as nobody declared a domain.
+        Whether positions and sizes are spread over many magnitudes, because no domain was declared.
     name : str
-        Words for a pair that has none of its own.
+        Description of a pair that has none of its own.
     """
 
     n_users: int
@@ -74,19 +75,19 @@ class Crowd:
 
     @property
     def m(self) -> int:
-        """Items of a user."""
+        """Number of items of a user."""
         return self.item_shape[0] if self.item_shape else 1
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the user is replaced, and not removed."""
+        """Whether the user is replaced rather than removed."""
         return self.relation.name == "replace_user"
 
-    # --- where searches go ---
+    # --- ranges of the searches ---
 
     @property
     def positions(self) -> Interval | Magnitude:
-        """Where users may be."""
+        """Range of the positions of users."""
         most = max(abs(self.low), abs(self.high))
         if self.wide:
             return Magnitude(_SMALLEST_WIDE * most, most)
@@ -94,7 +95,7 @@ class Crowd:
 
     @property
     def sizes(self) -> Interval:
-        """How far users may be from each other; whole numbers are at least 1 apart."""
+        """Range of the distances between users; whole numbers are at least 1 apart."""
         width = float(self.high) - float(self.low)
         least = width * (_SMALLEST_WIDE if self.wide else _SMALLEST)
         return Interval(
@@ -102,13 +103,13 @@ class Crowd:
         )
 
     def places(self, count: int) -> Range:
-        """Return where the user may be: at one of `count` places, or at the last."""
+        """Return the range of the user's places: one of `count` places, or only the last."""
         return counted(count) if self.is_replaced else Choice((count - 1,))
 
     # --- data ---
 
     def row(self, value: ArrayLike) -> Array:
-        """Return a user all of whose items hold `value`; or one value for each item."""
+        """Return a user all of whose items hold `value`, or one given value for each item."""
         values = self.cast(value)
         row = np.empty(self.item_shape, dtype=self.dtype)
         if values.ndim == 1:
@@ -117,13 +118,13 @@ class Crowd:
         return row
 
     def rows(self, values: ArrayLike) -> Array:
-        """Return the other users, from one value for each of them, or one for all."""
+        """Return the other users, from one value for each of them or one value for all."""
         rows = np.empty((self.n_users - 1, *self.item_shape), dtype=self.dtype)
         rows[...] = self.cast(values).reshape(-1, *[1] * len(self.item_shape))
         return rows
 
     def some(self, value: Any, rest: Any, items: slice) -> Array:
-        """Return a user some of whose items hold `value`, the others `rest`."""
+        """Return a user some of whose items hold `value` and the others `rest`."""
         row = self.row(rest)
         row[items] = self.cast(value)
         return row
@@ -131,8 +132,8 @@ class Crowd:
     def along(self, values: ArrayLike) -> Array:
         """Return users who hold one number each, as the first coordinate of all their items.
 
-        The number, and the 0 of other coordinates, move to the end of the domain beyond which they
-        are.
+        A number outside the domain moves to the nearest end of the domain. The 0 of the other
+        coordinates does so, too.
         """
         inside = np.clip(np.atleast_1d(np.asarray(values)), self.low, self.high)
         shape = len(inside), self.m, math.prod(self.item_shape[1:])
@@ -141,7 +142,7 @@ class Crowd:
         return self.cast(made.reshape(len(inside), *self.item_shape))
 
     def cast(self, value: ArrayLike) -> Array:
-        """Return values in the dtype of the data; rounded where that is of whole numbers."""
+        """Return values in the dtype of the data; they are rounded if it holds whole numbers."""
         array = np.asarray(value)
         if self.dtype.kind in "iu" and array.dtype.kind == "f":
             array = np.rint(array)
@@ -152,9 +153,9 @@ class Crowd:
     def pair(
         self, others: Array, left: Array, right: Array, words: str, at: int | None = None
     ) -> NeighborPair:
-        """Put a user among the others, by default last, who holds `left` or `right`.
+        """Put a user who holds `left` or `right` among the others, by default last.
 
-        A user who leaves is always last: nobody else changes places.
+        A user who leaves is always last, so that no other user changes places.
         """
         at = len(others) if at is None or not self.is_replaced else at
         # A row of a one-dimensional array of texts is a scalar that cannot be indexed.
@@ -197,12 +198,12 @@ class Recipe:
     Parameters
     ----------
     function : callable
-        What users call.
+        The function that users call.
     build : callable, optional
-        ``build(crowd, **own)``, which makes the pair or the space of a recipe of users.
+        ``build(crowd, **own)`` makes the pair or the space of a recipe of users.
     searched : callable, optional
-        ``searched(crowd)`` returns the own arguments of `build` with which a portfolio searches the
-        recipe, or None where it does not.
+        ``searched(crowd)`` returns the arguments of `build` with which a portfolio searches the
+        recipe, or None if it does not search it.
     """
 
     function: Callable[..., Any]
@@ -211,7 +212,7 @@ class Recipe:
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """Parameters of the function that may be written as words."""
+        """Parameters of the function that may be given on the command line."""
         hidden = ("rng", "like", "schema")
         parameters = inspect.signature(self.function).parameters
         return {name: one for name, one in parameters.items() if name not in hidden}
@@ -229,16 +230,16 @@ n_users : int
 m : int, optional
     Items of each user, default 1.
 dim : int, optional
-    Dimension of an item, of which the first coordinate varies; scalar items when omitted.
+    Dimension of an item, whose first coordinate varies; by default items are scalars.
 low, high : {kind}, optional
-    Lowest and highest value of the data, by default {low:g} and {high:g}.
+    Lowest and highest value of the data; defaults {low:g} and {high:g}.
 relation : Relation, optional
-    Replace a user, by default, or add/remove one.
+    Replace a user (default), or add/remove one.
 """
 
 
 def listed(function: Callable[..., T]) -> Callable[..., T]:
-    """Enter a function into the table as it is."""
+    """Enter a function into the table without changes."""
     RECIPES[function.__name__] = Recipe(function)
     return function
 
@@ -248,8 +249,9 @@ def _of_users(
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Enter a recipe of users into the table, and return the function that users call.
 
-    Its arguments are those that all recipes share, with defaults of `low` and `high`, and those
-    that `build` takes beside the crowd. Where `low` is an integer, the data are whole numbers.
+    The arguments of that function are the shared ones of all recipes, with the defaults `low` and
+    `high`, and the further arguments of `build`. If `low` is an integer, the data are whole
+    numbers.
     """
     whole = isinstance(low, int)
     dtype = np.dtype(np.int64 if whole else np.float64)
@@ -273,7 +275,9 @@ def _of_users(
                 _validate.integer(-_validate.LARGEST_INTEGER, **{key: end})
             ends = checked_ends(low, high)
             if checked_relation(relation).name not in ("replace_user", "add_remove_user"):
-                raise ArgumentError(f"relation must be to replace or add/remove, got {relation}")
+                raise ArgumentError(
+                    f"relation must be replace_user or add_remove_user, got {relation}"
+                )
             shown = {k: v for k, v in {"low": low, "high": high, **own}.items() if k != "rng"}
             words = f"{name}({in_words(shown)})"
             return build(Crowd(int(n_users), shape, dtype, relation, *ends, name=words), **own)
@@ -292,7 +296,7 @@ def _of_users(
 
 
 def _checked_shape(n_users: int, m: int, dim: int | None) -> tuple[int, ...]:
-    """Return the shape of what a user holds; refuse sizes out of range."""
+    """Return the shape of one user's data; refuse sizes out of range."""
     sizes = [_validate.integer(2, n_users=n_users), _validate.integer(1, m=m)]
     if dim is not None:
         sizes.append(_validate.integer(1, dim=dim))
@@ -305,7 +309,7 @@ def _checked_shape(n_users: int, m: int, dim: int | None) -> tuple[int, ...]:
 
 
 def checked_ends(low: Any, high: Any) -> tuple[float, float]:
-    """Return the ends of a domain; refuse what are no two finite numbers in order."""
+    """Return the ends of a domain; refuse anything but two finite numbers in order."""
     ends = _validate.finite(low=low), _validate.finite(high=high)
     if not ends[0] < ends[1]:
         raise ArgumentError(f"low must be below high = {high!r}, got {low!r}")
@@ -321,11 +325,11 @@ def checked_ends(low: Any, high: Any) -> tuple[float, float]:
 
 @_of_users(0.0, 100.0)
 def far_user(crowd: Crowd) -> NeighborPair:
-    """One user at `high`, and all others at `low`, where the user returns to.
+    """One user at `high`, who returns to `low`, where all others are.
 
-    Aims at influence that is not bounded: missing or wrong clipping, means in place of robust
-    means. Aims also at noise whose scale is estimated from the data (standard deviation,
-    quartiles, MAD): without the user the estimate is 0.
+    It targets unbounded influence: missing or wrong clipping, means in place of robust means. It
+    also targets noise whose scale is estimated from the data (standard deviation, quartiles, MAD):
+    without the user the estimate is 0.
     """
     return crowd.moved(crowd.low, crowd.high, crowd.low)
 
@@ -334,17 +338,17 @@ def far_user(crowd: Crowd) -> NeighborPair:
 def clip_boundary_user(crowd: Crowd) -> NeighborPair:
     """User at the clipping boundary `high` who moves to `low`; all others are in the middle.
 
-    Aims at sensitivities that forget the factor 2 of replacement, or count items for users.
+    It targets sensitivities that omit the factor 2 of replacement, or count items for users.
     """
     return crowd.moved((crowd.low + crowd.high) / 2, crowd.high, crowd.low)
 
 
 @_of_users(0.0, 2.0)
 def two_clusters(crowd: Crowd) -> NeighborPair:
-    """Two clusters of one size, at `low` and at `high`; the user moves from `high` to `low`.
+    """Two clusters of equal size, at `low` and at `high`; the user moves from `high` to `low`.
 
-    Aims at medians, modes, cluster centres and every statistic that jumps when the balance tips.
-    An odd `n_users` leaves the clusters balanced without the user.
+    It targets medians, modes, cluster centres and every statistic that jumps when the balance
+    changes. With an odd `n_users` the clusters are balanced without the user.
     """
     others = np.arange(crowd.n_users - 1) >= (crowd.n_users - 1) // 2
     return crowd.moved(np.where(others, crowd.high, crowd.low), crowd.high, crowd.low)
@@ -352,10 +356,10 @@ def two_clusters(crowd: Crowd) -> NeighborPair:
 
 @_of_users(0, 1)
 def majority_flip(crowd: Crowd) -> NeighborPair:
-    """Votes `low` and `high` in balance except for one user, who decides the majority.
+    """Balanced votes `low` and `high`, and one user who decides the majority.
 
-    Aims at votes, modes and argmax steps released without noise, or with the noise of an average.
-    `n_users` must be odd.
+    It targets votes, modes and argmax steps that are released without noise, or with the noise of
+    an average. `n_users` must be odd.
     """
     if crowd.n_users % 2 == 0:
         raise ArgumentError(f"n_users must be odd, so that one user decides, got {crowd.n_users}")
@@ -367,7 +371,7 @@ def majority_flip(crowd: Crowd) -> NeighborPair:
 def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
     """Exactly `threshold` users hold `high` with this user, and one fewer without.
 
-    Aims at tests of a count against a threshold that forget their noise: propose-test-release,
+    It targets comparisons of a count with a threshold without noise: propose-test-release,
     stability-based histograms, "enough users" checks. `threshold` is from 1 to `n_users`.
     """
     if _validate.integer(1, threshold=threshold) > crowd.n_users:
@@ -380,9 +384,9 @@ def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
 def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> NeighborPair:
     """Random users, and one whose items are constant on the left and random on the right.
 
-    Aims at per-user statistics that assume items of one user to be independent: concentration
-    scores, within-user variances, outlier tests. Random items are normal, drawn from `rng`; their
-    mean is in the middle of the domain, and the ends are one standard deviation away from it.
+    It targets per-user statistics that assume independent items of one user: concentration scores,
+    within-user variances, outlier tests. Random items are normal, drawn from `rng`. Their mean is
+    in the middle of the domain, and the ends are one standard deviation away from it.
     """
     _validate.generator(rng=rng)
     middle, scale = (crowd.low + crowd.high) / 2, (crowd.high - crowd.low) / 2
@@ -395,12 +399,12 @@ def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> Neighb
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def edge(crowd: Crowd) -> SearchSpace:
-    """All others at one place, which may be just beside a threshold that the user tips.
+    """All others at one position, possibly next to a threshold that the user crosses.
 
-    Aims at branches that depend on the data without noise: propose-test-release, clipping at an
-    estimated bound, "if the mean is large". Searches the `position` of the others and the user's
-    `step`: "across" from `high` on the left to `low` on the right, "up" from `high` to the others,
-    "down" from the others to `low`.
+    It targets branches that depend on the data without noise: propose-test-release, clipping at an
+    estimated bound, "if the mean is large". It searches the `position` of the others and the user's
+    `step`. "across" goes from `high` on the left to `low` on the right, "up" from `high` to the
+    others, "down" from the others to `low`.
     """
 
     def build(*, position: float, step: str) -> NeighborPair:
@@ -420,9 +424,9 @@ def edge(crowd: Crowd) -> SearchSpace:
 def outlier(crowd: Crowd) -> SearchSpace:
     """One user who stands apart from others who lie close together.
 
-    Aims at influence that is bounded for data of the right size only, and at scales estimated
-    from the data. Searches `others`, where the others lie; `spread`, how wide; `size`, how far the
-    user stands from their middle; `direction`, to which side. On the right the user returns to the
+    It targets influence that is bounded only for data of the expected size, and scales estimated
+    from the data. It searches the position of the `others`, their `spread`, the `size` of the
+    user's distance from their middle, and its `direction`. On the right the user returns to the
     middle, or leaves.
     """
 
@@ -444,11 +448,11 @@ def outlier(crowd: Crowd) -> SearchSpace:
     0.0, 1.0, lambda crowd: {"most": min(5, crowd.n_users - 1)} if crowd.n_users > 2 else None
 )
 def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
-    """Clusters of about one size; the user leaves the first one for another.
+    """Clusters of about equal size; the user leaves the first one for another.
 
-    Aims at medians, modes, cluster centres and histograms, which jump when a balance tips.
-    Searches `count`, from 2 to `most` clusters; their `separation`; where their `middle` lies; and
-    which one the user `joins`: the next, the middle or the last one.
+    It targets medians, modes, cluster centres and histograms, which jump when a balance changes. It
+    searches the `count` of clusters from 2 to `most`, their `separation`, the position of their
+    `middle`, and the cluster that the user `joins`. This is the next, the middle or the last one.
     """
     if _validate.integer(2, most=most) >= crowd.n_users:
         raise ArgumentError(f"most must be below n_users = {crowd.n_users}, got {most}")
@@ -475,9 +479,9 @@ def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
 def some_items(crowd: Crowd) -> SearchSpace:
     """One user who moves some items from `high` to `low`, in all coordinates.
 
-    Aims at limits on items that should be limits on users, and at users with unlike items.
-    Searches the `count` of items, the position of all `others`, and that of the user's `own` other
-    items.
+    It targets limits on items that should be limits on users, and users with unequal items. It
+    searches the `count` of items, the position of all `others`, and the position of the user's
+    `own` other items.
     """
 
     def build(*, count: int, others: float, own: float) -> NeighborPair:
@@ -491,11 +495,11 @@ def some_items(crowd: Crowd) -> SearchSpace:
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def which_user(crowd: Crowd) -> SearchSpace:
-    """One user, anywhere in the order of the data, who goes from `high` to `low`.
+    """One user, at any place in the order of the data, who goes from `high` to `low`.
 
-    Aims at algorithms that take users in order: streams, early stopping, trees of partial sums,
-    the first or last user forgotten. Searches the index of the `user` and the value of all
-    `others`. Under add/remove the user is last, so that nobody else changes places.
+    It targets algorithms that take users in order: streams, early stopping, trees of partial sums,
+    a forgotten first or last user. It searches the index of the `user` and the value of all
+    `others`. Under add/remove the user is last, so that no other user changes places.
     """
 
     def build(*, user: int, others: float) -> NeighborPair:
@@ -512,10 +516,10 @@ def which_user(crowd: Crowd) -> SearchSpace:
 def which_batch(crowd: Crowd, *, batch_size: int) -> SearchSpace:
     """One user, in any of the batches of an algorithm, who goes from `high` to `low`.
 
-    Aims at clipping, normalising or stopping by batch, and at a last batch that is smaller than
-    the noise allows for. Searches the `batch`, the user's `place` in it (first or last), the value
-    of the `mates` in the batch and that of all `others`. Under add/remove the user is the last of
-    the last batch, so that nobody else changes places. `batch_size` must be below `n_users`.
+    It targets clipping, normalising or stopping by batch, and a last batch that is too small for
+    its noise. It searches the `batch`, the user's `place` in it (first or last), the value of the
+    `mates` in the batch, and the value of all `others`. Under add/remove the user is the last of
+    the last batch, so that no other user changes places. `batch_size` must be below `n_users`.
     """
     n_users = crowd.n_users
     if _validate.integer(1, batch_size=batch_size) >= n_users:
@@ -550,7 +554,7 @@ def searched(crowd: Crowd) -> list[SearchSpace]:
 
 # --- query values -----------------------------------------------------------------------------
 
-# Ding, Wang, Wang, Zhang and Kifer (2018), Table 1: how each query moves from right to left.
+# Ding, Wang, Wang, Zhang and Kifer (2018), Table 1: the move of each query from right to left.
 _PATTERNS: dict[str, Callable[[int], Array]] = {
     "one_above": lambda k: np.eye(1, k)[0],
     "one_below": lambda k: -np.eye(1, k)[0],
@@ -573,20 +577,20 @@ def value_pattern(
 ) -> NeighborPair:
     """Two vectors of `dim` query values at the declared distance, in a pattern of the literature.
 
-    Aims at mechanisms that take query values: each pattern favours another way in which answers
-    can add up (all queries moving together is the worst case of an unlimited budget, crossing
-    that of a threshold shared by all).
+    It targets mechanisms that take query values. Each pattern favours another way in which answers
+    can add up. Moving all queries together is the worst case of an unlimited budget. Crossing is
+    the worst case of a threshold shared by all.
 
     Parameters
     ----------
     pattern : {"one_above", "one_below", "one_above_rest_below", "one_below_rest_above", \
 "half_half", "all_above", "all_below", "crossing"}
-        How the left values stand to the right ones. "crossing" moves both sides: the first half
-        is high on the left, the second half high on the right.
+        Position of the left values relative to the right ones. "crossing" moves both sides: the
+        first half is high on the left, the second half high on the right.
     dim : int
         Number of queries, at least 1.
     relation : Relation, optional
-        A :func:`~dpaudit.within_sensitivity` relation; its radius is used up.
+        A :func:`~dpaudit.within_sensitivity` relation; the distance equals its radius.
     center : float, optional
         Value of the queries that do not move.
 
@@ -640,12 +644,12 @@ def query_values(
 ) -> SearchSpace:
     """Vectors of `dim` query values at the declared distance, in all patterns of the literature.
 
-    Aims at mechanisms that take query values and treat them differently by their size: thresholds,
-    clipping, relative errors. Searches the `pattern` of
+    It targets mechanisms that take query values and treat them differently by their size:
+    thresholds, clipping, relative errors. It searches the `pattern` of
     :func:`~dpaudit.neighbors.value_pattern` and the `center` of the values that do not move, in
     [`low`, `high`].
     """
-    value_pattern("one_above", dim, relation=relation)  # refuses what it cannot take
+    value_pattern("one_above", dim, relation=relation)  # checks the arguments
     build: Any = functools.partial(value_pattern, dim=dim, relation=relation)
     ranges: dict[str, Range] = {"pattern": Choice(tuple(_PATTERNS)), "center": Interval(low, high)}
     return SearchSpace(build, ranges, name=f"query_values(dim={dim})")
@@ -655,15 +659,15 @@ def query_values(
 
 
 def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
-    """Build what an audit searches from the words of the command line.
+    """Return the pair, family, space or portfolio that words of the command line describe.
 
     Parameters
     ----------
     text : str
         Name of a recipe, then optional ``:name=value,...``. Values are numbers, words, or
-        ``relation=add_remove_user``. Values of a recipe of one pair may be ranges, which are
-        searched: ``lo..hi``, of whole numbers if both ends are written as such; ``log:lo..hi``,
-        evenly spread in the logarithm; or a choice ``a|b|c``.
+        ``relation=add_remove_user``. A recipe of one pair also accepts ranges, which are searched.
+        ``lo..hi`` is a range of whole numbers if both ends are written as whole numbers.
+        ``log:lo..hi`` is evenly spread in the logarithm. ``a|b|c`` is a choice.
     rng : numpy.random.Generator
         Used by the recipes that draw.
 
@@ -674,7 +678,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     Raises
     ------
     ValueError, TypeError
-        For an unknown recipe or argument, naming the ones that exist, and for a bad range.
+        For an unknown recipe or argument, with the names of the existing ones; for a bad range.
 
     Examples
     --------
@@ -689,7 +693,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     name, _, rest = text.partition(":")
     if name not in RECIPES:
         close = difflib.get_close_matches(name, RECIPES, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = f". Did you mean {close[0]}?" if close else ""
         raise ArgumentError(f"pair must name a recipe ({', '.join(RECIPES)}), got {name!r}{hint}")
     recipe, known = RECIPES[name].function, RECIPES[name].parameters
     given: dict[str, Any] = {}
@@ -697,22 +701,22 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
         key, _, words = item.partition("=")
         if not words or key not in known:
             raise ArgumentError(
-                f"the recipe {name} takes name=value of {', '.join(known)}; got {item!r}"
+                f"the recipe {name} takes name=value for {', '.join(known)}, got {item!r}"
             )
         if key in given:
-            raise ArgumentError(f"{key} must be given once, got {item!r} as well")
+            raise ArgumentError(f"{key} must be given once, got {item!r} as a second value")
         given[key] = _value(key, words)
     missing = [key for key, p in known.items() if p.default is p.empty and key not in given]
     if missing:
         raise ArgumentError(
-            f"the recipe {name} also needs {', '.join(missing)}: {name}:{missing[0]}="
+            f"the recipe {name} also needs {', '.join(missing)}. Pass {name}:{missing[0]}="
         )
     signature = inspect.signature(recipe)
     ranges = {key: value for key, value in given.items() if isinstance(value, Range)}
     if ranges and signature.return_annotation != "NeighborPair":
         raise ArgumentError(
-            f"{next(iter(ranges))} must be one value, got a range: {name} gives several pairs; "
-            "search value_pattern with pattern=a|b|c, or another recipe of one pair"
+            f"{next(iter(ranges))} must be one value for {name}, which gives several pairs, got a "
+            "range. Search value_pattern with pattern=a|b|c, or another recipe of one pair"
         )
     fixed = {key: value for key, value in given.items() if key not in ranges}
     if ranges:
@@ -721,7 +725,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
 
 
 def _value(key: str, words: str) -> Any:
-    """Read a value of a recipe: a number, a relation, a range of those, or the word itself."""
+    """Return a value of a recipe: a number, a relation, a range of these, or the word itself."""
     if "|" in words:
         if not all(words.split("|")) or ".." in words or words.startswith("log:"):
             raise ArgumentError(f"{key} must be a choice a|b of words or numbers, got {words!r}")

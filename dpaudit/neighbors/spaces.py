@@ -1,6 +1,6 @@
 """Search spaces: a function that builds pairs, and the ranges of its arguments.
 
-Every range is a map of the unit interval, so that designs and steps are made in the unit cube.
+Every range is a map of the unit interval. So designs and steps are made in the unit cube.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpaudit.errors import ArgumentError, PairError, RecipeError, place
 from dpaudit.neighbors.pairs import NeighborPair
 
 Point = NDArray[np.float64]
-"""A place in the unit cube."""
+"""A point of the unit cube."""
 
 _EXAMPLES = 64
 _REASONS = 3
@@ -30,7 +30,7 @@ _REASONS = 3
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers from `low` to `high`, spread evenly, or evenly in their logarithm.
+    """Numbers from `low` to `high`, spread evenly, or evenly in the logarithm.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Interval:
     low: float
     high: float
     log: bool = False
-    steps: ClassVar[None] = None  # no finite number of values
+    steps: ClassVar[None] = None  # infinitely many values
 
     def __post_init__(self) -> None:
         _validate.finite(low=self.low)
@@ -79,12 +79,12 @@ class Integer:
         if not self.low < self.high:
             raise ArgumentError(
                 f"low must be below high = {self.high!r}, got {self.low!r}"
-                + "; Choice((value,)) is a parameter of one value" * (self.low == self.high)
+                + ". Use Choice((value,)) for a single value" * (self.low == self.high)
             )
 
     @property
     def steps(self) -> int:
-        """How many values there are."""
+        """Number of values."""
         return int(self.high) - int(self.low) + 1
 
     def at(self, u: float) -> int:
@@ -94,7 +94,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values, in no order."""
+    """One of several values without an order."""
 
     values: tuple[Any, ...]
 
@@ -104,7 +104,7 @@ class Choice:
 
     @property
     def steps(self) -> int:
-        """How many values there are."""
+        """Number of values."""
         return len(self.values)
 
     def at(self, u: float) -> Any:
@@ -114,9 +114,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Numbers of either sign up to `most`, spread evenly in their logarithm down to `least`.
+    """Numbers of either sign up to `most`, spread evenly in the logarithm down to `least`.
 
-    For data of unknown size: half of the unit interval holds numbers below ``sqrt(least * most)``.
+    For data of unknown size. Half of the unit interval holds numbers below ``sqrt(least * most)``.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class Magnitude:
 
     least: float
     most: float
-    steps: ClassVar[None] = None  # no finite number of values
+    steps: ClassVar[None] = None  # infinitely many values
 
     def __post_init__(self) -> None:
         _validate.positive(least=self.least)
@@ -150,20 +150,20 @@ def _cell(u: float, steps: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Pairs among which a search looks for the worst.
+    """A set of pairs in which a search looks for the worst.
 
     Parameters
     ----------
     build : callable
         ``build(**parameters) -> NeighborPair``: a recipe of :mod:`dpaudit.neighbors` with some
-        arguments bound, or a function of your own. It may take `rng`; every trial then gets a
-        generator in the same state, so that trials differ by their parameters alone. It may
-        raise ``PairError`` or ``ArgumentError`` where parameters do not go together.
+        arguments bound, or a function of your own. It may take `rng`. Every trial then gets a
+        generator in the same state, so that trials differ only by their parameters. It may raise
+        ``PairError`` or ``ArgumentError`` for parameters that give no pair.
     parameters : dict
-        :class:`Interval`, :class:`Magnitude`, :class:`Integer` or :class:`Choice` of each argument
-        to search.
+        The :class:`Interval`, :class:`Magnitude`, :class:`Integer` or :class:`Choice` of each
+        argument to search.
     name : str, optional
-        Name in reports; the name of `build` when omitted.
+        Name in reports; by default the name of `build`.
 
     Examples
     --------
@@ -193,20 +193,20 @@ class SearchSpace:
             if not isinstance(values, Range):
                 raise TypeError(f"{key} must be an Interval, Integer or Choice, got {values!r}")
         if "rng" in self.parameters:
-            raise ArgumentError("parameters must not hold rng, which every build gets by itself")
+            raise ArgumentError("parameters must not hold rng. Every call of build gets it anyway")
         try:
             known = inspect.signature(self.build)
             known.bind(**self.parameters, **self._generator(None))
-        except ValueError:  # some builtins have no signature
+        except ValueError:  # some built-in functions have no signature
             return
         except TypeError as error:
             raise ArgumentError(
                 f"parameters must be all arguments of {self.name} ({', '.join(known.parameters)}) "
-                f"that are not bound with partial: {error}"
+                f"that are not bound with partial, got an error: {error}"
             ) from None
 
     def _generator(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Return the generator as an argument of `build`, where it takes one."""
+        """Return the generator as an argument of `build` if it takes one."""
         try:
             return {"rng": rng} if "rng" in inspect.signature(self.build).parameters else {}
         except ValueError:
@@ -219,11 +219,11 @@ class SearchSpace:
 
     @property
     def size(self) -> float:
-        """How many different parameters there are; infinite with an interval among them."""
+        """Number of different parameters; infinite if one of the ranges is an interval."""
         return math.prod(math.inf if r.steps is None else r.steps for r in self.ranges)
 
     def snapped(self, point: Point) -> Point:
-        """Return a point of the unit cube; discrete parameters move to the middle of their cell."""
+        """Return a point of the unit cube with discrete parameters in the middle of their cells."""
         return np.array(
             [
                 float(u) if r.steps is None else (_cell(float(u), r.steps) + 0.5) / r.steps
@@ -237,9 +237,9 @@ class SearchSpace:
         return {key: values.at(float(u)) for u, (key, values) in both}
 
     def pair(self, parameters: Mapping[str, Any], *, rng: np.random.Generator) -> NeighborPair:
-        """Build the pair; raise ``ArgumentError`` where the parameters give none.
+        """Return the pair; raise ``ArgumentError`` if the parameters give none.
 
-        Any other exception of `build` is a mistake, raised as :class:`~dpaudit.RecipeError`.
+        Any other exception of `build` is a mistake and becomes a :class:`~dpaudit.RecipeError`.
         """
         try:
             pair = self.build(**parameters, **self._generator(rng))
@@ -253,16 +253,16 @@ class SearchSpace:
         if not isinstance(pair, NeighborPair):
             raise TypeError(f"build must return a NeighborPair, got {type(pair).__name__}")
         if digest(pair.left) == digest(pair.right):
-            raise PairError("the two sides are equal")
+            raise PairError("the two sides of a pair must differ, got equal ones")
         return pair
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
-        """Return some valid pair of the space: the centre if it is one.
+        """Return some valid pair of the space: the centre if it is valid.
 
         Raises
         ------
         ArgumentError
-            When no parameters that were tried give a valid pair; the message names reasons.
+            If no tried parameters give a valid pair; the message names reasons.
         """
         entropy = int(rng.integers(2**63))
         reasons = []
@@ -277,10 +277,10 @@ class SearchSpace:
 
 
 def no_valid_pair(name: str, reasons: list[str]) -> ArgumentError:
-    """Return the error for a search space in which no parameters gave a pair."""
+    """Return the error for a search space in which no parameters gave a valid pair."""
     return ArgumentError(
         f"no parameters of the search space {name} give a valid pair, of {len(reasons)} "
-        f"that were tried; the first reasons are: {'; '.join(reasons[:_REASONS])}"
+        f"that were tried. The first reasons are: {'; '.join(reasons[:_REASONS])}"
     )
 
 
@@ -295,11 +295,11 @@ def in_words(parameters: Mapping[str, Any]) -> str:
 def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return a space-filling design in the unit cube, shape (count, dimension).
 
-    A Sobol sequence, shifted by one random vector modulo 1 (Cranley and Patterson 1976). When
-    `count` is a power of two every coordinate takes equally spaced values, 1/count apart: whatever
-    window one parameter must hit, if it is as wide as that it holds a point.
+    The design is a Sobol sequence, shifted by one random vector modulo 1 (Cranley and Patterson
+    1976). If `count` is a power of two, every coordinate takes equally spaced values, 1/count
+    apart. So every window of that width for one parameter holds a point.
     """
-    from scipy.stats import qmc  # late: slow to import, and only searches need it
+    from scipy.stats import qmc  # imported late: it is slow, and only searches need it
 
     whole = 2 ** max(count - 1, 0).bit_length()
     points = qmc.Sobol(dimension, scramble=False).random(whole)[:count]

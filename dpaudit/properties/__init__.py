@@ -1,10 +1,10 @@
 """Properties of deterministic functions: sensitivity, Lipschitz constants, contraction.
 
-Falsifiers search a :class:`Domain`, or any hypothesis strategy, for a case that breaks
-``lhs <= rhs``. The ledger attacks the statements of papers with them.
+Falsifiers search a :class:`Domain`, or any hypothesis strategy, for a case that violates
+``lhs <= rhs``. The ledger tests the statements of papers with them.
 
-Names are imported when they are first used: what was tried can be read and stored without
-hypothesis, which takes a second to import.
+Names are imported when they are first used. So stored attempts can be read without hypothesis,
+which takes a second to import.
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
-"""One attempt to break a claim ``lhs <= rhs``, as plain data: what it saw, and what broke.
+"""One attempt to violate a claim ``lhs <= rhs``, as plain data: its cases, and a counterexample.
 
-The *ratio* lhs / rhs says how tight a claim is: at most 1 where it holds.
+The *ratio* lhs / rhs says how tight a claim is. It is at most 1 where the claim holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpaudit.results import MutantResult, MutantStatus
 
 
 class Method(StrEnum):
-    """How a verdict was reached, the firmest first."""
+    """Method by which a verdict was reached, with the strongest first."""
 
     EXACT = "exact"
     NUMERIC = "numeric"
@@ -28,7 +28,7 @@ class Method(StrEnum):
 
     @property
     def words(self) -> str:
-        """The method as people read it."""
+        """The method as text."""
         return self.value.replace("_", " ")
 
 
@@ -43,18 +43,18 @@ class Power(StrEnum):
 
 
 class Role(StrEnum):
-    """What an attempt is made on."""
+    """The subject of an attempt."""
 
     STATEMENT = "statement"
-    """What the paper says."""
+    """The statement of the paper."""
     READING = "reading"
-    """One way to read it, of several."""
+    """One of several ways to read the statement."""
     STEP = "step"
     """A step of its printed proof."""
     EDGE = "edge"
-    """What it says outside the conventions of the paper."""
+    """The statement outside the conventions of the paper."""
     SHARPER = "sharper"
-    """More than it says."""
+    """A claim that is stronger than the statement."""
     REPAIR = "repair"
     """The corrected statement."""
 
@@ -66,16 +66,16 @@ class Counterexample:
     Parameters
     ----------
     case : dict
-        The inputs, as plain data that can be handed to the check again.
+        The inputs, as plain data that can be passed to the check again.
     lhs, rhs : float
-        The two sides there. A NaN breaks any claim, and becomes the infinity that breaks it.
+        The two sides at this case. A NaN breaks any claim. It is replaced by the infinity that
+        breaks the claim.
     exact : bool
-        Whether they were computed in exact or high-precision arithmetic as well.
+        Whether the sides were computed in exact or high-precision arithmetic as well.
     nan : bool
         Whether a side was a NaN.
     snippet : str
-        Lines of Python that print both sides, with numpy and scipy alone; empty where there are
-        none.
+        Lines of Python that print both sides, with only numpy and scipy; empty if there are none.
     """
 
     case: dict[str, Any]
@@ -96,16 +96,16 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Trace:
-    """The ratio over what was searched: some of the cases that were judged.
+    """The ratio over the searched coordinates, for some of the judged cases.
 
     Parameters
     ----------
     names : tuple of str
-        Of one or two coordinates.
+        Names of one or two coordinates.
     log : tuple of bool
-        Whether they were searched on a logarithmic scale.
+        Whether each coordinate was searched on a logarithmic scale.
     points : tuple of tuple of float
-        The coordinates of each case, and its ratio behind them.
+        The coordinates of each case, followed by its ratio.
     """
 
     names: tuple[str, ...]
@@ -121,53 +121,53 @@ class Trace:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt to break one claim ``lhs <= rhs``.
+    """One attempt to violate one claim ``lhs <= rhs``.
 
     Parameters
     ----------
     claim : str
-        What was attacked, in words.
+        Description of the claim.
     method : Method
-        How.
+        Method of the attempt.
     examples : int
-        Cases that were judged.
+        Number of cases that were judged.
     rejected : int
-        Cases outside the hypotheses, which say nothing.
+        Number of cases outside the hypotheses, which show nothing.
     tightest : float or None
-        Largest lhs / rhs found; None where the claim is no inequality.
+        Largest lhs / rhs found; None if the claim is not an inequality.
     error : float or None
-        Of an equality: the largest relative difference found.
+        For an equality, the largest relative difference found.
     where : dict
-        The case in which it was found.
+        The case with the largest ratio or difference.
     counterexample : Counterexample or None
-        A counterexample, made small.
+        A counterexample, simplified.
     power : Power
-        Whether the mutant was refuted: the same claim with its constant halved, unless said
-        otherwise.
+        Whether the mutant was refuted. By default it is the same claim with its constant halved.
     mutant : str
-        What the mutant was.
+        Description of the mutant.
     weak : tuple of str
-        Why the attempt means less than it should.
+        Reasons why the attempt is weaker than it should be.
     failure_prob : float
-        Probability, at most, that it refutes or kills its mutant by bad luck; 0 without draws.
+        Largest probability that it refutes the claim or kills its mutant by chance; 0 without
+        draws.
     role : Role
-        What it is made on.
+        Subject of the attempt.
     subject : str
-        Of a step of the proof: which one. Of an edge: the convention that is left. Of a reading
-        and of a repair: its words.
+        For a step of the proof, which one. For an edge, the convention that is violated. For a
+        reading and a repair, its text.
     mends : str
-        Of a step that fails: what mends the proof.
+        For a step that fails, how the proof can be repaired.
     lhs, rhs : str
-        What the two sides mean.
+        Meanings of the two sides.
     end_to_end : bool
-        Whether the thing itself was run or computed whole, so that it does not rest on what the
-        proof rests on.
+        Whether the object itself was run or computed completely, so that the result does not depend
+        on the assumptions of the proof.
     trace : Trace or None
-        The ratio over what was searched.
+        The ratio over the searched coordinates.
     mutants : tuple of MutantResult
-        Of an audit: how the mutants of the mechanism fared.
+        For an audit, the results of the mutants of the mechanism.
     survivors : str
-        Why mutants of the mechanism survive, where they do.
+        Why mutants of the mechanism survive, if some do.
     """
 
     claim: str
@@ -199,12 +199,12 @@ class Attempt:
 
     @property
     def empty(self) -> bool:
-        """Whether it judged nothing, so that not to be violated means nothing."""
+        """Whether nothing was judged, so that the absence of a violation means nothing."""
         return self.examples == 0 and self.method is not Method.ARGUMENT
 
     @property
     def unexplained(self) -> tuple[str, ...]:
-        """Mutants of a mechanism that survived, where nobody says why."""
+        """Mutants of a mechanism that survived without an explanation."""
         if self.survivors or self.violated:
             return ()
         return tuple(m.name for m in self.mutants if m.status is MutantStatus.SURVIVED)
@@ -213,9 +213,9 @@ class Attempt:
 def ratio(lhs: float, rhs: float) -> float:
     """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
 
-    The quotient where both sides are positive; 0 or infinite where rhs is 0; where a side is
-    negative, 1 plus the difference relative to the larger one. A NaN on either side breaks any
-    claim: infinite.
+    If both sides are positive, the value is their quotient. If rhs is 0, it is 0 or infinite. If a
+    side is negative, it is 1 plus the difference relative to the larger side. A NaN on either side
+    breaks any claim, so the value is infinite.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def ratio(lhs: float, rhs: float) -> float:
         found = lhs / rhs
     else:
         found = 1.0 + (lhs / 2 - rhs / 2) / max(abs(lhs), abs(rhs)) * 2
-    # Neighbouring doubles may have the quotient 1.
+    # The quotient of neighbouring doubles may be 1.
     return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found
 
 

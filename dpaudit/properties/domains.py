@@ -1,6 +1,6 @@
-"""Domains: named numbers and arrays between bounds, which both searches of a falsifier can walk.
+"""Domains: named numbers and arrays between bounds, for both searches of a falsifier.
 
-hypothesis draws from a domain and shrinks inside it; the numeric search moves in its unit cube.
+hypothesis draws from a domain and shrinks inside it. The numeric search moves in its unit cube.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpaudit.properties.generating import hnp, st
 
 Range = Interval | Integer | Choice
 
-_MOST_LENGTHS = 8  # of one axis
+_MOST_LENGTHS = 8  # largest number of lengths of one axis that are tried
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,9 @@ class Array:
     entries : Interval
         Range of every entry.
     shape : tuple of int or str
-        Of the array; no axis is empty. A name stands for another part of the domain, an Integer or
-        a Choice of integers: ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1, 6), d=2)``.
+        Shape of the array; no axis is empty. A name refers to another part of the domain, which is
+        an Integer or a Choice of integers: ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1,
+        6), d=2)``.
     """
 
     entries: Interval
@@ -52,12 +53,12 @@ class Array:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of those axes whose length another part of the domain gives."""
+        """Names of the axes whose length is another part of the domain."""
         return tuple(axis for axis in self.shape if isinstance(axis, str))
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The shape, where no axis is named."""
+        """The shape, if no axis is named."""
         return tuple(axis for axis in self.shape if not isinstance(axis, str))
 
     @property
@@ -66,7 +67,7 @@ class Array:
         return math.prod(self.lengths)
 
     def sized(self, lengths: Mapping[str, int]) -> Array:
-        """Return the array with its named axes given."""
+        """Return the array with lengths in place of its named axes."""
         return Array(
             self.entries, tuple(lengths[s] if isinstance(s, str) else s for s in self.shape)
         )
@@ -83,7 +84,7 @@ class Domain:
     ----------
     **parts
         Interval, Integer, Choice or Array; anything else is a constant of every case. A part that
-        names an axis is one of the case too.
+        gives the length of an axis belongs to the case, too.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -98,12 +99,12 @@ class Domain:
             for axis in part.axes if isinstance(part, Array) else ():
                 if not all(map(_is_length, _values(parts.get(axis)))):
                     raise ArgumentError(
-                        f"axis {axis!r} of {name} must be another part of the domain: an Integer, "
-                        f"a Choice of integers or an integer, >= 1; got {parts.get(axis)!r}"
+                        f"axis {axis!r} of {name} must be another part of the domain, an Integer, "
+                        f"a Choice of integers or an integer, >= 1, got {parts.get(axis)!r}"
                     )
 
     def sized(self) -> list[Domain]:
-        """Return the domains in which every axis has a length: few, the ends among them."""
+        """Return domains in which every axis has a length: a few of them, including the ends."""
         arrays = {key: part for key, part in self.parts.items() if isinstance(part, Array)}
         axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
         if not axes:
@@ -129,7 +130,7 @@ class Domain:
 
     @property
     def dimension(self) -> int:
-        """Of the unit cube."""
+        """Dimension of the unit cube."""
         return sum(span for _, _, span in self._spans())
 
     def at(self, u: NDArray[np.float64]) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class Domain:
         return case
 
     def __contains__(self, case: Any) -> bool:
-        """Whether a case is one of the domain, constants included."""
+        """Return whether a case lies in the domain, including its constants."""
         if not isinstance(case, Mapping) or set(case) != set(self.parts):
             return False
         return all(_holds(part, case[key]) for key, part in self.parts.items())
@@ -159,14 +160,14 @@ def _is_length(value: Any) -> bool:
 
 
 def _values(part: Any) -> tuple[Any, ...]:
-    """Return the lengths that a part allows; one that is none where it allows none."""
+    """Return the lengths that a part allows, or the part itself if it is not a range."""
     if isinstance(part, Integer):
         return tuple(range(part.low, part.high + 1))
     return tuple(part.values) if isinstance(part, Choice) else (part,)
 
 
 def _few(values: tuple[int, ...]) -> list[int]:
-    """Return all values, or some: both ends, and those near the lower one rather than others."""
+    """Return all values, or some: both ends, and more of those near the lower end."""
     if len(values) <= _MOST_LENGTHS:
         return list(values)
     at = np.geomspace(1, len(values), _MOST_LENGTHS).round().astype(int) - 1

@@ -1,14 +1,14 @@
-"""Falsifiers: find the case in which ``lhs <= rhs`` fails, or how close it comes to failing.
+"""Falsifiers: they search the case in which ``lhs <= rhs`` fails, or the tightest case.
 
-Hand-built extremal cases come first, where a proof is tight or a definition has an edge. Then:
+Hand-built extremal cases come first, such as cases where a proof is tight or a definition has an
+edge. A :class:`~dpaudit.properties.Domain` is then searched at simple cases and corners, and by an
+evolution strategy in the unit cube with restarts, which climbs the ratio lhs / rhs. Any other
+hypothesis strategy is searched by hypothesis, which draws and shrinks but does not climb. Its hill
+climb is not used, because it has no budget. It once tried parts of a case against each other for
+ten minutes.
 
-- on a :class:`~dpaudit.properties.Domain`, simple cases and corners, and an evolution strategy in
-  the unit cube with restarts, which climbs the ratio lhs / rhs;
-- on any other hypothesis strategy, hypothesis, which draws and shrinks but does not climb: its
-  hill climb has no budget, and was seen to try parts of a case against each other for ten minutes.
-
-A case that breaks the claim is then made readable. What a violation is, and what only rounding,
-:mod:`dpaudit.properties.judging` says.
+A case that breaks the claim is then simplified. The module :mod:`dpaudit.properties.judging`
+distinguishes violations from rounding.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from dpaudit.properties.generating import hypothesis, st
 from dpaudit.properties.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
 from dpaudit.properties.seeding import SEEDED
 
-# --- what a search saw, for a picture: the ratio over one or two coordinates of the cases ------
+# --- data for a picture of a search: the ratio over one or two coordinates of the cases ---------
 
 
-_LEAST = 20  # points of a picture
-_WIDE = 100.0  # from which ratio of its ends a positive coordinate is shown on a logarithmic scale
+_LEAST = 20  # least number of points of a picture
+_WIDE = 100.0  # ratio of its ends above which a positive coordinate is shown on a logarithmic scale
 
 
 def trace_of(
     seen: Sequence[tuple[Mapping[str, float], float]], counterexample: Counterexample | None
 ) -> Trace | None:
-    """Return the ratio over those coordinates that tell most of it; None where there is none.
+    """Return the ratio over the coordinates that explain most of it; None if there are none.
 
     Parameters
     ----------
     seen : sequence of (numbers by name, ratio)
-        The cases.
+        The judged cases.
     counterexample : Counterexample or None
-        Its case is one more point.
+        If given, its case is one more point.
     """
     points = [(case, ratio) for case, ratio in seen if math.isfinite(ratio)]
     if counterexample is not None and 0 < counterexample.rhs < counterexample.lhs < math.inf:
@@ -67,39 +67,39 @@ def trace_of(
 
 
 def _association(column: NDArray[np.float64], ratios: NDArray[np.float64]) -> float:
-    """How much the ratio follows a coordinate, up or down; 0 where it never moves."""
+    """Return how much the ratio follows a coordinate, up or down; 0 if the ratio is constant."""
     if len(np.unique(ratios)) < 2:
         return 0.0
     return abs(float(stats.spearmanr(column, ratios).statistic))
 
 
-# --- making a case that breaks a claim readable: simpler numbers, as long as it still breaks it -
+# --- simplifying a case that breaks a claim, as long as it still breaks the claim ---------------
 
 
 _DIGITS = (0, 1, 2, 3, 4, 6)
 _PLAIN = (0.0, 1.0, -1.0, 2.0, 0.5)
-_MOST_ENTRIES = 64  # of an array whose entries are made simple one by one
+_MOST_ENTRIES = 64  # largest size of an array whose entries are simplified one by one
 
 
 def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
-    """Replace the breaking case of a judge by a simpler one of the same domain that breaks it too.
+    """Replace the breaking case of a judge by a simpler breaking case of the same domain.
 
-    Only what lies in a domain is tried: where none tells what belongs to the case, it stays.
+    Only cases in one of the domains are tried. A case that lies in none is not changed.
 
     Parameters
     ----------
     judge : Judge
-        With a counterexample.
+        Judge with a counterexample.
     domains : sequence of Domain
-        Where cases may lie.
+        Domains in which cases may lie.
     budget : int
-        Cases to try at most.
+        Largest number of cases to try.
     """
     case = judge.breaking
     domain = next((d for d in domains if isinstance(case, dict) and case in d), None)
     if domain is None:
         return
-    scratch = Judge(judge.inequality, judge.tolerance, judge.exact)  # these cases are not examples
+    scratch = Judge(judge.inequality, judge.tolerance, judge.exact)  # does not count these cases
     changed = True
     while changed and budget > 0:
         changed = False
@@ -119,7 +119,7 @@ def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
 
 
 def _simpler(part: Any, value: Any) -> Iterator[Any]:
-    """Yield simpler values than one, the simplest first."""
+    """Yield simpler values than the given one, with the simplest first."""
     if isinstance(part, Integer):
         low = int(part.low)
         tried = [low, low + 1, low + 2, low + (int(value) - low) // 2, int(value) - 1]
@@ -142,7 +142,7 @@ def _simpler_numbers(part: Interval, value: float) -> Iterator[float]:
 
 
 def _size(value: float) -> tuple[int, float]:
-    """How much there is to read in a number: its letters, then its size."""
+    """Return how long a number is to read: its number of characters, then its size."""
     return len(f"{value:.17g}".rstrip("0").rstrip(".") or "0"), abs(value)
 
 
@@ -166,7 +166,7 @@ def _total(value: Any) -> tuple[int, float]:
 
 MUTANT_FACTOR = 0.5
 
-_SHRINKS = 500  # cases in which a counterexample is made small
+_SHRINKS = 500  # largest number of cases for the simplification of a counterexample
 _REJECTED_TOO_MANY = 0.9
 _ATTEMPTS = 10
 _PLATEAU = 1e-9
@@ -190,25 +190,25 @@ def falsify(
     Parameters
     ----------
     cases : SearchStrategy, Domain or sequence of Domain
-        Where to look. Domains are searched numerically as well.
+        Cases to search. Domains are searched numerically as well.
     inequality : callable
-        ``inequality(case) -> (lhs, rhs)``; None where the case lies outside the hypotheses.
+        ``inequality(case) -> (lhs, rhs)``, or None if the case lies outside the hypotheses.
     seed : int
-        Of both searches.
+        Seed of both searches.
     examples : int
-        Cases that each search must judge at least; fewer make the attempt weak.
+        Least number of cases that each search must judge; with fewer the attempt is weak.
     extremal : iterable
         Hand-built cases, judged first.
     exact : callable, optional
-        As `inequality`, in exact or high-precision arithmetic; the last word on every case that is
-        broken in floats, or nearly. It may return None too.
+        Like `inequality`, but in exact or high-precision arithmetic. It decides every case that is
+        broken in floats, or nearly. It may return None, too.
     tolerance : float
-        Relative excess of floats that is put down to rounding where `exact` is not given.
+        Relative excess of floats that is attributed to rounding if `exact` is not given.
     mutant : float or callable or None
-        A mutant of the claim that the same search must refute: rhs times this factor below
-        1, where rhs is positive, or another inequality altogether.
+        A mutant of the claim that the same search must refute. A factor below 1 multiplies rhs
+        where rhs is positive; a callable is another inequality.
     claim : str
-        What is attacked, in words.
+        Description of the claim that is tested.
 
     Returns
     -------
@@ -248,10 +248,9 @@ def sweep(
     Parameters
     ----------
     cases : iterable
-        All of them, or a grid; gone through twice where `mutant` is a callable.
+        All cases, or a grid; they are used twice if `mutant` is a callable.
     method : Method
-        EXACT only where the cases are all there are and the sides are computed without error
-        that matters.
+        EXACT only if these are all cases, and the sides are computed without an error that matters.
     inequality, exact, tolerance, mutant, claim
         As for :func:`falsify`.
     """
@@ -284,7 +283,7 @@ def _attempt(
     again: Callable[[Judge], Judge],
     weak: list[str],
 ) -> Attempt:
-    """Refute the mutant with the same search, and gather what is known."""
+    """Refute the mutant with the same search, and collect the results."""
     if mutant is not None and not callable(mutant):
         mutant = _validate.failure_prob(mutant=mutant)
     power, words = Power.NONE, ""
@@ -296,11 +295,11 @@ def _attempt(
         else:
             halved = mutant == MUTANT_FACTOR
             words = "the constant halved" if halved else f"the right side times {mutant:g}"
-            # What judging lhs <= mutant * rhs at the same cases would give.
+            # The same answer as judging lhs <= mutant * rhs at the same cases.
             killed = judge.share > mutant * (1 + judge.tolerance)
             if judge.judged and not judge.share:
                 weak.append(
-                    "no right side was positive and finite: give the mutant inequality of its own"
+                    "no right side was positive and finite. Pass a mutant inequality instead"
                 )
         power = Power.KILLED if killed else Power.SURVIVED
     return Attempt(
@@ -346,7 +345,7 @@ def _search(
     extremal: Iterable[Any],
     shrinks: int = _SHRINKS,
 ) -> Judge:
-    """Run the three searches until one of them breaks the claim; then make the case readable."""
+    """Run the three searches until one of them breaks the claim; then simplify the case."""
     for case in extremal:
         judge(case)
         if judge.counterexample is not None:
@@ -354,7 +353,7 @@ def _search(
     if not domains and judge.counterexample is None:
         _hypothesis(cases, judge, seed, examples, shrinks)
     wanted = judge.judged + examples
-    for attempt in range(_ATTEMPTS * bool(domains)):  # again where many cases were rejected
+    for attempt in range(_ATTEMPTS * bool(domains)):  # repeated if many cases were rejected
         for number, domain in enumerate(domains):
             left = wanted - judge.judged
             if judge.counterexample is None and left > 0:
@@ -366,11 +365,11 @@ def _search(
 
 
 class _Broken(Exception):
-    """Tells hypothesis that a case breaks the claim, so that it shrinks it."""
+    """Raised for a case that breaks the claim, so that hypothesis shrinks it."""
 
 
 class _Enough(BaseException):
-    """Ends hypothesis at once: it catches no exception that is not an ``Exception``."""
+    """Ends hypothesis at once, which catches only subclasses of ``Exception``."""
 
 
 def _hypothesis(
@@ -406,9 +405,9 @@ def _hypothesis(
     try:
         attempt()
     except (_Broken, _Enough):
-        pass  # what it shrank to was judged last
+        pass  # the shrunk case was judged last
     except hypothesis.errors.Unsatisfiable:
-        pass  # told by the number of rejected cases
+        pass  # the number of rejected cases shows this
 
 
 def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
@@ -437,13 +436,13 @@ def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator)
             if tight is None:
                 continue
             better = tight > value + _PLATEAU * abs(value)
-            if tight >= value - _PLATEAU * abs(value):  # a plateau is crossed, not sat upon
+            if tight >= value - _PLATEAU * abs(value):  # move across plateaus
                 value, here = max(tight, value), there
             step = min(max(step * (1.5 if better else 0.93), _LEAST_STEP), 0.5)
 
 
 def _corners(dimension: int, most: int) -> Iterable[Any]:
-    """Yield the middle of the unit cube, two ends, and what differs from an end in one place."""
+    """Return the middle of the unit cube, two ends, and ends with one coordinate changed."""
     ends = (np.zeros(dimension), np.ones(dimension))
     some = [np.full(dimension, 0.5), *ends]
     for end in ends:
@@ -455,7 +454,7 @@ def _corners(dimension: int, most: int) -> Iterable[Any]:
 
 
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
-    """Move some coordinates; now and then to an edge, or onto another coordinate (ties)."""
+    """Move some coordinates; sometimes to an edge, or onto another coordinate (ties)."""
     there = here.copy()
     moved = rng.random(len(here)) < max(1.5 / len(here), 0.25)
     moved[rng.integers(len(here))] = True

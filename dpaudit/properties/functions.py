@@ -1,8 +1,8 @@
 """Sensitivity, Lipschitz constants and contraction of a user's own deterministic function.
 
-One violating pair of inputs is a proof, so nothing here is statistical: the pair is found by the
-falsifier, made small, and shown with the measured against the declared value. A function with
-randomness is checked with the randomness held fixed, such as the indices that it would draw.
+One violating pair of inputs is a proof, so nothing here is statistical. The falsifier finds the
+pair, simplifies it, and shows the measured next to the declared value. A function with randomness
+is checked with fixed randomness, such as the indices that it would draw.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ Function = Callable[[NDArray[Any]], Any]
 
 EXAMPLES = 1_000
 _ROUNDING = 1e-9
-_STEADY = 3  # first cases in which the function is called twice
-_ULPS = 16  # of the larger value: how far two values may lie apart by rounding alone
+_STEADY = 3  # number of first cases in which the function is called twice
+_ULPS = 16  # units of the larger value by which two values may differ because of rounding
 
 
 @dataclass(frozen=True)
 class FunctionCheck:
-    """What became of one check of a deterministic function.
+    """Result of one check of a deterministic function.
 
     Parameters
     ----------
     function : str
-        Its name.
+        Name of the function.
     claim : str
-        The bound that was declared, in words.
+        Description of the declared bound.
     attempt : Attempt
-        How it was tried, how tight it is, and the pair that breaks it.
+        How the bound was tested, how tight it is, and the pair that violates it.
     declared : float, optional
-        The constant that was declared, where the bound is that constant times a distance.
+        The declared constant, if the bound is that constant times a distance.
     """
 
     function: str
@@ -57,17 +57,17 @@ class FunctionCheck:
 
     @property
     def violated(self) -> bool:
-        """Whether a pair was found that breaks the bound."""
+        """Whether a pair was found that violates the bound."""
         return self.attempt.violated
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a FunctionCheck has no truth value: pairs that keep a bound do not prove it. Call "
-            "check.assert_not_violated(), or read check.violated"
+            "a FunctionCheck has no truth value, because pairs that keep a bound do not prove it. "
+            "Call check.assert_not_violated(), or read check.violated"
         )
 
     def assert_not_violated(self) -> None:
-        """Raise ``AssertionError`` with the pair, if one breaks the bound."""
+        """Raise ``AssertionError`` with the pair, if one violates the bound."""
         if self.violated:
             raise AssertionError(f"\n{self}")
 
@@ -75,7 +75,10 @@ class FunctionCheck:
         attempt = self.attempt
         if attempt.counterexample is None:
             share = f"{attempt.tightest or 0.0:.4g}"
-            return f"{self.function}: {self.claim} stood {attempt.examples:,} pairs, {share} of it"
+            return (
+                f"{self.function}: no violation of {self.claim} in {attempt.examples:,} pairs "
+                f"(largest ratio {share})"
+            )
         lhs, rhs = attempt.counterexample.lhs, attempt.counterexample.rhs
         found = f"{lhs:.6g} measured, {rhs:.6g} declared"
         if self.declared is not None:
@@ -106,17 +109,17 @@ def check_sensitivity(
     bound : float
         Declared sensitivity, >= 0.
     norm : {"l1", "l2", "linf"}
-        In which the outputs are compared; a NaN on one side only is an infinite distance.
+        Norm in which outputs are compared; a NaN on only one side is an infinite distance.
     pairs : strategy, NeighborPair or several, optional
-        Where to look; by default ``strategies.neighbor_pairs(special=True)``: small datasets of
-        numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities. Restrict
+        Pairs to search. The default is ``strategies.neighbor_pairs(special=True)``: small datasets
+        of numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities. Restrict
         them to the domain of the function, and give its shape, as
-        ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``; users with few or no items are
-        drawn with ``m=4, missing=True``.
+        ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``. Add ``m=4, missing=True`` for users
+        with few or no items.
     examples : int
-        Pairs that are tried at least, of a strategy.
+        Least number of pairs of a strategy that are tried.
     seed : int
-        Of the search.
+        Seed of the search.
 
     Examples
     --------
@@ -150,7 +153,7 @@ def check_lipschitz(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> FunctionCheck:
-    """Search for two points whose values lie further apart than `bound` times their distance.
+    """Search for two points whose values are further apart than `bound` times their distance.
 
     Parameters
     ----------
@@ -159,7 +162,7 @@ def check_lipschitz(
     bound : float
         Declared Lipschitz constant, >= 0; for a gradient the smoothness of its function.
     norm : {"l1", "l2", "linf"}
-        Of points and values.
+        Norm of points and values.
     points : strategy or iterable of pairs, optional
         Pairs (x, y) of points; by default from [-1, 1]^d, often close to each other.
     d : int
@@ -187,8 +190,8 @@ def check_contraction(
 ) -> FunctionCheck:
     """Search for two points that a map moves further apart than ``max(factor * distance, slack)``.
 
-    With `slack` this is what the analysis of a noisy iteration needs where a map contracts only
-    points that are not close to each other already.
+    With `slack` this is the condition that the analysis of a noisy iteration needs if a map
+    contracts only points that are not close to each other.
 
     Parameters
     ----------
@@ -197,7 +200,7 @@ def check_contraction(
     factor : float
         Declared factor, >= 0; 1 for a map that does not expand.
     slack : float
-        Distance that images may have in any case, >= 0.
+        Distance that images may always have, >= 0.
     norm, points, d, examples, seed
         As for :func:`check_lipschitz`.
     """
@@ -214,7 +217,7 @@ def check_contraction(
 def point_pairs(
     draw: Callable[[st.SearchStrategy[Any]], Any], *, d: int = 1, bound: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Pairs of points of [-bound, bound]^d, often close to each other or equal but for a sign."""
+    """Pairs of points of [-bound, bound]^d, often close to each other or of opposite sign."""
     x = draw(strategies.vectors(d=d, bound=bound))
     kind = draw(st.sampled_from(["apart", "close", "mirrored"]))
     if kind == "mirrored":
@@ -249,7 +252,7 @@ def _checked(
             if one.shape != two.shape or not _same(one, two).all():
                 raise MechanismError(
                     f"{mechanism_name(function)} must be deterministic, got {plain_case(one)} and "
-                    f"{plain_case(two)} for one input: hold its randomness fixed"
+                    f"{plain_case(two)} for one input. Fix its randomness"
                 )
         return inequality(**case)
 
@@ -264,14 +267,14 @@ def _checked(
         attempt = sweep(given, steady, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
     if attempt.empty:
         raise ArgumentError(
-            f"no pair tells anything of the {claim}: none differs by a finite "
-            "amount, or all values are NaN or infinite"
+            f"no pair shows anything about the {claim}: none differs by a finite amount, or all "
+            "values are NaN or infinite"
         )
     return FunctionCheck(mechanism_name(function), claim, attempt, declared)
 
 
 def _of_points(function: Function, norm: str, factor: float, slack: float = 0.0) -> Any:
-    """Return the inequality: values lie at most ``max(factor * distance, slack)`` apart."""
+    """Return the inequality: values are at most ``max(factor * distance, slack)`` apart."""
 
     def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
         apart = _distance(x, y, norm)
@@ -317,26 +320,26 @@ def _value(function: Function, data: NDArray[Any]) -> NDArray[np.float64]:
 def _moved(
     function: Function, x: Floats, y: Floats, norm: str, allowed: float
 ) -> tuple[float, float] | None:
-    """Distance of two values of a function, and what is allowed; None where nothing is compared.
+    """Return the distance of two values and the allowed distance; None if nothing is compared.
 
-    What is above the allowed distance by rounding alone is set to it.
+    A distance that exceeds the allowed one only by rounding is set to it.
     """
     a, b = _value(function, x), _value(function, y)
     moved = _distance(a, b, norm)
     if moved == 0 and a.size and not np.isfinite(a).any():
-        return None  # the same NaN or infinity
+        return None  # both values are the same NaN or infinity
     if not allowed < moved < math.inf:
         return moved, allowed
     sizes = np.maximum(np.abs(a), np.abs(b))
     doubles = np.finfo(float)
     ulps = np.where(np.isfinite(sizes), sizes, 0.0) * (_ULPS * doubles.eps)
-    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles a unit is a unit
+    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles the unit is constant
     rounding = _distance(ulps, np.zeros_like(ulps), norm)
     return (moved if moved > allowed + rounding else allowed), allowed
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
-    """Distance of two values; the same NaN or infinity on both sides is no difference."""
+    """Return the distance of two values; equal NaN or infinite entries have distance 0."""
     if a.shape != b.shape:
         raise ArgumentError(
             f"the values of a function must have one shape, got {a.shape} and {b.shape}"
@@ -349,9 +352,9 @@ def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
     if largest == 0:
         return 0.0
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
-    # Of the quotients, so that squares neither underflow nor overflow.
+    # The norm of quotients is used, so that squares neither underflow nor overflow.
     return largest * float(np.linalg.norm(apart / largest, order))
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((a == b) | ((a != a) & (b != b)))  # a NaN is no number, not even itself
+    return np.asarray((a == b) | ((a != a) & (b != b)))  # a NaN does not even equal itself

@@ -1,4 +1,4 @@
-"""hypothesis, by which cases are generated: an extra, as audits do without."""
+"""Import of hypothesis, which generates cases; it is an extra, because audits do not need it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ except ModuleNotFoundError as error:
     if error.name != "hypothesis":
         raise
     raise ModuleNotFoundError(
-        "the ledger, check_sensitivity and its like need the package hypothesis, which is not "
-        "installed here: pip install hypothesis latex2mathml, or dpaudit with its extra ledger",
+        "the ledger and functions such as check_sensitivity need the package hypothesis, which is "
+        "not installed here. Run pip install hypothesis latex2mathml, or install the extra ledger",
         name="hypothesis",
     ) from None
 

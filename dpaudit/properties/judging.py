@@ -1,13 +1,11 @@
-"""Judging cases: whether ``lhs <= rhs`` fails at one, beyond rounding, and how tight it is.
+"""Judging cases: whether ``lhs <= rhs`` fails at a case beyond rounding, and how tight it is.
 
-Rounding is where a careless judge lies both ways. So:
-
-- integers and fractions are compared as they are, with no tolerance;
-- floats must exceed the right side by more than `tolerance` relatively;
-- where `exact` computes the sides in exact or high-precision arithmetic, it has the last word
-on
-  every case that floats call broken, or so tight that they might hide a violation;
-- two infinities of one sign compare nothing, and are set aside like a case outside the hypotheses.
+Rounding could make a careless comparison wrong in both directions. So integers and fractions are
+compared exactly, without a tolerance. Floats must exceed the right side by more than `tolerance`
+relatively. If `exact` computes the sides in exact or high-precision arithmetic, it decides every
+case that floats call broken. It also decides cases that are so tight that floats might hide a
+violation. Two infinities of one sign are not compared. They are set aside like a case outside the
+hypotheses.
 """
 
 from __future__ import annotations
@@ -24,35 +22,35 @@ from dpaudit.errors import ArgumentError
 from dpaudit.properties.attempt import Counterexample, plain_case, ratio
 
 Inequality = Callable[..., tuple[Any, Any] | None]
-"""``inequality(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
+"""``inequality(case) -> (lhs, rhs)``, or None if the case lies outside the hypotheses.
 
-A case that is a dict is handed over as keyword arguments.
+A case that is a dict is passed as keyword arguments.
 """
 
 DEFAULT_TOLERANCE = 1e-9
 
-_STEADY = 3  # first cases that are computed twice
-_NEAR = 1e-6  # relative: where floats come so close, exact arithmetic is asked
+_STEADY = 3  # number of first cases that are computed twice
+_NEAR = 1e-6  # relative distance of the sides below which exact arithmetic decides
 _KEPT = 6
 _FLOATS = 1e300
-_PICTURE = 150  # cases, at least, where so many are judged
+_PICTURE = 150  # least number of cases in a picture, if as many are judged
 
 
 @dataclass
 class Judge:
-    """Judges cases one by one and remembers the tightest and the first that broke the claim.
+    """Judges cases one by one, and keeps the tightest one and the first that breaks the claim.
 
     Parameters
     ----------
     inequality : callable
-        As :data:`Inequality`.
+        See :data:`Inequality`.
     tolerance : float
-        Relative excess of lhs over rhs that is still put down to rounding.
+        Relative excess of lhs over rhs that is attributed to rounding.
     exact : callable, optional
         The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
     nan_breaks : bool
-        Whether a NaN breaks the claim; of a mutant it does not, or a mutant that computes nothing
-        would always be killed.
+        Whether a NaN breaks the claim. For a mutant it does not; otherwise a mutant that computes
+        nothing would always be killed.
     """
 
     inequality: Inequality
@@ -64,16 +62,16 @@ class Judge:
     tightest: float = -math.inf
     where: Any = None
     share: float = 0.0
-    """Largest lhs / rhs over the cases with 0 < rhs < inf: the factor that rhs could lose."""
+    """Largest lhs / rhs over the cases with 0 < rhs < inf; rhs times this would still be enough."""
     counterexample: Counterexample | None = None
     breaking: Any = None
     best: list[tuple[float, Any]] = field(default_factory=list)
     seen: list[tuple[dict[str, float], float]] = field(default_factory=list)
-    """The numbers of some of the cases, with their ratios: every so many, as they came."""
+    """Numbers and ratios of some of the cases, at regular intervals in their order."""
     _every: int = 1
 
     def __call__(self, case: Any) -> float | None:
-        """Return the ratio of a case; None where it says nothing."""
+        """Return the ratio of a case; None if the case shows nothing."""
         found = self._judged(case)
         if found is None:
             self.rejected += 1
@@ -92,7 +90,7 @@ class Judge:
         return tight
 
     def _remember(self, case: Any, tight: float) -> None:
-        """Keep enough for a picture, and no more."""
+        """Keep enough cases for a picture, and no more."""
         if self.judged % self._every or not isinstance(case, Mapping):
             return
         self.seen.append(({k: float(v) for k, v in case.items() if _is_number(v)}, tight))
@@ -100,12 +98,12 @@ class Judge:
             self.seen, self._every = self.seen[1::2], 2 * self._every
 
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
-        """Return ratio, both sides, and whether the claim fails; None where nothing is said."""
+        """Return ratio, both sides, and whether the claim fails; None if nothing is compared."""
         found = call(self.inequality, case)
         if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
             raise TypeError(
-                f"the inequality has other sides when it is computed again, first {found!r}: hold "
-                "its randomness fixed, as with np.random.default_rng(0); in the case "
+                f"inequality must return the same sides for the same case, got {found!r} first and "
+                "others later. Fix its randomness, as with np.random.default_rng(0). The case is "
                 f"{plain_case(case)}"
             )
         if found is None:
@@ -127,25 +125,25 @@ class Judge:
         left, right = _float(lhs), _float(rhs)
         tight = ratio(left, right)
         if exact or _are_rational(lhs, rhs):
-            broken = not lhs <= rhs  # a NaN is not at most anything
-            # Floats of the two sides may be equal, or the other way round.
+            broken = not lhs <= rhs  # also true for a NaN
+            # The floats of the two sides may be equal, or in the opposite order.
             tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
             return tight, left, right, broken
         return tight, left, right, tight > 1.0 + self.tolerance
 
 
 def apart(a: Any, b: Any, floor: float) -> float:
-    """Return the largest difference of two entries, relative to the larger.
+    """Return the largest difference of two entries, relative to the larger entry.
 
-    Infinite where one is NaN; relative to `floor`, where both are smaller.
+    The difference is infinite if one entry is NaN. It is relative to `floor` if both are smaller.
     """
     left, right = np.asarray(a), np.asarray(b)
     if np.iscomplexobj(left) or np.iscomplexobj(right) or left.size == 0:
-        raise ArgumentError(f"values must be real numbers, at least one; got {a!r} and {b!r}")
+        raise ArgumentError(f"values must be real numbers, at least one, got {a!r} and {b!r}")
     if left.shape != right.shape:
         raise ArgumentError(f"values must have one shape, got {left.shape} and {right.shape}")
     left, right = left.astype(float), right.astype(float)
-    different = ~(left == right)  # equal infinities agree, a NaN agrees with nothing
+    different = ~(left == right)  # equal infinities agree; a NaN agrees with nothing
     left, right = left[different], right[different]
     with np.errstate(invalid="ignore"):
         apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
@@ -163,17 +161,17 @@ def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
 
 
 def _alike(one: Any, two: Any) -> bool:
-    """Whether two computations of one case gave the same sides; NaN is the same as NaN."""
+    """Return whether two computations of one case gave the same sides; NaN equals NaN."""
     if one is None or two is None:
         return one is two
     try:
         return all(x == y or (x != x and y != y) for x, y in zip(one, two, strict=True))
-    except (TypeError, ValueError):  # no sides at all, which is refused elsewhere
+    except (TypeError, ValueError):  # not two sides, which is refused elsewhere
         return True
 
 
 def record(case: Any) -> dict[str, Any]:
-    """Return a case as plain data that can be handed over again."""
+    """Return a case as plain data that can be passed to the check again."""
     found = plain_case(case)
     return found if isinstance(found, dict) else {"case": found}
 

@@ -1,8 +1,8 @@
-"""A backend of hypothesis whose cases depend on the seed alone.
+"""A backend of hypothesis whose cases depend only on the seed.
 
-hypothesis draws, now and then, a literal that it found in the source of a loaded project module:
-what is found would depend on what else was imported, and a replay would not find it again. Its
-documented way to other choices is a backend of one's own.
+hypothesis sometimes draws a literal that it found in the source of a loaded project module. These
+literals depend on what else was imported, so a replay could not draw them again. The documented way
+to change this is a custom backend.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SeededProvider(HypothesisProvider):
 
     @_local_constants.setter
     def _local_constants(self, found: object) -> None:
-        """Leave them."""
+        """Ignore the literals."""
 
 
 _NONE = Constants()

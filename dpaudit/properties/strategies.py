@@ -1,4 +1,4 @@
-"""hypothesis strategies: datasets, neighbours, vectors. They shrink towards small, round and few.
+"""hypothesis strategies for datasets, neighbours and vectors; they shrink towards simple cases.
 
 Examples
 --------
@@ -27,7 +27,7 @@ from dpaudit.properties.generating import hnp, st
 Floats = NDArray[np.float64]
 Strategy = st.SearchStrategy
 Sizes = int | tuple[int, int]
-"""A number, or the bounds of one."""
+"""A number, or a pair of bounds."""
 
 
 def _sizes(sizes: Sizes, name: str, least: int = 1) -> Strategy[int]:
@@ -38,7 +38,7 @@ def _sizes(sizes: Sizes, name: str, least: int = 1) -> Strategy[int]:
 
 
 def _entries(bound: float, *, special: bool = False) -> Strategy[float]:
-    """Numbers up to `bound` in size, with ties at the bounds and at 0."""
+    """Return numbers up to `bound` in size, with ties at the bounds and at 0."""
     bound = _validate.positive(bound=bound)
     numbers = st.sampled_from([0.0, bound, -bound]) | st.floats(-bound, bound)
     return numbers | st.sampled_from([math.nan, math.inf, -math.inf]) if special else numbers
@@ -60,15 +60,15 @@ def user_data(
     Parameters
     ----------
     n_users, m, d : int or (int, int)
-        Users, items of each (one by default), and coordinates of an item, or bounds of them;
-        without `d` items are numbers.
+        Numbers of users, of items of each (default 1), and of coordinates of an item, or bounds of
+        these numbers. Without `d` items are numbers.
     bound : float
         Largest absolute value of a coordinate.
     special : bool
-        Whether NaN and infinities occur too.
+        Whether NaN and infinities occur, too.
     missing : bool
-        Whether users have different numbers of items, from none to m: the items that a user lacks
-        are NaN, all coordinates of them, and come last.
+        Whether users have different numbers of items, from none to m. All coordinates of an item
+        that a user lacks are NaN, and these items come last.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def user_data(
     if d is not None:
         shape.append(draw(_sizes(d, "d")))
     data = draw(hnp.arrays(np.float64, tuple(shape), elements=_entries(bound, special=special)))
-    for user in data if missing else ():  # loses its last items: none, all, or some of them
+    for user in data if missing else ():  # a user loses no item, all of them, or the last ones
         lost = draw(st.sampled_from([0, len(user)]) | st.integers(0, len(user)))
         user[len(user) - lost :] = math.nan
     if shape[0] > 1 and draw(st.booleans()):  # a repeated user
@@ -100,13 +100,13 @@ def neighbor_pairs(
     missing: bool = False,
     relation: Relation = Relation.REPLACE_USER,
 ) -> NeighborPair:
-    """Pairs of datasets that differ in one user, by replacement or by leaving it out.
+    """Pairs of datasets that differ in one user, who is replaced or absent on one side.
 
     Parameters
     ----------
     n_users, m, d, bound, special, missing
-        As for :func:`user_data`. For ADD_REMOVE_USER `n_users` counts the larger dataset, and is
-        at least 2, because a dataset is never empty.
+        As for :func:`user_data`. With ADD_REMOVE_USER `n_users` is the size of the larger dataset,
+        and at least 2, because a dataset is never empty.
     relation : Relation
         REPLACE_USER or ADD_REMOVE_USER.
     """
@@ -130,6 +130,6 @@ def neighbor_pairs(
 
 
 def vectors(*, d: Sizes = (1, 4), bound: float = 1.0) -> Strategy[Floats]:
-    """Vectors ``[d]`` with entries up to `bound` in size, often 0 or at the bounds."""
+    """Return vectors ``[d]`` with entries up to `bound` in size, often 0 or at the bounds."""
     entries = _entries(bound)
     return _sizes(d, "d").flatmap(lambda size: hnp.arrays(np.float64, size, elements=entries))

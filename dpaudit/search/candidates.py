@@ -29,13 +29,13 @@ Array = NDArray[Any]
 Where = SearchSpace | Portfolio
 
 CENTRES = 3
-"""Candidates, at most, around which a local round makes steps."""
+"""Largest number of candidates around which a local round makes steps."""
 
 _WHOLE = 0.3
-"""Part of the room of a portfolio's spaces that one may take to be tried whole."""
+"""Share of the room for a portfolio's spaces up to which one space is tried completely."""
 
 _KEPT = 2**20
-"""Bytes of a pair, at most, that is kept while others are looked at."""
+"""Largest size in bytes of a pair that is kept while others are tried."""
 
 _TRIES = 20
 FATAL = (MechanismTimeout, LateFailure)
@@ -44,28 +44,28 @@ _FIXED = -1
 
 @dataclass(eq=False)
 class Candidate:
-    """A trial under way.
+    """A trial in progress.
 
     Parameters
     ----------
     index : int
-        Its number among all trials.
+        Number of the trial among all trials.
     arm : int
-        Which space it is of; negative for a pair that was given.
+        Index of its space; negative for a given pair.
     point : ndarray
-        Where in the unit cube of its space; empty for a pair that was given.
+        Point in the unit cube of its space; empty for a given pair.
     parameters : dict
         Plain values by name.
     make : callable
-        Returns the pair to draw on: large ones are built for each look.
+        Returns the pair to draw on; large pairs are built again for each call.
     stage : str
-        The last stage that it reached.
+        The last stage that the trial reached.
     name : str
-        The arm, in words.
+        Description of the pair or space.
     looks : list of two arrays
-        Draws on both sides, look by look.
+        Draws on both sides, in the order in which they were made.
     score : (float, float)
-        How it was judged.
+        Result of its judgement.
     """
 
     index: int
@@ -80,16 +80,16 @@ class Candidate:
 
     @property
     def draws(self) -> int:
-        """Draws per dataset so far."""
+        """Number of draws per dataset so far."""
         return sum(len(left) for left, _ in self.looks)
 
     def drawn(self) -> tuple[Array, Array]:
-        """All draws so far."""
+        """Return all draws so far."""
         left, right = zip(*self.looks, strict=True)
         return joined(left), joined(right)
 
     def trial(self) -> Trial:
-        """Return what goes on record."""
+        """Return the trial as plain data."""
         expected, separation = self.score
         return Trial(
             self.parameters, expected, self.draws, self.stage, "", separation, arm=self.name
@@ -97,19 +97,19 @@ class Candidate:
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Sort candidates by their scores, the first of equals first."""
+    """Return candidates sorted by their scores; equal candidates keep their order."""
     return sorted(candidates, key=lambda c: (-c.score[0], -c.score[1], c.index))
 
 
 class Candidates:
-    """Makes the candidates of one search, each once, and keeps all trials.
+    """Factory of the candidates of one search; it makes each once, and keeps all trials.
 
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Where to look; a space is a portfolio of one.
+        Pairs and spaces to search; a space counts as a portfolio of one space.
     rng : numpy.random.Generator
-        Fixes all points.
+        Determines all points.
     """
 
     def __init__(self, where: Where, rng: np.random.Generator) -> None:
@@ -119,7 +119,7 @@ class Candidates:
         self.pairs, self.spaces = (
             ((), (where,)) if isinstance(where, SearchSpace) else (where.pairs, where.spaces)
         )
-        # The same state for every build: trials differ by their parameters alone.
+        # Every build gets a generator in the same state: trials differ only by their parameters.
         self.entropy = int(rng.integers(2**63))
         self.example = where.example(rng=rng)
         self.trials: list[Trial | Candidate] = []
@@ -137,10 +137,11 @@ class Candidates:
         Parameters
         ----------
         count : int
-            How many there is room for, and a quarter more. Given pairs take half of the room at
-            most, the first ones first; the spaces share the rest alike.
+            Number of candidates that the budget allows; a quarter more are made. Given pairs take
+            at most half of the places, in their order. The spaces share the rest equally.
         rounds : int
-            Local rounds to come. What they add of the designs falls between the first points.
+            Number of later local rounds. The points that these add to the designs lie between the
+            first points.
         """
         if isinstance(self.where, SearchSpace):
             candidates, sizes = [], [count]
@@ -161,9 +162,10 @@ class Candidates:
         return candidates
 
     def _sizes(self, room: int) -> list[int]:
-        """Share the room: spaces so small that it holds them are tried whole, the others alike.
+        """Return the number of points of each space; small spaces are tried completely.
 
-        Where there is room for some spaces only, these are the first ones.
+        The other spaces share the remaining places equally. If there are too few places, only the
+        first spaces get points.
         """
         whole = [space.size <= room * _WHOLE for space in self.spaces]
         left = room - sum(int(s.size) for s, fits in zip(self.spaces, whole, strict=True) if fits)
@@ -175,7 +177,7 @@ class Candidates:
         return sizes[: max(room, 1)]
 
     def given(self, pair: NeighborPair) -> Candidate:
-        """Return a pair as a candidate that is of no space."""
+        """Return a given pair as a candidate that belongs to no space."""
         nowhere: Point = np.empty(0)
         index = len(self.trials)
         candidate = Candidate(index, _FIXED, nowhere, {}, lambda: pair, "design", pair.recipe)
@@ -184,23 +186,23 @@ class Candidates:
         return candidate
 
     def needs_no_answer(self, candidate: Candidate) -> bool:
-        """Whether a mechanism may fail on a candidate: a portfolio's pairs of very few users."""
+        """Return whether a mechanism may fail on a candidate: a portfolio's pair of few users."""
         small = self.where.small if isinstance(self.where, Portfolio) else ()
         return any(self._of_pair.get(id(pair)) is candidate for pair in small)
 
     def leave_out(self, candidate: Candidate, error: MechanismError) -> None:
-        """Put on record that a mechanism gave no answer on a candidate; raise where it must."""
+        """Record that a mechanism gave no answer on a candidate; raise if an answer is needed."""
         if not self.needs_no_answer(candidate) or isinstance(error, FATAL):
             where = candidate.name or self.where.name
             where += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
-            # The same class: a call that takes too long is one here too.
-            raise type(error)(f"{error}; found by the search at {where}") from error
+            # Keep the class of the error: a call that takes too long is a timeout here, too.
+            raise type(error)(f"{error}. The search found this at {where}") from error
         trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {error}", draws=0)
         self.trials[candidate.index] = trial
         self._unanswered.append(candidate)
 
     def ends(self, most: int) -> list[Candidate]:
-        """Return pairs of a portfolio that are finalists, whatever they showed at first."""
+        """Return pairs of a portfolio that are always finalists."""
         pairs = self.where.ends[:most] if isinstance(self.where, Portfolio) else ()
         found = [self._of_pair.get(id(pair)) or self.given(pair) for pair in pairs]
         return [candidate for candidate in found if candidate not in self._unanswered]
@@ -209,7 +211,7 @@ class Candidates:
         space = self.spaces[arm]
         dimension, extra = len(space.ranges), max(len(points) // 4, 1)
         corners = itertools.islice(itertools.product((0.0, 1.0), repeat=dimension), extra - 1)
-        # The centre alone stands for a design of one point.
+        # A design of one point consists of the centre.
         chosen: Iterator[Point] = itertools.chain(
             [np.full(dimension, 0.5)], map(np.array, corners), points[len(points) == 1 :]
         )
@@ -220,7 +222,7 @@ class Candidates:
         return [c for c in candidates if c is not None]
 
     def _candidate(self, arm: int, point: Point, stage: str) -> Candidate | None:
-        """Build the pair at a point; None, on record, if there is none, or it was seen before."""
+        """Build the pair at a point; return None if there is none, or if it was seen before."""
         space = self.spaces[arm]
         point = space.snapped(point)
         key = (arm, *point.tolist())
@@ -241,10 +243,10 @@ class Candidates:
             return None
         if pair.relation.is_of_users != self.example.relation.is_of_users:
             raise ArgumentError(
-                "the pairs of a search are of datasets, or all of query values; got "
+                "pairs of a search must all be of datasets or all of query values, got "
                 f"{self.example.relation}, and {pair.relation} at {in_words(parameters)}"
             )
-        # Hundreds of large pairs would not fit into memory: these are built again for each look.
+        # Hundreds of large pairs would not fit into memory, so these are built again when needed.
         large = pair.form.size(pair.left) + pair.form.size(pair.right) > _KEPT
         make = build if large else (lambda: pair)
         candidate = Candidate(len(self.trials), arm, point, shown, make, stage, name)
@@ -256,18 +258,18 @@ class Candidates:
     def proposals(
         self, candidates: list[Candidate], count: int, halvings: int, stage: str
     ) -> list[Candidate]:
-        """Return new candidates: steps around the best of some, and more of the designs.
+        """Return new candidates: steps around the best candidates, and more points of the designs.
 
         Parameters
         ----------
         candidates : list of Candidate
-            Where the best are looked for. Given pairs have nothing around them.
+            Candidates among which the best are chosen. There are no steps around given pairs.
         count : int
-            How many are wanted.
+            Number of new candidates.
         halvings : int
             How often the radius of the steps was halved.
         stage : str
-            What they are called.
+            Name of their stage.
         """
         centres = self._centres(candidates, halvings)
         new: list[Candidate] = []
@@ -291,7 +293,7 @@ class Candidates:
         return float(self._designs[arm] ** (-1.0 / dimension) / 2**halvings)
 
     def _near(self, centre: Candidate, radius: float) -> Point:
-        """Step in some of the parameters: by `radius` at most, or to any other choice."""
+        """Return a step in some of the parameters: by at most `radius`, or to another choice."""
         ranges = self.spaces[centre.arm].ranges
         point = centre.point.copy()
         moved = self.rng.random(len(ranges)) < 0.5
@@ -306,7 +308,7 @@ class Candidates:
         return np.clip(point, 0.0, 1.0)
 
     def _centres(self, candidates: list[Candidate], halvings: int) -> list[Candidate]:
-        """Return the best few that are more than a radius apart."""
+        """Return a few of the best candidates that are more than a radius apart."""
         centres: list[Candidate] = []
         for candidate in best_first(c for c in candidates if c.arm != _FIXED):
             radius = self._radius(candidate.arm, halvings)
@@ -335,14 +337,14 @@ class Candidates:
         )
 
     def none_valid(self) -> ArgumentError:
-        """Return the error for a search in which nothing was found to be a pair."""
+        """Return the error for a search in which no parameters gave a pair."""
         failed = [trial for trial in self.trials if isinstance(trial, Trial)]
         reasons = [f"{in_words(t.parameters)}: {t.note}" for t in failed]
         return no_valid_pair(self.where.name, reasons)
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it: numbers, texts, booleans; words for anything else."""
+    """Return a parameter as JSON has it: a number, text or boolean, or else words."""
     value = value.item() if isinstance(value, np.generic) else value
     is_plain = value is None or isinstance(value, bool | int | str)
     return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else str(value)

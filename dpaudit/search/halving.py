@@ -1,9 +1,9 @@
-"""The search itself: a design, successive halving, local rounds, finalists judged afresh.
+"""The search itself: a design, successive halving, local rounds, and finalists on fresh draws.
 
-A candidate is judged by what its best event is expected to certify
-(:attr:`dpaudit.events.event.Selection.objective`), from its own draws. Only exploration draws
-are used, so however long the search, it costs nothing of `failure_prob`: the pair that it returns
-is certified on draws that it never saw.
+A candidate is judged, from its own draws, by the value that its best event is expected to certify
+(:attr:`dpaudit.events.event.Selection.objective`). Only exploration draws are used. So the search
+uses up nothing of `failure_prob`, however long it is. The pair that it returns is certified on
+draws that the search never saw.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dpaudit.search.record import FINAL, SEMIFINAL, SearchRecord
 Array = NDArray[Any]
 
 DESIGN_SHARE, LOCAL_SHARE = 0.6, 0.25
-"""Parts of the budget for the design and for the local rounds; the finalists get the rest too."""
+"""Shares of the budget for the design and for the local rounds; the finalists also get the rest."""
 
 FIRST_DRAWS = 16
-"""First look at a candidate, where the budget allows; it decides how many there are."""
+"""Draws of a candidate's first stage, if the budget allows; they decide how many there are."""
 
 LEAST_FIRST_DRAWS = 8
 LEAST_CANDIDATES, MOST_CANDIDATES = 8, 256
@@ -41,12 +41,12 @@ LOCAL_CANDIDATES = 4
 FINALISTS, LAST = 4, 2
 
 _LEAST_FINAL = 32
-_BASES = 8  # pairs whose differing rows are put at other places
+_BASES = 8  # number of pairs whose differing rows are moved to other places
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The most promising pair, how it was found, and the draws that it was given on the way.
+    """The most promising pair, how it was found, and its exploration draws.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class SearchResult:
     record : SearchRecord
         All trials, as plain data.
     drawn : tuple of two arrays, shape [draws, ...]
-        Draws of the winner, left and right: exploration draws, which no bound may be based on.
+        Draws of the winner, left and right. They are exploration draws; no bound may use them.
     """
 
     pair: NeighborPair
@@ -64,10 +64,10 @@ class SearchResult:
 
 
 def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
-    """Yield each round's number of candidates, and what it adds to each, in first looks.
+    """Yield each round's number of candidates, and the draws added to each, in units of the first.
 
-    Every round halves the candidates and doubles the draws of those that are left, down to `keep`
-    of them, or a few more than that where numbers are odd.
+    Every round halves the candidates and doubles the draws of the remaining ones. It stops at
+    `keep` candidates, or a few more if numbers are odd.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
 
 
 def halving_looks(candidates: int, keep: int) -> int:
-    """Return how many first looks a halving of so many candidates costs."""
+    """Return the cost of halving so many candidates, in units of the first draws."""
     return sum(alive * looks for alive, looks in halvings(candidates, keep))
 
 
 def _affordable(budget: int, keep: int, least: int, most: int) -> int:
-    """Return the largest power of two of candidates that can be halved from `FIRST_DRAWS` each."""
+    """Return how many candidates, a power of two times `least`, can be halved within a budget."""
     count = least
     while 2 * count <= most and halving_looks(2 * count, keep) * FIRST_DRAWS <= budget:
         count *= 2
@@ -100,7 +100,7 @@ LEAST_BUDGET = math.ceil(
     * LEAST_FIRST_DRAWS
     / DESIGN_SHARE
 )
-"""Draws per dataset of the smallest search."""
+"""Number of draws per dataset of the smallest search."""
 
 
 def search(
@@ -112,23 +112,23 @@ def search(
     finals: int = 0,
     rng: np.random.Generator,
 ) -> SearchResult:
-    """Look for the pair on which most can be certified.
+    """Search for the pair on which most can be certified.
 
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Where to look. When a space holds fewer parameters than its design has room for, all of
-        them are tried. The pairs and spaces of a portfolio compete for one budget.
+        Pairs and spaces to search. If a space holds fewer parameters than its design has places,
+        all of them are tried. The pairs and spaces of a portfolio compete for one budget.
     sampler : Sampler
-        Draws from the mechanism; trial 17 draws under the roles "search 17 look 0", ...
+        Source of draws; trial 17 draws under the roles "search 17 look 0", ...
     budget : int
         Draws per dataset, at least ``LEAST_BUDGET``; all are spent.
     goal : Goal
-        What the audit is going to certify.
+        What the audit will certify.
     finals : int, optional
-        More draws per dataset, for the finalists alone.
+        Further draws per dataset, for the finalists only.
     rng : numpy.random.Generator
-        Fixes all trials.
+        Determines all trials.
 
     Raises
     ------
@@ -137,40 +137,40 @@ def search(
 
     Notes
     -----
-    1. A shifted Sobol design of each space with its centre and some corners, beside the pairs that
-       a portfolio gives. The candidates get one look of
-       `FIRST_DRAWS` draws or more, then the better half twice as many in all, and so on.
-    2. Local rounds: around the best few distinct candidates, steps in some of the parameters, by a
-       radius that shrinks; a quarter of the new candidates continue the design instead. Each
-       round is halved like the design, so that nobody competes on draws much fewer than the
-       others.
-    3. The best are judged once more, by events that are frozen before the draws that judge them,
-       since the winner of hundreds of comparisons looks better than it is. With them the pairs at
-       the ends of what a portfolio knows, however little they showed: few draws tell 1.2 times
-       the claim from the claim, and there are many ways not to reach the end. The better two of
-       all get the rest of the draws, and are judged again.
+    1. The design is a shifted Sobol design of each space with its centre and some corners, and the
+       given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or more. Then the better
+       half gets twice as many draws in total, and so on.
+    2. Local rounds make steps in some of the parameters around the best few distinct candidates,
+       by a radius that shrinks. A quarter of the new candidates continue the design instead. Each
+       round is halved like the design, so that no candidate competes with much fewer draws than
+       the others.
+    3. The best candidates are judged once more, by events that are frozen before the draws that
+       judge them, since the winner of hundreds of comparisons looks better than it is. The pairs at
+       the ends of a portfolio's domain are judged with them, however little they showed. Few draws
+       do not distinguish 1.2 times the claim from the claim, and the search can miss the end in
+       many ways. The better two of all get the remaining draws, and are judged again.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    if goal.delta is not None:  # the objective does not depend on the profile: most of the work
+    if goal.delta is not None:  # the objective ignores the profile, which is most of the work
         goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
     return _Search(where, sampler, budget, finals, goal, rng).run()
 
 
 def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Judge a candidate: the epsilon it is expected to certify; of equals, its separation."""
+    """Return the epsilon that a candidate is expected to certify, and its separation."""
     expected, separation = learn(left, right, goal, rng=rng).objective
     return max(expected, 0.0), max(separation, -1.0)
 
 
 def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Judge a finalist on each half of its last look, by an event learnt on all other draws.
+    """Judge a finalist on each half of its last draws, by an event learnt on all other draws.
 
-    The best of thousands of events looks good on the draws that chose it, above all where outputs
-    have many coordinates: a pair on which nothing happens must not win by that.
+    The best of thousands of events looks good on the draws that chose it, above all if outputs have
+    many coordinates. A pair on which nothing differs must not win for this reason.
     """
     left, right = candidate.drawn()
     draws, last = candidate.draws, len(candidate.looks[-1][0])
@@ -219,7 +219,7 @@ class _Search:
         return SearchResult(pair, record, best.drawn())
 
     def _compare_keys(self) -> None:
-        """Draw once on each given pair where draws have keys: some appear on few data only."""
+        """Draw once on each given pair if draws have keys, because keys may appear only on some."""
         where = self.candidates.where
         if not isinstance(where, Portfolio) or not self.sampler.kinds.has_fields:
             return
@@ -237,7 +237,7 @@ class _Search:
     def _halve(
         self, candidates: list[Candidate], budget: int, keep: int, stage: str
     ) -> list[Candidate]:
-        """Draw, judge, drop the worse half, and again with twice the draws."""
+        """Draw, judge, drop the worse half, and repeat with twice the draws."""
         if not candidates:
             return []
         first = budget // halving_looks(len(candidates), keep)
@@ -254,7 +254,7 @@ class _Search:
         budget = int(self.budget * LOCAL_SHARE)
         least = halving_looks(LOCAL_CANDIDATES, 1) * LEAST_FIRST_DRAWS
         rounds = min(LOCAL_ROUNDS, budget // least)
-        # Where all survivors are pairs that were given, steps are made around the best of the rest.
+        # If all survivors are given pairs, steps are made around the best of the design.
         known = survivors if any(len(c.point) for c in survivors) else designed
         found: list[Candidate] = []
         for done in range(rounds):
@@ -264,10 +264,10 @@ class _Search:
         return found
 
     def _at_other_places(self, survivors: list[Candidate]) -> list[Candidate]:
-        """Add a pair on which outputs differ, where all outputs so far were one and the same.
+        """Add a pair on which outputs differ, if all outputs so far were equal.
 
-        Noise that is fixed may hide a user at some places of the order and not at others. So the
-        rows that differ are put at every place, with one draw for each.
+        Fixed noise may hide a user at some places of the order and not at others. So the rows that
+        differ are put at every place, with one draw for each place.
         """
         best = best_first(survivors)[0]
         if not is_constant(joined(best.drawn())):
@@ -290,7 +290,7 @@ class _Search:
         return survivors
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
-        """Spend what is left on the best few; the best on draws that chose nothing wins."""
+        """Spend the remaining draws on the best few; the best on draws that chose nothing wins."""
         room = max(self.left_over // _LEAST_FINAL, 1)
         ends = self.candidates.ends(room // 2)
         best = [c for c in best_first(survivors) if c not in ends]
@@ -306,9 +306,9 @@ class _Search:
         return best_first(finalists)[0]
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
-        """Spend draws on some candidates, until all have had about as many, and judge each.
+        """Spend draws on some candidates until all have about as many, and judge each.
 
-        Return those on which the mechanism answers.
+        Return the candidates on which the mechanism answers.
         """
         had = np.array([candidate.draws for candidate in finalists])
         least = min(_LEAST_FINAL, draws // len(finalists))
@@ -325,7 +325,7 @@ class _Search:
         return answered
 
     def _look(self, candidate: Candidate, draws: int, stage: str) -> bool:
-        """Draw on a candidate; return whether the mechanism answers on it, as it must on most."""
+        """Draw on a candidate; return False if the mechanism is allowed to fail on it and does."""
         role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.make()
         self.sampler.turn()
         try:
@@ -357,10 +357,10 @@ def _is_nan(draws: Array) -> bool:
 # --- without draws -----------------------------------------------------------------------------
 
 COMPUTED_DESIGN = 256
-"""Candidates of the design of a computed search, and a quarter more."""
+"""Number of candidates of the design of a computed search; a quarter more are made."""
 
 COMPUTED_ROUNDS, COMPUTED_EACH = 8, 32
-"""Local rounds of a computed search, and the candidates of each."""
+"""Number of local rounds of a computed search, and of the candidates of each."""
 
 
 def search_computed(
@@ -374,11 +374,12 @@ def search_computed(
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Where to look; a space that holds no more parameters than the design is tried completely.
+        Pairs and spaces to search. A space with no more parameters than the design is tried
+        completely.
     judge : callable
-        Computes what is compared: (expected_epsilon, separation) of a trial.
+        Computes the (expected_epsilon, separation) of a pair.
     rng : numpy.random.Generator
-        Fixes all trials.
+        Determines all trials.
 
     Raises
     ------

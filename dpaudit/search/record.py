@@ -1,4 +1,4 @@
-"""What a search looked at: plain data, for results, reports and figures."""
+"""The trials of a search as plain data, for results, reports and figures."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ FINAL = "final"
 """Stage of the trials that were judged last, on fresh draws."""
 
 SEMIFINAL = "semifinal"
-"""Stage of those that were judged on fresh draws too, but on fewer."""
+"""Stage of the trials that were also judged on fresh draws, but on fewer."""
 
 NO_ANSWER = "the mechanism gives no answer"
-"""Begins the note of a trial on which a mechanism may fail, and did."""
+"""Beginning of the note of a trial on which a mechanism may fail, and did fail."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One pair that a search looked at.
+    """One pair that a search tried.
 
     Parameters
     ----------
     parameters : dict
         Plain values by name.
     expected_epsilon : float
-        What its best event is expected to certify: epsilon at the claimed delta, or for a curve
-        the ratio to the claim; 0 when nothing. An estimate from few draws, never a certificate.
+        Value that its best event is expected to certify: epsilon at the claimed delta, or for a
+        curve the ratio to the claim; 0 if nothing. It is an estimate from few draws, never a
+        certificate.
     draws : int
-        Draws per dataset that it was given; 0 when the parameters give no valid pair, and where
-        everything is computed.
+        Draws per dataset that were made; 0 if the parameters give no valid pair, and if everything
+        is computed.
     stage : str
-        The last stage that it reached: "design", "local", "semifinal" or "final" (both judged on
-        fresh draws).
+        Last stage of the trial: "design", "local", "semifinal" or "final". The last two are judged
+        on fresh draws.
     note : str
-        Why there is no pair, else empty.
+        Reason why there is no pair; otherwise empty.
     separation : float
-        Distance of the two sides beyond luck, which orders trials of equal expectation.
+        Distance of the two sides beyond chance, which orders trials of equal expectation.
     arm : str
-        The pair or the space of a portfolio that it came from; empty in the search of one space.
+        Pair or space of a portfolio that the trial belongs to; empty in the search of one space.
     """
 
     parameters: dict[str, Any]
@@ -56,7 +57,7 @@ class Trial:
 
     @property
     def valid(self) -> bool:
-        """Whether there was a pair to look at."""
+        """Whether there was a valid pair."""
         return not self.note
 
 
@@ -71,13 +72,13 @@ class SearchRecord:
     parameters : tuple of str
         Names of the parameters of all spaces.
     trials : tuple of Trial
-        Failed ones included.
+        All trials, including failed ones.
     draws_spent : int
-        Draws per dataset of all trials together; 0 where everything is computed.
+        Total draws per dataset of all trials; 0 if everything is computed.
     pairs, spaces : int
-        How many pairs were given, and how many spaces.
+        Numbers of given pairs and of spaces.
     untried : tuple of str
-        Which of the pairs were not tried, as there were too few draws.
+        Pairs that were not tried, because there were too few draws.
     """
 
     space: str
@@ -95,11 +96,11 @@ class SearchRecord:
 
     @property
     def is_portfolio(self) -> bool:
-        """Whether there was more than one space to look at."""
+        """Whether there was more than one space to search."""
         return self.pairs > 0 or self.spaces != 1
 
     def words(self) -> str:
-        """Return one line: where the search looked, how many pairs it tried, what that cost.
+        """Return one line: what was searched, how many pairs were tried, and at what cost.
 
         Examples
         --------
@@ -112,7 +113,7 @@ class SearchRecord:
         where = f"{' and '.join(held)}, " if self.is_portfolio else ""
         tried = f"{_counted(sum(trial.valid for trial in self.trials), 'pair')} tried"
         cost = f"with {self.draws_spent:,} draws" if self.draws_spent else "by computation"
-        left = f", {len(self.untried):,} of the {self.pairs:,} left out" * bool(self.untried)
+        left = f", {len(self.untried):,} of the {self.pairs:,} not covered" * bool(self.untried)
         return f"{self.space}: {where}{tried} {cost}{left}"
 
 
@@ -121,9 +122,9 @@ def _counted(number: int, what: str) -> str:
 
 
 def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
-    """Return the best `k` trials, those first that were judged on fresh draws, and on most.
+    """Return the best `k` trials; those judged on fresh draws, and on most draws, come first.
 
-    The first one is the pair that the audit went on with.
+    The first trial is the pair that the audit continued with.
     """
     _validate.integer(1, k=k)
     drawn, late = [trial for trial in record.trials if trial.valid], {FINAL: 2, SEMIFINAL: 1}
@@ -137,7 +138,7 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
 
 
 def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return one parameter of all trials that have it, sorted, and what each should certify.
+    """Return one parameter of all trials that have it, sorted, and their expected values.
 
     Examples
     --------

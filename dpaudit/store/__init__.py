@@ -1,4 +1,4 @@
-"""Results on disk: versioned, atomic, sealed, and never silently trusted."""
+"""Results on disk: versioned, atomic, sealed, and checked when they are read."""
 
 from dpaudit._files import write_atomic
 from dpaudit.store.journal import JOURNAL, append, drop_rerun

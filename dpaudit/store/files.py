@@ -1,6 +1,6 @@
 """Sealed files: JSON objects that hold the SHA-256 of their own canonical form.
 
-The checksum detects accidents and edits by hand; it is no signature.
+The checksum detects accidents and edits by hand; it is not a signature.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ CHECKSUM = "checksum"
 
 
 LARGEST_JSON = 2**26
-"""Bytes of a sealed file."""
+"""Largest size of a sealed file in bytes."""
 
 
 def write_sealed(path: Path, document: Mapping[str, Any], *, durable: bool = True) -> None:
-    """Write plain data as JSON, with a checksum of what it says."""
+    """Write plain data as JSON, with a checksum of the content."""
     sealed = {**document, CHECKSUM: checksum_of(document)}
-    # One line for each field: the pure Python encoder, which indents, is ten times as slow.
+    # One line for each field. Indentation needs the pure Python encoder, which is ten times slower.
     fields = (f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in sealed.items())
     text = "{\n" + ",\n".join(fields) + "\n}\n"
     if len(text) > LARGEST_JSON:
-        raise StoreError(f"cannot write {path}: it would hold more than {LARGEST_JSON:,} bytes")
+        raise StoreError(f"cannot write {path}: it would have more than {LARGEST_JSON:,} bytes")
     write_atomic(path, text, durable=durable)
 
 
@@ -40,12 +40,12 @@ def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, 
     Raises
     ------
     StoreError
-        With the path, when the file is of another version, or was changed.
+        If the file is of another version, or was changed; the message names its path.
     """
     if document.get("schema") != schema:
         raise StoreError(
             f"{path} has schema {document.get('schema')!r}, this version of dpaudit reads "
-            f"{schema}: run `dpaudit run` again"
+            f"{schema}. Run `dpaudit run` again"
         )
     said = document.pop(CHECKSUM, None)
     if said != checksum_of(document):
@@ -62,12 +62,12 @@ def checksum_of(document: Mapping[str, Any]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; raise :class:`StoreError` naming the file and what is wrong."""
+    """Read a JSON object; raise :class:`StoreError` with the file and the fault."""
     try:
         data = _json.loads(read_regular(path, LARGEST_JSON))
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:  # of the decoder, of the encoding, or ours
+    except ValueError as error:  # from the decoder, from the encoding, or from `loads`
         raise StoreError(f"{path} is damaged or cut off: {error}") from error
     if not isinstance(data, dict):
         raise StoreError(f"{path} must hold a JSON object, got {type(data).__name__}")
@@ -75,10 +75,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def set_aside(path: Path, error: StoreError) -> str:
-    """Move a file that cannot be trusted out of the way; return the sentence to tell."""
+    """Move a file that cannot be trusted out of the way; return a sentence that reports it."""
     aside = path.with_suffix(".corrupt")
     try:
         os.replace(path, aside)
     except OSError:
         return str(error)
-    return f"{error}; set aside as {aside.name}"
+    return f"{error}. The file was set aside as {aside.name}"

@@ -1,8 +1,8 @@
-"""Journal of a run: what was found since ``results.json`` was written, one line for each report.
+"""Journal of a run: the records since ``results.json`` was written, one line for each report.
 
-Writing the whole of ``results.json`` after every record would take quadratic time. A run appends a
-line instead, and writes ``results.json`` when it ends. A reader of an interrupted run puts the
-lines together with what stands there. Each line has a checksum; the last one may be cut off.
+Writing the whole ``results.json`` after every record would take quadratic time. A run appends a
+line instead, and writes ``results.json`` when it ends. A reader of an interrupted run combines the
+lines with that file. Each line has a checksum. The last line may be cut off.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ JOURNAL = "results.jsonl"
 
 
 class Entry(TypedDict):
-    """What one report added to a run.
+    """The content that one report added to a run.
 
-    ``run`` is when the run started, ``ran`` the functions that ended, ``rows`` those of the
-    records by the folder of their kind, ``dropped`` kind and id of each older record that is no
+    ``run`` is the start of the run, ``ran`` the functions that ended, and ``rows`` the rows of the
+    records by the folder of their kind. ``dropped`` is kind and id of each older record that is no
     longer kept.
     """
 
@@ -38,7 +38,7 @@ class Entry(TypedDict):
 
 
 def append(out: Path, entry: dict[str, Any]) -> None:
-    """Add a line; it survives the death of the process."""
+    """Add a line, which survives the death of the process."""
     path = inside(out, JOURNAL)
     line = json.dumps({**entry, CHECKSUM: checksum_of(entry)}, allow_nan=False)
     try:
@@ -49,17 +49,17 @@ def append(out: Path, entry: dict[str, Any]) -> None:
 
 
 def clear(out: Path) -> None:
-    """Remove the journal, when ``results.json`` holds everything."""
+    """Remove the journal, once ``results.json`` holds everything."""
     inside(out, JOURNAL).unlink(missing_ok=True)
 
 
 def entries(out: Path, run: str) -> list[Entry]:
-    """Return what the run that started then has appended.
+    """Return the entries of the run that started at this time.
 
     Raises
     ------
     StoreError
-        Where a line other than the last one is damaged.
+        If a line other than the last one is damaged.
     """
     path = inside(out, JOURNAL)
     found: list[Entry] = []
@@ -69,7 +69,7 @@ def entries(out: Path, run: str) -> list[Entry]:
         return []
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    for number, line in enumerate(lines[:-1], 1):  # what follows the last end of a line is cut off
+    for number, line in enumerate(lines[:-1], 1):  # an unfinished last line is dropped
         try:
             data = _json.loads(line)
             if not isinstance(data, dict) or data.pop(CHECKSUM, None) != checksum_of(data):
@@ -82,6 +82,6 @@ def entries(out: Path, run: str) -> list[Entry]:
 
 
 def drop_rerun(sentences: Iterable[str], ran: Sequence[str] | set[str]) -> list[str]:
-    """Return the sentences that do not speak of functions that ran again, or of their files."""
+    """Return the sentences that are not about functions that ran again, or about their files."""
     again = {*ran, *(node.partition("::")[0] for node in ran)}
     return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]

@@ -1,4 +1,4 @@
-"""One run at a time writes into a directory."""
+"""A lock by which only one run at a time writes into a directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 LOCK, HOLDER = ".lock", ".lock.json"
-"""The file that the operating system locks, and the file beside it that says who holds it."""
+"""The file that the operating system locks, and the file next to it that names the holder."""
 
 _LARGEST = 2**16  # bytes
 
@@ -30,27 +30,27 @@ class Lock:
 
     out: Path
     words: str
-    """Content of the file that says who holds the lock."""
+    """Content of the file that names the holder of the lock."""
     locked: BaseFileLock
 
     def is_held(self) -> bool:
-        """Whether the directory still names this run: it may be removed while a run goes on."""
+        """Return whether the directory still names this run; it may be removed during a run."""
         try:
             return read_regular(self.out / HOLDER, _LARGEST) == self.words.encode()
         except (StoreError, OSError):
             return False
 
     def release(self) -> None:
-        """Let the next run in."""
+        """Release the lock for the next run."""
         if self.is_held():
             for name in (HOLDER, LOCK):
-                with contextlib.suppress(OSError):  # Windows removes no file that is open
+                with contextlib.suppress(OSError):  # Windows does not remove open files
                     (self.out / name).unlink()
         self.locked.release()
 
 
 def hold(out: Path, command: str) -> Lock:
-    """Take the lock of a directory, which must be there.
+    """Take the lock of a directory, which must exist.
 
     The operating system releases the lock of a process that has ended.
 
@@ -59,19 +59,19 @@ def hold(out: Path, command: str) -> Lock:
     out : Path
         Directory of results.
     command : str
-        What the run is called, for whoever meets the lock.
+        Name of the run in the message to another run.
 
     Raises
     ------
     StoreError
-        When another run holds it: who, and since when.
+        If another run holds the lock; the message says which run, and since when.
     """
     from filelock import FileLock, Timeout
 
     path = inside(out.resolve(), LOCK)
     since = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     process = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
-    token = os.urandom(8).hex()  # tells it from another run of this process
+    token = os.urandom(8).hex()  # distinguishes it from another run of this process
     words = json.dumps([f"`{command}`, {process}", token])
     try:
         locked = FileLock(path, timeout=0, thread_local=False)
@@ -93,7 +93,7 @@ def hold(out: Path, command: str) -> Lock:
 
 
 def _holder(out: Path) -> str:
-    """Return the words for whoever holds the lock of a directory."""
+    """Return a description of the run that holds the lock of a directory."""
     try:
         return str(_json.loads(read_regular(inside(out, HOLDER), _LARGEST))[0])
     except (StoreError, OSError, ValueError, LookupError, TypeError):

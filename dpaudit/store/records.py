@@ -1,4 +1,4 @@
-"""What a run finds, one shape for all of it: a record, its file, and its datasets beside it."""
+"""Records, the results of a run in one common form: a record, its file, and its datasets."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _KIND, _PAIR = "record", "pair_sha256"
 
 
 class Record(Protocol):
-    """One thing that a run found out, such as the result of an audit."""
+    """One result of a run, such as the result of an audit."""
 
     @property
     def id(self) -> str:
-        """Its name, of which a run has one."""
+        """Name, which is unique in a run."""
 
     @property
     def seed(self) -> int:
-        """Root seed: with the id it fixes every random number."""
+        """Root seed, which together with the id determines every random number."""
 
     @property
     def seconds(self) -> float:
@@ -53,36 +53,36 @@ class Record(Protocol):
 
     @property
     def expected(self) -> Any:
-        """What was declared about it."""
+        """Expected result that was declared."""
 
     @property
     def status(self) -> Status:
-        """What became of it, beside what was declared."""
+        """Outcome, compared with the expected result."""
 
     @property
     def mismatch(self) -> str | None:
-        """Why it fails a run, in one sentence; None when it does not."""
+        """Reason in one sentence why it fails a run; None if it does not."""
 
     @property
     def total_failure_prob(self) -> float:
-        """Probability, at most, that anything certified in it is wrong."""
+        """Largest probability that any certified number in it is wrong."""
 
     @property
     def origin(self) -> dict[str, Any]:
-        """How it was made, which a replay needs; empty where nobody made it."""
+        """How it was made, which a replay needs; empty if it was made by a direct call."""
 
     def with_origin(self, origin: Mapping[str, Any], expected: Any) -> Self:
-        """Return the same with what only a run knows."""
+        """Return the record with facts that only a run knows."""
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data, schema included."""
+        """Return plain data, including the schema."""
 
 
 class Row(TypedDict):
-    """What is read again of a record's row in ``results.json``, whatever its kind."""
+    """The fields of a record's row in ``results.json`` that are read again, for every kind."""
 
     id: str
     stored: bool
@@ -90,19 +90,19 @@ class Row(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record, and where its files are.
+    """A kind of record, and the place of its files.
 
-    Packages register instances under the entry-point group ``dpaudit.kinds``, and in
-    ``dpaudit.sections`` what reports say of them, by the same name.
+    Packages register instances under the entry-point group ``dpaudit.kinds``. Under the same name
+    in ``dpaudit.sections`` they register the sections of reports about them.
 
     Parameters
     ----------
     name : str
-        In files and reports.
+        Name in files and reports.
     folder : str
-        Inside the directory of a run.
+        Folder inside the directory of a run.
     type : type
-        With ``from_json``, which raises ``ValueError`` for what is no such record.
+        Class with ``from_json``, which raises ``ValueError`` for data that are no such record.
     schema : int
         Version of its JSON.
     dotted : bool
@@ -112,7 +112,7 @@ class Kind:
     page : str
         File of its page inside the directory of a run.
     facts : type
-        Of what a run stores beside the records, in :attr:`StoredRun.facts`.
+        Type of the data that a run stores next to the records, in :attr:`StoredRun.facts`.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Kind:
     facts: Any = Any
 
     def file_name(self, id: str) -> str:
-        """File name of a record; different ids get different names.
+        """Return the file name of a record; different ids get different names.
 
         Examples
         --------
@@ -142,20 +142,20 @@ class Kind:
         return [{**record.row(), "stored": True} for record in records]
 
     def bare(self, row: Mapping[str, Any], *, lost: bool = False) -> Any:
-        """Return the record of a row that has no file, or whose file is lost; None for nothing.
+        """Return the record of a row whose file is missing or lost; None if there is no record.
 
         Raises
         ------
         ValueError
-            When the row does not hold what it takes.
+            If the row does not hold the necessary fields.
         """
 
     def copies(self, record: Any) -> list[Any]:
-        """Return records that say the same of something else, and are stored with this one."""
+        """Return records of the same content for other objects, which are stored with this one."""
         return []
 
     def is_current(self, record: Any) -> bool:
-        """Whether what a stored record was made of, beside code and settings, is unchanged."""
+        """Return whether a record's inputs, other than code and settings, are unchanged."""
         return True
 
 
@@ -164,7 +164,7 @@ AUDIT = Kind("audit", "audits", AuditResult, SCHEMA_VERSION, False, "audit_*.py"
 
 @functools.cache
 def extensions(group: str) -> dict[str, Any]:
-    """Return what installed packages register under ``dpaudit.GROUP``, by name."""
+    """Return the objects that installed packages register under ``dpaudit.GROUP``, by name."""
     found = sorted(metadata.entry_points(group=f"dpaudit.{group}"), key=lambda entry: entry.name)
     return {entry.name: entry.load() for entry in found}
 
@@ -180,7 +180,7 @@ def kind_of_record(record: Record) -> Kind:
 
 
 def by_kind(records: Iterable[Record]) -> dict[str, list[Any]]:
-    """Return the records of each kind, by its name."""
+    """Return the records of each kind, by the name of the kind."""
     found: dict[str, list[Any]] = {name: [] for name in kinds()}
     for record in records:
         found[kind_of_record(record).name].append(record)
@@ -188,7 +188,7 @@ def by_kind(records: Iterable[Record]) -> dict[str, list[Any]]:
 
 
 def rows_of(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of records, as they are stored: by the folder of each kind."""
+    """Return the rows of records in their stored form, by the folder of each kind."""
     return {kinds()[n].folder: kinds()[n].rows(own) for n, own in by_kind(records).items()}
 
 
@@ -198,7 +198,7 @@ def read_rows(document: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
     Raises
     ------
     ValueError
-        When anything else is in their place.
+        If the document holds anything else in their place.
     """
     return {
         name: _json.decode(tuple[Row, ...], document.get(kind.folder))
@@ -207,7 +207,7 @@ def read_rows(document: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
 
 
 def place_of(record: Record) -> str:
-    """Where the file of a record lies inside the directory of its run.
+    """Return the path of a record's file inside the directory of its run.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def place_of(record: Record) -> str:
     return f"{kind.folder}/{kind.file_name(record.id)}"
 
 
-# --- transport: what one process hands to another ---
+# --- transport between processes ---
 
 
 def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
@@ -226,31 +226,31 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     Raises
     ------
     StoreError
-        When it could not be read again.
+        If the result could not be read again.
     """
     document = {_KIND: kind_of_record(record).name, **record.to_json()}
     try:
         unpack(_json.loads(json.dumps(document, allow_nan=False)))
     except (TypeError, ValueError) as error:
-        raise StoreError(f"{record.id}: what was found cannot be stored: {error}") from error
+        raise StoreError(f"{record.id}: the record cannot be stored: {error}") from error
     pair = getattr(record, "pair", None)
     try:
         return document, None if pair is None else pair_bytes(pair)
-    except StoreError:  # the pair is in the words of the result, and the audit file makes it
+    except StoreError:  # the result describes the pair, and the audit file can make it again
         return document, None
 
 
 def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
-    """Return what :func:`pack` packed; raise ``ValueError`` for anything else."""
+    """Return the record that :func:`pack` packed; raise ``ValueError`` for anything else."""
     data = dict(document)
     name = data.pop(_KIND, None)
     if not isinstance(name, str) or name not in kinds():
-        raise ValueError(f"it is a record of an unknown kind, {name!r}")
+        raise ValueError(f"the kind of a record must be known, got {name!r}")
     return _with_pair(kinds()[name].type.from_json(data), pair)
 
 
 def _with_pair(record: Any, pair: bytes | None) -> Record:
-    """Return a record that was read, with its datasets."""
+    """Return a record with its datasets."""
     found: Record = record if pair is None else replace(record, pair=_pair_from(pair))
     return found
 
@@ -258,7 +258,7 @@ def _with_pair(record: Any, pair: bytes | None) -> Record:
 def pair_bytes(pair: NeighborPair) -> bytes:
     """Return a pair as the content of a ``.npz`` file."""
     facts: dict[str, Any] = {
-        "user": pair.user if isinstance(pair.user, str | int | None) else None,  # found again
+        "user": pair.user if isinstance(pair.user, str | int | None) else None,  # recomputed later
         "relation": pair.relation.to_json(),
         "recipe": pair.recipe,
     }
@@ -271,19 +271,19 @@ def pair_bytes(pair: NeighborPair) -> bytes:
             packed = pair.form.packed(getattr(pair, side))
             if packed is None:
                 raise StoreError(
-                    f"a dataset of this kind cannot be kept: {pair.form.words(pair.left)}"
+                    f"datasets of this kind cannot be stored, got {pair.form.words(pair.left)}"
                 )
             facts[side] = packed.facts
             arrays |= {f"{side}/{name}": array for name, array in packed.arrays.items()}
     if sum(array.nbytes for array in arrays.values()) > LARGEST_ARRAYS // 2:
-        raise StoreError(f"datasets of more than {LARGEST_ARRAYS // 2:,} bytes are not kept")
+        raise StoreError(f"datasets of more than {LARGEST_ARRAYS // 2:,} bytes cannot be stored")
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays, facts=np.array(json.dumps(facts)))
     return file.getvalue()
 
 
 def _pair_from(content: bytes) -> NeighborPair:
-    """Return the pair in a ``.npz`` file; raise ``ValueError`` where there is none."""
+    """Return the pair in a ``.npz`` file; raise ``ValueError`` if there is none."""
     try:
         arrays = read_arrays(content)
         facts = _json.loads(str(arrays["facts"]), finite=False)
@@ -294,7 +294,7 @@ def _pair_from(content: bytes) -> NeighborPair:
             recipe=facts["recipe"],
             by=facts.get("by"),
         )
-    except Exception as error:  # a damaged archive raises whatever it runs into
+    except Exception as error:  # a damaged archive may raise anything
         raise ValueError(f"it holds no pair: {type(error).__name__}: {error}") from error
 
 
@@ -308,7 +308,7 @@ def _side(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], side: st
 
 
 def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
-    """Whether both pairs hold the same datasets; of one that is lost or cannot be kept, no."""
+    """Return whether both pairs hold the same datasets; False if one is lost or cannot be kept."""
     if one is None or other is None:
         return False
     try:
@@ -321,7 +321,7 @@ def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
 
 
 def save_record(out: Path, record: Record) -> Path:
-    """Write one whole record, and its datasets beside it; returns the path of the record."""
+    """Write one complete record, with its datasets next to it; return the path of the record."""
     return save_packed(out, record, *pack(record))
 
 
@@ -330,7 +330,7 @@ def save_packed(out: Path, record: Record, document: dict[str, Any], pair: bytes
     path = inside(out, place_of(record))
     beside = path.with_suffix(".npz")
     digest = None if pair is None else hashlib.sha256(pair).hexdigest()
-    # Each file has a checksum, so that one that a loss of power cut off is made again.
+    # Each file has a checksum. So a file that a loss of power cut off is detected and made again.
     if pair is None:
         beside.unlink(missing_ok=True)
     else:
@@ -340,18 +340,18 @@ def save_packed(out: Path, record: Record, document: dict[str, Any], pair: bytes
 
 
 def load_record(path: Path) -> tuple[Record, list[str]]:
-    """Read one whole record.
+    """Read one complete record.
 
     Returns
     -------
     record : Record
     problems : list of str
-        Sentences about datasets that are missing or damaged; the record is whole without them.
+        Sentences about datasets that are missing or damaged; the record is valid without them.
 
     Raises
     ------
     StoreError
-        Naming the file and what is wrong with it.
+        If the file is damaged; the message names the file and the fault.
     """
     whole = read_json(path)
     name = whole.get(_KIND)
@@ -361,16 +361,16 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
         digest = document.pop(_PAIR)
         record = unpack(document)
     except KeyError:
-        raise StoreError(f"{path} is no whole record: it lacks {_PAIR}") from None
+        raise StoreError(f"{path} is not a complete record: it lacks {_PAIR}") from None
     except ValueError as error:
-        raise StoreError(f"{path} is not a whole {name or 'record'}: {error}") from error
+        raise StoreError(f"{path} is not a complete {name or 'record'}: {error}") from error
     if digest is None:
         return record, []
     beside = path.with_suffix(".npz")
     try:
         content = read_regular(inside(path.parent, beside.name), LARGEST_ARRAYS)
         if hashlib.sha256(content).hexdigest() != digest:
-            raise ValueError(f"it is not the one that {path.name} was stored with")
+            raise ValueError(f"it is not the file that {path.name} was stored with")
         return _with_pair(record, content), []
     except OSError as error:
         reason = error.strerror or str(error)
@@ -380,37 +380,37 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
 
 
 def load_result(path: str | os.PathLike[str]) -> AuditResult:
-    """Read the result of an audit; one whose datasets are lost has the pair None.
+    """Read the result of an audit; if its datasets are lost, its pair is None.
 
     Raises
     ------
     StoreError
-        When the file is damaged, was changed by hand, or holds another kind of record.
+        If the file is damaged, was changed by hand, or holds another kind of record.
     """
     record, _ = load_record(_validate.path(path=path))
     if not isinstance(record, AuditResult):
-        raise StoreError(f"{path} holds a {kind_of_record(record).name}, and no result of an audit")
+        raise StoreError(f"{path} must hold an audit result, got a {kind_of_record(record).name}")
     return record
 
 
 def load_finished(
     out: Path, id: str, accept: Callable[[Record], bool]
 ) -> tuple[list[Record], list[str]]:
-    """Read what an interrupted run left of one audit function or check: all of it, or nothing.
+    """Read all records that an interrupted run made for one audit function or check, or none.
 
     Parameters
     ----------
     out : Path
         Directory of the run.
     id : str
-        Of the function; its second check of a kind has the suffix ``#2``.
+        Id of the function; its second check of a kind has the suffix ``#2``.
     accept : callable
-        Whether a record may be taken over.
+        Returns whether a record may be reused.
 
     Returns
     -------
     records : list
-        In order; empty unless every record that the function made is there and accepted.
+        In order; empty unless every record that the function made exists and is accepted.
     lost : list of str
         Sentences about files that were set aside.
     """

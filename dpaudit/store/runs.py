@@ -1,14 +1,14 @@
-"""A run on disk: what was asked for, what was found, and what earlier runs had found.
+"""A run on disk: its settings, its records, and records that it kept from earlier runs.
 
 A run writes into one directory::
 
-    OUT/results.json        the run, and one summary row for each record
-    OUT/results.jsonl       while it runs: what was found since results.json was written
-    OUT/audits/NAME.json    one whole result each, written as soon as it is known
-    OUT/audits/NAME.npz     the pair of neighbouring datasets that it speaks of
-    OUT/index.html          the report (made by dpaudit.report)
+    OUT/results.json        the run, and one summary row for each record.
+    OUT/results.jsonl       during the run: records since results.json was written.
+    OUT/audits/NAME.json    one complete result each, written as soon as it is known.
+    OUT/audits/NAME.npz     the pair of neighbouring datasets of that result.
+    OUT/index.html          the report (made by dpaudit.report).
 
-Other kinds of records have a folder and a page of their own, as the statements of a ledger have.
+Other kinds of records, such as the statements of a ledger, have folders and pages of their own.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True)
 class KeptRecord:
-    """A record that an earlier run made, and that the last one, of a selection, left as it was.
+    """A record of an earlier run that the last run, of a selection, did not change.
 
     Parameters
     ----------
     kind : str
         Name of its kind.
     id : str
-        Of the record.
+        Id of the record.
     made : str
-        When the run that made it began: ISO 8601, UTC.
+        Start of the run that made it: ISO 8601, UTC.
     command : str
-        What repeats that run.
+        Command that repeats that run.
     current : bool
         Whether settings, versions and sources were still the same when the last run ended.
     """
@@ -58,7 +58,7 @@ class KeptRecord:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One run of many audits: what was asked for, and what became of it.
+    """One run of many audits: its settings, and its outcome.
 
     Parameters
     ----------
@@ -67,28 +67,28 @@ class StoredRun:
     seed : int
         Root seed.
     failure_prob : float
-        Of each audit.
+        Failure probability of each audit.
     command : str
         The command that repeats the run.
     versions : dict
-        Of what the numbers depend on.
+        Versions of the software that the numbers depend on.
     family_wise_error : float
-        Upper bound of the probability that any certified number on the page is wrong, mutants
-        included.
+        Upper bound of the probability that any certified number on the page is wrong, including
+        mutants.
     started : str
         ISO 8601, UTC.
     seconds : float
         Wall time.
     problems : tuple of str
-        Audits that ended in an error, and stored files that were set aside, a sentence each.
+        Sentences about audits that ended in an error, and about stored files that were set aside.
     skipped : tuple of str
         Audits that were not made, each with the reason.
     kept : tuple of KeptRecord
-        What earlier runs found, and this one did not look at.
+        Records of earlier runs that this run did not renew.
     facts : dict
-        What kinds of records store beside them, by the name of the kind.
+        Data that kinds of records store next to the records, by the name of the kind.
     complete : bool
-        False while the run goes on, and for ever when it was interrupted.
+        False during the run, and permanently if it was interrupted.
     """
 
     profile: str
@@ -107,21 +107,21 @@ class StoredRun:
 
 
 def family_wise_error(records: Iterable[Record]) -> float:
-    """Union bound over all that rests on draws: audits, mutants, slack, statements."""
+    """Return the union bound over all results from draws: audits, mutants, slack, statements."""
     return min(math.fsum(record.total_failure_prob for record in records), 1.0)
 
 
 def check_writable(out: Path) -> None:
-    """Make a directory; raise :class:`StoreError` now, before hours of work, if it cannot be."""
+    """Make a directory; raise :class:`StoreError` before hours of work if that is impossible."""
     try:
         str(out).encode("utf-8")
     except UnicodeEncodeError:
         raise StoreError(
-            f"cannot write {str(out)!r}: its name is no text in UTF-8; choose another directory"
+            f"cannot write {str(out)!r}: its name is not valid UTF-8. Choose another directory"
         ) from None
     folders = [out / kind.folder for kind in kinds().values()]
     for folder in folders:
-        inside(out, folder.name, RESULTS)  # a link would lead elsewhere
+        inside(out, folder.name, RESULTS)  # refuses a link, which would lead elsewhere
     for folder in (out, *folders):
         if folder.exists() and not folder.is_dir():
             raise StoreError(f"cannot write {folder}: it is a file, not a directory")
@@ -148,31 +148,31 @@ def load_run(out: str | os.PathLike[str]) -> tuple[StoredRun, list[Record], list
     Returns
     -------
     run : StoredRun
-        Lost files and datasets are among its problems.
+        Its problems include lost files and datasets.
     records : list of Record
-        Those of a kind follow one another, in the order in which they were stored.
+        Records of one kind follow each other, in the order in which they were stored.
     lost : list of str
-        Names of the kinds of the records whose files are lost. Those that have a row of their own,
-        as statements have, are among the records all the same.
+        Names of the kinds of the records whose files are lost. If they have a complete row, as
+        statements have, they are still among the records.
 
     Raises
     ------
     StoreError
-        When ``results.json`` is missing, cut off, changed by hand or of another version.
+        If ``results.json`` is missing, cut off, changed by hand or of another version.
     """
     return _load(_validate.path(out=out), whole=False)
 
 
 def read_whole_run(out: Path) -> tuple[StoredRun, list[Record]]:
-    """Read a run all of which can be trusted; change nothing on disk.
+    """Read a run if all of it can be trusted; change nothing on disk.
 
-    Datasets that are lost are problems of the run, as of :func:`load_run`.
+    Lost datasets are problems of the run, as in :func:`load_run`.
 
     Raises
     ------
     StoreError
-        When a file is missing, damaged, of another version, was changed by hand, or does not
-        agree with ``results.json``: a file of another run lies in its place.
+        If a file is missing, damaged, of another version, or was changed by hand. Also if it does
+        not agree with ``results.json``, because a file of another run lies in its place.
     """
     run, records, _ = _load(out, whole=True)
     return run, records
@@ -199,10 +199,10 @@ def _load(out: Path, *, whole: bool) -> tuple[StoredRun, list[Record], list[str]
                     raise
                 lost.append(kind.name)
                 record = kind.bare(row, lost=True)
-                # nothing that lies elsewhere is set aside
+                # a file outside the directory is not set aside
                 problems.append(str(error) if path is None else set_aside(path, error))
         records += [] if record is None else [record]
-    # A run that was killed could not sum up its errors.
+    # A run that was killed could not sum up its failure probabilities.
     killed = not run.complete and inside(out, journal.JOURNAL).exists()
     chance = family_wise_error(records) if killed else run.family_wise_error
     run = replace(run, problems=(*run.problems, *problems), family_wise_error=chance)
@@ -210,15 +210,15 @@ def _load(out: Path, *, whole: bool) -> tuple[StoredRun, list[Record], list[str]
 
 
 _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
-"""What the summary of a record and its file must agree in."""
+"""Fields in which the summary of a record must agree with its file."""
 
 
 def _check_agreement(path: Path, record: Record, row: Mapping[str, Any]) -> None:
-    """Refuse a whole and sealed file that is not the one that its run wrote."""
-    own = _json.decode(Any, record.row())  # as the row was read
+    """Refuse a complete and sealed file that was not written by its run."""
+    own = _json.decode(Any, record.row())  # in the form in which the row was read
     if any(key in own and row.get(key) != own[key] for key in _SAID):
         raise StoreError(
-            f"{path} does not agree with {RESULTS} beside it: it was written by another run"
+            f"{path} does not agree with {RESULTS} next to it: it was written by another run"
         )
 
 
@@ -247,7 +247,7 @@ def _read(out: Path) -> tuple[StoredRun, list[tuple[Kind, Row, Record | None]]]:
 def _together(
     run: StoredRun, rows: Mapping[str, Sequence[Row]], more: Sequence[journal.Entry]
 ) -> tuple[StoredRun, dict[str, tuple[Row, ...]]]:
-    """Add to a run that was interrupted what its journal holds."""
+    """Add the entries of the journal to a run that was interrupted."""
     found = {name: {row["id"]: row for row in own} for name, own in rows.items()}
     problems, skipped = list(run.problems), list(run.skipped)
     renewed: set[tuple[str, ...]] = set()

@@ -334,7 +334,7 @@ def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     assert set(untried) <= {pair.recipe for pair in held.pairs}
     assert not set(untried) & {trial.arm for trial in few.diagnostics.search.trials}
     assert f"pairs for which draws were too few: {untried[0]}, " in "; ".join(few.not_covered)
-    assert f"{len(untried)} of the {len(held.pairs)} left out" in few.diagnostics.search.words()
+    assert f"{len(untried)} of the {len(held.pairs)} not covered" in few.diagnostics.search.words()
     assert many.diagnostics.search.untried == ()
     silent = replace(few, verdict=Verdict.NOT_REFUTED).summary()
     assert f"pairs for which draws were too few: {untried[0]}" in silent

@@ -154,7 +154,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seed": 1.5}, TypeError, "^seed must be an integer"),
     ({"pairs": []}, ValueError, "at least one entry"),
     ({"pairs": 3}, TypeError, "^pairs must be"),
-    ({"pairs": [ONE, PAIRS[2]]}, ValueError, "share one relation where they are query values"),
+    ({"pairs": [ONE, PAIRS[2]]}, ValueError, "have one relation if they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
     ({"mutants": 3}, TypeError, "^mutants must be 'noise', a list"),
     ({"mutants": laplace}, TypeError, "^mutants must be 'noise', a list"),

@@ -134,8 +134,8 @@ def test_mechanisms_without_outputs_are_refused() -> None:
         (lambda outputs: outputs, r"must return one number for each of 64 draws, got .*\(64, 40\)"),
         (lambda outputs: outputs.sum(), r"must return one number for each of 64 draws"),
         (lambda outputs: [str(x) for x in outputs[:, 0]], "must return one number for each"),
-        (lambda outputs: outputs[:, 0] - outputs[:, 0].mean(), "must judge each draw by itself"),
-        (lambda outputs: outputs[:, 0].argsort(), "must judge each draw by itself"),
+        (lambda outputs: outputs[:, 0] - outputs[:, 0].mean(), "must score each draw by itself"),
+        (lambda outputs: outputs[:, 0].argsort(), "must score each draw by itself"),
     ],
 )
 def test_what_is_no_score_is_refused(score: Any, message: str) -> None:

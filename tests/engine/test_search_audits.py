@@ -117,7 +117,10 @@ def test_pairs_with_equal_sides_are_not_valid() -> None:
         lambda value: NeighborPair([[value]], [[max(value, 0.5)]]), {"value": Interval(0, 1)}
     )
     record = run(space).record
-    assert {t.note for t in record.trials} == {"", "no valid pair: the two sides are equal"}
+    assert {t.note for t in record.trials} == {
+        "",
+        "no valid pair: the two sides of a pair must differ, got equal ones",
+    }
 
 
 def test_a_space_without_any_pair_names_the_first_reasons() -> None:
@@ -194,7 +197,7 @@ def test_a_mechanism_that_breaks_in_the_search_is_placed() -> None:
         return noisy_mean(data, size, rng=rng)
 
     space = SearchSpace(far, {"distance": Interval(0.1, 1.0)})
-    with pytest.raises(MechanismError, match="too large.*found by the search at far, distance="):
+    with pytest.raises(MechanismError, match="too large.*The search found this at far, distance="):
         run(space, brittle)
 
 

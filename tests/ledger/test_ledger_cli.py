@@ -209,14 +209,14 @@ def test_a_broken_check_is_printed_and_open(home):
         (
             ["nobody"],
             4,
-            "'nobody' is neither a paper with a ledger nor a path; papers here: other,",
+            "PAPER must be a paper with a ledger, or a path, got 'nobody'. Papers here are: other,",
         ),
-        (["paper", "nowhere"], 4, "PATHS: 'nowhere' does not exist"),
-        (["audits/audit_mine.py"], 4, "is no ledger: its name is not ledger_*.py"),
+        (["paper", "nowhere"], 4, "PATHS must exist, got 'nowhere'"),
+        (["audits/audit_mine.py"], 4, "PATHS must be directories or files ledger_*.py, got"),
         (["--profile", "fast"], 4, "profile must be one of quick, full, release; got 'fast'"),
         (["--jobs", "many"], 4, "--jobs must be auto or an integer >= 0, got 'many'"),
         (["--stored"], 4, "cannot read reports/results.json"),
-        (["--stored", "-k", "x"], 4, "--stored takes a PAPER and nothing that would be run"),
+        (["--stored", "-k", "x"], 4, "--stored runs nothing, so it takes only a PAPER"),
         (["-k", "nothing", "--jobs", "0"], 5, "no check was collected"),
         (["empty"], 5, "no check was collected: checks are functions with @statement"),
     ],
@@ -237,7 +237,7 @@ def test_stored_knows_its_papers(home):
     dpaudit(home, "ledger", "other", "--jobs", "0")
     unknown = dpaudit(home, "ledger", "paper", "--stored")
     assert unknown.code == 4
-    assert "has no 'paper'; papers there: other" in unknown.err
+    assert "got 'paper'. Its papers are: other" in unknown.err
 
 
 # --- the other commands ---
@@ -277,7 +277,7 @@ def test_report_renders_both_pages_again(home):
     assert page.read_text() == before
     (home.path / "reports" / "statements" / "p.first.json").unlink()
     assert dpaudit(home, "report").code == 1
-    assert "what was found is lost" in page.read_text()
+    assert "the results are lost" in page.read_text()
 
 
 def test_replay_makes_a_check_again(home):

@@ -166,7 +166,7 @@ def test_head_counts_the_verdicts(reader):
     assert "9 statements of paper with the quick profile" in text
     assert "3 REFUTED A counterexample was found" in text
     assert "All 9 REFUTED 3 AMBIGUOUS 1 VACUOUS 1 OPEN 1 HOLDS 2 NOT EXECUTABLE 1" in text
-    assert "0 by argument only · 1 with a surviving mutant · 0 without a mutant" in text
+    assert "0 by argument only · 1 with a surviving mutant · 0 that hold without a mutant" in text
     assert "1 with a weak attempt" in text
     assert "2 not as declared p.nine: the verdict is refuted, holds was declared" in text
 
@@ -220,7 +220,7 @@ def test_a_row_that_held_says_how_hard_it_was_tried(page):
     text = finding_of(page, "p.one")
     for words in (
         "text of p.one p.one · lemma",
-        "HOLDS, by property testing. It was attacked and stood",
+        "HOLDS, by property testing. No attempt refuted the statement",
         "a note of two lines",
         "Tightest: ratio 0.97",
         "x 0.25",
@@ -240,7 +240,7 @@ def test_weak_attempts_and_arguments_are_told(page):
 
 def test_open_rows_say_why_and_offer_no_replay(page):
     text = finding_of(page, "p.three")
-    assert "OPEN. No check was written yet, or the check broke off." in text
+    assert "OPEN. No check was written yet, or the check ended without a verdict." in text
     assert "No check was written yet." in text
     assert "Replay" not in text
 
@@ -366,7 +366,7 @@ def test_a_broken_proof_shows_its_step_and_what_mends_it(authors):
     assert "HOLDS, PROOF BROKEN, by property testing" in text
     assert "A step of the proof fails: line 7 it breaks what it is 2 what it should be 1" in text
     assert "print(2, '>', 1)" in text
-    assert "Fix: another line" in text
+    assert "Repair of the proof: another line" in text
 
 
 def test_statements_are_mathematics_with_place_and_exact_words(authors):
@@ -394,7 +394,7 @@ def test_premises_are_linked_drawn_and_said_where_they_shake(authors):
     text = finding_of(page, "q.top")
     assert "rests on q.low, q.proof" in text
     assert "Rests on q.low, refuted; rests on q.proof, holds, proof broken." in text
-    assert 'aria-label="What rests on what"' in page
+    assert 'aria-label="Premises of the statements"' in page
     assert page.count('<a href="#q.low"') == 2  # of the picture, and of the row above
 
 
@@ -405,7 +405,7 @@ def test_each_paper_has_a_graph_of_its_own(tmp_path):
     ]
     write_report(tmp_path, run_of([]), [*AUTHORS, *others])
     page = (tmp_path / "ledger.html").read_text()
-    assert page.count('aria-label="What rests on what"') == 2
+    assert page.count('aria-label="Premises of the statements"') == 2
     assert "<h3>q</h3>" in page
     assert "<h3>r</h3>" in page
 
@@ -441,7 +441,7 @@ def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
         "**Step that fails.** line 7",
         "what it is is 2, what it should be is 1, at k = 1.",
         "```python\nprint(2, '>', 1)\n```",
-        "**What mends it.** another line",
+        "**Repair of the proof.** another line",
         "**Consequence.** Nobody is hurt.",
         "### q.words",
         "- in order: holds",
@@ -516,11 +516,11 @@ def test_cases_are_exact_and_in_rows():
 def test_finding_names_the_repair_that_broke():
     again = replace(broken({"z": 1.0}, 5.0, 4.0), role=Role.REPAIR, subject="fix")
     wrong = replace(ROWS[1], attempts=(broken(), replace(REPAIRED, subject="fix"), again))
-    assert wrong.mismatch == "the repair is refuted too"
+    assert wrong.mismatch == "the repair is refuted, too"
     lines = STATEMENTS.finding(wrong).splitlines()
     assert lines[0] == "REFUTED (the repair is refuted)  p.two"
     assert "  found      lhs = 5 > rhs = 4" in lines
-    assert remark(wrong) == "the repair is refuted too"
+    assert remark(wrong) == "the repair is refuted, too"
     assert remark(ROWS[1]).startswith("repair holds: fix")
 
 

@@ -211,25 +211,25 @@ def test_functions_without_a_mark_keep_their_meaning(project):
     [
         (
             FIRST.replace("p.first", "p.frist"),
-            "p.frist is no statement of paper/statements.md: add it there",
+            "p.frist must be a statement of paper/statements.md. Add it there",
         ),
         (
             OWN.replace("p.own", "p.first"),
-            "the docstring of the check of p.first begins with 'a statement of our own'; it must "
+            "the docstring of the check of p.first begins with 'a statement of our own'. It must "
             "begin with the statement in the words of paper/statements.md: x <= x + 1",
         ),
         (
             FIRST.replace("'''x <= x + 1'''", "pass"),
-            "the docstring of the check of p.first is missing; it must begin with the statement*",
+            "the docstring of the check of p.first is missing. It must begin with the statement*",
         ),
         (
             FIRST.replace("(ledger)", "()").replace("    ledger.", "    print"),
-            "the check of p.first does not take the fixture `ledger`, with which it attacks: write "
-            "def anything(ledger)",
+            "the check of p.first must take the fixture `ledger`, with which it makes attempts. "
+            "Write def anything(ledger)",
         ),
         (
             "\ndef test_plain(ledger):\n    pass\n",
-            "the fixture `ledger` is for checks of statements: mark test_plain with @statement*",
+            "the fixture `ledger` is for checks of statements. Mark test_plain with @statement*",
         ),
         (
             FIRST.replace("(ledger)", "(ledger, auditor)"),
@@ -239,7 +239,7 @@ def test_functions_without_a_mark_keep_their_meaning(project):
             FIRST.replace("\n@", '\n@pytest.mark.parametrize("n", [1, 2])\n@').replace(
                 "(ledger)", "(ledger, n)"
             ),
-            "a check of a statement cannot be parametrised: p.first has one verdict; make several*",
+            "a check of a statement must not be parametrised, because p.first has one verdict. *",
         ),
     ],
     ids=[
@@ -264,15 +264,19 @@ def test_an_id_without_a_table_is_told_where_it_would_be(project):
     silent = FIRST.replace("'''x <= x + 1'''", "pass")
     result = run(project(silent, table=None))
     assert result.code == 1
-    result.matches("p.first has no words: there is no statements.md beside ledger_paper.py, and *")
+    result.matches(
+        "p.first must have a text, got neither a statements.md next to ledger_paper.py nor *"
+    )
 
 
 def test_a_table_that_cannot_be_read_is_a_problem_and_no_crash(project):
     here = project(FIRST, OWN, table="| id | statement |\n|---|---|\n| p.first |\n")
     result = run(here, "--dpaudit-out=out")
     assert result.code == 1
-    result.matches("*statements.md holds no statements: each needs a heading ## paper.name: Number")
-    assert any("statements.md holds no statements" in problem for problem in problems(here))
+    result.matches(
+        "*statements.md must hold statements. Add headings such as ## paper.name: Number"
+    )
+    assert any("statements.md must hold statements" in problem for problem in problems(here))
 
 
 def test_a_check_outside_a_ledger_is_refused(project):
@@ -295,10 +299,10 @@ def test_a_check_that_does_nothing_is_told_and_stays_open(project):
     here = project("\n@statement(\"p.first\")\ndef nothing(ledger):\n    'x <= x + 1'\n")
     result = run(here, "--dpaudit-out=out")
     assert result.code == 1
-    result.matches("p.first was checked by nothing: call a method of ledger")
+    result.matches("p.first must have attempts, got none. Call ledger.falsify")
     assert rows(here)[0]["verdict"] == "open"
     assert rows(here)[0]["note"] == (
-        "The check broke off: p.first was checked by nothing: call a method of ledger"
+        "The check broke off: p.first must have attempts, got none. Call ledger.falsify"
     )
 
 
@@ -349,7 +353,7 @@ def test_xfail_does_not_swallow_a_verdict(project):
     marked = WRONG.replace(', expected="refuted"', "").replace("\n@", "\n@pytest.mark.xfail\n@", 1)
     result = run(project(marked))
     assert result.code == 1
-    result.matches("xfail does not apply to checks of statements: write @statement*")
+    result.matches("xfail must not be used for checks of statements. Write @statement*")
 
 
 # --- no row goes missing ---
@@ -378,7 +382,7 @@ def test_what_another_version_says_again_takes_over_what_was_found(project):
     assert run(here, "--dpaudit-out=out").code == 0
     again = {row["id"]: row for row in rows(here)}["p.again"]
     assert (again["verdict"], again["statement"]) == ("refuted", "twice x is at most x")
-    assert again["note"] == "Attacked as p.wrong, which says the same."
+    assert again["note"] == "Checked as p.wrong, which says the same."
     assert run(here, "-k", "p.first", "--dpaudit-out=other").code == 0
     assert {row["id"]: row["verdict"] for row in rows(here, "other")}["p.again"] == "open"
     assert run(here, "--dpaudit-out=out").code == 0

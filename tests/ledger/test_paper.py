@@ -94,22 +94,31 @@ def test_an_edited_file_is_read_again(table):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("nothing here", "holds no statements: each needs a heading"),
-        ("## a.b\n\nx\n\n## a.b\n\ny\n", ":5 repeats the id a.b"),
-        ("## Lemma 1\n\nx\n", ':1 must read "## Conventions" or "## paper.name'),
-        ("## a.b\n\n- kind: lemma\n", ":1 says nothing of a.b"),
-        ("## a.b\n\nx\n\n- proof: none\n", ":1 says 'proof' of a.b; known are kind, rests on"),
-        ("## a.b\n\nx\n\n- rests on: a.c\n", "a.b rests on a.c, which is no statement"),
+        ("nothing here", "must hold statements. Add headings"),
+        ("## a.b\n\nx\n\n## a.b\n\ny\n", ":5 must have a new id, got a.b again"),
+        ("## Lemma 1\n\nx\n", ':1 must be "## Conventions" or "## paper.name'),
+        ("## a.b\n\n- kind: lemma\n", ":1 must give the text of a.b"),
+        (
+            "## a.b\n\nx\n\n- proof: none\n",
+            ":1 says 'proof' of a.b. Known fields are kind, rests on",
+        ),
+        ("## a.b\n\nx\n\n- rests on: a.c\n", "a.b must rest on statements, got a.c"),
         (
             "## a.b\n\nx\n\n- rests on: a.c\n\n## a.c\n\ny\n\n- rests on: a.b\n",
             "a.b rests on a.c rests on a.b",
         ),
-        ("## a.b\n\nx\n\n- same as: a.c\n", "a.b is the same as a.c, which is no statement"),
+        (
+            "## a.b\n\nx\n\n- same as: a.c\n",
+            "a.b must be the same as an original statement, got a.c",
+        ),
         (
             "## a.b\n\nx\n\n- same as: a.c\n\n## a.c\n\ny\n\n- same as: a.b\n",
-            "a.b is the same as a.c, which is the same as a.b",
+            "same as an original statement, got a.c, which is the same as a.b",
         ),
-        ("## Conventions\n\n- n >= 2\n\n## a.b\n\nx\n", ":1 must give a reason: - n >= 2: why"),
+        (
+            "## Conventions\n\n- n >= 2\n\n## a.b\n\nx\n",
+            ":1 must give a reason. Write - n >= 2: why",
+        ),
     ],
 )
 def test_damaged_files_are_refused_with_their_line(table, text, words):

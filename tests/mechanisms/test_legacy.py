@@ -90,7 +90,7 @@ def test_a_function_imported_by_its_name_is_said_to_be_unseen() -> None:
     mechanism = one_draw(lambda data: by_its_name(), randomness="legacy")
     found = mutants.record(mechanism, DATA, seed=1)
     assert not found.sites
-    assert "no noise is seen" in found.unseen
+    assert "no noise is recorded" in found.unseen
 
 
 def test_threads_take_turns_at_global_generators() -> None:

@@ -134,19 +134,19 @@ def positional_generator(data: Array, size: int) -> Array:
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
     (wrong_length, r"first axis has length size=64, got shape \(65,\)"),
-    (scalar, r"first axis has length size=64, got one value, .*: draw noise of shape \[size"),
-    (awaited, "got a coroutine: a mechanism must be an ordinary function"),
-    (yielded, "got a generator: return np.array"),
+    (scalar, r"first axis has length size=64, got one value, .*\. Draw noise of shape \[size"),
+    (awaited, "got a coroutine. Use an ordinary function"),
+    (yielded, "got a generator. Return np.array"),
     (size_last, r"first axis has length size=64, got shape \(3, 64\)"),
     (ragged, "got a ragged sequence"),
     (complex_numbers, "got dtype complex128"),
     (dates, "got dtype datetime64"),
     (nested_records, "got dtype"),
-    (infinite, "returned inf in 3 of 64 draws; allowed are finite numbers, and NaN"),
+    (infinite, "returned inf in 3 of 64 draws. Return finite numbers, and NaN"),
     (infinite_field, "returned inf in 64 of 64 draws"),
     (empty_draws, r"draws without content: shape \(64, 0\)"),
-    (nothing, "got None: is there a return missing"),
-    (writes_input, "changes its input, which is read-only .*; work on a copy"),
+    (nothing, "got None. Add the missing return"),
+    (writes_input, "changes its input, which is read-only .*. Work on a copy"),
     (unlocks_input, "changes its input, which is read-only"),
     (global_generator, "ignores rng: two calls with equal generators gave different draws"),
     (own_seed, "ignores rng: four calls with different generators gave the same 64 draws"),
@@ -209,7 +209,7 @@ def test_a_failure_outside_the_users_code_has_the_place_of_the_installed_mechani
 
 @pytest.mark.parametrize("centers", [lambda data: data.sum(), lambda data, axis=0: data, np.mean])
 def test_a_function_of_the_data_alone_is_told_of_additive_noise(centers: Any) -> None:
-    words = r'before its noise, is audited with AdditiveNoise\(f, "gaussian", scale=\.\.\.\)$'
+    words = r'before the noise is added, use AdditiveNoise\(f, "gaussian", scale=\.\.\.\)$'
     with pytest.raises(MechanismError, match=words):
         _begin(centers)
 

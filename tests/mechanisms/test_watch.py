@@ -145,7 +145,7 @@ def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> 
     """The mechanism is quick, and looking at what it returns is not."""
     monkeypatch.setattr(watch, "_JUDGED_AFTER", 0.0)
     monkeypatch.setattr(watch, "LONG", 0.0)
-    with pytest.warns(SlowAuditWarning, match="the audit has taken .* min more") as seen:
+    with pytest.warns(SlowAuditWarning, match="the audit has taken .* more minutes") as seen:
         audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
     assert len(seen) == 1
 

@@ -157,7 +157,7 @@ def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) ->
         ({"workers": 0}, "workers must be an integer >= 1"),
         ({"workers": "two"}, "workers must be an integer"),
         ({"executor": 3}, "executor must be one of concurrent.futures"),
-        ({"workers": 2, "executor": object()}, "give workers or executor"),
+        ({"workers": 2, "executor": object()}, "one of workers and executor"),
         ({"max_seconds": 0}, "max_seconds must be a finite number > 0"),
     ],
 )
@@ -261,7 +261,7 @@ def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
     assert len(calls.read_text()) < 2 * made
     (kept, *_) = tmp_path.glob("kept/mechanism/*.npz")
     kept.write_bytes(b"half")
-    with pytest.raises(StoreError, match="no whole call of a mechanism"):
+    with pytest.raises(StoreError, match="not a complete call of a mechanism"):
         audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
 
 

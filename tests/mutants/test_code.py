@@ -136,13 +136,13 @@ def test_the_mark_of_an_unseeded_mechanism_stays() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (f"{HELPERS}.clap", r"tests.mutants.helpers has no clap; did you mean clip\?"),
+        (f"{HELPERS}.clap", r"tests.mutants.helpers has no clap. Did you mean clip\?"),
         (f"{HELPERS}.Clipper.clap", "has no clap"),
         (f"{HELPERS}.constant", "must name a function, got .*, which is 3"),
-        ("no_such_module.clip", "must begin with a module, got 'no_such_module.clip'"),
-        ("clip", "must read module.function, got 'clip'"),
-        ("", "must read module.function"),
-        (3, "must read module.function, got 3"),
+        ("no_such_module.clip", "a module that can be imported, got 'no_such_module.clip'"),
+        ("clip", "must be module.function, got 'clip'"),
+        ("", "must be module.function"),
+        (3, "must be module.function, got 3"),
     ],
 )
 def test_bad_names_are_refused(name: Any, words: str) -> None:
@@ -153,11 +153,11 @@ def test_bad_names_are_refused(name: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("function", "holder"),
     [
-        ("held_by_a_partial", "a functools.partial holds it too"),
-        ("held_by_a_default", "a default argument holds it too"),
-        ("held_by_a_dict", "a dict or an object, as 'held', holds it too"),
-        ("held_by_a_closure", "a closure or a decorator holds it too"),
-        ("held_by_a_list", "a list holds it too"),
+        ("held_by_a_partial", "a functools.partial refers to it, too"),
+        ("held_by_a_default", "a default argument refers to it, too"),
+        ("held_by_a_dict", "a dict or an object, as 'held', refers to it, too"),
+        ("held_by_a_closure", "a closure or a decorator refers to it, too"),
+        ("held_by_a_list", "a list refers to it, too"),
     ],
 )
 def test_what_cannot_be_replaced_everywhere_is_refused(function: str, holder: str) -> None:
@@ -252,7 +252,7 @@ HOLDER = Holder(held_by_an_object)
 
 
 def test_objects_that_hold_a_function_are_found() -> None:
-    with pytest.raises(ArgumentError, match="holds it too"):
+    with pytest.raises(ArgumentError, match="refers to it, too"):
         without(f"{__name__}.held_by_an_object")(clipped)
 
 

@@ -157,9 +157,9 @@ def of_the_base(data: Array, size: int, *, rng: Generator) -> Array:
 @pytest.mark.parametrize(
     ("mechanism", "words"),
     [
-        (own_generator, "it makes a generator of its own, so that no noise is seen: draw from"),
-        (seeds_another, "it varies even where all noise that is seen is removed: draw from"),
-        (takes_the_bits, "takes rng.bit_generator, and what is drawn with it is not seen"),
+        (own_generator, "it makes a generator of its own, so that no noise is recorded. Draw from"),
+        (seeds_another, "it varies even if all recorded noise is removed. Draw from"),
+        (takes_the_bits, "takes rng.bit_generator, and draws made with it are not"),
         (of_the_base, "it makes a generator of its own"),
         (unseeded(own_generator), "it draws from an entropy source of its own"),
     ],
@@ -268,7 +268,7 @@ def test_threads_have_no_first_call() -> None:
 
 
 def test_a_loop_that_waits_for_noise_is_broken_off() -> None:
-    with pytest.raises(MechanismError, match="it does not end: its rng was called"):
+    with pytest.raises(MechanismError, match="the mutant does not end: its rng was called"):
         called(mutants(until_tails)["low end, all"])
 
 

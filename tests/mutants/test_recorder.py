@@ -185,7 +185,9 @@ def test_calls_without_end_are_refused_and_others_are_not_slowed() -> None:
         return max(float(rng.normal()) for _ in range(5000))
 
     key = next(iter(recorded(draws)[1].seen))
-    with pytest.raises(MechanismError, match="it does not end: its rng was called 1,201 times"):
+    with pytest.raises(
+        MechanismError, match="the mutant does not end: its rng was called 1,201 times"
+    ):
         run(
             lambda data, size, *, rng: draws(rng), None, 1, np.random.default_rng(1),
             Plan(key, REMOVED), calls=2,

@@ -129,9 +129,9 @@ def test_the_relation_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (VISITS, {"user": "who"}, "has no column 'who'"),
+        (VISITS, {"user": "who"}, "must have the column 'who'"),
         (VISITS[VISITS["id"] == "u1"], {"user": "id"}, "at least two users"),
-        (VISITS[["id"]], {"user": "id"}, "a column beside 'id'"),
+        (VISITS[["id"]], {"user": "id"}, "a column in addition to 'id'"),
         (VISITS, {"user": "id", "columns": {"town": (0, 1)}}, "columns must be a dict of some of"),
         (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict"),
         (VISITS.assign(tags=[[1]] * 120), {"user": "id"}, "'tags' holds lists"),
@@ -180,7 +180,7 @@ def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
 
 def test_keys_that_come_and_go_are_asked_for() -> None:
     with pytest.raises(
-        MechanismError, match=r"Declare every key that there may be: Outcomes\(f, keys=\["
+        MechanismError, match=r"Declare every possible key: Outcomes\(f, keys=\["
     ) as raised:
         audit(mean_of_each_city, PureDP(2.0), around_visits(), draws=1400, seed=1)
     assert "say so by" not in str(raised.value)  # columns= would change nothing

@@ -330,16 +330,16 @@ def test_recipes_are_built_from_words() -> None:
 
 
 BAD_WORDS: list[tuple[str, str]] = [
-    ("far_usr:n_users=5", r"got 'far_usr'; did you mean far_user\?"),
+    ("far_usr:n_users=5", r"got 'far_usr'. Did you mean far_user\?"),
     ("", "pair must name a recipe"),
-    ("far_user", "also needs n_users: far_user:n_users="),
+    ("far_user", "also needs n_users. Pass far_user:n_users="),
     ("far_user:", "also needs n_users"),
     (
         "far_user:n_user=5",
-        "takes name=value of n_users, m, dim, low, high, relation; got 'n_user=5'",
+        "takes name=value for n_users, m, dim, low, high, relation, got 'n_user=5'",
     ),
-    ("far_user:n_users", "takes name=value of"),
-    ("constant_against_random:n_users=3,m=2,rng=1", "takes name=value of"),
+    ("far_user:n_users", "takes name=value for"),
+    ("constant_against_random:n_users=3,m=2,rng=1", "takes name=value for"),
     ("far_user:n_users=5,relation=other", "relation must be one of"),
     ("far_user:n_users=many", "n_users must be an integer"),
     ("far_user:n_users=5.0", "n_users must be an integer"),
@@ -371,9 +371,9 @@ def test_bad_families_are_refused() -> None:
     other = NeighborPair([0.0], [1.0], relation=Relation.WITHIN_SENSITIVITY)
     with pytest.raises(ValueError, match="pairs must be .* at least one entry"):
         family([])
-    with pytest.raises(ValueError, match="share one relation"):
+    with pytest.raises(ValueError, match="have one relation"):
         family([pair, other])
-    with pytest.raises(ValueError, match="share one relation"):
+    with pytest.raises(ValueError, match="have one relation"):
         PairFamily("radii", (other, NeighborPair([0.0], [1.0], relation=within_sensitivity(2.0))))
     with pytest.raises(TypeError, match="list of NeighborPair objects"):
         family([pair, "far_user"])  # type: ignore[list-item]
@@ -424,5 +424,7 @@ def test_a_recipe_refuses_what_no_memory_holds_and_what_is_given_twice() -> None
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="at most 1,000,000,000 numbers, got n_users=99999999999"):
         pairs_from_words("far_user:n_users=99999999999", rng=rng)
-    with pytest.raises(ValueError, match="n_users must be given once, got 'n_users=30' as well"):
+    with pytest.raises(
+        ValueError, match="n_users must be given once, got 'n_users=30' as a second"
+    ):
         pairs_from_words("far_user:n_users=20,n_users=30", rng=rng)

@@ -221,12 +221,12 @@ def test_query_values_get_their_patterns() -> None:
         ({"low": 1.0, "high": 1.0}, ArgumentError, "low must be below high = 1.0, got 1.0"),
         ({"low": 2, "high": 1}, ArgumentError, "low must be below high = 1, got 2"),
         ({"low": -1e308, "high": 1e308}, ArgumentError, "high - low must be a finite number"),
-        ({"low": 1.0}, ArgumentError, "give low and high or neither, got low=1.0 and high=None"),
+        ({"low": 1.0}, ArgumentError, "low and high must both be given, got low=1.0"),
         ({"n_users": 1}, ArgumentError, "n_users must be an integer >= 2, got 1"),
         ({"n_users": 5.0}, TypeError, "n_users must be an integer >= 2, got 5.0"),
         ({"m": 0}, ArgumentError, "m must be an integer >= 1, got 0"),
         ({"dim": 0}, ArgumentError, "dim must be an integer >= 1, got 0"),
-        ({"n_users": 10**5, "m": 100}, ArgumentError, "may hold 1,000,000 values"),
+        ({"n_users": 10**5, "m": 100}, ArgumentError, "dataset of at most 1,000,000 values"),
         ({"missing": 1}, TypeError, "missing must be True or False, got 1"),
         (
             {"low": 0, "high": 5, "missing": True},
@@ -252,10 +252,14 @@ def test_query_values_get_their_patterns() -> None:
         ({"low": 0, "high": 2**60}, ArgumentError, "for data of int64, got 0 and 11529"),
         ({"like": [["a"], ["a"]]}, ArgumentError, "at least two different values"),
         ({"like": WORDS, "low": 0, "high": 1}, ArgumentError, "data that are numbers"),
-        ({"like": NUMBERS, "m": 4}, ArgumentError, r"m is taken from like.*got m=4"),
-        ({"like": NUMBERS, "n_users": 4}, ArgumentError, "n_users is taken from like"),
-        ({"like": NUMBERS, "dim": 4}, ArgumentError, "dim is taken from like"),
-        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "dim must be given for query"),
+        ({"like": NUMBERS, "m": 4}, ArgumentError, r"m must agree with like.*got m=4"),
+        ({"like": NUMBERS, "n_users": 4}, ArgumentError, "n_users must agree with like"),
+        ({"like": NUMBERS, "dim": 4}, ArgumentError, "dim must agree with like"),
+        (
+            {"relation": Relation.WITHIN_SENSITIVITY},
+            ArgumentError,
+            "dim must be the number of queries",
+        ),
         (
             {"relation": Relation.WITHIN_SENSITIVITY, "like": NUMBERS},
             ArgumentError,
@@ -276,11 +280,11 @@ def test_portfolios_of_ones_own_are_checked() -> None:
     same = NeighborPair([[1.0]], [[1.0]])
     assert repr(Portfolio("mine", [pair], (space,))) == "Portfolio(mine: 1 pairs, 1 spaces)"  # type: ignore[arg-type]
     for arguments, error, words in (
-        (("mine", ()), ArgumentError, "holds no pair and no space"),
+        (("mine", ()), ArgumentError, "must hold a pair or a space"),
         (("", (pair,)), (TypeError, ValueError), "name must be a text"),
         (("mine", (space,)), TypeError, "pairs must be a list of NeighborPair"),
         (("mine", (), (pair,)), TypeError, "spaces must be a list of SearchSpace"),
-        (("mine", (pair, values)), ArgumentError, "share one relation"),
+        (("mine", (pair, values)), ArgumentError, "have one relation"),
         (("mine", (same,)), ArgumentError, "must differ"),
     ):
         with pytest.raises(error, match=words):
@@ -328,10 +332,10 @@ def test_spaces_have_words(words: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        ("outlyer:n_users=3", ArgumentError, "did you mean outlier?"),
+        ("outlyer:n_users=3", ArgumentError, "Did you mean outlier?"),
         ("outlier", ArgumentError, "the recipe outlier also needs n_users"),
-        ("outlier:n_users=3,speed=2", ArgumentError, "takes name=value of n_users, m, dim, low"),
-        ("portfolio:like=x", ArgumentError, "takes name=value of n_users, m, dim"),
+        ("outlier:n_users=3,speed=2", ArgumentError, "takes name=value for n_users, m, dim, low"),
+        ("portfolio:like=x", ArgumentError, "takes name=value for n_users, m, dim"),
         ("portfolio:m=2,m=3", ArgumentError, "m must be given once"),
         ("portfolio:m=x", TypeError, "m must be an integer"),
     ],
@@ -359,5 +363,5 @@ def test_ends_are_some_of_the_pairs_and_follow_the_relation() -> None:
 
 
 def test_missing_items_among_whole_numbers_are_told_how_to_be_floats() -> None:
-    with pytest.raises(ArgumentError, match=r"low=0\.0 and high=1\.0 make data of floats"):
+    with pytest.raises(ArgumentError, match=r"low=0\.0 and high=1\.0 for data of floats"):
         portfolio(low=0, high=1, missing=True)

@@ -136,7 +136,7 @@ def test_data_of_a_file_are_looked_around(home):
             ["--epsilon", "1", "--relation", "add_remove_user", "--pair", "far_user:n_users=5"],
             "the claim speaks of add_remove_user, but the pair is of replace_user",
         ),
-        (["--epsilon", "1", "--pair", "outlyer:n_users=3"], "did you mean outlier?"),
+        (["--epsilon", "1", "--pair", "outlyer:n_users=3"], "Did you mean outlier?"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_wrong_usage(home, args, words):

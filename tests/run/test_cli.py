@@ -139,11 +139,11 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
         (["audit", "mine:honest", "--epsilon", "1", "--draws", "0"], "draws must be an integer >="),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_usr"],
-            "got 'far_usr'; did you mean far_user?",
+            "got 'far_usr'. Did you mean far_user?",
         ),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:size=3"],
-            "the recipe far_user takes name=value of n_users, m, dim, low, high, relation",
+            "the recipe far_user takes name=value for n_users, m, dim, low, high, relation",
         ),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=x,m=1..2"],

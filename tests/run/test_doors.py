@@ -435,7 +435,7 @@ def test_only_what_is_refuted_is_exported(make):
     [
         (["run", "-k", "(("], "-k '((' is no expression: "),
         (["ledger", "-k", "a b"], "-k 'a b' is no expression: "),
-        (["run", "--out", os.fsdecode(b"out\xff")], "is no text in UTF-8; choose another"),
+        (["run", "--out", os.fsdecode(b"out\xff")], "is not valid UTF-8. Choose another"),
         (["report", os.fsdecode(b"\xff")], "without surrogates"),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=99999999999999"],

@@ -146,7 +146,7 @@ def audit_own(auditor):
     result.matches(
         "NO POWER (none killed)  audit_case::audit_own  (*)",
         "  reason              no violation found, and there is no mutant to show power: line * of "
-        "audit_case.py takes rng.bit_generator, and what is drawn with it is not seen: *",
+        "audit_case.py takes rng.bit_generator, and draws made with it are not recorded. *",
         "  next                Give a mutant: *",
     )
 

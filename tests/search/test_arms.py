@@ -155,7 +155,7 @@ def test_steps_are_made_around_spaces_even_if_given_pairs_lead() -> None:
 def test_query_values_beside_datasets_are_refused() -> None:
     values = functools.partial(neighbors.value_pattern, "one_above")
     held = Portfolio("mine", (NEAR,), (SearchSpace(values, {"dim": Integer(1, 2)}),))
-    with pytest.raises(ArgumentError, match="of datasets, or all of query values"):
+    with pytest.raises(ArgumentError, match="of datasets or all of query values"):
         run(held)
 
 
@@ -165,7 +165,9 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
             raise ValueError("too large")
         return noisy_mean(data, size, rng=rng)
 
-    with pytest.raises(MechanismError, match=r"found by the search at far_user\(low=0, high=1\)$"):
+    with pytest.raises(
+        MechanismError, match=r"The search found this at far_user\(low=0, high=1\)$"
+    ):
         run(Portfolio("mine", (NEAR, FAR)), brittle)
 
 

@@ -241,7 +241,11 @@ def test_arguments_of_spaces_are_checked(make: Any, error: Any, words: str) -> N
     ("wrong", "error", "words"),
     [
         ({"relation": "add"}, TypeError, "relation must be a Relation, such as .*, got 'add'"),
-        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "relation must be to replace"),
+        (
+            {"relation": Relation.WITHIN_SENSITIVITY},
+            ArgumentError,
+            "relation must be replace_user or",
+        ),
         ({"low": math.nan}, ArgumentError, "low must be a finite number, got nan"),
         ({"low": "a"}, TypeError, "low must be a finite number, got 'a'"),
         ({"low": 2.0, "high": 1.0}, ArgumentError, "low must be below high"),
@@ -334,7 +338,7 @@ def test_query_values_search_all_patterns() -> None:
         (lambda: clusters(n_users=5, most=5), "most must be below n_users = 5"),
         (
             lambda: edge(n_users=5, relation=Relation.WITHIN_SENSITIVITY),
-            "relation must be to replace",
+            "relation must be replace_user or",
         ),
     ],
 )
@@ -385,14 +389,14 @@ def test_ranges_in_words(words: str, expected: Any) -> None:
     [
         ("nobody:n=1..2", "pair must name a recipe .*far_user"),
         ("far_user:n_users=5,high=", "takes name=value .* got 'high='"),
-        ("far_user:n_users=5,speed=1..2", "takes name=value of n_users, m, dim.*got 'speed=1..2'"),
+        ("far_user:n_users=5,speed=1..2", "takes name=value for n_users, m, dim.*got 'speed=1..2'"),
         ("far_user:high=1..2", "also needs n_users"),
         ("far_user:n_users=5,high=2..1", "high=2..1: low must be below high"),
         ("far_user:n_users=5,high=log:0..1", "low must be > 0"),
         ("far_user:n_users=5,high=a..b", "high must be a range lo..hi of numbers"),
         ("far_user:n_users=5,high=1..", "high must be a range"),
         ("far_user:n_users=5,n_users=1..2", "n_users must be given once"),
-        ("value_patterns:dim=2..5", "search value_pattern with pattern=a|b|c"),
+        ("value_patterns:dim=2..5", "Search value_pattern with pattern=a|b|c"),
     ],
 )
 def test_words_that_make_no_space_are_refused(words: str, message: str) -> None:

@@ -223,7 +223,7 @@ def test_mutants_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_result_with_a_single_mutant_is_of_an_earlier_version(tmp_path: Path) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, schema=4)
-    with pytest.raises(StoreError, match="has schema 4, .* reads 7: run `dpaudit run` again"):
+    with pytest.raises(StoreError, match="has schema 4, .* reads 7. Run `dpaudit run` again"):
         load_result(path)
 
 
@@ -292,7 +292,7 @@ def test_not_a_number_in_a_file_is_not_trusted(tmp_path: Path) -> None:
 def test_values_of_another_type_are_not_trusted(tmp_path: Path, field: str, value: Any) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, **{field: value})
-    with pytest.raises(StoreError, match=f"is not a whole audit: {field}: expected"):
+    with pytest.raises(StoreError, match=f"is not a complete audit: {field}: expected"):
         load_result(path)
 
 
@@ -369,7 +369,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     assert load_record(path) == (ROW, [])
     assert kind_of_record(ROW).name == "statement"
     assert place_of(RESULT) == "audits/audit_x.one.json"
-    with pytest.raises(StoreError, match="holds a statement, and no result of an audit"):
+    with pytest.raises(StoreError, match="must hold an audit result, got a statement"):
         load_result(path)
 
 
@@ -420,7 +420,7 @@ def test_a_row_whose_file_is_damaged_stays_and_is_open(tmp_path: Path) -> None:
     run, loaded, lost = load_run(tmp_path)
     assert lost == ["statement"]
     assert [row.verdict for row in loaded] == ["refuted", "open", "open"]
-    assert loaded[1].note == "not run: what was found is lost"
+    assert loaded[1].note == "not run: the results are lost"
     assert loaded[1].statement == "x <= y"
     assert run.problems[-1].endswith("set aside as p.b.corrupt")
     assert damaged.with_suffix(".corrupt").exists()
@@ -435,7 +435,7 @@ def test_a_run_without_statements_is_of_an_earlier_version(tmp_path: Path) -> No
     with pytest.raises(StoreError, match="does not hold a run"):
         load_run(tmp_path)
     reseal(path, schema=2)
-    with pytest.raises(StoreError, match="has schema 2, .* run `dpaudit run` again"):
+    with pytest.raises(StoreError, match="has schema 2, .* Run `dpaudit run` again"):
         load_run(tmp_path)
 
 
@@ -649,7 +649,7 @@ def test_a_holder_whose_name_is_damaged_holds_all_the_same(tmp_path: Path, words
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no text in UTF-8"):
+    with pytest.raises(StoreError, match="not valid UTF-8"):
         check_writable(tmp_path / os.fsdecode(b"\xff"))
     assert _files(tmp_path) == []
 
