@@ -38,7 +38,7 @@ def test_first_example_runs_and_refutes_as_shown():
     names = example("README.md", 0)
     shown = re.search(r"```text\n(REFUTED.*?)```", text_of("README.md"), re.DOTALL)[1]
     for line in shown.splitlines():
-        assert line.removesuffix(", ...").removesuffix("; ...") in str(names["result"])
+        assert line in str(names["result"])
     result = names["result"]
     assert str(result).startswith("REFUTED")
     assert 2.8 <= result.certified_epsilon < 2.9

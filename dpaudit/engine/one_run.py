@@ -495,7 +495,7 @@ def _reason_of_a_curve(
     if claim.point is not None or certified > point[0]:
         return ""
     return (
-        "the claimed curve is refuted as a whole, since so many right guesses have probability at "
+        "the claimed curve fails as a whole, since so many right guesses have probability at "
         f"most {p_value:.3g} under it. No single point shows this: at delta = {point[1]:g}, "
         f"epsilon >= {at_least(certified)} is certified, and the curve allows {point[0]:.3g}"
     )

@@ -279,7 +279,8 @@ class AuditResult:
             The command that repeats the audit.
         """
         differing = "" if self.pair is None else who_differs(self.pair)
-        rows = [("pair", self.pair_words), ("differing user", differing), *self._power()]
+        label = "differing user" if differing.startswith("user ") else "difference"
+        rows = [("pair", self.pair_words), (label, differing), *self._power()]
         if verbose:
             rows += self._evidence()
         rows += [("reproduce", replay or f"repeat the same call with seed={self.seed}")]
@@ -299,12 +300,12 @@ class AuditResult:
         """Return the claimed and the certified number in one sentence."""
         claim, epsilon, delta = self.claim, self.claimed_epsilon, self.claimed_delta
         words = claim["words"] + (f" ({claim['source']})" if claim["source"] else "")
-        if claim["notion"] not in _POINTS:
-            words += f", which allows epsilon = {number(epsilon)} at delta = {number(delta)}"
-        at = f" at delta = {number(delta)}" * (delta > 0)
         refuted = self.verdict is Verdict.REFUTED
         if refuted and not self.certified_epsilon > epsilon:
-            return f"The claim is {words}; {self.reason}."
+            return f"The claim is {words}, but {self.reason}."
+        if claim["notion"] not in _POINTS:
+            words += f", which allows epsilon = {number(epsilon)} at delta = {delta:.3g}"
+        at = f" at delta = {delta:.3g}" * (delta > 0)
         if self.certified_epsilon == math.inf:
             needs = f"no finite epsilon is enough{at}"
         elif self.certified_epsilon <= 0:

@@ -252,7 +252,8 @@ def audit(
         raise click.UsageError(str(error)) from None
     if out is not None:
         save_record(out, result)
-    replay = None if out is None else replay_command(result, out)
+    again = f"repeat the same command with --seed {seed}"
+    replay = again if out is None else replay_command(result, out)
     click.echo(result.summary(verbose=verbose, replay=replay))
     return FAILED if result.mismatch else OK
 
