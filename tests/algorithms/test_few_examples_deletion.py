@@ -519,7 +519,7 @@ def test_reductions():
     (lambda: delstab_pmf(users(0, 19), algorithm=noisy_majority(1.0), **SMALL),
      "at least 4 kappa = 20 users .* got 19"),
     (lambda: delstab_pmf([[0], [0, 1]], algorithm=noisy_majority(1.0), **SMALL),
-     "data must have rows of one length"),
+     "data must have rows of equal length"),
     (lambda: delstab_pmf(users(0, 21) + 2, algorithm=noisy_majority(1.0), **SMALL),
      "data must lie between 0 and 1, got 2"),
     (lambda: delstab_pmf(users(0, 24), algorithm=AlternatingMajority(1.0), **SMALL),
