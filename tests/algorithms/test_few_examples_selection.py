@@ -470,7 +470,7 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
     (lambda: pairwise.TableComparison(np.full((2, 2, 1), 1.5)), "psi must lie between -1 and 1"),
     (lambda: pairwise.TableComparison(np.zeros((2, 1, 1))), r"psi must have shape \[H, H, univ"),
     (lambda: pairwise.TableComparison(np.full((2, 2, 1), np.nan)), "psi must be finite"),
-    (lambda: pairwise.clipped_pairwise_pmf([[0], [0, 1]], **GOOD), "rows of one length"),
+    (lambda: pairwise.clipped_pairwise_pmf([[0], [0, 1]], **GOOD), "rows of equal length"),
     (lambda: pairwise.clipped_pairwise_pmf([[2]], **GOOD), "data must lie between 0 and 1"),
     (lambda: pairwise.clipped_pairwise_pmf([[0]], **GOOD | {"threshold": 0.0}), "threshold must"),
     (lambda: pairwise.pairwise_threshold(0.6, 3), "alpha must be at most 1/2"),
