@@ -14,34 +14,34 @@ filtered users over all steps. A run that halts answers with x_0. The transcript
 decisions on all users except u, up to and including the C-th filtered user.
 
 1. *Scores of batch t move by at most 1*. The score of each other user changes in one term, which is
-  in (0, 1].
+   in (0, 1].
 
 2. *Kept users are close.* No other user of K has a score kappa <= F - theta on D, and
-  nu_u <= theta, except with probability (B / 2) exp(-theta / b). There are at most B noises of
-  scale b. On D' the scores of K then exceed F - theta - 1. On either dataset u has a score above
-  F - theta if it is kept. So on either dataset kept users are pairwise within r / tau, where
-  exp(-r) = (2F - 2 theta - 1) / B - 1 (`scores.disagreement_bound`).
+   nu_u <= theta, except with probability (B / 2) exp(-theta / b). There are at most B noises of
+   scale b. On D' the scores of K then exceed F - theta - 1. On either dataset u has a score above
+   F - theta if it is kept. So on either dataset kept users are pairwise within r / tau, where
+   exp(-r) = (2F - 2 theta - 1) / B - 1 (`scores.disagreement_bound`).
 
 3. *The iterate.* Unless C other users were filtered, K has at least B - C users. If u is kept on
-  one dataset only, the mean gradient moves by at most min(r / tau, 2G) / (|K| + 1). If u is kept on
-  both datasets, it moves by at most min(2r / tau, 2G) / (|K| + 1), since u's own two gradients are
-  at most 2G apart. So the iterates after batch t are within b_x = eta min(2r / tau,
-  2G) / (B - C + 1) of one another. Later batches are equal. While decisions are equal, steps of
-  size eta <= 2 / beta contract (Facts 5 and 6). So the iterates and their average stay within b_x.
+   one dataset only, the mean gradient moves by at most min(r / tau, 2G) / (|K| + 1). If u is kept
+   on both datasets, it moves by at most min(2r / tau, 2G) / (|K| + 1), since u's own two gradients
+   are at most 2G apart. So the iterates after batch t are within b_x = eta min(2r / tau,
+   2G) / (B - C + 1) of one another. Later batches are equal. While decisions are equal, steps of
+   size eta <= 2 / beta contract (Facts 5 and 6). So the iterates and their average stay within b_x.
 
 4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-beta tau b_x)). The reason is
-  that a difference of two gradients moves by at most beta b_x. This move is b_x times a difference
-  of two Hessians between 0 and beta, averaged over a segment. (Lemma 11 has 2 beta b_x.)
+   that a difference of two gradients moves by at most beta b_x. This move is b_x times a difference
+   of two Hessians between 0 and beta, averaged over a segment. (Lemma 11 has 2 beta b_x.)
 
 5. *Each decision* is epsilon0-DP with epsilon0 = max(1, s) / b, and the transcript ends at the C-th
-  filtered user. So `algorithms.common.charging` applies with C targets. (Given nu_u and the
-  transcript so far, D and D' determine u's decision and hence the next scores. So the queries are
-  adaptive.)
+   filtered user. So `algorithms.common.charging` applies with C targets. (Given nu_u and the
+   transcript so far, D and D' determine u's decision and hence the next scores. So the queries are
+   adaptive.)
 
 6. *Halting.* c_hat may be drawn at the end. It decides between x_0 and the average iterate by a
-  comparison with a count. The transcript determines this count except for u, who moves it by at
-  most 1. So epsilon1 = 1 / (scale of c_hat's noise). If C others are filtered, both runs halt,
-  except with probability exp(-(C - c) / scale) / 2 that c_hat > C.
+   comparison with a count. The transcript determines this count except for u, who moves it by at
+   most 1. So epsilon1 = 1 / (scale of c_hat's noise). If C others are filtered, both runs halt,
+   except with probability exp(-(C - c) / scale) / 2 that c_hat > C.
 
 7. *The noise.* Given all this, the centres are within b_x, so the Gaussian has mu = b_x / sigma_s.
 
@@ -58,20 +58,19 @@ batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with p = k / B, by subsampling. In
 is a function of the data. Only AboveThreshold and the Gaussian are random. Let theta B be a score.
 
 1. *Some dataset has a score of theta B or more in batch t.* Then one row of the score sums to at
-  least theta B. So some q_i has N >= B (theta - exp(-r)) / (1 - exp(-r)) users within r / tau, in
-  l-infinity. The statistic leaves out h values at either end ((B - 1) // 2 for the median). Choose
-  r such that at most h - 1 users are outside of this ball. Then on the other dataset at most h
-  users are outside of the same ball. In each coordinate both statistics lie in the ball, within
-  2r / tau of one another. The estimates are means that are moved to within varsigma of the
-  statistics. They are within Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one
-  another (the second term by Lemma 31). So the iterates are within b_x = eta Delta, and stay there
-  (Lemma 33; eta <= 2 / beta). Scores move by at most 2 (B - 1) / B in batch t, and by (B - 1)
-  (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger of the two, is
-  epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon) with no calls.
+   least theta B. So some q_i has N >= B (theta - exp(-r)) / (1 - exp(-r)) users within r / tau, in
+   l-infinity. The statistic leaves out h values at either end ((B - 1) // 2 for the median). Choose
+   r such that at most h - 1 users are outside of this ball. Then on the other dataset at most h
+   users are outside of the same ball. In each coordinate both statistics lie in the ball, within
+   2r / tau of one another. The estimates are means that are moved to within varsigma of the
+   statistics. They are within Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one
+   another (the second term by Lemma 31). So the iterates are within b_x = eta Delta, and stay there
+   (Lemma 33; eta <= 2 / beta). Scores move by at most 2 (B - 1) / B in batch t, and by (B - 1)
+   (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger of the two, is
+   epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon) with no calls.
 
-2. *Neither dataset has one.* Each run passes the test of batch t with probability at
-  most P[Lap(4 Delta' / epsilon1) + Lap(2 Delta' / epsilon1) >= v - theta B]. Otherwise it answers
-  x_0.
+2. *Neither dataset has one.* Each run passes the test of batch t with probability at most P[Lap(4
+   Delta' / epsilon1) + Lap(2 Delta' / epsilon1) >= v - theta B]. Otherwise it answers x_0.
 
 So delta(epsilon) is the larger of the two bounds.
 """
