@@ -490,7 +490,7 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
     (lambda: GaussianComparison([[0.0]], [[[0.0]]]), "covariances must be positive definite"),
     (lambda: GaussianComparison([[0.0]], [[0.0]]), "covariances must have 3 dimensions"),
     (lambda: GaussianComparison([[0.0]]).users_of([[[0.0, 1.0]]]), r"shape \[n, m, 1\]"),
-    (lambda: covers.simplex_grid(6, 100), "candidates, at most"),
+    (lambda: covers.simplex_grid(6, 100), "candidates, but must have at most"),
     (lambda: covers.bounded_gaussian_cover(1.0, 1, 0.5, 0.1), "condition at least 1"),
     (lambda: covers.bounded_gaussian_cover(1.0, 1, 2.0, 0.7), "radius must be at most 1/2"),
     (lambda: packings.greedy_code(17, 2), "length must be at most 16"),
