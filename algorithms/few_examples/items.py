@@ -158,8 +158,7 @@ class NoisyArgmax(Symmetric):
         _validate.keep(self, n_outcomes=self.universe)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the probability of each item to be the first, in random order, whose coin is
-        heads.
+        """Return the probability that an item is the first, in random order, whose coin is heads.
 
         With coins q, item r has probability q_r * integral over u in (0, 1) of prod_(s != r) (1 - u
         q_s). The integrand is a polynomial, which a Gauss rule integrates exactly.

@@ -71,8 +71,7 @@ class Representation:
         return math.log(max(len(np.asarray(one)) for one in self.classes))
 
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
-        """Return the probability that no hypothesis is good, at the worst distribution, and the
-        latter.
+        """Return the probability that no hypothesis is good, and the worst distribution of points.
 
         few_examples, Definition 20. It is the largest probability of classes in which all
         hypotheses err on `concept` with probability above `alpha` (by 1e-5), by a mixed-integer
