@@ -45,8 +45,7 @@ def promise(source):
 
 
 def step_divided_by_the_data(data, size, *, rng):
-    """Divide by `expected_batch_size = int(len(dataset) * sample_rate)`, with one batch of all
-    data.
+    """Divide by `expected_batch_size = int(len(dataset) * sample_rate)`, for one batch of all.
 
     Opacus, opacus/privacy_engine.py, make_private, all versions up to 1.6.0; issue #571 (2023,
     open), "Privacy Leakage at low sample size".
