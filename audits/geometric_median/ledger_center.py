@@ -247,7 +247,7 @@ def survivors_lie_in_a_ball(ledger):
     .55 k are 2 and 4, and each is 4 away from a survivor. No two survivors are more than 6 apart,
     which is sharp too. To prove this, suppose that two survivors are more than 6 apart. Balls of
     radius 2 around them leave less than .1 n points outside. But more than .25 n points have a
-    score above .55 k, and each such point in one of the balls is within 4 of the other ball's
+    score above .55 k, so one of these points is in a ball. It is within 4 of the other ball's
     center, a contradiction. On a line this gives a ball of radius 3. The proof says that (7) holds
     'with probability delta / 18', which should be 1 - delta / 18.
     """
