@@ -57,9 +57,9 @@ def units(points):
 
 @statement("zoo.sec1.stat")
 def stationary(ledger):
-    """A point x is a (delta, epsilon)-stationary point of F if the ball of radius delta centered at
-    x has a subset S such that norm(E[grad F(y)]) <= epsilon. Here y is uniformly distributed over
-    S.
+    """A point x is a (delta, epsilon)-stationary point of F if its ball of radius delta has a
+    subset S such that norm(E[grad F(y)]) <= epsilon. The ball is centered at x, and y is uniformly
+    distributed over S.
 
     This is Definition 2.1 in other words. For n points on pieces of a line the best mean is at most
     (largest - least slope) / (2 n) above Goldstein's value, and never below. This bound is attained
