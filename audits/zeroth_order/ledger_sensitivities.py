@@ -112,8 +112,8 @@ def grad_moves_little(ledger):
 @statement("zoo.lem3.2.sens")
 def diff_moves_little(ledger):
     """Let f(x, z) be differentiable and L-Lipschitz in x. Let z_(1:b), z'_(1:b) be neighbouring
-    data batches of size b. For any delta > 0 and x, y in R^d the following holds. norm(Diff_f(x, y,
-    z_(1:b)) - Diff_f(x, y, z'_(1:b))) <= (2 d L/(b delta)) norm(x - y).
+    data batches of size b. Let r = norm(x - y) for x, y in R^d. Then norm(Diff_f(x, y,
+    z_(1:b)) - Diff_f(x, y, z'_(1:b))) <= 2 d L r/(b delta) for any delta > 0.
 
     The bound is attained in every d, by +-L <e, x> if all directions are equal and x - y is along
     e. The losses +-L abs(<e, x>) across the kink also attain it. The print of Diff lacks the index

@@ -46,8 +46,7 @@ def value(slopes, kinks, x):
 
 
 def smoothed(slopes, kinks, x, radius):
-    """Return hhat(x), exactly: E abs(s + v_1) of each ridge, in units of its length times
-    radius."""
+    """Return hhat(x), exactly: E abs(s + v_1) of each ridge, in units of its length * radius."""
     d, sizes = len(x), radius * np.linalg.norm(slopes, axis=1) + 1e-300
     s = np.clip((slopes @ x - kinks) / sizes, -1, 1)
     inside = s * (2 * ball_share(s, d) - 1) + slab(d) * (1 - s**2) ** ((d + 1) / 2) / (d + 1)
@@ -225,8 +224,7 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], dims=0, tolerance=1e-10, floor=1e-6, mutant={"dims": 1},
                      **waves)  # fmt: skip
     def plane_wave(d, frequency, radius, dims):
-        """Use h(x + y) = sin(<k, y> + a); both sides are linear in h, and waves span all of
-        them."""
+        """Use h(x + y) = sin(<k, y> + a); both sides are linear in h, and waves span all h."""
         t, w = roots_jacobi(60, (d - 1) / 2, (d - 1) / 2)
         inside = frequency * (np.cos(frequency * radius * t) @ w) / w.sum()
         outside = on_sphere(d, lambda t: np.sin(frequency * radius * t) * t)
@@ -366,16 +364,15 @@ def gamma_ratio(n):
 def ratio_of_gammas(ledger):
     """For all n in N, Gamma(n/2 + 1)/Gamma((n - 1)/2 + 1) <= sqrt(2n).
 
-    The bound is loose. At n = 1 the ratio is .627 of the bound, and half of it for large n. sqrt(pi
-    n) / 2 also holds, is attained at n = 1, and is what Lemma A.1 needs. The induction is sound,
-    with equality of its double factorials at the base case n = 2. It uses 0!! = 1, and gamma(n)
-    must read Gamma(n). At n = 0 the bound fails, .564 > 0.
+    The bound is loose. At n = 1 the ratio is .627 of the bound, and half of it for large n. The
+    bound sqrt(pi n) / 2 also holds, is attained at n = 1, and is what Lemma A.1 needs. The
+    induction is sound, with equality of its double factorials at the base case n = 2. It uses
+    0!! = 1, and gamma(n) must read Gamma(n). At n = 0 the bound fails, .564 > 0.
     """
 
     @ledger.sweep("every n up to 5000", n=range(1, 5001), two=2.0, mutant={"two": 0.7})
     def printed(n, two):
-        """Use that the ratio over sqrt(n) falls from sqrt(pi) / 2 to sqrt(1/2), so this is
-        enough."""
+        """The ratio over sqrt(n) falls from sqrt(pi) / 2 to sqrt(1/2), so these n are enough."""
         return gamma_ratio(n), math.sqrt(two * n)
 
     @ledger.sharper("sqrt(pi n) / 2, attained at n = 1").sweep(
