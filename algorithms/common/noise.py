@@ -236,8 +236,8 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
     delta = _validate.probability("delta", delta)
     if _validate.positive("epsilon", epsilon) > 1:
         raise ValueError(
-            f"epsilon must be at most 1, where the classic calibration is proved, got {epsilon!r}. "
-            "Use analytic_gaussian_sigma for larger values."
+            f"epsilon must be at most 1, got {epsilon!r}. The classic calibration is not proved "
+            "above 1. Use analytic_gaussian_sigma for larger values."
         )
     return _validate.scale(sensitivity * math.sqrt(2 * math.log(1.25 / delta)), epsilon)
 

@@ -482,7 +482,7 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
     (lambda: flat_items(np.ones((1, 1, 70), int), 2), "at most 2"),
     (lambda: covers.gaussian_cover(1.0, 1, 1e-17), "radius must be at least 1e-9"),
     (lambda: on_subsample([0, 1], 2, pmf=lambda x: [0.5, 0.4], sample=1,
-                          rng=np.random.default_rng(0)), "must be a distribution"),
+                          rng=np.random.default_rng(0)), "must return a probability distribution"),
     (lambda: learning.pac_pmf([[[0]]], representation=RANDOM, epsilon=1.0), r"shape \[n, m, 2\]"),
     (lambda: scheffe_comparison([[0.5, 0.4]]), "hypotheses must sum to one"),
     (lambda: scheffe_comparison(np.zeros((0, 2))), "hypotheses must not be empty"),
