@@ -35,9 +35,9 @@ DRAWN = {"method": Method.MONTE_CARLO}
 @statement("gm.appA")
 def running_times_of_hsu24(ledger):
     """In HSU24, radius estimation takes O(n^2 d log(R/r)) and centerpoint estimation O(n d
-    log(R/r)). Boosting by gradient descent takes about n^2 epsilon^2 / d iterations of O(n d). This
-    is an additional n^3 epsilon^2 up to logarithms. Boosting by cutting planes takes n
-    d^2 + d^(2+omega) up to logarithms, omega < 2.372.
+    log(R/r)). Boosting by gradient descent takes about n^2 epsilon^2 / d iterations of O(n d), an
+    additional n^3 epsilon^2 up to logarithms, and by cutting planes n d^2 + d^(2+omega) up to
+    logarithms, omega < 2.372.
 
     rho is of the order of epsilon^2, so n^3 epsilon^2 is right. It exceeds n^2 d from n
     epsilon^2 > 256 d on. The radius step needs only n^2 (d + log(R / r)), since the same distances
@@ -84,10 +84,10 @@ def star(n):
 
 @statement("gm.hsu.radiusfinder")
 def radius_finder(ledger):
-    """For radii r, 2r, 4r, ..., RadiusFinder counts the points within the radius of each point. It
-    averages the m = ceil(gamma n) largest of these numbers, gamma = 3/4. It returns the first
-    radius at which this average plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta)
-    plus Laplace(6/epsilon). It is epsilon-DP.
+    """RadiusFinder averages, for radii r, 2r, 4r, ..., the m = ceil(gamma n) largest numbers of
+    points within the radius of a point, gamma = 3/4, and returns the first radius at which this
+    plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta) plus Laplace(6/epsilon). It
+    is epsilon-DP.
 
     A query moves by at most 1 + (n - 2) / m. This is below 3 and sharp: a star in dimension n - 1
     attains it. The noise is larger than needed: at a third of it, as for sensitivity 1, no loss
@@ -144,9 +144,9 @@ def radius_finder(ledger):
 
 @statement("gm.hsu.dpgd")
 def gradient_descent(ledger):
-    """DPGD takes T steps of size eta along the full gradient of f plus Gaussian noise of
-    sigma = (2/n) sqrt(T / (2 rho)). It projects on a ball of radius r_hat, and returns the average
-    iterate. It is rho-CDP for every eta.
+    """DPGD takes T steps of size eta along the full gradient of f plus Gaussian noise of sigma =
+    (2/n) sqrt(T / (2 rho)), projected on a ball of radius r_hat, and returns the average iterate.
+    It is rho-CDP for every eta.
 
     The implementation follows the published code, because the text of HSU24 was not available.
     """
@@ -210,9 +210,9 @@ def mean_excess(points, found, radius, middle):
 
 @statement("gm.exp.stable")
 def stable_dpsgd_at_their_sizes(ledger):
-    """Let d = 50, rho = 0.5, n <= 1000 and T = 2^K - 1 just above n. Then StableDPSGD as printed
-    hardly improves on its start. All later phases together are shorter than the noise of phase 1:
-    sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), for every eta.
+    """At d = 50, rho = 0.5, n <= 1000 and T = 2^K - 1 just above n, StableDPSGD as printed hardly
+    improves on its start: all later phases together are shorter than the noise of phase 1,
+    sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), whatever eta.
 
     At d = 50, rho = .5 and one pass, the noise of phase 1 is four times the distance that all later
     phases can move, for every eta. A small eta leaves the start where it is, and a large eta drowns
@@ -311,10 +311,9 @@ def wall_clock(ledger):
 
 @statement("gm.exp.ablate", expected="ambiguous")
 def step_size_of_dpgd(ledger):
-    """The paper tests eta = eta_base eta_multiplier, with eta_base = r_hat / sqrt(T) or 2 r_hat
-    sqrt(d / (6 rho n^2)) and multipliers 0.25, 0.5, ..., 1.75. DPGD is consistently best with
-    r_hat / sqrt(T) and 1. Larger multipliers are better on GaussianCluster, but very unstable on
-    HeavyTailed.
+    """Of eta = eta_base eta_multiplier, eta_base = r_hat / sqrt(T) or 2 r_hat sqrt(d / (6 rho n^2))
+    and multipliers 0.25, 0.5, ..., 1.75, DPGD is consistently best with r_hat / sqrt(T) and 1:
+    larger ones are better on GaussianCluster, but very unstable on HeavyTailed.
 
     The paper names no T. On HeavyTailed multiplier 1 is best after 4 steps (errors .0007, .03 and
     .23 at n = 1000 for 1, 1.5 and 1.75). It is also best at n = 100 after 400 steps. Both agree

@@ -136,11 +136,10 @@ def subgradient(ledger):
 
 @statement("gm.alg4")
 def as_printed(ledger):
-    """StableDPSGD has T = 2^K - 1 >= n and m = 3 (T/n + log(8/delta)). Phase k takes 2^-k (T + 1)
-    SGD steps of size 4^-k eta on random points. The steps start at the centre of a ball K^(k) and
-    are projected on it. Phase k outputs x_hat^(k), the average of its iterates plus N(0, sigma_k^2
-    I), sigma_k = 3^-k (2m + 1) eta / sqrt(rho). K^(1) = B(xbar, r_hat), K^(k) = B(x_hat^(k-1), 2
-    sigma_k sqrt(d log(4K/delta))).
+    """StableDPSGD, T = 2^K - 1 >= n and m = 3 (T/n + log(8/delta)): phase k takes 2^-k (T + 1) SGD
+    steps of size 4^-k eta on random points, from the centre of a ball K^(k) and projected on it,
+    and outputs x_hat^(k), their average plus N(0, sigma_k^2 I), sigma_k = 3^-k (2m + 1) eta /
+    sqrt(rho). K^(1) = B(xbar, r_hat), K^(k) = B(x_hat^(k-1), 2 sigma_k sqrt(d log(4K/delta))).
 
     The implementation does what the printed lines say. A transcription of the lines, with the same
     random numbers, gives the same output of every phase. m is not an integer. Line 9 centers the
@@ -248,7 +247,7 @@ def fixed_order(ledger):
 @statement("gm.lemma10")
 def accesses(ledger):
     """With probability at least 1 - delta/8, the indices I that Algorithm 4 samples in all phases
-    contain at most m copies of the index n. Here m = 3 (T/n + log(8/delta)) and T >= n.
+    contain at most m = 3 (T/n + log(8/delta)) copies of the index n, where T >= n.
 
     The bound is loose: for T = n and delta = 1e-6 it allows 50 accesses, but 10 would be enough.
     The constant 3 can be 1.53, by the same Chernoff bound. This halves the noise of Algorithm 4.
@@ -330,9 +329,9 @@ STILL = {"lhs": "eta", "rhs": "a + b, in a case where the distance does not grow
 
 @statement("gm.eq13", expected="refuted")
 def when_a_step_contracts(ledger):
-    """Let u, v be unit vectors, a, b > 0, x = a u, y = b v, x' = (a - eta) u and y' = (b - eta) v.
-    Then norm(x' - y') <= norm(x - y) if and only if a + b >= eta. The reason is that
-    norm(x - y)^2 - norm(x' - y')^2 = 2 eta (a + b - eta) (1 - u^T v).
+    """For unit vectors u, v, a, b > 0, x = a u, y = b v, x' = (a - eta) u and y' = (b - eta) v:
+    norm(x' - y') <= norm(x - y) if and only if a + b >= eta, because norm(x - y)^2 - norm(x' -
+    y')^2 = 2 eta (a + b - eta) (1 - u^T v).
 
     For u = v the distance never changes, for any a + b. Lemma 11 needs only that a + b >= eta
     implies contraction. This holds, and so does the identity. The last line of the proof needs u^T
@@ -424,7 +423,7 @@ def two_runs(points, other, where, step, radius):
 
 @statement("gm.cor1", expected="holds_proof_broken")
 def sensitivity_of_iterates(ledger):
-    """Consider phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n. The
+    """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     sensitivity of every iterate z_t^(k), 0 <= t < T^(k), is at most (2m + 1) eta^(k).
 
     2 m eta is enough, and sharp: a point is replaced by one on the other side, at every access. The
@@ -477,8 +476,8 @@ def sensitivity_of_iterates(ledger):
 
 @statement("gm.cor1.avg")
 def sensitivity_of_the_average(ledger):
-    """Consider phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n. The
-    average iterate xbar^(k) also has sensitivity at most (2m + 1) eta^(k).
+    """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
+    average iterate xbar^(k) has sensitivity at most (2m + 1) eta^(k), too.
 
     The average omits the last iterate, so a last access has no effect. The worst case comes close
     to the bound: all accesses are the first of a long phase.
@@ -590,8 +589,8 @@ def privacy_of_stable_dpsgd(ledger):
 
 @statement("gm.lemma12.sum")
 def sum_over_phases(ledger):
-    """Phase k costs ((2m + 1) eta^(k))^2 / (2 (sigma^(k))^2) <= (16/9)^-k rho/2. All phases
-    together cost sum_k (16/9)^-k rho/2, which is at most rho.
+    """Phase k costs ((2m + 1) eta^(k))^2 / (2 (sigma^(k))^2) <= (16/9)^-k rho/2, and all phases
+    together, sum_k (16/9)^-k rho/2, at most rho.
 
     The costs are computed from the moves and the noise of the implementation, phase by phase. The
     sum is 9 rho / 14. So the noise could be smaller by a fifth.

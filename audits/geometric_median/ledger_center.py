@@ -49,10 +49,9 @@ def bounded_laplace_tail(x, scale, delta):
 @statement("gm.alg3")
 def fast_center_as_printed(ledger):
     """FastCenter counts in f_i how many of k = 600 log(18n/delta) random points lie within 2 r_hat
-    of x_i. It clips p_i = (f_i - 0.5k) / (0.25k) to [0, 1]. Let b = (24/epsilon) log(24/delta) and
-    Z = sum_i p_i. It returns 0 if Z + Laplace(24/epsilon), with this noise bounded by b, is <= 0.55
-    n + b. Otherwise it returns sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n
-    epsilon)) sqrt(log(12/delta)).
+    of x_i, and clips p_i = (f_i - 0.5k) / (0.25k) to [0, 1]. With b = (24/epsilon) log(24/delta)
+    and Z = sum_i p_i, it returns 0 if Z + Laplace(24/epsilon), bounded by b, is <= 0.55 n + b; else
+    sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n epsilon)) sqrt(log(12/delta)).
 
     k is not an integer. It is rounded up. S^(i) on line 4 is S_i of line 3. The constants are those
     of Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400 r_hat / n.
@@ -125,9 +124,9 @@ def inaccurate(n, delta, constant=600.0, union=True):
 
 @statement("gm.eq7")
 def scores_are_accurate(ledger):
-    """Let f_star_i be the mean of f_i over the samples of Algorithm 3. Two implications hold for
-    all i in [n] with probability at least 1 - delta/18. If f_star_i >= 0.75 k, then f_i >= 0.7 k.
-    If f_star_i <= 0.45 k, then f_i <= 0.5 k.
+    """Let f_star_i be the mean of f_i over the samples of Algorithm 3. With probability at least 1
+    - delta/18, for all i in [n], f_star_i >= 0.75 k implies f_i >= 0.7 k, and f_star_i <= 0.45 k
+    implies f_i <= 0.5 k.
 
     k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed chain for
     the second implication is right. The epsilon of Fact 1 is at least 1/9, and epsilon mu is at
@@ -237,10 +236,10 @@ LONG_CHAIN = chain_of(0.289, 0.249, 0.343, 0.119)
 
 @statement("gm.lemma8")
 def survivors_lie_in_a_ball(ledger):
-    """Let (8) be two implications for all i in [n]: f_star_i <= 0.45 k implies f_i <= 0.5 k, and
-    f_star_i <= 0.55 k implies f_i <= 0.6 k. Here f_star_i is the mean of f_i. If (8) and Z > 0.55
-    n, then some ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with
-    probability at least 1 - delta/9.
+    """Let (8) be that for all i in [n], f_star_i <= 0.45 k implies f_i <= 0.5 k, and f_star_i <=
+    0.55 k implies f_i <= 0.6 k, where f_star_i is the mean of f_i. If (8) and Z > 0.55 n, then some
+    ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with probability at
+    least 1 - delta/9.
 
     For a ball around a data point, as in the proof, 4 is sharp. In the example 29, 25, 34 and 12 %
     lie at 0, 2, 4 and 6 (in units of r_hat). All of them survive. The two points with a score above

@@ -43,9 +43,9 @@ CLOUDS = {
 
 @statement("gm.lemma9.Z")
 def sensitivity_of_the_weights(ledger):
-    """Let D and D' differ in the nth entry. Consider Algorithm 3 on equal samples, in which n
-    occurs at most 2k times among those of i in [n - 1]. Then abs(Z - Z') <= 12, and even (9), sum_i
-    abs(p_i - p'_i) <= 12.
+    """Let D and D' differ in the nth entry. In Algorithm 3 on equal samples, in which n occurs at
+    most 2k times among those of i in [n - 1], abs(Z - Z') <= 12, and even (9), sum_i abs(p_i -
+    p'_i) <= 12.
 
     9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. So the noise of
     line 8 could have scale 18 / epsilon.
@@ -136,10 +136,9 @@ FARTHEST = {
 
 @statement("gm.lemma9.400")
 def sensitivity_of_the_mean(ledger):
-    """Let D and D' differ in the nth entry. Consider Algorithm 3 on equal samples, in which n
-    occurs at most 2k times among those of i in [n - 1]. Under (8) and for Z, Z' > 0.55 n, the
-    weighted averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400
-    r_hat / n.
+    """Let D and D' differ in the nth entry. In Algorithm 3 on equal samples, in which n occurs at
+    most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
+    averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
     The bound is loose. The worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for
     n = 10^5). There .1, 55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. A short proof
@@ -175,8 +174,8 @@ def sensitivity_of_the_mean(ledger):
 
 @statement("gm.lemma9.n20")
 def common_survivors(ledger):
-    """Let n >= 20. Suppose that at least 0.55 n indices have p_i > 0 for D, and at least 0.55 n for
-    D'. Then at least two indices survive in both, and one of them stands for the same point.
+    """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
+    least two indices survive in both, and one of them stands for the same point.
 
     10 is enough. For 9 only one index is common. Up to n = 20 the condition is not needed: line 9
     passes with probability at most delta / 100 there. So the answer is 0, and private, anyway.

@@ -114,11 +114,10 @@ LEMMA7 = {
 
 @statement("gm.thm3", expected="holds_proof_broken")
 def warm_start_theorem(ledger):
-    """There are universal C, C' with the following property. Let D lie in B(R), 0 < r <= 4 r^(0.9)
-    and n >= C (sqrt(d) log(1/delta) + log(log(R/r) / delta)) / epsilon. Then Algorithms 2 and 3
-    together are (epsilon, delta)-DP. With probability at least 1 - delta, they return (x_hat,
-    r_hat) with f(x_hat) <= (40C' + 1) f(x_star), r_hat <= 4 r^(0.9) and norm(x_star - x_hat) <= C'
-    r_hat.
+    """There are universal C, C' such that for D in B(R), 0 < r <= 4 r^(0.9) and n >= C (sqrt(d)
+    log(1/delta) + log(log(R/r) / delta)) / epsilon, Algorithms 2 and 3 together are (epsilon,
+    delta)-DP and, with probability at least 1 - delta, return (x_hat, r_hat) with f(x_hat) <= (40C'
+    + 1) f(x_star), r_hat <= 4 r^(0.9) and norm(x_star - x_hat) <= C' r_hat.
 
     It holds with n >= 20000 (sqrt(d) log(4 / delta) + log(4 (1 + log2(R / r)) / delta)) / epsilon
     and C' = 7. The proof applies Lemma 7, which needs r_hat >= r^(.75), but Lemma 6 gives only a
@@ -234,9 +233,9 @@ def gaussian_tail(ledger):
 
 @statement("gm.thm3.useful")
 def sizes_at_which_it_is_useful(ledger):
-    """Two necessary conditions: Algorithm 3 passes line 9 for every value of its noise only if
-    Z - 0.55 n > 2 (24/epsilon) log(24/delta). Its Gaussian noise has a root mean square length of
-    at most r_hat only if n >= (1600/epsilon) sqrt(d log(12/delta)).
+    """Algorithm 3 goes beyond line 9 whatever its noise only if Z - 0.55 n > 2 (24/epsilon)
+    log(24/delta), and its Gaussian noise has a root mean square length of at most r_hat only if n
+    >= (1600/epsilon) sqrt(d log(12/delta)).
 
     Let epsilon = 1, delta = 1e-6. Weights of n pass line 9 half of the time at n = 907, and surely
     from 1813 on. Within Theorem 3, at half the budget, this is 3773, or 16314 if Z is .6 n. The
@@ -349,8 +348,8 @@ def largest(data, beta):
 
 @statement("gm.rem.quant", expected="refuted")
 def other_quantiles(ledger):
-    """Some datasets come with more a priori information on the number of outliers. For them the
-    quantile 0.9 in Theorem 3 can be adjusted to any quantile above 0.5 by adjusting constants.
+    """For datasets with more a priori information on the number of outliers, the quantile 0.9 in
+    Theorem 3 can be adjusted to any quantile above 0.5 by adjusting constants.
 
     The query of Algorithm 2 is an average over all points. If a share beta is in one cluster and
     the other points are apart, the query reaches only beta^2 n. Two clusters of 48 % reach .46 n at

@@ -62,9 +62,8 @@ MISSED = {
 @statement("gm.fig1")
 def radius_estimates(ledger):
     """With n = 1000, d = 10, epsilon = 1 and delta = 1e-5, RadiusFinder and FastRadius always
-    estimate between roughly 1.2 and 3 times r_true. The data are (a) GaussianCluster for R in {0.5,
-    1, 2, 4, 8, 10}, (b) HeavyTailed for nu in {2, 4, ..., 20}. The numbers are averages over 100
-    trials.
+    estimate between roughly 1.2 and 3 times r_true: (a) GaussianCluster for R in {0.5, 1, 2, 4, 8,
+    10}, (b) HeavyTailed for nu in {2, 4, ..., 20}, averages over 100 trials.
 
     This holds with F^-1 for F in r_true of HeavyTailed (gm.exp.rtrueF). With the CDF as printed the
     averages are 4 to 8. For GaussianCluster it holds with sigma sqrt(d), and also with the radius
@@ -86,9 +85,9 @@ def radius_estimates(ledger):
 
 @statement("gm.table1")
 def time_ratio(ledger):
-    """At n = 1000 and d = 10, the times are these. Where R varies, RadiusFinder takes 1.192 s and
-    FastRadius 0.0411 s, a ratio of 29.0. Where nu varies, they take 1.204 s and 0.0413 s, a ratio
-    of 29.2. The times are wall-clock averages over 100 trials.
+    """At n = 1000 and d = 10, RadiusFinder takes 1.192 s and FastRadius 0.0411 s where R varies, a
+    ratio of 29.0, and 1.204 s and 0.0413 s where nu varies, a ratio of 29.2; wall-clock averages
+    over 100 trials.
 
     The quotients are computed here. The ratio of the numbers of computed distances does not depend
     on the machine. It is about 20 if distances are computed again for each radius. In seconds,
@@ -193,8 +192,8 @@ CONFIRMED = {"mutant": {"against": True}, **BEATEN}
 @statement("gm.fig2", expected="ambiguous")
 def gaussian_cluster(ledger):
     """On GaussianCluster in R^50, R = 50, for n in {100, 1000, 10000}, FixedOrderDPSGD consistently
-    has a smaller error than StableDPSGD at the same number of passes. It also has a smaller error
-    than DPGD, by a significant margin, once n is large enough.
+    has a smaller error than StableDPSGD at the same number of passes, and than DPGD by a
+    significant margin once n is large enough.
 
     The paper does not say how eta was chosen for the SGD methods. If eta is tuned on separate data,
     FixedOrderDPSGD wins by far at n = 10000, but loses to DPGD at 100 and 1000. With the eta that

@@ -41,10 +41,10 @@ def large(n, share):
 
 @statement("gm.thm1", expected="holds_proof_broken")
 def approximation_in_the_introduction(ledger):
-    """Let D lie in B(R), 0 < r <= r^(0.9), and alpha, epsilon, delta in [0, 1]. If
-    n >= sqrt(d)/(alpha epsilon) up to logarithms, there is an (epsilon, delta)-DP algorithm. With
-    probability at least 1 - delta, it returns x_hat with f(x_hat) <= (1 + alpha) f(x_star). Its
-    time is n d + d/alpha^2 up to logarithms.
+    """Let D lie in B(R), 0 < r <= r^(0.9), and alpha, epsilon, delta in [0, 1]. If n >=
+    sqrt(d)/(alpha epsilon) up to logarithms, there is an (epsilon, delta)-DP algorithm that returns
+    x_hat with f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta, in time n d +
+    d/alpha^2 up to logarithms.
 
     It holds with the balls and constants of the repaired Lemma 14 (gm.lemma14) and with logarithms
     that are at least 1 (gm.thm4). Otilde and the sign of n allow these changes. The paper lists
@@ -84,8 +84,8 @@ def approximation_in_the_introduction(ledger):
 @statement("gm.thm2", expected="holds_proof_broken")
 def warm_start_in_the_introduction(ledger):
     """Let D lie in B(R), 0 < r <= r^(0.9), and epsilon, delta in [0, 1]. If n >= sqrt(d)/epsilon up
-    to logarithms, there is an (epsilon, delta)-DP algorithm. With probability at least 1 - delta,
-    it returns x_hat with f(x_hat) = O(f(x_star)). Its time is n d up to logarithms.
+    to logarithms, there is an (epsilon, delta)-DP algorithm that returns x_hat with f(x_hat) =
+    O(f(x_star)) with probability at least 1 - delta, in time n d up to logarithms.
 
     At epsilon = 1, delta = 1/2 and R = 20 r the lemmas require 21034 users. There the algorithm
     never fails, because its constants are loose. With 200 users most runs fail. The time has a

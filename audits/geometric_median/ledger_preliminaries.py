@@ -36,8 +36,8 @@ def distances(points, z):
 
 @statement("gm.eq1")
 def objective_and_median(ledger):
-    """Let f(x) = (1/n) sum_i norm(x - x_i) be the average Euclidean distance from x to a dataset
-    D = {x_1, ..., x_n} in R^d. The geometric median x_star of D is a minimiser of f over R^d.
+    """The geometric median x_star of a dataset D = {x_1, ..., x_n} in R^d is a minimiser over x in
+    R^d of f(x) = (1/n) sum_i norm(x - x_i), the average Euclidean distance to the dataset.
 
     It is a definition. The check compares it with the solver that other rows use. (3) writes "=",
     but the minimiser need not be unique. On a line with n even, each point between the middle two
@@ -63,8 +63,8 @@ def objective_and_median(ledger):
 
 @statement("gm.eq2")
 def quantile_radii(ledger):
-    """Let tau be in [0, 1]. The quantile radius r^(tau)(D; c) is the smallest r >= 0 such that at
-    least tau n points of D lie within distance r of c. If c is not named, it is x_star.
+    """For tau in [0, 1] the quantile radius r^(tau)(D; c) is the smallest r >= 0 such that at least
+    tau n points of D lie within distance r of c. Where c is not named it is x_star.
 
     It is a definition. The argmin over r of a condition is the least r that meets it. This is the
     distance of rank ceil(tau n), or 0 for tau = 0. If there are several x_star, each has its own
@@ -180,9 +180,9 @@ def majority_in_a_ball(ledger):
 
 @statement("gm.fact1")
 def chernoff(ledger):
-    """Let X_i ~ Bern(p_i), i in [n], mu = sum_i p_i and mu_hat = sum_i X_i. Then P[mu_hat > (1 + e)
-    mu] <= exp(-e^2 mu / (2 + e)) for all e >= 0. Also P[mu_hat < (1 - e) mu] <= exp(-e^2 mu / 2)
-    for all e in (0, 1).
+    """For X_i ~ Bern(p_i), i in [n], mu = sum_i p_i and mu_hat = sum_i X_i: P[mu_hat > (1 + e) mu]
+    <= exp(-e^2 mu / (2 + e)) for all e >= 0, and P[mu_hat < (1 - e) mu] <= exp(-e^2 mu / 2) for all
+    e in (0, 1).
 
     Both bounds hold for independent X_i, by exact tails. No 2 in an exponent can be 1.7.
     Independence is not printed, but it is needed: 100 copies of one coin violate the bounds. The
@@ -252,9 +252,9 @@ def objective_and_quantiles(ledger):
 
 @statement("gm.lemma4")
 def robustness(ledger):
-    """Let D lie in R^d, and let S be a set of fewer than n/2 indices. Let M(x) be the largest
-    norm(x_i - x) over i not in S. Then norm(x_star - x) <= M(x) (2n - 2 |S|) / (n - 2 |S|) for all
-    x in R^d.
+    """Let D lie in R^d, and S be a set of fewer than n/2 indices. Then, for all x in R^d,
+    norm(x_star - x) is at most (2n - 2 |S|) / (n - 2 |S|) times the largest norm(x_i - x) over i
+    not in S.
 
     It is taken from Cohen et al. (2016), without a proof. It is loose by a factor of at least 2,
     which is attained at |S| = 0. Let s = 1 - |S| / n be the share of the other points. Then

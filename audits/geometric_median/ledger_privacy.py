@@ -58,9 +58,8 @@ def neighbours(ledger):
 
 @statement("gm.def1")
 def differential_privacy(ledger):
-    """Let (epsilon, delta) be in [0, 1]^2. A randomized algorithm A is (epsilon, delta)-DP if the
-    following holds for all events E and all neighbouring D, D'. P[A(D) in E] <= exp(epsilon)
-    P[A(D') in E] + delta.
+    """A randomized algorithm A is (epsilon, delta)-DP, for (epsilon, delta) in [0, 1]^2, if P[A(D)
+    in E] <= exp(epsilon) P[A(D') in E] + delta for all events E and all neighbouring D, D'.
 
     The supremum over events is the hockey-stick divergence, which other rows use. (epsilon, delta)
     may be 0 here. Then the noise scales in later statements are infinite.
@@ -89,9 +88,9 @@ def close(epsilon, delta, channel):
 
 @statement("gm.basiccomp")
 def basic_composition(ledger):
-    """Let A_1 be (epsilon_1, delta_1)-DP, and let A_2 be (epsilon_2, delta_2)-DP. A_2 takes the
-    dataset and an output of A_1. Then running A_2 on D and the output of A_1(D) is
-    (epsilon_1 + epsilon_2, delta_1 + delta_2)-DP.
+    """If A_1 is (epsilon_1, delta_1)-DP and A_2, which takes the dataset and an output of A_1, is
+    (epsilon_2, delta_2)-DP, then running A_2 on D and the output of A_1(D) is (epsilon_1 +
+    epsilon_2, delta_1 + delta_2)-DP.
 
     It also holds with delta_1 + delta_2 - delta_1 delta_2, which is sharp.
     """
@@ -150,7 +149,7 @@ def gaussian_noise(ledger):
 
 @statement("gm.fact3")
 def bounded_laplace_noise(ledger):
-    """Let s map datasets to R with sensitivity Delta, and (epsilon, delta) in [0, 1]^2. Let xi be
+    """Let s map datasets to R with sensitivity Delta, (epsilon, delta) in [0, 1]^2, and xi be
     Laplace noise of scale Delta/epsilon conditioned on abs(xi) <= tau. Then s(D) + xi is (epsilon,
     delta)-DP for any tau >= (Delta/epsilon) log(4/delta).
 
@@ -194,9 +193,9 @@ def bounded_laplace_noise(ledger):
 
 @statement("gm.lemma1")
 def coupling(ledger):
-    """Let A be (epsilon, delta)-DP with (epsilon, delta) in [0, 1]^2. Let A_bar be an algorithm
-    such that on every D the total variation distance between A(D) and A_bar(D) is at most delta'.
-    Then A_bar is (epsilon, delta + 4 delta')-DP.
+    """Let (epsilon, delta) in [0, 1]^2, A be (epsilon, delta)-DP, and A_bar be an algorithm such
+    that on every D the total variation distance between A(D) and A_bar(D) is at most delta'. Then
+    A_bar is (epsilon, delta + 4 delta')-DP.
 
     1 + e^epsilon is sharp in place of 4: it is 3.72 at epsilon = 1. The last line of the proof,
     which replaces it by 4, needs epsilon <= log 3.
@@ -251,10 +250,10 @@ NODES, WEIGHTS = laplace_rule()
 
 @statement("gm.alg1")
 def above_threshold(ledger):
-    """AboveThreshold takes queries q_1, ..., q_T of sensitivity Delta and a threshold tau. It adds
-    Laplace(2 Delta / epsilon) to tau once and Laplace(4 Delta / epsilon) to each q_t(D). It answers
-    bottom while the noisy query is below the noisy threshold. At the first query that is not below,
-    it answers top and halts.
+    """AboveThreshold, for queries q_1, ..., q_T of sensitivity Delta and a threshold tau, adds
+    Laplace(2 Delta / epsilon) to tau once and Laplace(4 Delta / epsilon) to each q_t(D), answers
+    bottom while the noisy query is below the noisy threshold, and at the first that is not answers
+    top and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
     numbers. It also draws noise for queries that are never asked, which does not change the output.
@@ -280,10 +279,10 @@ def above_threshold(ledger):
 
 @statement("gm.lemma2")
 def above_threshold_guarantees(ledger):
-    """AboveThreshold is (epsilon, 0)-DP. Let gamma be in (0, 1) and alpha = 8 Delta
-    log(2T/gamma) / epsilon. It halts at a time k in [T + 1] such that the following holds with
-    probability at least 1 - gamma. For all t < k, a_t is bottom and q_t(D) <= tau + alpha. Also a_k
-    is top and q_k(D) >= tau - alpha, or k = T + 1.
+    """AboveThreshold is (epsilon, 0)-DP. For gamma in (0, 1) and alpha = 8 Delta log(2T/gamma) /
+    epsilon it halts at a time k in [T + 1] such that, with probability at least 1 - gamma, a_t is
+    bottom and q_t(D) <= tau + alpha for all t < k, and a_k is top and q_k(D) >= tau - alpha, or k =
+    T + 1.
 
     Privacy is tight in each of the two noises: a tenth less of either breaks it. In alpha, 4 is
     enough in place of 8, with gamma / 3 for gamma. 3.6 is not enough.

@@ -18,8 +18,8 @@ ROUNDING = 1e-12
 @statement("gm.def2")
 def renyi_privacy(ledger):
     """Let alpha >= 1 and rho >= 0. A is (alpha, rho)-RDP if the Renyi divergence D_alpha(A(D) ||
-    A(D')) is at most alpha rho for all neighbouring D, D'. A is rho-CDP if this holds for all
-    alpha >= 1.
+    A(D')) is at most alpha rho for all neighbouring D, D', and rho-CDP if this holds for all alpha
+    >= 1.
 
     The bound is alpha rho, not rho as in Mironov (2017). D_alpha is defined only for alpha > 1. At
     1 its limit is meant, the Kullback-Leibler divergence.

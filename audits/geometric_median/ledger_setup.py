@@ -82,8 +82,8 @@ def true_radius_of_a_cluster(ledger):
 
 @statement("gm.exp.rtrueF", expected="refuted")
 def true_radius_of_heavy_tails(ledger):
-    """For HeavyTailed the quantile radius of gamma = 0.75 is taken to be r_true = sqrt(d F(gamma)).
-    F is the CDF of the Fisher F-distribution with d and nu degrees of freedom.
+    """For HeavyTailed the quantile radius of gamma = 0.75 is taken to be r_true = sqrt(d F(gamma)),
+    where F is the CDF of the Fisher F-distribution with d and nu degrees of freedom.
 
     The squared norm divided by d has the distribution F(d, nu). So the radius that contains a share
     gamma is sqrt(d F^-1(gamma)), and the quantile function is meant. At d = 10, nu = 4 the printed
@@ -115,9 +115,9 @@ def true_radius_of_heavy_tails(ledger):
 
 @statement("gm.exp.domain", expected="refuted")
 def data_in_the_ball(ledger):
-    """The dataset lies in the ball B(R) around 0, as Algorithm 2 requires. This includes
-    GaussianCluster, whose inliers are N(mu, sigma^2 I) with norm(mu) = R/2 and whose outliers are
-    uniform in B(R), and HeavyTailed.
+    """The dataset lies in the ball B(R) around 0, as Algorithm 2 asks for: also GaussianCluster,
+    whose inliers are N(mu, sigma^2 I) with norm(mu) = R/2 and whose outliers are uniform in B(R),
+    and HeavyTailed.
 
     At R = .5 one inlier in ten lies outside. From R = 1 on almost none does. HeavyTailed is not
     contained in any ball.
@@ -229,8 +229,8 @@ def error_metric(ledger):
 @statement("gm.exp.init", expected="ambiguous")
 def initial_point(ledger):
     """All methods start at a uniformly random point of the surface of the ball of radius 0.75
-    r_hat. The centre of this ball is not named. K^(1) is the ball of radius r_hat around that
-    start, and is supposed to contain x_star.
+    r_hat, whose centre is not named, and K^(1) is the ball of radius r_hat around that start, which
+    is to hold x_star.
 
     The paper writes B(.75 r_hat) without a centre. By Section 2.1 the centre is then 0. For R = 50
     and 100 the cluster, at R / 2, at least 25, is farther than r_hat = 14.1 from every start. So
@@ -260,10 +260,9 @@ def initial_point(ledger):
 
 @statement("gm.exp.missing", expected="ambiguous")
 def what_the_protocol_leaves_out(ledger):
-    """The protocol of Section 5 determines its figures, although it leaves some choices open. These
-    are eta of both SGD methods, delta (in m) and frac_in in Section 5.2, the R of HeavyTailed, and
-    beta of RadiusFinder. It also leaves open how gamma = 0.75 enters FastRadius, whose threshold is
-    0.775 n.
+    """The protocol of Section 5 determines its figures, although it leaves open eta of both SGD
+    methods, delta (in m) and frac_in in Section 5.2, the R of HeavyTailed, beta of RadiusFinder,
+    and how gamma = 0.75 enters FastRadius, whose threshold is 0.775 n.
 
     The open choices change the figures. The delta in m changes StableDPSGD's noise by a factor of 2
     between .01 and 1e-6. The choice of frac_in changes f(x_star) by a factor of 4.5 between .5 and

@@ -126,11 +126,10 @@ BALLS = {
 
 @statement("gm.thm4", expected="refuted")
 def approximation(ledger):
-    """There is a universal C with the following property. Let D lie in B(R), 0 < r <= 4 r^(0.9) and
-    (alpha, epsilon, delta) in [0, 1]^3. Let n >= C (sqrt(d) / (alpha epsilon))
-    log^2.5(log(d / (alpha delta epsilon)) / delta). Then Algorithm 4 with (xbar, r_hat) from
-    Theorem 3 is (epsilon, delta)-DP. With probability at least 1 - delta, it returns x_hat with
-    f(x_hat) <= (1 + alpha) f(x_star).
+    """There is a universal C: if D lies in B(R), 0 < r <= 4 r^(0.9), (alpha, epsilon, delta) in [0,
+    1]^3 and n >= C (sqrt(d) / (alpha epsilon)) log^2.5(log(d / (alpha delta epsilon)) / delta),
+    then Algorithm 4 with (xbar, r_hat) from Theorem 3 is (epsilon, delta)-DP and returns x_hat with
+    f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
     It is refuted for the algorithm that it names. For every C there is a ratio R / r, a little more
     than exp(.775 n epsilon / 48) doublings, at which FastRadius halts far below all distances, by
@@ -227,10 +226,9 @@ def least_error(phases, n, epsilon, delta, step):
 
 @statement("gm.thm4.5256", expected="refuted")
 def constant_after_rho(ledger):
-    """Let rho = epsilon^2 / (32 log(4/delta)), and take delta/2 for delta. Then Lemma 14 gives
-    f(x_hat) - f(x_star) <= A + B with probability at least 1 - delta/2. Here A = r_hat^2 / (16 eta
-    T) + 19 eta + 8 r_hat sqrt(log(16K/delta) / T). B is 5256 T eta d log^5(16K/delta) / (epsilon^2
-    n^2).
+    """With rho = epsilon^2 / (32 log(4/delta)) and delta/2 for delta, Lemma 14 gives, with
+    probability at least 1 - delta/2, f(x_hat) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8
+    r_hat sqrt(log(16K/delta) / T) + 5256 T eta d log^5(16K/delta) / (epsilon^2 n^2).
 
     5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)), but rho has a 32, two lines
     above. Also the first term is that of Lemma 14, which is too small. A small step eta promises
@@ -281,9 +279,9 @@ REPAIR_37 = (
 
 @statement("gm.thm4.37", expected="refuted")
 def optimised_step(ledger):
-    """Optimize r_hat^2 / (16 eta T) + 19 eta + 8 r_hat sqrt(L/T) + 5256 T eta d L^5 / (epsilon^2
-    n^2), L = log(16K/delta), in eta. This gives f(x_hat) - f(x_star) <= 12 r_hat sqrt(L/T) + 37
-    r_hat sqrt(d L^5) / (epsilon n).
+    """Optimizing r_hat^2 / (16 eta T) + 19 eta + 8 r_hat sqrt(L/T) + 5256 T eta d L^5 / (epsilon^2
+    n^2), L = log(16K/delta), in eta gives f(x_hat) - f(x_star) <= 12 r_hat sqrt(L/T) + 37 r_hat
+    sqrt(d L^5) / (epsilon n).
 
     The arithmetic from the printed Lemma 14 is right, but that lemma is not. At its best eta all
     steps together cover a twentieth of the way. So the error stays at .9 r_hat, where less than
@@ -351,9 +349,9 @@ def smallest_phases(n, alpha, delta, factor=57600):
 
 @statement("gm.thm4.T")
 def number_of_steps(ledger):
-    """Let C in the condition on n of Theorem 4 be large enough, and T >= n + 57600 C'^2
-    log(16K/delta) / alpha^2. Then 12 r_hat sqrt(L/T) + 37 r_hat sqrt(d L^5) / (epsilon n),
-    L = log(16K/delta), is at most alpha r_hat / (10C').
+    """For a large enough C in the condition on n of Theorem 4, and T >= n + 57600 C'^2
+    log(16K/delta) / alpha^2, the sum 12 r_hat sqrt(L/T) + 37 r_hat sqrt(d L^5) / (epsilon n), L =
+    log(16K/delta), is at most alpha r_hat / (10C').
 
     As pure arithmetic, with the smallest such T = 2^K - 1, it holds for C = 2400 C'. This does not
     help the theorem, because 12 and 37 are wrong. With 20 and 821 it needs 160000 for 57600 and
@@ -426,9 +424,8 @@ def closing_inequality(ledger):
 
 @statement("gm.thm4.time")
 def running_time(ledger):
-    """The algorithm of Theorem 4 runs in time O(A + B). Here A = n d log(R/r) log(d
-    log(R/r) / (alpha delta epsilon)), and B = (d/alpha^2) log(log(d / (alpha delta
-    epsilon)) / delta).
+    """The algorithm of Theorem 4 runs in time O(n d log(R/r) log(d log(R/r) / (alpha delta
+    epsilon)) + (d/alpha^2) log(log(d / (alpha delta epsilon)) / delta)).
 
     It holds if sizes are polynomial. Otherwise FastCenter's 600 log(72 n / delta) samples for each
     point exceed a logarithm without n, because n may be arbitrarily large. The bound vanishes if R

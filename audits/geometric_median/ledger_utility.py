@@ -20,9 +20,8 @@ NOISES = {"d": DIMENSIONS, "phases": Integer(1, 20), "parts": 4, "delta": ANY_DE
 
 @statement("gm.eq15")
 def one_step(ledger):
-    """Consider one step of phase k with a stochastic gradient g of norm at most 1. Let
-    N(z) = norm(z - u)^2 / 2 for any u in K^(k). Then eta^(k) g^T
-    (z_t - u) <= N(z_t) - N(z_(t+1)) + (eta^(k))^2 / 2.
+    """One step of phase k with a stochastic gradient g of norm at most 1 satisfies, for any u in
+    K^(k), eta^(k) g^T (z_t - u) <= norm(z_t - u)^2 / 2 - norm(z_(t+1) - u)^2 / 2 + (eta^(k))^2 / 2.
 
     It is sharp if the projection changes nothing. u has to lie in the ball.
     """
@@ -51,7 +50,7 @@ def too_long(d, phases, parts, delta, c):
 @statement("gm.lemma13.cont", expected="refuted")
 def the_last_output_lies_in_the_ball(ledger):
     """With probability at least 1 - delta/4, norm(xi^(k)) <= 2 sigma^(k) sqrt(d log(4K/delta)) for
-    all k in [K]. Thus xbar^(k-1) lies in K^(k) for all 2 <= k <= K, and x_star in K^(1).
+    all k in [K]; thus xbar^(k-1) lies in K^(k) for all 2 <= k <= K, and x_star in K^(1).
 
     The noises are as short as stated, but the second half does not follow. The ball of phase k is
     around xbar^(k-1) + xi^(k-1). This noise has three times the sigma^(k) of the radius. For d = 1,
@@ -81,11 +80,10 @@ def settings(phases, delta, rho):
 
 @statement("gm.lemma13", expected="refuted")
 def error_of_each_phase(ledger):
-    """Let x_star minimise f over B(xbar, r_hat), L = log(4K/delta). With probability at least
-    1 - delta/2, two bounds hold. For phase 1, f(xbar^(1)) - f(x_star) <= r_hat^2 / (2 eta^(1)
-    T^(1)) + eta^(1)/2 + 4 r_hat sqrt(2L / T^(1)). Let A = 2 (sigma^(k))^2 d L / (eta^(k) T^(k)) and
-    B = 8 sigma^(k) L sqrt(2d / T^(k)). Then f(xbar^(k)) - f(xbar^(k-1)) <= A + eta^(k)/2 + B for
-    2 <= k <= K.
+    """Let x_star minimise f over B(xbar, r_hat), L = log(4K/delta). With probability at least 1 -
+    delta/2, f(xbar^(1)) - f(x_star) <= r_hat^2 / (2 eta^(1) T^(1)) + eta^(1)/2 + 4 r_hat sqrt(2L /
+    T^(1)) and, for 2 <= k <= K, f(xbar^(k)) - f(xbar^(k-1)) <= 2 (sigma^(k))^2 d L / (eta^(k)
+    T^(k)) + eta^(k)/2 + 8 sigma^(k) L sqrt(2d / T^(k)).
 
     The proof takes u = xbar^(k-1), which need not lie in K^(k). It bounds norm(z_0 - u), the noise
     of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there. If its
@@ -129,9 +127,9 @@ def error_of_each_phase(ledger):
 @statement("gm.lemma13.azuma")
 def martingale_terms(ledger):
     """Let g_t^(k) be the mean of the stochastic gradient h_t^(k), u in K^(k) and L = log(4K/delta).
-    Consider the average over t of (g_t^(k) - h_t^(k))^T (z_t^(k) - u). The following holds with
-    probability at least 1 - delta/4. It is at most 4 r_hat sqrt(2L / T^(1)) for k = 1, and 8
-    sigma^(k) L sqrt(2d / T^(k)) for all 2 <= k <= K.
+    With probability at least 1 - delta/4, the average over t of (g_t^(k) - h_t^(k))^T (z_t^(k) - u)
+    is at most 4 r_hat sqrt(2L / T^(1)) for k = 1, and 8 sigma^(k) L sqrt(2d / T^(k)) for all 2 <= k
+    <= K.
 
     It holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). Whether this u
     is in K^(k) is known when the phase begins, so nothing later is conditioned. Given the past, a
@@ -160,10 +158,9 @@ def total(steps, level, rho, eta, repaired, passes=1.0, d=1, power=4):
 
 @statement("gm.lemma14", expected="refuted")
 def total_error(ledger):
-    """Let x_star minimise f over B(xbar, r_hat). Algorithm 4 outputs x_hat^(K). Then
-    f(x_hat^(K)) - f(x_star) <= A + B with probability at least 1 - delta. Here A = r_hat^2 / (16
-    eta T) + 19 eta + 8 r_hat sqrt(log(4K/delta) / T), and B = 1314 T eta d log^4(8K/delta) / (rho
-    n^2).
+    """Let x_star minimise f over B(xbar, r_hat). With probability at least 1 - delta, Algorithm 4
+    outputs x_hat^(K) with f(x_hat^(K)) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8 r_hat
+    sqrt(log(4K/delta) / T) + 1314 T eta d log^4(8K/delta) / (rho n^2).
 
     There are two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), up to 64
     times the printed term. At eta = 3.5 r_hat / T all steps together cover half of the way to data
@@ -221,11 +218,10 @@ def total_error(ledger):
 
 @statement("gm.lemma14.chain", expected="refuted")
 def steps_of_the_chain(ledger):
-    """Let L = log(4K/delta), M = log(8K/delta) and A = r_hat^2 / (16 eta T) + 8 r_hat sqrt(L/T).
-    Let B = 144 m^2 eta d L / (rho T) and C = 12 sqrt(d) m eta L / sqrt(rho T). The bounds of Lemma
-    13 and norm(xi^(K)) sum to at most A + eta/2 + B + C. The terms B and C are at most 1296 T eta d
-    M^3 / (rho n^2) and 36 sqrt(d T) eta M^2 / (sqrt(rho) n). All terms but A are at most 19
-    eta + 1314 T eta d M^4 / (rho n^2).
+    """With L = log(4K/delta), M = log(8K/delta): the bounds of Lemma 13 and norm(xi^(K)) sum to A =
+    r_hat^2 / (16 eta T) + 8 r_hat sqrt(L/T), eta/2, 144 m^2 eta d L / (rho T) and 12 sqrt(d) m eta
+    L / sqrt(rho T) at most; the last two are at most 1296 T eta d M^3 / (rho n^2) and 36 sqrt(d T)
+    eta M^2 / (sqrt(rho) n), and all but A at most 19 eta + 1314 T eta d M^4 / (rho n^2).
 
     r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T). eta = 10^-6
     r_hat shows the difference. The other sums are right, but inherit sigma^(k) from Lemma 13. With
@@ -290,8 +286,8 @@ def steps_of_the_chain(ledger):
 
 @statement("gm.lemma14.xiK")
 def last_noise(ledger):
-    """With probability at least 1 - delta/2, the last noise satisfies norm(xi^(K)) <= 2 sigma^(K)
-    sqrt(d log(2/delta)). So this and Lemma 13 both hold with probability at least 1 - delta.
+    """The last noise satisfies norm(xi^(K)) <= 2 sigma^(K) sqrt(d log(2/delta)) with probability at
+    least 1 - delta/2, so that this and Lemma 13 both hold with probability at least 1 - delta.
 
     sqrt 2 is enough in place of 2.
     """

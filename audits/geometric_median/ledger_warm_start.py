@@ -60,8 +60,8 @@ def distribution_of_radius(points, radii, k, epsilon, threshold=6.0, query=12.0)
 def fast_radius_as_printed(ledger):
     """FastRadius tries r_t = r 2^(t-1), t = 1, ..., T = ceil(log2(R/r)). Query q_t is the average
     over i of n/k times the number of k = 3 log(4T/delta) random points within r_t of x_i. It
-    returns the first r_t with q_t + Laplace(12/epsilon) >= 0.775 n + Laplace(6/epsilon), or R if no
-    query passes. The second noise is drawn once.
+    returns the first r_t with q_t + Laplace(12/epsilon) >= 0.775 n + Laplace(6/epsilon), whose
+    noise is drawn once, or R where none passes.
 
     k is not an integer, but a product of k distributions needs an integer. It is rounded up. S^(i)
     on line 9 is S_t^(i) of line 8. The implementation is compared with the exact distribution of
@@ -121,8 +121,8 @@ def fast_radius_as_printed(ledger):
 
 @statement("gm.alg2.inst")
 def instance_of_above_threshold(ledger):
-    """Algorithm 2 is an instance of Algorithm 1 with Delta = 3, except that the sensitivities of
-    its queries are random, as they depend on the subsampled sets.
+    """Algorithm 2 is an instance of Algorithm 1 with Delta = 3, but for the fact that the
+    sensitivities of its queries are random, as they depend on the subsampled sets.
 
     Algorithm 1 requires queries of sensitivity 3. The queries of Algorithm 2 have it only while an
     index is sampled at most 2 k times, as the paper says, and up to n otherwise. The exact
@@ -166,9 +166,9 @@ def instance_of_above_threshold(ledger):
 
 @statement("gm.lemma5.sens")
 def sensitivity_of_a_query(ledger):
-    """Let D and D' differ in the nth entry. Consider any iteration t of Algorithm 2 on equal
-    samples. If the index n occurs at most 2k times in the samples of all i in [n - 1], then
-    abs(q_t - q'_t) <= 3.
+    """Let D and D' differ in the nth entry. In any iteration t of Algorithm 2 on equal samples, if
+    the index n occurs at most 2k times in the samples of all i in [n - 1], then abs(q_t - q'_t) <=
+    3.
 
     3 is attained from n = 3 on. For n = 2 the largest move is 2. The mean of a query over the
     samples moves by less than 2.

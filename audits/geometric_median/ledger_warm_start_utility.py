@@ -61,9 +61,9 @@ def attack_the_sum(ledger):
 
 @statement("gm.eq5", expected="holds_proof_broken")
 def queries_are_accurate(ledger):
-    """Let q_star_t be the mean of q_t over the samples, and n as in Lemma 6. With probability at
-    least 1 - delta/2, two implications hold in all iterations t that Algorithm 2 completes. If
-    q_star_t > 0.8 n, then q_t > 0.79 n. If q_star_t < 0.75 n, then q_t < 0.76 n.
+    """Let q_star_t be the mean of q_t over the samples. For n as in Lemma 6, with probability at
+    least 1 - delta/2, in all iterations t that Algorithm 2 completes, q_star_t > 0.8 n implies q_t
+    > 0.79 n, and q_star_t < 0.75 n implies q_t < 0.76 n.
 
     It holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
     Bernoulli variables of mean n q_star_t. It is n / k times a sum of n k of them. Its tail is not
@@ -102,9 +102,9 @@ def queries_are_accurate(ledger):
 
 @statement("gm.eq6")
 def exponents(ledger):
-    """Consider the upper tail of n q_t, as a sum of Bernoulli variables of mean mu. Let n be as in
-    Lemma 6, e >= 1/75 and e mu >= n^2/100. Then exp(-e^2 mu / (2 + e)) <= exp(-e
-    mu / 151) <= exp(-n^2 / 15100) <= delta / (2T).
+    """Upper tail of n q_t, as a sum of Bernoulli variables of mean mu: for n as in Lemma 6, e >=
+    1/75 and e mu >= n^2/100, exp(-e^2 mu / (2 + e)) <= exp(-e mu / 151) <= exp(-n^2 / 15100) <=
+    delta / (2T).
 
     The inequalities hold. The first is an equality at e = 1/75. But their premise fails: n q_t is
     not a sum of Bernoulli variables, see (5). The numbers .7 and .71 before (6) should be .75 and
@@ -171,7 +171,7 @@ def cross(far):
 
 @statement("gm.lemma6", expected="holds_proof_broken")
 def utility_of_fast_radius(ledger):
-    """Let r <= 4 r^(0.9), T = ceil(log2(R/r)) and n >= (2400/epsilon) log(4T/delta). Then with
+    """If r <= 4 r^(0.9) and n >= (2400/epsilon) log(4T/delta), T = ceil(log2(R/r)), then with
     probability at least 1 - delta Algorithm 2 outputs r_hat with r^(0.75)/4 <= r_hat <= 4 r^(0.9).
 
     n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within its proof fails, as
@@ -250,9 +250,8 @@ def utility_of_fast_radius(ledger):
 
 @statement("gm.lemma6.edge")
 def edges_of_the_search(ledger):
-    """The bounds of Lemma 6, r^(0.75)/4 <= r_hat <= 4 r^(0.9), also hold at the edges of the
-    search. There Algorithm 2 returns in its first iteration, r_hat = r, or after its last,
-    r_hat = R.
+    """The bounds of Lemma 6, r^(0.75)/4 <= r_hat <= 4 r^(0.9), also hold where Algorithm 2 returns
+    in its first iteration, r_hat = r, or after its last, r_hat = R.
 
     They hold. For t = 1 the upper bound is the hypothesis. gm.lemma6 shows the lower bound for any
     radius. The paper omits a third edge, r = R, where no radius is tried. R is returned, which is

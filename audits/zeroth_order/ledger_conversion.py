@@ -39,9 +39,9 @@ def straight(s):
 
 @statement("zoo.rem4.1")
 def distance_moved(ledger):
-    """In Algorithm 3, w_(t+1)^k = w_t^k + (1 - s_t^k) Delta_t^k + s_(t+1)^k Delta_(t+1)^k. Suppose
-    norm(Delta_t^k) <= D for all t, k. Then norm(w_(t+1)^k - w_t^k) <= 2 D. In general
-    norm(w_t^k - w_(t')^k) <= 2 abs(t - t') D for all t, t' in [T].
+    """In Algorithm 3, w_(t+1)^k = w_t^k + (1 - s_t^k) Delta_t^k + s_(t+1)^k Delta_(t+1)^k.
+    Therefore, if norm(Delta_t^k) <= D for all t, k, then norm(w_(t+1)^k - w_t^k) <= 2 D, and in
+    general norm(w_t^k - w_(t')^k) <= 2 abs(t - t') D for all t, t' in [T].
 
     The bound 2 D is attained for successive rounds, by s_t = 0 and s_(t+1) = 1 on a straight path.
     In general (abs(t - t') + 1) D is enough for t != t', about half of the printed bound for
@@ -186,11 +186,11 @@ VALLEY["errors"] = np.array([3.0, 0.0, 0.0])
 
 @statement("zoo.lem4.6")
 def conversion(ledger):
-    """Let F: R^d -> R be differentiable with F(x_1) - inf F <= F*, and let the domain of A be
-    bounded by D = delta/T. Then the output wbar of Algorithm 3 satisfies E norm(grad
-    F(wbar))_delta <= F*/(DKT) + sum_(k=1..K) E Reg_T(u^k)/(DKT) + R. Here R = sum_(k=1..K)
-    sum_(t=1..T) E <grad F(w_t^k) - gtilde_t^k, Delta_t^k - u^k>/(DKT). The comparator is u^k = -D
-    sum_t grad F(w_t^k)/norm(sum_t grad F(w_t^k)).
+    """For any F: R^d -> R that is differentiable with F(x_1) - inf F <= F*, if the domain of A is
+    bounded by D = delta/T, then the output wbar of Algorithm 3 satisfies E norm(grad F(wbar))_delta
+    <= F*/(DKT) + sum_(k=1..K) E Reg_T(u^k)/(DKT) + sum_(k=1..K) sum_(t=1..T) E <grad F(w_t^k) -
+    gtilde_t^k, Delta_t^k - u^k>/(DKT), where u^k = -D sum_t grad F(w_t^k)/norm(sum_t grad
+    F(w_t^k)).
 
     The check is exact on a line. It takes differentiable F with piecewise linear slopes and
     arbitrary errors of gtilde, of which the lemma needs nothing. A quadrature covers uniform s. The
@@ -236,9 +236,9 @@ def conversion(ledger):
 def conversion_of_the_smoothing(ledger):
     """Suppose F: R^d -> R is differentiable and L-Lipschitz with F(x_1) - inf F <= F*, and the
     domain of A is bounded by D = delta/T. Then E norm(grad F(wbar))_(2 delta) <= (F* + 2 L
-    delta)/(DKT) + sum_(k=1..K) E Reg_T(uhat^k)/(DKT) + R. Here R = sum_(k=1..K) sum_(t=1..T) E
-    <grad Fhat_delta(w_t^k) - gtilde_t^k, Delta_t^k - uhat^k>/(DKT). The comparator is uhat^k = -D
-    sum_t grad Fhat_delta(w_t^k)/norm(sum_t grad Fhat_delta(w_t^k)).
+    delta)/(DKT) + sum_(k=1..K) E Reg_T(uhat^k)/(DKT) + sum_(k=1..K) sum_(t=1..T) E <grad
+    Fhat_delta(w_t^k) - gtilde_t^k, Delta_t^k - uhat^k>/(DKT), where uhat^k = -D sum_t grad
+    Fhat_delta(w_t^k)/norm(sum_t grad Fhat_delta(w_t^k)).
 
     It follows from Lemma 4.6 for Fhat and then Corollary 2.3. The check is exact on a line, like
     that of the lemma. The bound is tight as K grows. The term 2 L delta is generous. Since inf
@@ -279,8 +279,8 @@ def comb():
 
 @statement("zoo.lem4.6.rad")
 def within_the_ball(ledger):
-    """norm(w_t^k - wbar^k) <= D T = delta for all t in [T]. So norm(grad
-    F(wbar^k))_delta <= norm((1/T) sum_(t=1..T) grad F(w_t^k)).
+    """norm(w_t^k - wbar^k) <= D T = delta for all t in [T], so norm(grad F(wbar^k))_delta <=
+    norm((1/T) sum_(t=1..T) grad F(w_t^k)).
 
     The distance is at most ((T + 1)/2 - 1/T) D, attained on a straight path with s_1 = 0 and all
     others 1. This is below delta, as the open ball requires, and about half of it for large T.

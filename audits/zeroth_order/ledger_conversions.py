@@ -49,7 +49,7 @@ def gaussian_logs(rho, own):
 
 @statement("zoo.sec2.rdp2dp", expected="refuted")
 def from_renyi_to_approximate_privacy(ledger):
-    """Let an algorithm be (alpha, alpha rho^2/2)-RDP for all alpha > 1. Then it is also (2 rho
+    """If an algorithm is (alpha, alpha rho^2/2)-RDP for all alpha > 1, then it is also (2 rho
     ln(1/delta)^(1/2), delta)-DP for all delta >= exp(-rho^2).
 
     The direction of the last inequality is wrong: delta must be small against exp(-rho^2), not
@@ -134,7 +134,7 @@ def from_renyi_to_approximate_privacy(ledger):
 
 @statement("zoo.sec2.gauss")
 def gaussian_noise(ledger):
-    """Suppose norm(A(Z) - A(Z')) <= s for any neighbouring Z, Z'. Then adding Gaussian noise N(0,
+    """If norm(A(Z) - A(Z')) <= s for any neighbouring Z, Z', then adding Gaussian noise N(0,
     sigma^2 I) with sigma = s/rho to the output of A ensures that it is (alpha, alpha rho^2/2)-RDP.
 
     It is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. An A may be random, like
@@ -195,8 +195,8 @@ def orthogonal(n):
 @statement("zoo.sec2.osd")
 def regret_of_descent(ledger):
     """For linear losses <v_t, x>, projected online subgradient descent (OSD) with domain bounded by
-    D has regret Reg_T(u) = sum_(t=1..T) <v_t, x_t - u>. Its expectation satisfies E[Reg_T(u)] <= D
-    sqrt(sum_(t=1..T) E norm(v_t)^2).
+    D has regret Reg_T(u) = sum_(t=1..T) <v_t, x_t - u> with E[Reg_T(u)] <= D sqrt(sum_(t=1..T) E
+    norm(v_t)^2).
 
     It holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. The bound is then D^2 / (2 eta)
     plus eta / 2 times the sum. It is attained at T = 1, and for every T by unit vectors that are
@@ -262,13 +262,13 @@ def regret_of_descent(ledger):
 
 @statement("zoo.lemC.1")
 def adaptive_composition(ledger):
-    """Let R^(i), i in [n], be algorithms from S^(1) x ... x S^(i-1) x Z to S^(i). Suppose
+    """Let R^(i): S^(1) x ... x S^(i-1) x Z -> S^(i), i in [n], be algorithms such that
     R^(i)(x_(1:i-1), .) is (alpha, epsilon_i)-RDP for all auxiliary inputs x_(1:i-1). Let each
-    dataset have m data. Let Z, Z' be neighbours that differ at the q-th entry. Let In(q) be the set
-    of all i for which R^(i)(., Z) and R^(i)(., Z') have the same distribution for all such Z, Z'.
-    Let Out(q) be the set of all other i in [n]. Let A_n sequentially compute x_i = R^(i)(x_(1:i-1),
-    z_i) and output x_(1:n). Then A_n is (alpha, epsilon)-RDP with epsilon <= max_(q in [m]) sum_(i
-    in Out(q)) epsilon_i.
+    dataset have m data, In(q) be the set of all i for which R^(i)(., Z) and R^(i)(., Z') have the
+    same distribution for all neighbours Z, Z' that differ at the q-th entry, and Out(q) the set of
+    all other i in [n]. Then A_n, which sequentially computes x_i = R^(i)(x_(1:i-1), z_i) and
+    outputs x_(1:n), is (alpha, epsilon)-RDP with epsilon <= max_(q in [m]) sum_(i in Out(q))
+    epsilon_i.
 
     The bound is attained by mechanisms that ignore the past and have one worst entry in common. The
     proof shows a better bound: each R^(i) costs for entry q only its divergence at entry q. "z_i"
@@ -342,8 +342,8 @@ def tree_cost(n):
 
 @statement("zoo.sec4.2.intuit", expected="ambiguous")
 def price_of_a_sum(ledger):
-    """Suppose each of the algorithms M_1, ..., M_n requires sigma^2 noise for privacy. Then the sum
-    of M_1, ..., M_n only needs O(ln(n) sigma^2) noise for the same level of privacy.
+    """If each of the algorithms M_1, ..., M_n requires sigma^2 noise for privacy, then the sum of
+    M_1, ..., M_n only needs O(ln(n) sigma^2) noise for the same level of privacy.
 
     The answer depends on which quantity has the noise. A single sum alone needs only sigma^2, like
     each term, for every n. The tree mechanism releases all running sums. Each of its noises xi_b

@@ -59,7 +59,7 @@ def against_transcript(items, raw, at, move, radius, moved, factor):
 @statement("zoo.alg1")
 def grad(ledger):
     """The zeroth-order gradient oracle Grad_(f,delta)(x, z_(1:b)) draws directions u_11, ..., u_bd
-    i.i.d. uniform on the unit sphere. It returns (1/b) sum_(i=1..b) (1/d) sum_(j=1..d) (d/(2
+    i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d) sum_(j=1..d) (d/(2
     delta)) (f(x + delta u_ij, z_i) - f(x - delta u_ij, z_i)) u_ij.
 
     The implementation agrees with the printed line, with the loops written out, up to rounding. Its
@@ -89,7 +89,7 @@ def grad(ledger):
 @statement("zoo.alg2")
 def diff(ledger):
     """The zeroth-order gradient difference oracle Diff_(f,delta)(x, y, z_(1:b)) draws directions
-    u_11, ..., u_bd i.i.d. uniform on the unit sphere. It returns (1/b) sum_(i=1..b) (1/d)
+    u_11, ..., u_bd i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d)
     sum_(j=1..d) (d/delta) (f(x + delta u_ij, z_i) - f(y + delta u_ij, z_i)) u_ij.
 
     The implementation agrees with the printed line, with the loops written out, up to rounding. f
@@ -174,7 +174,7 @@ def enumerated_variance(moved, b):
 
 @statement("zoo.lem3.1.bias")
 def grad_is_unbiased(ledger):
-    """Let f(x, z) be differentiable and L-Lipschitz in x. Then E[Grad_(f,delta)(x, z_(1:b))] = grad
+    """If f(x, z) is differentiable and L-Lipschitz in x, then E[Grad_(f,delta)(x, z_(1:b))] = grad
     Fhat_delta(x) for any delta > 0 and x in R^d.
 
     The implementation is checked with a quadrature over directions in d = 1 (exact) and 2, for a
@@ -191,8 +191,8 @@ def grad_is_unbiased(ledger):
 
 @statement("zoo.lem3.2.bias")
 def diff_is_unbiased(ledger):
-    """Let f(x, z) be differentiable and L-Lipschitz in x. Then E[Diff_(f,delta)(x, y,
-    z_(1:b))] = grad Fhat_delta(x) - grad Fhat_delta(y) for any delta > 0 and x, y in R^d.
+    """If f(x, z) is differentiable and L-Lipschitz in x, then E[Diff_(f,delta)(x, y, z_(1:b))] =
+    grad Fhat_delta(x) - grad Fhat_delta(y) for any delta > 0 and x, y in R^d.
 
     The implementation is checked like for Lemma 3.1: by quadrature over directions in d = 1 (exact)
     and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here,
@@ -229,8 +229,8 @@ def less_than_attained(d):
 
 @statement("zoo.lem3.1.var")
 def grad_varies_little(ledger):
-    """Let f(x, z) be differentiable and L-Lipschitz in x. Then E norm(Grad_(f,delta)(x,
-    z_(1:b)) - grad Fhat_delta(x))^2 <= 16 d L^2/b for any delta > 0 and x in R^d.
+    """If f(x, z) is differentiable and L-Lipschitz in x, then E norm(Grad_(f,delta)(x, z_(1:b)) -
+    grad Fhat_delta(x))^2 <= 16 d L^2/b for any delta > 0 and x in R^d.
 
     The bound is loose by a factor of order d. For d >= 2, (d/(d - 1) + 1 - 1/d) L^2/b is enough,
     which is at most 2.5 L^2/b. For d = 1, L^2/b is enough. The reason is Poincare's inequality on
@@ -313,9 +313,9 @@ def slightly_less(d):
 
 @statement("zoo.lem3.2.var")
 def diff_varies_little(ledger):
-    """Let f(x, z) be differentiable and L-Lipschitz in x. For x, y in R^d let r = norm(x - y) and
-    D = Diff_(f,delta)(x, y, z_(1:b)). Then, for any delta > 0, E norm(D - [grad
-    Fhat_delta(x) - grad Fhat_delta(y)])^2 <= (16 d L^2/(b delta^2)) r^2.
+    """If f(x, z) is differentiable and L-Lipschitz in x, then E norm(Diff_(f,delta)(x, y, z_(1:b))
+    - [grad Fhat_delta(x) - grad Fhat_delta(y)])^2 <= (16 d L^2/(b delta^2)) norm(x - y)^2 for any
+    delta > 0 and x, y in R^d.
 
     The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2, with c_d = 2
     Gamma(d/2 + 1) / (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>)

@@ -65,7 +65,7 @@ def decades(d, delta, rho, epsilon, longer):
 @statement("zoo.abs.1", expected="holds_proof_broken")
 def data_complexity(ledger):
     """Given a dataset of size M, the algorithm ensures (alpha, alpha rho^2/2)-Renyi differential
-    privacy. It finds a (delta, epsilon)-stationary point so long as M = Omegatilde(d/(delta
+    privacy and finds a (delta, epsilon)-stationary point so long as M = Omegatilde(d/(delta
     epsilon^3) + d^(3/2)/(rho delta epsilon^2)). This matches the optimal complexity of its
     non-private zeroth-order analog.
 
@@ -113,7 +113,7 @@ def data_complexity(ledger):
 
 @statement("zoo.sec1.free")
 def privacy_for_free(ledger):
-    """Privacy is "for free" whenever rho >= sqrt(d) epsilon. Then the non-private term d/(delta
+    """Privacy is "for free" whenever rho >= sqrt(d) epsilon: then the non-private term d/(delta
     epsilon^3) of the data complexity dominates the private term d^(3/2)/(rho delta epsilon^2).
 
     It is exact, and "if and only if" holds, because the ratio of the two terms is sqrt(d)
@@ -156,10 +156,10 @@ def batch(d, rho):
 @statement("zoo.sec4.1.rate", expected="refuted")
 def naive_noise(ledger):
     """Adding Gaussian noise of variance O(d^2 L^2/rho^2) directly to that estimator results in the
-    rate O(d^(3/2)/(rho delta epsilon^3)). This rate is worse by a factor of 1/epsilon than that of
-    the proposed algorithm. It does not admit any value of rho for which the non-private convergence
-    rate is obtained. Variance-reduced SGD with zeroth-order estimators only achieves
-    O(d^(3/2)/(delta epsilon^3)) (Chen et al., 2023).
+    rate O(d^(3/2)/(rho delta epsilon^3)), which is worse by a factor of 1/epsilon than the proposed
+    algorithm and does not admit any value of rho for which the non-private convergence rate is
+    obtained. Variance-reduced SGD with zeroth-order estimators only achieves O(d^(3/2)/(delta
+    epsilon^3)) (Chen et al., 2023).
 
     The estimator that is meant has B = 1. With rho = d its noise costs at most four times the data,
     and 2.25 times on a line. So there are values of rho with the non-private rate. From
@@ -227,9 +227,9 @@ def single(rho, d, epsilon, delta):
 
 @statement("zoo.sec3.decomp")
 def decomposition(ledger):
-    """The gradient oracles exploit a decomposition. It is grad Fhat_delta(x_t) = grad
-    Fhat_delta(x_1) + sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))). Its estimate
-    is Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
+    """The gradient oracles exploit the decomposition grad Fhat_delta(x_t) = grad Fhat_delta(x_1) +
+    sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))), which is estimated by
+    Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
 
     This is a misprint. The sum must begin at i = 2, like in Algorithm 4. With i = 1 it is grad
     Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. It is right if x_0 is taken to be x_1. The
@@ -313,8 +313,8 @@ def successive_points(ledger):
 @statement("zoo.sec4.1.ks")
 def two_points(ledger):
     """In the algorithm of Kornowski and Shamir (2023) the gradient oracle is simply the
-    zeroth-order gradient estimator gtilde_t^k. It is (d/(2 delta)) (f(w_t^k + delta u,
-    z_t^k) - f(w_t^k + delta u, z_t^k)) u. Its sensitivity is O(d L).
+    zeroth-order gradient estimator gtilde_t^k = (d/(2 delta)) (f(w_t^k + delta u, z_t^k) - f(w_t^k
+    + delta u, z_t^k)) u, whose sensitivity is O(d L).
 
     This is a misprint. Both terms are the same, so the display is 0. The second term must be
     f(w - delta u, z), like in Algorithms 1 and 6. Then the estimator is unbiased (exactly for

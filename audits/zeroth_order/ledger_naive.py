@@ -147,10 +147,10 @@ def rounds(h, shares, noise, fresh):
 @statement("zoo.appE.inner")
 def inner_products(ledger):
     """E <grad Fhat_delta(w_t^k) - gtilde_t^k, Delta_t^k> = 0 because Delta_t^k is independent of
-    Z_t^k. Let e_t^k = grad Fhat_delta(w_t^k) - gtilde_t^k. Therefore sum_(t=1..T) E <e_t^k,
-    Delta_t^k - uhat^k> = E <sum_(t=1..T) e_t^k, -uhat^k>. This is at most D sqrt(sum_(t=1..T) E
-    norm(grad Fhat_delta(w_t^k) - g_t^k)^2 + E norm(xi_t^k)^2). This in turn is <~ D L sqrt(T)
-    (sqrt(d)/sqrt(B) + 1 + d^(3/2)/(B rho)).
+    Z_t^k. Therefore sum_(t=1..T) E <grad Fhat_delta(w_t^k) - gtilde_t^k, Delta_t^k - uhat^k> = E
+    <sum_(t=1..T) grad Fhat_delta(w_t^k) - gtilde_t^k, -uhat^k> <= D sqrt(sum_(t=1..T) E norm(grad
+    Fhat_delta(w_t^k) - g_t^k)^2 + E norm(xi_t^k)^2) <~ D L sqrt(T) (sqrt(d)/sqrt(B) + 1 +
+    d^(3/2)/(B rho)).
 
     The check is exact on a line over all outcomes. The errors are uncorrelated with everything
     before. For a uhat^k of the best sign the bound is attained up to the step E abs <= sqrt(E

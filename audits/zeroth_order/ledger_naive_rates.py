@@ -35,13 +35,12 @@ def shortest(M, d, rho, times):
 
 @statement("zoo.appE.rate", expected="refuted")
 def naive_rate(ledger):
-    """Let B = 1 and T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L
-    delta) rho))^(2/3)}. Let S = (F* + L delta) B T/(delta M) + sqrt(d) L/sqrt(BT) + L/sqrt(T). Let
-    X = (F* + L delta) L^2/(delta M). The bound on E norm(grad F(wbar))_(2 delta) is S + d^(3/2)
-    L/(B sqrt(T) rho). It is <~ (d X)^(1/3) + (d^(3/2) X/rho)^(1/3). Equivalently, E norm(grad
-    F(wbar))_(2 delta) <= epsilon if M = Omega(A + B'). Here A = d (F* L^2/(delta
-    epsilon^3) + L^3/epsilon^3), and B' = d^(3/2) (F* L^2/(rho delta epsilon^3) + L^3/(rho
-    epsilon^3)).
+    """With B = 1 and T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L
+    delta) rho))^(2/3)}, the bound (F* + L delta) B T/(delta M) + sqrt(d) L/sqrt(BT) + L/sqrt(T) +
+    d^(3/2) L/(B sqrt(T) rho) on E norm(grad F(wbar))_(2 delta) is <~ ((F* + L delta) d L^2/(delta
+    M))^(1/3) + ((F* + L delta) d^(3/2) L^2/(rho delta M))^(1/3). Equivalently, E norm(grad
+    F(wbar))_(2 delta) <= epsilon if M = Omega(d (F* L^2/(delta epsilon^3) + L^3/epsilon^3) +
+    d^(3/2) (F* L^2/(rho delta epsilon^3) + L^3/(rho epsilon^3))).
 
     It is false for every constant and for every T. At B = 1 let c = sqrt(d) + d^(3/2)/rho. The
     least value of the left side is of order ((F* + L delta) c^2 L^2/(delta M))^(1/3). The right
@@ -191,9 +190,9 @@ def explicit(M, d, rho):
 @statement("zoo.appE.gap", expected="ambiguous")
 def gap(ledger):
     """The dominating term of the naive algorithm's data size is Omega(d^(3/2)/(rho delta
-    epsilon^3)). In contrast, the proposed algorithm only requires Omegatilde(d/(delta
-    epsilon^3) + d^(3/2)/(rho delta epsilon^2)) samples, as proved in Theorem 4.9. So the naive
-    algorithm suffers an additional cost of 1/epsilon for privacy.
+    epsilon^3)). In contrast, the proposed algorithm only requires Omegatilde(d/(delta epsilon^3) +
+    d^(3/2)/(rho delta epsilon^2)) samples, as proved in Theorem 4.9: the naive algorithm suffers an
+    additional cost of 1/epsilon for privacy.
 
     There are three readings. The first is rho <= sqrt(d) epsilon and the best B of the naive
     oracle, d^(3/2)/rho. Then the cost is exactly 1/epsilon, and no B is better. The second is

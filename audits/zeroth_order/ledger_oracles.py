@@ -95,12 +95,12 @@ RUN |= {"restart": True, "every": True, "tolerance": 1e-8, "floor": 1.0}
 
 @statement("zoo.alg3")
 def online_to_nonconvex(ledger):
-    """Online-to-nonconvex conversion (O2NC) has epochs k = 1, ..., K and rounds t = 1, ..., T. In
-    each round it receives Delta_t^k from A, for example Delta_1^k = 0 and
-    Delta_t^k = Pi_D(Delta_(t-1)^k - eta gtilde_(t-1)^k) for t >= 2. It updates
-    x_(t+1)^k = x_t^k + Delta_t^k and w_t^k = x_t^k + s_t^k Delta_t^k with s_t^k uniform on [0, 1].
-    It sends <gtilde_t^k, .> of the oracle O to A. It computes wbar^k = (1/T) sum_t w_t^k, resets
-    x_1^(k+1) = x_(T+1)^k and restarts A. It outputs a uniform one of wbar^1, ..., wbar^K.
+    """Online-to-nonconvex conversion (O2NC): in epoch k = 1, ..., K and round t = 1, ..., T it
+    receives Delta_t^k from A, for example Delta_1^k = 0 and Delta_t^k = Pi_D(Delta_(t-1)^k - eta
+    gtilde_(t-1)^k) for t >= 2, updates x_(t+1)^k = x_t^k + Delta_t^k and w_t^k = x_t^k + s_t^k
+    Delta_t^k with s_t^k uniform on [0, 1], and sends <gtilde_t^k, .> of the oracle O to A. It
+    computes wbar^k = (1/T) sum_t w_t^k, resets x_1^(k+1) = x_(T+1)^k, restarts A, and outputs a
+    uniform one of wbar^1, ..., wbar^K.
 
     The implementation, with either oracle and no noise, follows the printed lines. The check
     replays steps, restarts, averages and output from the points at which the loss was evaluated. It
@@ -139,11 +139,11 @@ EMPTY = {"loss": Linear(1.0), "radius": 1.0, "points": np.zeros((3, 1))}
 
 @statement("zoo.alg4")
 def variance_reduced_oracle(ledger):
-    """The private variance-reduced gradient oracle partitions the data into KT subsets. Z_1^k of
-    size B_1 is for k in [K], and Z_t^k of size B_2 for t = [2, K], k in [K]. The total data size is
-    M = K (B_1 + B_2 (T - 1)). At t = 1 it queries g_1^k = Grad_(f,delta)(w_1^k, Z_1^k). Otherwise
-    it queries d_t^k = Diff_(f,delta)(w_t^k, w_(t-1)^k, Z_t^k) and sets g_t^k = g_(t-1)^k + d_t^k.
-    It returns gtilde_t^k <- gtilde_t^k + Tree(t).
+    """The private variance-reduced gradient oracle partitions the data into KT subsets: Z_1^k of
+    size B_1 for k in [K] and Z_t^k of size B_2 for t = [2, K], k in [K]; the total data size is M =
+    K (B_1 + B_2 (T - 1)). At t = 1 it queries g_1^k = Grad_(f,delta)(w_1^k, Z_1^k), else d_t^k =
+    Diff_(f,delta)(w_t^k, w_(t-1)^k, Z_t^k) and g_t^k = g_(t-1)^k + d_t^k. It returns gtilde_t^k <-
+    gtilde_t^k + Tree(t).
 
     The implementation agrees with lines 5 and 7, with the loops written out, and with the total
     number of points. Draws at t = 3 test that its noise is that of two nodes. There are two
@@ -187,9 +187,9 @@ def variance_reduced_oracle(ledger):
 @statement("zoo.alg6")
 def naive_oracle(ledger):
     """The naive private gradient oracle partitions the data into KT subsets Z_t^k of size B, so
-    that M = BKT. For round k, t it draws u_1, ..., u_B i.i.d. uniform on the unit sphere. It sets
+    that M = BKT. For round k, t it draws u_1, ..., u_B i.i.d. uniform on the unit sphere, sets
     g_t^k = (1/B) sum_(i=1..B) (d/(2 delta)) (f(w_t^k + delta u_i, z_i) - f(w_t^k - delta u_i, z_i))
-    u_i. Here z_i is the i-th data point of Z_t^k. It returns gtilde_t^k = g_t^k + xi_t^k with
+    u_i, where z_i is the i-th data point of Z_t^k, and returns gtilde_t^k = g_t^k + xi_t^k with
     xi_t^k ~ N(0, sigma^2 I) i.i.d.
 
     The implementation agrees with line 5, with the loops written out and one direction for each
@@ -267,9 +267,9 @@ STEEP |= {"radius": 1.0, "first": 1.0, "step": 1e-9}
 
 @statement("zoo.lem4.8")
 def oracle_varies_little(ledger):
-    """Suppose f(x, z) is differentiable and L-Lipschitz in x and the domain of A is bounded by
-    D = delta/T. Then the variance of the gradient oracle O (Algorithm 4) is bounded as follows. E
-    norm(grad Fhat_delta(w_t^k) - g_t^k)^2 <= 16 d L^2/B_1 + 64 d L^2/(B_2 T).
+    """Suppose f(x, z) is differentiable and L-Lipschitz in x and the domain of A is bounded by D =
+    delta/T. Then the variance of the gradient oracle O (Algorithm 4) is bounded by E norm(grad
+    Fhat_delta(w_t^k) - g_t^k)^2 <= 16 d L^2/B_1 + 64 d L^2/(B_2 T).
 
     The bound is loose. E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, because s is uniform.
     So 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the constants that are enough in Lemmas 3.1 and

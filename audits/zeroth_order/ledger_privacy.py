@@ -43,10 +43,10 @@ def any_learner(T, oracle):
 
 @statement("zoo.cor4.4", expected="holds_proof_broken")
 def private_oracle(ledger):
-    """Suppose f(x, z) is differentiable and L-Lipschitz in x, the domain of A is bounded by
-    D = delta/T, and B_1 >= T B_2/2. Let the noises in the tree mechanism be sigma_t = sigma :=
-    sqrt(2 ln T) 4 d L/(B_2 T rho). Then for any alpha > 1, rho > 0 Algorithm 3 is (alpha, alpha
-    rho^2/2)-RDP.
+    """Suppose f(x, z) is differentiable and L-Lipschitz in x, the domain of A is bounded by D =
+    delta/T, and B_1 >= T B_2/2. Then for any alpha > 1, rho > 0 Algorithm 3 is (alpha, alpha
+    rho^2/2)-RDP if the noises in the tree mechanism are set to sigma_t = sigma := sqrt(2 ln T) 4 d
+    L/(B_2 T rho).
 
     It is true for the output, and for all x, w and Delta. A is restarted after each epoch. So
     nothing depends on g~_T, if eta does not. In T - 1 noisy gradients at most
@@ -136,9 +136,9 @@ def released(T, B_2, rho):
 
 @statement("zoo.cor4.4.s")
 def sensitivities(ledger):
-    """The sensitivity of M^(1) is bounded by s_1 = 2 d L/B_1. The sensitivity of M^(i) is bounded
-    by s_i = (2 d L/(B_2 delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since
-    B_1 >= T B_2/2, it holds that s_1 <= s_t for all t >= 2.
+    """The sensitivity of M^(1) is bounded by s_1 = 2 d L/B_1, that of M^(i) by s_i = (2 d L/(B_2
+    delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since B_1 >= T B_2/2, it holds
+    that s_1 <= s_t for all t >= 2.
 
     It holds if s_t is read as its bound, with equality at B_1 = T B_2/2. For two points that stay
     together s_t is 0, and below s_1. Delta_1 = 0 makes s_2 half as large. The last line of the
@@ -162,9 +162,9 @@ def sensitivities(ledger):
 
 @statement("zoo.thm4.9.priv")
 def privacy_of_the_theorem(ledger):
-    """Take the settings of Theorem 4.9: B_1 = T + 1, B_2 = 1, D = delta/T and sigma_t as defined in
-    Corollary 4.4. Then the output of Algorithm 3 is (alpha, alpha rho^2/2)-RDP, for any alpha > 1
-    and rho > 0.
+    """With the settings of Theorem 4.9, B_1 = T + 1, B_2 = 1, D = delta/T and sigma_t as defined in
+    Corollary 4.4, the output of Algorithm 3 is (alpha, alpha rho^2/2)-RDP, for any alpha > 1 and
+    rho > 0.
 
     It is true, also for all noisy gradients together. The reason is that B_1 = T + 1 is twice the
     B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half as much as sigma

@@ -66,9 +66,9 @@ def worst(d, kink, **more):
 
 @statement("zoo.lem3.1.sens")
 def grad_moves_little(ledger):
-    """Let f(x, z) be differentiable and L-Lipschitz in x. Let z_(1:b), z'_(1:b) be neighbouring
-    data batches of size b. Then norm(Grad_(f,delta)(x, z_(1:b)) - Grad_(f,delta)(x, z'_(1:b))) <= 2
-    d L/b for any delta > 0 and x in R^d.
+    """If f(x, z) is differentiable and L-Lipschitz in x, then norm(Grad_(f,delta)(x, z_(1:b)) -
+    Grad_(f,delta)(x, z'_(1:b))) <= 2 d L/b for any delta > 0, x in R^d and neighbouring data
+    batches z_(1:b), z'_(1:b) of size b.
 
     The bound is attained in every d, by +-L <e, x> if all directions are e. For d >= 2 such
     directions have probability 0. Let s be the largest singular value of the directions u_k1, ...,
@@ -111,9 +111,9 @@ def grad_moves_little(ledger):
 
 @statement("zoo.lem3.2.sens")
 def diff_moves_little(ledger):
-    """Let f(x, z) be differentiable and L-Lipschitz in x. Let z_(1:b), z'_(1:b) be neighbouring
-    data batches of size b. Let r = norm(x - y) for x, y in R^d. Then norm(Diff_f(x, y,
-    z_(1:b)) - Diff_f(x, y, z'_(1:b))) <= 2 d L r/(b delta) for any delta > 0.
+    """If f(x, z) is differentiable and L-Lipschitz in x, then norm(Diff_f(x, y, z_(1:b)) -
+    Diff_f(x, y, z'_(1:b))) <= (2 d L/(b delta)) norm(x - y) for any delta > 0, x, y in R^d and
+    neighbouring data batches z_(1:b), z'_(1:b) of size b.
 
     The bound is attained in every d, by +-L <e, x> if all directions are equal and x - y is along
     e. The losses +-L abs(<e, x>) across the kink also attain it. The print of Diff lacks the index
@@ -164,10 +164,10 @@ def mixture_divergence(kink, n_angles, rho, alpha, quiet, moved=False):
 
 @statement("zoo.lem3.1.priv")
 def hidden_directions(ledger):
-    """The directions u of Grad are drawn independently of the data and are not released. Let s = 2
-    d L/b be the sensitivity at fixed directions. So Grad plus N(0, sigma^2 I) with sigma = s/rho is
-    (alpha, alpha rho^2/2)-RDP. The reason is that a mixture over the directions is no worse than
-    the worst of them. The same holds for Diff with s = (2 d L/(b delta)) norm(x - y).
+    """The directions u of Grad are drawn independently of the data and are not released. So Grad
+    plus N(0, sigma^2 I) with sigma = s/rho, where s = 2 d L/b is the sensitivity at fixed
+    directions, is (alpha, alpha rho^2/2)-RDP: a mixture over the directions is no worse than the
+    worst of them. The same holds of Diff with s = (2 d L/(b delta)) norm(x - y).
 
     Renyi divergences of one order are jointly quasi-convex in both arguments. So a mixture over a
     variable that does not depend on the data is at most the worst of its parts. The bound is
@@ -225,9 +225,8 @@ def below_linear(d):
 
 @statement("zoo.sec3.2mom")
 def second_moment_of_one(ledger):
-    """Let u be uniform on the unit sphere, and let f be L-Lipschitz. A single two-point estimator
-    g_i = (d/(2 delta)) (f(x + delta u, z_i) - f(x - delta u, z_i)) u satisfies E norm(g_i)^2 = O(d
-    L^2).
+    """A single two-point estimator g_i = (d/(2 delta)) (f(x + delta u, z_i) - f(x - delta u, z_i))
+    u, u uniform on the unit sphere, of an L-Lipschitz f satisfies E norm(g_i)^2 = O(d L^2).
 
     By Poincare's inequality on the sphere it holds with d^2 L^2/(d - 1) for d >= 2, which is at
     most 2 d L^2. For d = 1 it holds with L^2. The concentration inequality of this section,
@@ -298,8 +297,8 @@ def worst_of_caps(d, low, high, chordal=True):
 
 @statement("zoo.sec3.conc")
 def concentration(ledger):
-    """Let u be uniform on the unit sphere, and let h be L-Lipschitz on u. Then P{abs(h(u) - E
-    h(u)) >= t} <= 2 exp(-d t^2/(2 L^2)).
+    """If h is L-Lipschitz on u and u is uniform on the unit sphere, then P{abs(h(u) - E h(u)) >= t}
+    <= 2 exp(-d t^2/(2 L^2)).
 
     It holds for all cases that were tried, around the mean and with d, not d - 1, in the exponent.
     By Levy's isoperimetric inequality the values of h have the distribution of a monotone Lipschitz
@@ -350,7 +349,7 @@ def concentration(ledger):
 @statement("zoo.sec3.lip2")
 def difference_on_the_sphere(ledger):
     """For an L-Lipschitz f the function h(u) = f(x + delta u) - f(y + delta u) is indeed 2 L
-    delta-Lipschitz. But using this would bound the variance at O(d L^2), which does not match the
+    delta-Lipschitz, but using this would bound the variance at O(d L^2), which does not match the
     target of O(d L^2/T^2).
 
     The constant 2 L delta is attained, by a kink between x + delta u and y + delta u with
@@ -381,8 +380,8 @@ def difference_on_the_sphere(ledger):
 
 @statement("zoo.sec3.diff2mom")
 def second_moment_of_a_difference(ledger):
-    """Directly using the Lipschitzness of f bounds E norm((d/delta) (f(x + delta u,
-    z_i) - f(y + delta u, z_i)) u)^2. The bound is ((d L/delta) norm(x - y))^2 = O(d^2 L^2/T^2).
+    """Directly using the Lipschitzness of f bounds E norm((d/delta) (f(x + delta u, z_i) - f(y +
+    delta u, z_i)) u)^2 <= ((d L/delta) norm(x - y))^2 = O(d^2 L^2/T^2).
 
     For every d and delta L <e, x> with x - y along e attains the first bound. So Lipschitzness
     alone gives nothing better. For the O, norm(x - y) <= 2 delta/T by Remark 4.1 gives the constant

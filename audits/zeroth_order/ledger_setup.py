@@ -57,8 +57,8 @@ def units(points):
 
 @statement("zoo.sec1.stat")
 def stationary(ledger):
-    """A point x is a (delta, epsilon)-stationary point of F if its ball of radius delta has a
-    subset S such that norm(E[grad F(y)]) <= epsilon. The ball is centered at x, and y is uniformly
+    """A point x is a (delta, epsilon)-stationary point of F if there exists a subset S in the ball
+    of radius delta centered at x such that norm(E[grad F(y)]) <= epsilon, where y is uniformly
     distributed over S.
 
     This is Definition 2.1 in other words. For n points on pieces of a line the best mean is at most
@@ -93,7 +93,7 @@ def stationary(ledger):
 @statement("zoo.def2.1")
 def goldstein(ledger):
     """Let delta > 0 and h: R^d -> R be differentiable. The Goldstein delta-subdifferential of h at
-    x is the convex hull of all grad h(y) with y in the open ball B(x, delta). The value norm(grad
+    x is the convex hull of all grad h(y) with y in the open ball B(x, delta), and norm(grad
     h(x))_delta is the infimum of norm(g) over g in it. A point x* is a Goldstein (delta,
     epsilon)-stationary point of h if norm(grad h(x*))_delta <= epsilon.
 
@@ -134,8 +134,8 @@ def goldstein(ledger):
 
 @statement("zoo.def2.1.note")
 def means_bound_the_value(ledger):
-    """Let h be differentiable, and let m(S) = (1/card S) sum_(y in S) grad h(y). Then norm(grad
-    h(x))_delta is at most the infimum of norm(m(S)) over subsets S of B(x, delta).
+    """For a differentiable h, norm(grad h(x))_delta is at most the infimum over subsets S of B(x,
+    delta) of norm((1/card S) sum_(y in S) grad h(y)).
 
     A mean is a convex combination, so the bound holds exactly, also for sets of positive volume.
     Over finite sets it is an equality if the gradient is continuous. Points that lie close together
@@ -266,10 +266,10 @@ def renyi(p, q, alpha):
 @statement("zoo.sec2.dp")
 def privacy(ledger):
     """Two datasets of size M are neighbouring if they differ only in one data point. A randomized
-    algorithm A is (epsilon, delta)-DP for epsilon, delta > 0 if the following holds for all
-    neighbouring Z, Z' and measurable E. P{A(Z) in E} <= e^epsilon P{A(Z') in E} + delta. It is
-    (alpha, rho)-RDP for alpha > 1 and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring
-    Z, Z'. D_alpha is the Renyi divergence.
+    algorithm A is (epsilon, delta)-DP for epsilon, delta > 0 if P{A(Z) in E} <= e^epsilon P{A(Z')
+    in E} + delta for all neighbouring Z, Z' and measurable E. It is (alpha, rho)-RDP for alpha > 1
+    and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
+    Renyi divergence.
 
     These are definitions, and other rows use these divergences. Randomized response is exactly
     (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2, and close to it for small
@@ -362,7 +362,7 @@ def one_for_each(d, power):
 @statement("zoo.sec4.1.noise")
 def noise_of_the_tree(ledger):
     """With B_1 = T and B_2 = 1 the tree mechanism adds noise of order Otilde(d^2 L^2/(rho^2 T^2))
-    to each gtilde_t^k. Compared to the naive approach, of variance O(d^2 L^2/rho^2), it reduces
+    to each gtilde_t^k: compared to the naive approach, of variance O(d^2 L^2/rho^2), it reduces
     noise by a factor of T^2.
 
     In each coordinate the variance is card Node(t) sigma^2. For T >= 2 this is at most 2 ln(T) * 2

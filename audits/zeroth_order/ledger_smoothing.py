@@ -209,7 +209,7 @@ def symmetric_difference(d, apart):
 
 @statement("zoo.lem2.2.iv", expected="holds_proof_broken")
 def gradient_by_finite_differences(ledger):
-    """Suppose h: R^d -> R is L-Lipschitz, and u is uniform on the unit sphere. Then grad
+    """Suppose h: R^d -> R is L-Lipschitz. Then, for u uniform on the unit sphere, grad
     hhat_delta(x) = E[(d/delta) h(x + delta u) u] = E[(d/(2 delta)) (h(x + delta u) - h(x - delta
     u)) u].
 

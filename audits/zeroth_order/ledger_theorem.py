@@ -24,8 +24,8 @@ ROUNDING = 1e-9
 @statement("zoo.thm4.9.g2", expected="holds_proof_broken")
 def noisy_gradients(ledger):
     """E norm(gtilde_t^k)^2 <= 3 E norm(g_t^k - grad Fhat_delta(w_t^k))^2 + 3 E norm(grad
-    Fhat_delta(w_t^k))^2 + 3 E norm(Tree(t))^2. This is at most 3 * 80 d L^2/(B_2 T) + 3 L^2 + 3 (8
-    ln(T) d^(3/2) L/(B_2 T rho))^2. The first term is bounded by Lemma 4.8 with B_1 >= T B_2/2.
+    Fhat_delta(w_t^k))^2 + 3 E norm(Tree(t))^2 <= 3 * 80 d L^2/(B_2 T) + 3 L^2 + 3 (8 ln(T) d^(3/2)
+    L/(B_2 T rho))^2, where the first term is bounded by Lemma 4.8 with B_1 >= T B_2/2.
 
     With B_1 >= T B_2/2 Lemma 4.8 gives 96 in place of 80. The constant 80 is right from B_1 >= T
     B_2 on, and so for the B_1 = T + 1 of the theorem. The display also holds for B_1 >= T B_2/2,
@@ -100,10 +100,10 @@ def terms(a, b, c):
 
 @statement("zoo.thm4.9.T", expected="refuted")
 def length_of_an_epoch(ledger):
-    """Let T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
-    rho))^(1/2)}. Let S = (F* + L delta) T/(delta M) + sqrt(d) L/sqrt(T) + d^(3/2) L/(T rho). Then S
-    <~ (F* d L^2/(delta M))^(1/3) + (d L^3/M)^(1/3) + R. Here R = (F* d^(3/2) L/(rho delta
-    M))^(1/2) + (d^(3/2) L^2/(rho M))^(1/2).
+    """With T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
+    rho))^(1/2)}, (F* + L delta) T/(delta M) + sqrt(d) L/sqrt(T) + d^(3/2) L/(T rho) <~ (F* d
+    L^2/(delta M))^(1/3) + (d L^3/M)^(1/3) + (F* d^(3/2) L/(rho delta M))^(1/2) + (d^(3/2) L^2/(rho
+    M))^(1/2).
 
     It is false for every constant: min must be max. Let a = (F* + L delta)/(delta M), b = sqrt(d) L
     and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. Its last two terms balance a T at
@@ -250,14 +250,12 @@ def guarantee(M, d, g, rho, longer):
 
 @statement("zoo.thm4.9.conv", expected="refuted")
 def convergence(ledger):
-    """Suppose f(x, z) is differentiable and L-Lipschitz in x and F(x_1) - inf F <= F*. Let A = d
-    (F* L^2/(delta epsilon^3) + L^3/epsilon^3) and B = d^(3/2) (F* L/(rho delta
-    epsilon^2) + L^2/(rho epsilon^2)). Then for any delta, epsilon > 0 and alpha > 1, rho > 0 there
-    exists M = Otilde(A + B) with the following property. Take Algorithm 3 with projected OSD,
-    Algorithm 4 and the sigma_t of Corollary 4.4, with B_1 = T + 1, B_2 = 1, D = delta/T and
-    K = M/(2T). Let T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L
-    delta) rho))^(1/2)}. Then Algorithm 3 outputs a (delta, epsilon)-stationary point with M data
-    points.
+    """Suppose f(x, z) is differentiable and L-Lipschitz in x and F(x_1) - inf F <= F*. Then for any
+    delta, epsilon > 0 and alpha > 1, rho > 0 there exists M = Otilde(d (F* L^2/(delta epsilon^3) +
+    L^3/epsilon^3) + d^(3/2) (F* L/(rho delta epsilon^2) + L^2/(rho epsilon^2))) such that Algorithm
+    3 with projected OSD, Algorithm 4, the sigma_t of Corollary 4.4, B_1 = T + 1, B_2 = 1, D =
+    delta/T, T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
+    rho))^(1/2)} and K = M/(2T) outputs a (delta, epsilon)-stationary point with M data points.
 
     It is false with the printed T, for the algorithm and not only for its bound. For every C and p
     there is a rho such that every M <= C log^p(.) (...) fails, for any rounding of T. On a line

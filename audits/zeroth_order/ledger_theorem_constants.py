@@ -47,10 +47,10 @@ PRINTED = {0.5: 15.2e6, 1.0: 11.2e6, 2.0: 10.0e6}
 
 @statement("zoo.thm4.9.vac")
 def explicit_constants(ledger):
-    """Let A = 2 (F* + 2 L delta) T/(delta M) and N = 8 ln(T) d^(3/2) L/(T rho). Let B = sqrt((240 d
-    L^2/T + 3 L^2 + 3 N^2)/T). The constants that the proof of Theorem 4.9 prints give E norm(grad
-    F(wbar))_(2 delta) <= A + B + 2 (sqrt(80 d L^2/T) + N). This says more than the trivial bound L
-    only if the right side is below L.
+    """With the constants that the proof of Theorem 4.9 prints, E norm(grad F(wbar))_(2 delta) <= 2
+    (F* + 2 L delta) T/(delta M) + sqrt((240 d L^2/T + 3 L^2 + 3 N^2)/T) + 2 (sqrt(80 d L^2/T) + N)
+    with N = 8 ln(T) d^(3/2) L/(T rho); it says more than the trivial bound L only where the right
+    side is below L.
 
     Take F* = L = 1, delta = 1/2 and the best T. For rho = 1/2 the display is below L from
     M = 35,500 (d = 1), 278,000 (5), 724,000 (10), 1.94 million (20) on. For rho = 1 it is below L

@@ -37,10 +37,10 @@ def printed_node(t, ceil=math.ceil):
 
 @statement("zoo.alg5")
 def algorithm_5(ledger):
-    """The tree mechanism Tree(t) empties Noise at t = 1. It draws xi_t ~ N(0, sigma_t^2 I), stores
-    it in Noise, and returns the sum of xi_i over (., i) in Node(t). Node(t) begins with k = 0 and
-    S = {}. For i = 0, ..., ceil(log_2 t), while k < t, it sets k' = k + 2^(ceil(log_2 t) - i). If
-    k' <= t, it adds (k + 1, k') to S and sets k = k'. It returns S.
+    """The tree mechanism Tree(t) empties Noise at t = 1, draws xi_t ~ N(0, sigma_t^2 I), stores it
+    in Noise, and returns the sum of xi_i over (., i) in Node(t). Node(t) begins with k = 0 and S =
+    {}; for i = 0, ..., ceil(log_2 t), while k < t, it sets k' = k + 2^(ceil(log_2 t) - i) and, if
+    k' <= t, adds (k + 1, k') to S and sets k = k'. It returns S.
 
     The implementation gives the printed nodes for all t of a tree of depth 12. From the same
     generator it gives the printed sums. It stores only the noise of Node(t), for at most floor(log2
@@ -186,8 +186,8 @@ def nodes_and_logarithms(ledger):
 
 @statement("zoo.thm4.3.count", expected="refuted")
 def nodes_that_an_item_is_in(ledger):
-    """In the tree with 2^ceil(log_2 n) leaves, Out(q) has exactly one node in each of ceil(log_2
-    n) + 1 layers. So card Out(q) = ceil(log_2 n) + 1 <= 2 ln n.
+    """In the tree with 2^ceil(log_2 n) leaves, Out(q) has exactly one node in each of ceil(log_2 n)
+    + 1 layers: card Out(q) = ceil(log_2 n) + 1 <= 2 ln n.
 
     The first equality holds in the complete tree. The inequality fails for n = 1 to 7, 9 to 12, 17
     to 20 and 33. It fails most at n = 2, with 2 nodes against 1.39. The released sums use only
@@ -232,10 +232,10 @@ def nodes_that_an_item_is_in(ledger):
 
 @statement("zoo.thm4.3.noise", expected="ambiguous")
 def noise_of_all_nodes(ledger):
-    """Take the tree with 2^ceil(log_2 n) leaves, and let xi_b ~ N(0, sigma_b^2 I). For every node
-    (a, b) let R^(a,b) = sum_(i=a..b) M^(i)(x_(1:i-1), Z_i) + xi_b. Let the composition A_R output
-    the y_(a,b) of all nodes. By Lemma C.1 it is (alpha, epsilon)-RDP with epsilon <= max_q
-    sum_((a,b) in Out(q)) max_(i in [a,b]) alpha s_i^2/(2 sigma_b^2).
+    """For every node (a, b) of the tree with 2^ceil(log_2 n) leaves let R^(a,b) = sum_(i=a..b)
+    M^(i)(x_(1:i-1), Z_i) + xi_b with xi_b ~ N(0, sigma_b^2 I). By Lemma C.1 the composition A_R,
+    which outputs the y_(a,b) of all nodes, is (alpha, epsilon)-RDP with epsilon <= max_q sum_((a,b)
+    in Out(q)) max_(i in [a,b]) alpha s_i^2/(2 sigma_b^2).
 
     The display gives xi_b to the node (a, b), which makes n noises for 2n - 1 nodes. First, suppose
     that nodes with the same right end share their noise, as the index says. Then
@@ -321,11 +321,11 @@ def adaptive(values, size, *, rng, sigma=1.0):
 
 @statement("zoo.thm4.3", expected="refuted")
 def tree_mechanism(ledger):
-    """Let M^(i): X^(i-1) x Z^(i) -> X be algorithms, i in [n]. Let A, given Z_(1:n), sequentially
-    compute x_i = sum_(j=1..i) M^(j)(x_(1:j-1), Z_i) + Tree(i) and output x_(1:n). Let
-    m_i(Z_i) = M^(i)(x_(1:i-1), Z_i). Suppose norm(m_i(Z_i) - m_i(Z'_i)) <= s_i for all i, all
-    neighbouring Z_(1:n), Z'_(1:n) and all auxiliary inputs x_(1:i-1). Then for all alpha > 1, A is
-    (alpha, alpha rho^2/2)-RDP where rho <= sqrt(2 ln n) max_(b in [n], i <= b) s_i/sigma_b.
+    """Let M^(i): X^(i-1) x Z^(i) -> X be algorithms, i in [n], and let A, given Z_(1:n),
+    sequentially compute x_i = sum_(j=1..i) M^(j)(x_(1:j-1), Z_i) + Tree(i) and output x_(1:n).
+    Suppose norm(M^(i)(x_(1:i-1), Z_i) - M^(i)(x_(1:i-1), Z'_i)) <= s_i for all i, all neighbouring
+    Z_(1:n), Z'_(1:n) and all auxiliary inputs x_(1:i-1). Then for all alpha > 1, A is (alpha, alpha
+    rho^2/2)-RDP where rho <= sqrt(2 ln n) max_(b in [n], i <= b) s_i/sigma_b.
 
     x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So the exact
     parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q). For
@@ -410,8 +410,8 @@ def expected_square(t, rounds, dimension, sigma=1.0):
 
 @statement("zoo.cor4.5.mid", expected="refuted")
 def noise_of_a_sum(ledger):
-    """Under the assumptions and definitions of Corollary 4.4, E norm(Tree(t))^2 <= 2 ln(t) d
-    sigma^2 for all t in [T].
+    """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
+    norm(Tree(t))^2 <= 2 ln(t) d sigma^2.
 
     Exactly, E norm(Tree(t))^2 = card Node(t) d sigma^2. At t = 1, which is in [T], this is d
     sigma^2 against 0. For t >= 2 it holds.
@@ -447,8 +447,8 @@ def noise_of_a_sum(ledger):
 
 @statement("zoo.cor4.5.out", expected="holds_proof_broken")
 def noise_of_all_sums(ledger):
-    """Under the assumptions and definitions of Corollary 4.4, E norm(Tree(t))^2 <= (8 ln(T) d^(3/2)
-    L/(B_2 T rho))^2 for all t in [T].
+    """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
+    norm(Tree(t))^2 <= (8 ln(T) d^(3/2) L/(B_2 T rho))^2.
 
     For 1 <= t <= T and T >= 2, card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T. The worst t is
     the largest 2^k - 1 <= T. At T = 1 both sides are 0, because sigma is 0. The bound is tightest
