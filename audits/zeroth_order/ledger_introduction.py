@@ -99,7 +99,7 @@ def data_complexity(ledger):
         mends="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
         "the others falls",
     ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
-            lhs="decades by which M grows", rhs="3, as for epsilon^-3", **few)(decades)  # fmt: skip
+            lhs="decades by which M grows", rhs="the 3 of epsilon^-3", **few)(decades)  # fmt: skip
     ledger.step("with the maximum of the two terms instead").sweep(
         "growth of M for a tenth of epsilon", longer=True, mutant={"longer": False},
         method=Method.NUMERIC, **few,
@@ -305,7 +305,7 @@ def successive_points(ledger):
         return 16 * d * (lipschitz * distance) ** 2 / b, constant * d * (lipschitz / T) ** 2 / b
 
     ledger.consequence(
-        "A factor of 2 in the sensitivity of Diff. Corollary 4.4 has this factor.",
+        "It changes the sensitivity of Diff by a factor of 2, which Corollary 4.4 has.",
         harm="a constant",
     )
 

@@ -114,7 +114,8 @@ def private_oracle(ledger):
         survivors="Directions protect no user in d = 1.",
     )  # fmt: skip
     ledger.consequence(
-        "Users who release all noisy gradients of an epoch with T = 2 or 4 rounds.", harm="privacy"
+        "It affects users who release all noisy gradients of an epoch with T = 2 or 4 rounds.",
+        harm="privacy",
     )
 
 

@@ -69,7 +69,7 @@ def noisy_gradients(ledger):
     ledger.step("the noise by Corollary 4.5").sweep(
         "most nodes of t <= T against 2 ln T", T=range(2, 5000), two=2.0, mutant={"two": 1.8},
     )(lambda T, two: ((T + 1).bit_length() - 1, two * math.log(T)))  # fmt: skip
-    ledger.consequence("80 is right for the B_1 of the theorem.", harm="the wording")
+    ledger.consequence("The constant 80 is right for the B_1 of the theorem.", harm="the wording")
 
 
 def lemma_4_8(d, T, batch, part):
@@ -322,10 +322,10 @@ def convergence(ledger):
         return guarantee(M, d, g, rho, longer), epsilon
 
     ledger.consequence(
-        "Users who take T as printed. For every rho other than sqrt(d) epsilon/L the bound needs "
-        "more data than the M of the theorem. The ratio of the bound to epsilon grows like "
-        "rho^(1/4) above this rho and like rho^(-1/2) below it. The algorithm itself fails for rho "
-        "of order M.",
+        "It affects users who take T as printed. For every rho other than sqrt(d) epsilon/L the "
+        "bound needs more data than the M of the theorem. The ratio of the bound to epsilon grows "
+        "like rho^(1/4) above this rho and like rho^(-1/2) below it. The algorithm itself fails "
+        "for rho of order M.",
         harm="accuracy",
     )
 
@@ -355,7 +355,7 @@ def loops(ledger):
     max{...}, C = 64 and epsilon <= L. Then 16 (L/epsilon)^2 <= T <= M/4, and rounding T up and K
     down costs at most a factor of 17/8 in one term.
     """
-    words = {"lhs": "1", "rhs": "T, M = 1e6 times the formula without rho"}
+    words = {"lhs": "1", "rhs": "T at M = 1e6 times the formula without rho"}
 
     @ledger.sweep("rho = 1e30 for epsilon = .1, d = F* = L = delta = 1", rho=[1e30, 1e12, 1e10],
                   times=1e6, epsilon=0.1, **words)  # fmt: skip

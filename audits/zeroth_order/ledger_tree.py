@@ -136,7 +136,7 @@ def number_of_nodes(ledger):
     repair.sweep("floor(log2 t) + 1", t=DEEP)(lambda t: (len(node(t)), t.bit_length()))
     repair.sweep("from t = 2 on", t=DEEP[1:])(lambda t: (len(node(t)), (t - 1).bit_length()))
     ledger.consequence(
-        "Only at t = 1. The first noisy gradient has noise, and Corollary 4.5 says it has none.",
+        "It matters only at t = 1: the first noisy gradient has noise, but Corollary 4.5 has none.",
         harm="a constant",
     )
 
