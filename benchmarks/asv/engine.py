@@ -1,7 +1,7 @@
 """Time of whole audits, and the share of the true epsilon that they certify.
 
-    asv run --quick --python=same      # this checkout, in this environment
-    asv run v0.1.0..main               # a history, each revision in its own environment
+asv run --quick --python=same      # this checkout, in this environment
+asv run v0.1.0..main               # a history, each revision in its own environment
 """
 
 from __future__ import annotations
