@@ -136,9 +136,9 @@ def approximation(ledger):
     noise alone. The proof uses Theorem 3, which requires n >= C log(log(R / r) / delta) / epsilon.
     Theorem 4 omits this condition. So n is not independent of R / r. In another case a logarithm
     vanishes, and the condition requires no data at all, but only for delta beyond 1/2. With both
-    points fixed, and with repaired balls in Algorithm 4, the theorem holds. Without the repaired
-    balls its proof fails (gm.lemma14). The proof requires the most at d = alpha = epsilon = 1 and
-    delta near 1/2.
+    conditions corrected, and with repaired balls in Algorithm 4, the theorem holds. Without the
+    repaired balls its proof fails (gm.lemma14). The proof requires the most at
+    d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",

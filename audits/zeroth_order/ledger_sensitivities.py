@@ -117,8 +117,8 @@ def diff_moves_little(ledger):
 
     The bound is attained in every d, by +-L <e, x> if all directions are equal and x - y is along
     e. The losses +-L abs(<e, x>) across the kink also attain it. The print of Diff lacks the index
-    delta. With fresh directions in each run it fails for b >= 2 and every d, including d = 1. For a
-    linear loss u = 1 and u = -1 give the estimates +-L r/delta with r = norm(x - y), which differ
+    delta. With fresh directions in each run it fails for b >= 2 and every d, including d = 1. Let
+    r = norm(x - y). For a linear loss u = 1 and u = -1 give the estimates +-L r/delta, which differ
     by 2 L r/delta on the same data.
     """
     domain = {**MOVED, **FIXED}
