@@ -1,8 +1,8 @@
-"""Leaks that one coordinate, one norm or one direction of means does not show.
+"""Leaks that no single coordinate, norm or difference of means reveals.
 
-Each mechanism gives its secret away in one place only; all else that it returns is noise. The
-secret is one bit, told rightly with probability .9, unless the name says otherwise; so that the
-best event and its two rates are known exactly. :mod:`benchmarks.tightness` audits them all.
+Each mechanism reveals its secret in one place only. Everything else in its output is noise. The
+secret is one bit. It is reported correctly with probability .9, unless the name says otherwise. So
+the best event and its two rates are known exactly. :mod:`benchmarks.tightness` audits all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpaudit import NeighborPair, Relation
 from dpaudit.stats import oracles
 
 RIGHT = 0.9
-"""Probability with which the secret is told rightly."""
+"""Probability with which the secret is reported correctly."""
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 MIXED = np.random.default_rng(0).permutation(10_000)
@@ -27,19 +27,19 @@ QUERIES = Relation.WITHIN_SENSITIVITY
 
 
 def told(data, size, rng):
-    """Return the secret bit, each time flipped with probability .1."""
+    """Return the secret bit, flipped in each draw with probability .1."""
     return data[0] ^ (rng.random(size) >= RIGHT).astype(np.int64)
 
 
 def residue(data, size, *, rng, modulus, scale):
-    """Hide all but the residue: the secret one, or any other."""
+    """Hide everything except the residue: the secret residue, or any other."""
     others = rng.integers(1, modulus, size)
     value = (3 if modulus > 2 else 1) * data[0] + np.where(rng.random(size) < RIGHT, 0, others)
     return modulus * np.rint(rng.laplace(scale=scale, size=size)).astype(np.int64) + value % modulus
 
 
 def many_labels(data, size, *, rng, text=False):
-    """Return one of 10,000 labels, of which one half is likelier."""
+    """Return one of 10,000 labels; the secret decides which half is likelier."""
     label = MIXED[5_000 * told(data, size, rng) + rng.integers(5_000, size=size)]
     return np.char.add("user", label.astype(str)) if text else label
 
@@ -50,26 +50,26 @@ def letters(size, count, rng):
 
 
 def secret_end(data, size, *, rng, front=False):
-    """Return a random word with a secret end, or beginning."""
+    """Return a random word with a secret end, or with a secret beginning."""
     word, end = letters(size, 9, rng), np.array(["xq", "kz"])[told(data, size, rng)]
     return np.char.add(end, word) if front else np.char.add(word, end)
 
 
 def secret_length(data, size, *, rng):
-    """Return a random word, whose length is odd or even."""
+    """Return a random word of odd or even length; the parity is secret."""
     length = 4 + 2 * rng.integers(4, size=size) + told(data, size, rng)
     words = np.char.add(letters(size, 11, rng), "")
     return np.array([w[:n] for w, n in zip(words.tolist(), length.tolist(), strict=True)])
 
 
 def comb(data, size, *, rng, period):
-    """Hide all but the fractional part, in units of the period, above or below one half."""
+    """Hide everything except whether the fractional part, in periods, is above one half."""
     whole = np.rint(rng.normal(size=size) / period)
     return period * (whole + (rng.random(size) + told(data, size, rng)) / 2)
 
 
 def twin_coordinates(data, size, *, rng):
-    """Return 15 numbers of which two are the same, with probability .3, on the left only."""
+    """Return 15 numbers; on the left, two of them are equal with probability .3."""
     x = rng.normal(size=(size, 15))
     same = (rng.random(size) < 0.3) & (data[0] == 1)
     x[same, 11] = x[same, 4]
@@ -77,19 +77,19 @@ def twin_coordinates(data, size, *, rng):
 
 
 def unit_direction(dim):
-    """Return a direction that no axis comes close to."""
+    """Return a direction that is not close to any axis."""
     u = np.cos(1.0 + 2.0 * np.arange(dim))
     return u / np.linalg.norm(u)
 
 
 def spread_direction(data, size, *, rng, dim, variance):
-    """Return standard Gaussian noise, larger in one direction on the left."""
+    """Return standard Gaussian noise with a larger variance in one direction on the left."""
     x, u = rng.normal(size=(size, dim)), unit_direction(dim)
     return x + data[0] * (np.sqrt(variance) - 1) * (x @ u)[:, None] * u
 
 
 def correlated(data, size, *, rng, dim, correlation, count=None):
-    """Return standard Gaussian noise, on the left equally correlated in the last coordinates."""
+    """Return standard Gaussian noise; on the left, the last coordinates are equally correlated."""
     x, rho = rng.normal(size=(size, dim)), correlation * data[0]
     part = x[:, dim - (count or dim) :]
     part *= np.sqrt(1 - rho)
@@ -98,19 +98,19 @@ def correlated(data, size, *, rng, dim, correlation, count=None):
 
 
 def shape_that_tells(data, size, *, rng):
-    """Return noise, of three coordinates on the left and of four on the right."""
+    """Return noise with three coordinates on the left and four on the right."""
     return rng.normal(size=(size, 3 if data[0] else 4))
 
 
 def length_that_tells(data, size, *, rng):
-    """Return lists of noise, of lengths that tell the secret."""
+    """Return lists of noise whose lengths reveal the secret."""
     lengths = 1 + 2 * rng.integers(3, size=size) + told(data, size, rng)
     return [rng.normal(size=length) for length in lengths.tolist()]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Rates (p, q) of events that are likelier on the left, and those likelier on the right."""
+    """Rates (p, q) of events that are likelier on the left, and of events likelier on the right."""
 
     left: tuple[np.ndarray, np.ndarray]
     right: tuple[np.ndarray, np.ndarray]
@@ -120,19 +120,19 @@ class Curve:
         return self.left
 
     def swapped(self):
-        """Return the same with the sides exchanged."""
+        """Return the same curve with the sides exchanged."""
         return Curve(self.right, self.left)
 
     def epsilon(self, delta):
-        """Return the true epsilon: infinite, as tails of two variances have no largest ratio."""
+        """Return the true epsilon. It is infinite, since the ratio of the tails is unbounded."""
         return np.inf
 
 
 def of_two_gaussians(large, small, count):
-    """Oracle of variances (large, small ... small), `count` of them, against 1 everywhere.
+    """Return the oracle for variances (large, small, ..., small), `count` times small, against 1.
 
-    The loss is a u^2 + b w with u standard Gaussian and w chi-square of `count` degrees of freedom,
-    up to the variances; one integral over u.
+    Up to the variances the loss is a u^2 + b w, with u standard Gaussian and w chi-square of
+    `count` degrees of freedom. It is computed by one integral over u.
     """
     grid = np.linspace(-14, 14, 3_001)
     weight = stats.norm.pdf(grid) * (grid[1] - grid[0])
@@ -152,7 +152,7 @@ def of_two_gaussians(large, small, count):
 
 
 def patterns(pair, threshold_scale, query_scale, cutoff):
-    """Oracle of a sparse vector on a pair of queries."""
+    """Return the oracle of a sparse vector on a pair of queries."""
     sides = [
         oracles.sparse_vector_patterns(
             side,
@@ -167,7 +167,7 @@ def patterns(pair, threshold_scale, query_scale, cutoff):
 
 
 def streams():
-    """Yield sparse vector variants on pairs that show little of their loss."""
+    """Yield sparse vector variants on pairs that reveal only a small part of their loss."""
     above = NeighborPair(np.ones(8), np.zeros(8), relation=QUERIES)
     crossing = NeighborPair(np.array([1.0, 0.0]), np.array([0.0, 1.0]), relation=QUERIES)
     rise = np.repeat([-0.5, 0.5], 5)
@@ -195,7 +195,7 @@ def streams():
 
 
 def cases():
-    """Yield name, mechanism, pair, and a function that computes the oracle, which takes seconds."""
+    """Yield name, mechanism, pair, and a function that computes the oracle in some seconds."""
     flip = partial(oracles.discrete, [RIGHT, 1 - RIGHT], [1 - RIGHT, RIGHT])
     for scale in (1e3, 1e6):
         bit = partial(residue, modulus=2, scale=scale)

@@ -1,12 +1,14 @@
-"""How many planted mistakes the searches of the ledger find within the quick budget.
+"""Count how many planted mistakes the searches of the ledger find within the quick budget.
 
     python -m benchmarks.falsifiers [--seeds 10] [--examples 300] [--rows PATH ...]
 
-Twenty statements that are true and tight, each with one mistake as papers make them: a constant 5%
-too small, a logarithm that is missing, a direction that is wrong, an edge that was forgotten. No
-hand-built case is given. *evolution* is the search of a domain, *hypothesis* that of a strategy,
-*random* as many draws from the domain, for comparison. With --rows the counterexamples of a ledger
-are looked for once more, without its hand-built cases.
+There are twenty true and tight statements, each with one mistake that is typical of papers.
+Examples are a constant that is 5% too small, a missing logarithm, a wrong direction, and a
+forgotten edge case. The searches get no hand-built cases.
+
+*evolution* is the search of a domain. *hypothesis* is the search of a strategy. *random* draws
+equally many cases from the domain, for comparison. With --rows the counterexamples of a ledger are
+searched again without its hand-built cases.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class Planted:
 
 
 def contraction(a: float, b: float, angle: float) -> tuple[float, float]:
-    """Two steps of length eta = 1 along unit vectors at an angle; 2 eta is sharp, not 1.9."""
+    """Take two steps of length eta = 1 along unit vectors at an angle; 2 eta is sharp, not 1.9."""
     apart = math.sqrt(max(a * a + b * b - 2 * a * b * math.cos(angle), 0.0))
     a, b = a - 1, b - 1
     left = math.sqrt(max(a * a + b * b - 2 * a * b * math.cos(angle), 0.0))
@@ -45,7 +47,7 @@ def contraction(a: float, b: float, angle: float) -> tuple[float, float]:
 
 
 def hoeffding(n: int, p: float, t: float) -> tuple[float, float] | None:
-    """Log probabilities, negated: -log P[S >= n (p + t)] >= 2.1 n t^2, where 2 is true."""
+    """Return negated log probabilities: -log P[S >= n (p + t)] >= 2.1 n t^2, where 2 is true."""
     if not 0 < p + t < 1:
         return None
     tail = stats.binom.logsf(math.ceil(n * (p + t)) - 1, n, p)
@@ -53,14 +55,14 @@ def hoeffding(n: int, p: float, t: float) -> tuple[float, float] | None:
 
 
 def neighbours(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Two means of points in [-1, 1] that differ in one: 2 / n apart, less 5%."""
+    """Compare two means of points in [-1, 1] that differ in one point: 2 / n apart, less 5%."""
     other = x.copy()
     other[-1] = y[0]
     return abs(float(x.mean() - other.mean())), 0.95 * 2 / len(x)
 
 
 def survivors(n: int) -> tuple[float, float]:
-    """Two of more than .55 n on either side are the same, from n = 10 on and not from 9."""
+    """Bound the common survivors of two datasets: at least 2 from n = 10 on, but not at n = 9."""
     return 2, 2 * (math.floor(0.55 * n) + 1) - n
 
 
@@ -70,7 +72,7 @@ def log_factorial(n: int) -> tuple[float, float]:
 
 
 def pinsker(p: float, q: float) -> tuple[float, float]:
-    """TV^2 <= KL / 2 of two coins, less 5%."""
+    """Bound TV^2 by KL / 2 for two coins, less 5%."""
     kl = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
     return (p - q) ** 2, 0.475 * kl
 
@@ -135,7 +137,7 @@ def by_hypothesis(planted: Planted, seed: int, examples: int) -> bool:
 
 
 def at_random(planted: Planted, seed: int, examples: int) -> bool:
-    """Draw from the domain alone."""
+    """Draw from the domain at random."""
     domain, rng = Domain(**planted.parts), np.random.default_rng(seed)
     cases = [domain.at(rng.random(domain.dimension)) for _ in range(examples)]
     return sweep(cases, planted.sides, mutant=None).violated
@@ -145,7 +147,7 @@ SEARCHES = {"evolution": evolution, "hypothesis": by_hypothesis, "random": at_ra
 
 
 def again(paths: list[Path]) -> None:
-    """Look once more for the counterexamples of ledgers, without hand-built cases."""
+    """Search again for the counterexamples of ledgers, without hand-built cases."""
     import pytest
 
     from dpaudit.ledger import attacks
@@ -169,7 +171,7 @@ def again(paths: list[Path]) -> None:
 
 def main() -> None:
     """Print how often each mistake is found."""
-    parser = argparse.ArgumentParser(description="What the searches of the ledger find.")
+    parser = argparse.ArgumentParser(description="Count what the searches of the ledger find.")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--examples", type=int, default=300)
     parser.add_argument("--rows", nargs="+", type=Path, default=[])

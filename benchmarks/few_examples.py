@@ -1,11 +1,12 @@
-"""What counting users by their kinds saves, and what exact privacy of DelStab takes.
+"""Measure the time that counting users by kinds saves, and the exact privacy of DelStab.
 
     python -m benchmarks.few_examples
 
-The exact (epsilon, delta) of DelStab over all pairs of users with a bit each, at its smallest
-instance (21 users, one of whom is kept) and at n = 256, and how much of epsilon it uses; its
-distribution by counting against all sets of 22 users; 10,000 draws in one call and one by one.
-Times are taken within this process; ratios count.
+It computes the exact (epsilon, delta) of DelStab, and how much of epsilon it uses. The maximum is
+over all pairs of users with one bit each, at the smallest instance (21 users, one of whom is kept)
+and at n = 256. It compares counting users by kinds with enumerating all sets of 22 users. It also
+compares 10,000 draws in one call with single draws. All times are measured within this process, and
+only the ratios are meaningful.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ DRAWS, SINGLES = 10_000, 100
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what a call returns, and its seconds."""
+    """Return the result of a call, and its seconds."""
     start = time.perf_counter()
     found = call()
     return found, time.perf_counter() - start
 
 
 def users(ones: int, n: int) -> NDArray[np.int64]:
-    """Return users with a bit each."""
+    """Return users with one bit each."""
     return (np.arange(n) < ones).astype(np.int64)[:, None]
 
 
 def exact(n: int, epsilon: float, delta: float, item_epsilon: float) -> tuple[float, float]:
-    """Return epsilon at delta and delta at epsilon, the worst over all neighbouring pairs."""
+    """Return epsilon at delta and delta at epsilon, maximised over all neighbouring pairs."""
     pmfs = [
         delstab_pmf(users(k, n), algorithm=noisy_majority(item_epsilon), epsilon=epsilon,
                     delta=delta)
@@ -54,7 +55,7 @@ def exact(n: int, epsilon: float, delta: float, item_epsilon: float) -> tuple[fl
 
 
 def main() -> None:
-    """Print a line for each."""
+    """Print one line for each measurement."""
     for n, epsilon, delta, item_epsilon in [(21, 9.0, 0.4, 200.0), (256, 1.0, 1e-6, 0.05)]:
         (used, left), seconds = timed(lambda given=(n, epsilon, delta, item_epsilon): exact(*given))
         words = f"n = {n}, ({epsilon:g}, {delta:g})-DP: epsilon = {used:.4f} exactly at delta, "

@@ -1,9 +1,9 @@
-"""The running time of FastRadius against n, and what vectorising FastCenter saves.
+"""Measure the running time of FastRadius as n grows, and the gain of a vectorised FastCenter.
 
     python -m benchmarks.geometric_median
 
-Times are taken within this process, on whatever else the machine is doing; the exponent and the
-ratio are what counts.
+All times are measured within this process, while other processes may run. Only the exponent and the
+ratio are meaningful.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DRAWS, SINGLES = 10_000, 200
 
 
 def radius_once(data: np.ndarray) -> tuple[float, float]:
-    """Seconds of one draw, and its output."""
+    """Return the seconds of one draw, and its output."""
     rng = np.random.default_rng(1)
     start = time.perf_counter()
     found = fast_radius(data, 1, **SEARCH, rng=rng)
@@ -68,7 +68,7 @@ def center_ratio() -> None:
 
 
 def main() -> None:
-    """Print both."""
+    """Print both tables."""
     radius_table()
     center_ratio()
 

@@ -1,11 +1,11 @@
-"""What the mutants of the noise say of the audits of this repository, and what they cost.
+"""Measure what the noise mutants add to the audits of this repository, and what they cost.
 
     python -m benchmarks.mutants [PATHS] [--seed S]
 
-Every audit in PATHS (default: audits/) is made three times with its quick budget: without mutants,
-with those of its noise alone, and with the hand-written ones beside them. The verdict of the second
-must not be weaker than that of the third, and the mutants of the noise should take no longer than
-the audit itself; both are ratios of one process.
+Every audit in PATHS (default: audits/) runs three times with its quick budget: without mutants,
+with its noise mutants only, and with its hand-written mutants too. The verdict of the second run
+must not be weaker than that of the third. The noise mutants should take no longer than the audit
+itself. The times are compared within one process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ORDER = (Verdict.NO_POWER, Verdict.NOT_REFUTED, Verdict.REFUTED)
 
 
 class Measuring:
-    """Stands in for the fixture `auditor`: makes every check three times."""
+    """Replaces the fixture `auditor`, and runs every check three times."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self.rows = seed, list[tuple[str, float, float, bool, bool]]()
@@ -66,17 +66,17 @@ class Measuring:
         return by_hand
 
     def check_sensitivity(self, *args: Any, **options: Any) -> None:
-        """Do nothing: functions have no noise."""
+        """Do nothing, because functions have no noise."""
 
     check_lipschitz = check_contraction = check_sensitivity
 
     def noise_margin(self, result: AuditResult, *args: Any, **options: Any) -> AuditResult:
-        """Do nothing: only mutants are timed."""
+        """Do nothing, because only mutants are timed."""
         return result
 
 
 def audits_in(path: Path) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Yield name, function and arguments of every audit in a file."""
+    """Yield the name, the function and the arguments of every audit in a file."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -98,7 +98,7 @@ def audits_in(path: Path) -> Iterator[tuple[str, Any, dict[str, Any]]]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="What the mutants of the noise cost and say.")
+    parser = argparse.ArgumentParser(description="Measure the cost and verdicts of noise mutants.")
     parser.add_argument("paths", nargs="*", type=Path, default=[Path("audits")])
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()

@@ -1,19 +1,20 @@
-"""Plant small mistakes in dpaudit, one at a time, and see whether its tests kill them.
+"""Plant small mistakes in dpaudit, one at a time, and check that its tests detect them.
 
     python -m benchmarks.mutation [--only N ...] [--room stats ...] [--jobs 2] [--limit 900]
                                   [--trust]
 
-The list is `benchmarks/planted/`, a file for each room. The tree is copied into a temporary
-directory, one mutant is applied there, and the tests that are named beside it are run with ``-x``:
-*killed* is a mutant for which one fails, *survived* one for which all pass. What ran out of time,
-or broke before a test was run, is told apart and counts as neither. The tests must pass without a
-mutant, or a kill would say nothing: that is looked at first, unless `--trust` says that it was.
+The mistakes are listed in `benchmarks/planted/`, in one file for each package. The tree is copied
+into a temporary directory, one mutant is applied there, and the tests of the mutant are run with
+``-x``. A mutant is *killed* if a test fails, and it *survived* if all tests pass. A run that times
+out, or breaks before a test runs, is reported separately and counts as neither. The tests must pass
+without a mutant, or a kill would mean nothing. This is checked first, unless `--trust` is given.
 
-Why a list by hand: mutmut and cosmic-ray change every operator of every function, about thirty
-thousand mutants of a package of this size, of which each would need minutes of statistical tests;
-they know neither which tests belong to a room nor what somebody would really do ("exploration
-draws reused", "failure_prob not divided"); mutmut changes no constants of modules, such as the
-shares of failure_prob, and works in a folder `mutants/`, which is one of ours.
+The list is written by hand for three reasons. (1) mutmut and cosmic-ray change every operator of
+every function. In a package of this size this gives about thirty thousand mutants, each of which
+would need minutes of statistical tests. (2) They know neither which tests belong to a package nor
+which mistakes people make ("exploration draws reused", "failure_prob not divided"). (3) mutmut
+changes no constants of modules, such as the shares of failure_prob. It also works in a folder
+`mutants/`, which already exists here.
 """
 
 from __future__ import annotations
@@ -40,26 +41,26 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class StaleError(Exception):
-    """The text that a mutant replaces does not stand in its file exactly once."""
+    """The text that a mutant replaces is not in its file exactly once."""
 
 
 def planted(mutant: Mutant, text: str) -> str:
-    """Return the text of its file with the mutant in it.
+    """Return the text of the mutant's file with the mutant applied.
 
     Raises
     ------
     StaleError
-        When its old text is not found, or found twice.
+        If the old text is not found, or found more than once.
     """
     found = text.count(mutant.old)
     if found != 1:
-        raise StaleError(f"{mutant.file}: {mutant.old!r} stands there {found} times, not once")
+        raise StaleError(f"{mutant.file}: {mutant.old!r} must occur exactly once, got {found}")
     return text.replace(mutant.old, mutant.new)
 
 
 @contextmanager
 def copied() -> Iterator[Path]:
-    """Copy all that git knows or would know of the tree, and remove the copy at the end."""
+    """Copy all files that git tracks or would track, and remove the copy at the end."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -77,7 +78,7 @@ def copied() -> Iterator[Path]:
 
 
 def run(tree: Path, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
-    """Run tests in a copy: what became of them, and the first that failed."""
+    """Run tests in a copy; return the outcome and the first test that failed."""
     command = [
         sys.executable,
         "-B",
@@ -106,7 +107,7 @@ def run(tree: Path, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
 
 
 def judge(mutant: Mutant, limit: float) -> tuple[str, str, float]:
-    """Plant one mutant in a copy of its own and run its tests."""
+    """Plant one mutant in its own copy and run its tests."""
     start = time.perf_counter()
     with copied() as tree:
         path = tree / "dpaudit" / mutant.file
@@ -116,7 +117,7 @@ def judge(mutant: Mutant, limit: float) -> tuple[str, str, float]:
 
 
 def check(tests: tuple[str, ...], limit: float) -> None:
-    """Refuse to judge by tests that fail without a mutant, or that test another dpaudit."""
+    """Refuse tests that fail without a mutant, or that test another copy of dpaudit."""
     with copied() as tree:
         where = [sys.executable, "-c", "import dpaudit; print(dpaudit.__file__)"]
         environment = os.environ | {"PYTHONPATH": str(tree)}
@@ -129,13 +130,13 @@ def check(tests: tuple[str, ...], limit: float) -> None:
 
 
 def main() -> int:
-    """Print the fate of each mutant, and return how many survived without a reason."""
+    """Print the outcome of each mutant; return how many survived without a reason."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", type=int, nargs="+", default=[], help="numbers of the list")
+    parser.add_argument("--only", type=int, nargs="+", default=[], help="numbers in the list")
     parser.add_argument("--room", nargs="+", default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for one mutant")
-    parser.add_argument("--trust", action="store_true", help="that the tests pass without one")
+    parser.add_argument("--trust", action="store_true", help="skip the run without a mutant")
     args = parser.parse_args()
     chosen = [
         (number, mutant)

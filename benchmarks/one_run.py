@@ -1,15 +1,18 @@
-"""Audits in one run: null simulations, and what they certify beside jax-privacy on equal scores.
+"""Audits in one run: null simulations, and a comparison with jax-privacy on equal scores.
 
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
 
-*False alarms*: mechanisms that keep their claim exactly. Counted are audits in which the certified
-number exceeds the truth; with probability above failure_prob = .05 it must not.
-*Certified*: the same methods on scores of mechanisms that need more, averaged over audits.
-*Idealised*: expected counts, mu = 2; one run with 1,000 canaries beside 1,000 trainings a side.
+*False alarms*: these mechanisms keep their claim exactly. The benchmark counts audits in which the
+certified number exceeds the truth. This may happen with probability at most failure_prob = .05.
 
-jax-privacy is asked where it is installed (the `peers` extra); it certifies delta > 0 only, so
-that pure claims are put to it with delta = 1e-12. Its `Explicit` threshold is the best one
-for the law of the scores, which nobody would know; ours take theirs from no such knowledge.
+*Certified*: the same methods on scores of mechanisms that need more, averaged over audits.
+
+*Idealised*: expected counts, mu = 2. One run with 1,000 canaries is compared with 1,000 trainings
+on each side.
+
+jax-privacy is used if it is installed (the `peers` extra). It certifies only for delta > 0, so pure
+claims are passed with delta = 1e-12. Its `Explicit` threshold is the best one for the distribution
+of the scores, which would be unknown in practice. Our thresholds do not use such knowledge.
 """
 
 from __future__ import annotations
@@ -29,18 +32,18 @@ from dpaudit.engine.one_run import GuessTest, right_guesses
 from dpaudit.stats import lower_rates, upper_rates
 
 FAILURE_PROB = 0.05
-PURE = 1e-12  # as delta, where a peer wants one
+PURE = 1e-12  # the delta for pure claims, where a peer requires one
 
 
 @dataclass(frozen=True)
 class Case:
-    """A law of scores, and what is true of it."""
+    """A distribution of scores, and its true privacy."""
 
     name: str
     draw: Callable  # (coins, rng) -> scores
     delta: float
-    epsilon: float  # at delta: the truth
-    mu: float | None = None  # of Gaussian DP, where it is one
+    epsilon: float  # the true epsilon at delta
+    mu: float | None = None  # the parameter of Gaussian DP, if there is one
     null: bool = True
 
 
@@ -49,13 +52,13 @@ def gaussian(mu, coins, rng):
 
 
 def responses(epsilon, coins, rng):
-    """Randomised response with a confidence that says nothing."""
+    """Answer by randomised response, with a confidence that carries no information."""
     keep = rng.random(len(coins)) < 1 / (1 + math.exp(-epsilon))
     return np.where(coins == keep, 1.0, -1.0) * (1 + rng.random(len(coins)))
 
 
 def responses_told(epsilon, delta, coins, rng):
-    """Randomised response, and with probability delta for each coin the truth, most confident."""
+    """Answer by randomised response; with probability delta per coin, reveal the truth surely."""
     told = rng.random(len(coins)) < delta
     sure = np.where(coins, 1.0, -1.0) * (3 + rng.random(len(coins)))
     return np.where(told, sure, responses(epsilon, coins, rng))
@@ -76,11 +79,11 @@ def cases():
     ]
 
 
-# --- our methods: everything depends on the counts at the looks, so it is computed once for each -
+# --- our methods: results depend only on the counts, so each is computed once for each count ------
 
 
 class Ours:
-    """One instrument for one case."""
+    """One instrument of dpaudit for one case."""
 
     def __init__(self, case, canaries, *, guesses=None, one_sided=False, mu=False):
         claim = GaussianDP(case.mu) if mu else ApproxDP(case.epsilon, case.delta)
@@ -90,7 +93,7 @@ class Ours:
         self.certified = cache(self._certified)
 
     def __call__(self, scores, coins):
-        """Return what is certified."""
+        """Return the certified epsilon."""
         looks = np.array(self.tool.looks.guesses)
         counts = right_guesses(scores, coins, looks, one_sided=self.one_sided)
         return self.certified(tuple(counts.tolist()))
@@ -161,7 +164,7 @@ def simulate(case, canaries, audits, peer_audits):
 
 
 def idealised():
-    """Print what is certified at the expected counts of Gaussian scores 2 apart, at delta = 0."""
+    """Print the certified epsilon at expected counts of Gaussian scores 2 apart, at delta = 0."""
     plan = plan_one_run(ApproxDP(1.0, 0.0), mu=2.0, canaries=[1000], failure_prob=FAILURE_PROB)
 
     cuts = np.linspace(0, 6, 6001)

@@ -1,12 +1,15 @@
-"""Beside privacy-estimates and the auditing module of jax-privacy, on the same counts and scores.
+"""Compare with privacy-estimates and the auditing module of jax-privacy, on equal input.
 
     pip install '.[peers]' && python -m benchmarks.peers [--draws 100000] [--seeds 20]
 
-*Counts*: the best event of the exact distribution, counted in the same draws; one number of each
-method.
-*Scores*: the exact log-likelihood ratio of each draw, from which an event must still be chosen;
-dpaudit audits the score as if it were the output. Numbers are certified epsilons, averaged over
-seeds, as shares of the true epsilon; `wrong` counts seeds in which one exceeded the truth.
+*Counts*: the best event of the exact distribution, counted in the same draws. Each method returns
+one number.
+
+*Scores*: the exact log-likelihood ratio of each draw. Each method must still choose an event.
+dpaudit audits the score as if it were the output.
+
+The numbers are certified epsilons, averaged over seeds, as shares of the true epsilon. The column
+`wrong` counts the seeds in which a number exceeded the truth.
 """
 
 from __future__ import annotations
@@ -29,20 +32,21 @@ PAIR = NeighborPair([[1.0]], [[0.0]])
 
 
 def laplace_score(x):
-    """Log-likelihood ratio of Laplace(1) noise on 1 against 0.
+    """Return the log-likelihood ratio of Laplace(1) noise on 1 against 0.
 
-    Rounded: the low bits of the exact difference betray the side, which every method here finds.
+    It is rounded, because the low bits of the exact difference reveal the side. Every method here
+    would find this.
     """
     return np.round(np.clip(2 * x - 1, -1, 1), 6)
 
 
 def gaussian_score(x):
-    """Log-likelihood ratio of the Gaussian noise on 1 against 0, up to a constant factor."""
+    """Return the log-likelihood ratio of the Gaussian noise on 1 against 0, up to a factor."""
     return x
 
 
 def coin(data, size, *, rng):
-    """Randomised response with epsilon = 1, as a number."""
+    """Answer by randomised response with epsilon = 1, as a number."""
     keep = rng.random(size) < math.e / (1 + math.e)
     return np.where(keep, data.sum(), 1 - data.sum())
 
@@ -67,7 +71,7 @@ def cases():
 
 
 def best_threshold(scores, distribution, delta, draws, failure_prob):
-    """Cut of the score whose expected counts certify most, with two Clopper-Pearson bounds."""
+    """Return the cut of the score that certifies most at expected counts, by Clopper-Pearson."""
     rng = np.random.default_rng(0)
     left, right = (np.sort(scores(side, 10**6, rng=rng)) for side in (PAIR.left, PAIR.right))
     cuts = np.unique(np.concatenate([left[:: 10**4], left[-2000::20]]))
@@ -82,7 +86,7 @@ def best_threshold(scores, distribution, delta, draws, failure_prob):
 
 
 def counted(counts, delta, failure_prob):
-    """Certified epsilon of each method from the counts of one event."""
+    """Return the certified epsilon of each method from the counts of one event."""
     seen = AttackResults(
         TP=counts.hits_left,
         FN=counts.draws_left - counts.hits_left,
@@ -99,7 +103,7 @@ def counted(counts, delta, failure_prob):
 
 
 def scored(name, scores, delta, draws, failure_prob, seed):
-    """Certified epsilon of each method from scores, an event still to be chosen."""
+    """Return the certified epsilon of each method from scores; the event is still to be chosen."""
     claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
     ours = audit(
         scores,

@@ -1,12 +1,12 @@
-"""Realistic user-level bugs against the audit that names no pair.
+"""Realistic user-level bugs, audited without naming a pair.
 
     python -m benchmarks.portfolio [--draws 100000] [--seed 1] [--only WORDS]
 
-Every bug is what somebody writes who thinks of items instead of users, of one relation instead of
-another, or of typical data; its counterpart keeps the claim for all data, and says why. Both are
-audited as a user would who knows no worst pair: `pairs=None`, or `neighbors.portfolio(like)`
-where the data are not plain numbers. A user owns a row of `data`, of m items; one user is replaced,
-where nothing else is said.
+Every bug is typical of code that considers items instead of users, the wrong relation, or only
+typical data. Its counterpart keeps the claim for all data, and the table says why. Both are audited
+as by a user who knows no worst pair: with `pairs=None`, or with `neighbors.portfolio(like)` if the
+data are not plain numbers. A user owns one row of `data`, with m items. One user is replaced unless
+stated otherwise.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PURE = PureDP(1.0, relation=Relation.REPLACE_USER)
 APPROX = ApproxDP(1.0, 1e-5, relation=Relation.REPLACE_USER)
 ADD_REMOVE = PureDP(1.0, relation=Relation.ADD_REMOVE_USER)
 KINDS = 4
-"""Categories 0 to 3, where a mechanism counts them."""
+"""Categories 0 to 3, for mechanisms that count them."""
 
 
 def users(data, low=-1.0, high=1.0):
-    """Clipped mean of each user: a user moves the sum of all by at most high - low."""
+    """Return the clipped mean of each user; a user moves the sum of all by at most high - low."""
     return np.clip(data.mean(axis=1), low, high)
 
 
@@ -55,7 +55,7 @@ def median_of_users(data, size, *, rng):
 
 
 def descent(data, size, rng, scale, epochs=10):
-    """All iterates of a gradient descent on the distance to the users."""
+    """Return all iterates of a gradient descent on the distance to the users."""
     theta, path = np.zeros(size), []
     for _ in range(epochs):
         gradient = np.clip(data.mean(axis=1)[:, None] - theta, -1, 1).mean(axis=0)
@@ -73,7 +73,7 @@ def budget_split_over_epochs(data, size, *, rng):
 
 
 def holders_of(data):
-    """How many users hold each category, in any of their items."""
+    """Return how many users hold each category in any of their items."""
     return np.array([(data == kind).any(axis=1).sum() for kind in range(KINDS)])
 
 
@@ -116,7 +116,7 @@ def histogram_of_users_items(data, size, *, rng):
 
 
 def in_the_ball(data):
-    """Each user's items as a vector, clipped to the unit ball."""
+    """Return each user's items as a vector, clipped to the unit ball."""
     norms = np.linalg.norm(data, axis=1, keepdims=True)
     return data / np.maximum(norms, 1.0)
 
@@ -132,7 +132,7 @@ def laplace_by_the_l1_norm(data, size, *, rng):
 
 
 SIGMA = (2 * np.log(1.25e5)) ** 0.5
-"""Of the classic Gaussian mechanism with epsilon 1, delta 1e-5 and sensitivity 1."""
+"""Noise scale of the classic Gaussian mechanism: epsilon 1, delta 1e-5 and sensitivity 1."""
 
 
 def variance_for_deviation(data, size, *, rng):
@@ -155,7 +155,7 @@ CANDIDATES = np.linspace(0, 1, 5)
 
 
 def best_candidate(data, size, rng, sensitivity):
-    """Exponential mechanism: a place with a small sum of distances to all items."""
+    """Choose a candidate with a small sum of distances to all items: exponential mechanism."""
     score = -np.abs(np.clip(data, 0, 1)[..., None] - CANDIDATES).sum(axis=(0, 1))
     odds = np.exp((score - score.max()) / (2 * sensitivity))
     return rng.choice(len(odds), p=odds / odds.sum(), size=size)
@@ -277,7 +277,7 @@ def a_noise_for_each(data, size, *, rng):
 
 
 def moving_average(data):
-    """Average in which each user in turn counts for a half: the last one's influence is 1."""
+    """Return an average in which each user in turn counts for a half; the last moves it by 1."""
     state = 0.0
     for value in users(data):
         state = 0.5 * state + 0.5 * value
@@ -303,7 +303,7 @@ def totals_at_a_split_budget(data, size, *, rng):
 
 
 def of_a_sample(data, chosen, rng):
-    """Mean of 2 users, with the noise that sampling 2 of n amplifies to epsilon = 1."""
+    """Return the mean of 2 users, with noise that sampling 2 of n amplifies to epsilon = 1."""
     if len(data) < 2:
         raise ValueError(f"data must hold at least 2 users, got {len(data)}")
     amplified = np.log1p(np.expm1(1.0) * len(data) / 2)
@@ -323,14 +323,14 @@ def a_fresh_sample(data, size, *, rng):
 
 
 def with_gaps():
-    """Return users of 6 items, some of which are missing."""
+    """Return users with 6 items each, some of which are missing."""
     rng = np.random.default_rng(0)
     data = rng.normal(size=(15, 6))
     return np.where(rng.random((15, 6)) < 0.2, np.nan, data)
 
 
 def known_items(data):
-    """Clipped mean of each user's items that are there; 0 of a user without any."""
+    """Return the clipped mean of each user's known items, or 0 for a user without any."""
     there = ~np.isnan(data)
     total = np.where(there, data, 0.0).sum(axis=1)
     return np.clip(total / np.maximum(there.sum(axis=1), 1), -1, 1)
@@ -387,15 +387,15 @@ class Case:
     Parameters
     ----------
     story : str
-        What somebody did.
+        Short description of the bug.
     bug, correct : callable
         Mechanisms.
     why : str
-        Why the counterpart keeps the claim for all data.
+        The reason why the counterpart keeps the claim for all data.
     claim : Claim
-        Of both.
+        Claim of both mechanisms.
     like : callable, optional
-        Makes the data that a user would show, where they are not plain numbers.
+        Makes the data that a user would provide if they are not plain numbers.
     """
 
     story: str
@@ -420,7 +420,7 @@ CASES = (
         "category released by its true count",
         categories_by_true_count,
         categories_by_noisy_count,
-        "a user moves each of 4 counts by 1; what follows sees noisy counts only",
+        "a user moves each of 4 counts by 1; the rest uses noisy counts only",
     ),
     Case("add/remove noise under replacement", sum_for_add_remove, sum_for_replace, "moves by 2"),
     Case("the mean clipped, not the users", clipped_after_the_mean, mean_of_users, MEAN),
@@ -544,7 +544,7 @@ CASES = (
 
 
 def look(case: Case, mechanism: Callable[..., Any], draws: int, seed: int):
-    """Audit one of the two as somebody would who knows no worst pair."""
+    """Audit one of the two mechanisms as a user who knows no worst pair."""
     pairs = None if case.like is None else portfolio(case.like()).under(case.claim.relation)
     return audit(mechanism, case.claim, pairs, draws=draws, seed=seed, mutants=None)
 
@@ -554,7 +554,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="bugs whose story holds these words")
+    parser.add_argument("--only", default="", help="only bugs whose story contains these words")
     asked = parser.parse_args()
     cases = [case for case in CASES if asked.only in case.story]
     print(f"{asked.draws:,} draws per dataset, seed {asked.seed}\n")

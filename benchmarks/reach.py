@@ -1,12 +1,13 @@
-"""How often an audit refutes a mechanism that needs the epsilon which it said it would see.
+"""Measure how often an audit refutes a mechanism that needs the detectable epsilon.
 
     python -m benchmarks.reach [--audits 400] [NAME ...]
 
-`would see epsilon = E or more on this pair with probability about 0.9`: for each setting, 40
-audits of a mechanism that just keeps its claim name E, and 400 audits, with other seeds, look at
-the mechanism with so much less noise that it needs exactly E at the claimed delta. Printed are the
-median of E and the share of these audits that refute, which should lie between 0.85 and 0.97. A
-setting for which no E is named says so. `plan` is asked for its number of draws at power 0.9.
+An audit reports its detectable epsilon E: on this pair it would refute a mechanism that needs E or
+more with probability about 0.9. For each setting, 40 audits of a mechanism that just keeps its
+claim report E. Then 400 audits with other seeds test the mechanism with so much less noise that it
+needs exactly E at the claimed delta. The table shows the median of E and the share of these audits
+that refute. The share should be between 0.85 and 0.97. If no E is reported for a setting, the table
+says so. For `plan` settings, the number of draws is the one that `plan` returns for power 0.9.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from dpaudit.neighbors import family
 PAIR = NeighborPair(np.array([[1.0]]), np.array([[0.0]]))
 CLAIMED, PLANNED = 1.0, 1.5
 NAMING = 40
-"""Audits of what keeps its claim, which name an epsilon."""
+"""Number of audits of a mechanism that keeps its claim; each reports an epsilon."""
 
 
 def laplace(data, size, *, rng, epsilon, delta, d=1):
-    """Release a sum with Laplace noise; of vectors, each number has a part of the shift."""
+    """Release a sum with Laplace noise; in a vector, each number has a part of the shift."""
     noise = rng.laplace(scale=1 / epsilon, size=(size, d) if d > 1 else size)
     return data.sum() / d + noise
 
@@ -53,7 +54,7 @@ def gaussian(data, size, *, rng, epsilon, delta, d=1, shape=None):
 
 
 def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
-    """Release a histogram with Gaussian noise, of which one bin differs."""
+    """Release a histogram with Gaussian noise, in which one bin differs."""
     shift = _distance(epsilon, delta)
     outputs = rng.normal(size=(size, d))
     outputs[:, 0] += shift * data.sum()
@@ -61,14 +62,14 @@ def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
 
 
 def training(data, size, *, rng, epsilon, delta, steps=16):
-    """Score a canary in training by the sum of its noisy gradients, over all batches."""
+    """Return the training score of a canary: the sum of its noisy gradients, in all batches."""
     noise = rng.normal(size=(size, steps))
     shift = _distance(epsilon, delta) / math.sqrt(steps)
     return (shift * data.sum() + noise).sum(axis=1)
 
 
 def sampled_training(data, size, *, rng, epsilon, delta, steps=16):
-    """Score the same with the canary in half of the batches: a mixture, known in no closed form."""
+    """Return the score with the canary in half of the batches: a mixture without closed form."""
     sampled = rng.random((size, steps)) < 0.5
     return (2 * data.sum() * sampled + rng.normal(size=(size, steps))).sum(axis=1)
 
@@ -112,7 +113,7 @@ def _scale_of_choice(epsilon):
 
 
 def _distance(epsilon, delta):
-    """Distance of the means, in standard deviations, that just needs epsilon at delta."""
+    """Return the distance of the means, in standard deviations, that needs epsilon at delta."""
     known = needing(epsilon, delta)
     return known.mu
 
@@ -126,11 +127,11 @@ class Setting:
     mechanism : callable
         ``f(data, size, *, rng, epsilon, delta)``.
     draws : int
-        Per dataset.
+        Draws per dataset.
     delta, failure_prob : float
-        Of the claim and of the audit.
+        Delta of the claim, and failure probability of the audit.
     sequential, is_stored, is_planned : bool
-        How the audit is made.
+        The kind of audit.
     """
 
     mechanism: Callable[..., Any]
@@ -161,7 +162,7 @@ class Setting:
         return task, certificate_of(task, mechanism, "mechanism")
 
     def named(self, seed: int) -> float | None:
-        """Return the epsilon that an audit of what keeps its claim would see."""
+        """Return the detectable epsilon of an audit of a mechanism that keeps its claim."""
         task, found = self.look(CLAIMED, seed)
         if self.is_stored:
             family = Outcomes.of(found)
@@ -173,7 +174,7 @@ class Setting:
 
 
 def refuted(setting: Setting, named: Sequence[float], seed: int) -> bool:
-    """Return whether an audit refutes what needs one of the epsilons that were named."""
+    """Return whether an audit refutes a mechanism that needs one of the reported epsilons."""
     return setting.look(named[seed % len(named)], seed + 1_000_000)[1].refuted
 
 
@@ -208,7 +209,7 @@ SETTINGS = {
 
 
 def sized(setting: Setting) -> Setting:
-    """Return a setting with the number of draws that is planned, where one is."""
+    """Return the setting with the planned number of draws, if it uses a plan."""
     if not setting.is_planned:
         return setting
     claim = ApproxDP(CLAIMED, setting.delta)
@@ -224,8 +225,8 @@ def main() -> None:
     args = parser.parse_args()
     unknown = set(args.names) - set(SETTINGS)
     if unknown:
-        sys.exit(f"no setting is called {sorted(unknown)[0]!r}; there are {', '.join(SETTINGS)}")
-    print("| setting | failure_prob | draws | would see | refuted |\n|---|---|---|---|---|")
+        sys.exit(f"NAME must be a setting, got {sorted(unknown)[0]!r}. Use: {', '.join(SETTINGS)}")
+    print("| setting | failure_prob | draws | detectable | refuted |\n|---|---|---|---|---|")
     with ProcessPoolExecutor() as executor:
         for name in args.names or SETTINGS:
             setting = sized(SETTINGS[name])
@@ -233,7 +234,7 @@ def main() -> None:
             if not setting.is_planned:
                 named = list(executor.map(setting.named, range(NAMING)))
             known = [seen for seen in named if seen is not None and seen < math.inf]
-            seen, share = "nothing is said", ""
+            seen, share = "none reported", ""
             if known:
                 look = partial(refuted, setting, known)
                 fell = list(executor.map(look, range(args.audits), chunksize=10))

@@ -1,12 +1,12 @@
-"""Draws to refutation: the smallest fixed number against sequential audits.
+"""Draws to refutation: the smallest fixed number, compared with sequential audits.
 
     python -m benchmarks.refutation [--seeds 20] [--first-seed 0] [--failure-prob 1e-5]
 
-`fixed` is the smallest number of draws per dataset at which the joint bound with the best event,
-known in advance, refutes with probability one half; it is computed from the exact distributions,
-and no audit that has to learn its event can promise it. `sequential` is the median of whole
-sequential audits, exploration included; `lowest` and `highest` are over seeds. `found` counts fixed
-audits of 100,000 draws per dataset in all that certify more than the claim.
+`fixed` is the smallest number of draws per dataset at which the joint bound with the best event
+refutes with probability one half. The best event is known in advance. The number is computed from
+the exact distributions. An audit that has to learn its event cannot guarantee it. `sequential` is
+the median of whole sequential audits, including exploration. `lowest` and `highest` are over seeds.
+`found` counts fixed audits of 100,000 draws per dataset in total that certify more than the claim.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ RHO = laplace.ppf((np.arange(20_000) + 0.5) / 20_000)
 
 
 def value_distribution(queries, threshold_scale, query_scale):
-    """Distribution of variant 3, cutoff 1: where the first yes is, and its value in fine bins."""
+    """Return the distribution of variant 3, cutoff 1: place and finely binned value of the yes."""
     edges = np.linspace(-30, 30, 601)
     rho = RHO * threshold_scale
     waiting, masses = np.ones(len(rho)), []
     for query in queries:
         below = laplace.cdf(edges, query, query_scale)
         released = np.maximum(below[1:] - np.maximum(below[:-1], 0), 0)
-        above = edges[:-1] >= rho[:, None]  # a bin is released when all of it passes
+        above = edges[:-1] >= rho[:, None]  # a bin is released only if all of it is above
         masses.append((waiting[:, None] * above * released).mean(axis=0))
         waiting = waiting * laplace.cdf(rho, query, query_scale)
     found = np.concatenate([*masses, [waiting.mean()]])
@@ -51,7 +51,7 @@ def value_distribution(queries, threshold_scale, query_scale):
 
 
 def two_group_distribution(low, high, count, scale):
-    """Distribution of variant 6 on two groups of equal queries: how many yeses each has."""
+    """Return the distribution of variant 6 on two groups of equal queries: numbers of yes."""
     rho = RHO * scale
     k = np.arange(count + 1)
     yes = [laplace.sf(rho, query, scale)[:, None] for query in (low, high)]
@@ -60,7 +60,7 @@ def two_group_distribution(low, high, count, scale):
 
 
 def pattern_oracle(pair, **scales):
-    """Distribution of the answers of a sparse vector algorithm on both sides."""
+    """Return the oracle of the answers of a sparse vector algorithm on both sides."""
     both = (oracles.sparse_vector_patterns(side, **scales) for side in (pair.left, pair.right))
     return oracles.discrete(*(distribution.probabilities for distribution in both))
 

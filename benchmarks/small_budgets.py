@@ -1,12 +1,12 @@
-"""Few draws, as of training runs: scalar scores at n = 50 .. 5,000 draws per dataset.
+"""Audits with few draws, as for training runs: scalar scores at 50 to 5,000 draws per dataset.
 
     pip install '.[peers]' && python -m benchmarks.small_budgets [--draws 50 200 ...] [--seeds 100]
                                                                  [--failure-prob 0.05]
 
-`oracle` knows the best event and takes two Clopper-Pearson bounds on all draws, at expected counts;
-it is what privacy-estimates certifies when somebody tells it that event. jax-privacy is given the
-scores and chooses the threshold itself. dpaudit audits the score as it is, without being told which
-side is the larger. Means over seeds; `wrong` counts certified numbers above the truth.
+`oracle` knows the best event and takes two Clopper-Pearson bounds on all draws, at expected counts.
+This is the result of privacy-estimates if it is given that event. jax-privacy receives the scores
+and chooses the threshold itself. dpaudit audits the score directly. It does not know which side is
+the larger. The numbers are means over seeds, and `wrong` counts certified numbers above the truth.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ DRAWS = (50, 100, 200, 500, 1000, 2000, 5000)
 
 
 def gaussian_1(data, size, *, rng):
-    """Score of a training run that is 1-GDP."""
+    """Return the score of a training run that is 1-GDP."""
     return data.sum() + rng.standard_normal(size)
 
 
 def gaussian_2(data, size, *, rng):
-    """Score of a training run that is 2-GDP."""
+    """Return the score of a training run that is 2-GDP."""
     return 2 * data.sum() + rng.standard_normal(size)
 
 
 def laplace(data, size, *, rng):
-    """Score with Laplace noise, epsilon = 1."""
+    """Return a score with Laplace noise, epsilon = 1."""
     return data.sum() + rng.laplace(size=size)
 
 
 def coin(data, size, *, rng):
-    """Randomised response with epsilon = 2, as a number."""
+    """Answer by randomised response with epsilon = 2, as a number."""
     keep = rng.random(size) < 1 / (1 + np.exp(-2.0))
     return np.where(keep, data.sum(), 1 - data.sum())
 
@@ -53,7 +53,7 @@ CASES = {
 
 
 def ours(name, score, delta, draws, failure_prob, seed):
-    """Certified epsilon of a whole audit."""
+    """Return the certified epsilon of a whole audit."""
     claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
     return audit(
         score,
@@ -68,7 +68,7 @@ def ours(name, score, delta, draws, failure_prob, seed):
 
 
 def theirs(score, delta, draws, failure_prob, seed):
-    """Certified epsilons of jax-privacy by its strategies for the threshold; {} without it."""
+    """Return certified epsilons of jax-privacy for each threshold strategy; {} if not installed."""
     try:
         from jax_privacy.auditing import Bonferroni, CanaryScoreAuditor, Split
     except ImportError:

@@ -3,12 +3,14 @@
     python -m benchmarks.soundness [--audits 2000] [--draws 3000] [--failure-prob 0.05 0.001]
                                    [--mode fixed few stored sequential smoothed]
 
-`few` has a tenth of the draws, which guesses by rank see too; `stored` has outputs that were drawn
-before, three times as many on one side. One run is measured in `benchmarks.one_run`.
+`few` has a tenth of the draws, a number at which guesses by rank are used too. `stored` has outputs
+that were drawn before, three times as many on one side. Audits in one run are measured in
+`benchmarks.one_run`.
 
-Each audit explores, freezes and certifies afresh, with a seed of its own. Counted are audits that
-refute the claim, and audits in which any certified number (epsilon, delta or a point of the
-profile) exceeds the exact one. Both must stay below failure_prob + 3 standard errors.
+Each audit explores, freezes and certifies from the start, with its own seed. The benchmark counts
+audits that refute the claim. It also counts audits in which any certified number (epsilon, delta or
+a point of the profile) exceeds the exact one. Both shares must stay below failure_prob + 3 standard
+errors.
 """
 
 from __future__ import annotations
@@ -41,14 +43,14 @@ MODES = ("fixed", "few", "stored", "sequential", "smoothed")
 
 
 def sampled_center(data, size, *, rng):
-    """Return the sum of the users, of which the last takes part with probability 0.3."""
+    """Return the sum of the users; the last user takes part with probability 0.3."""
     takes_part = rng.random(size) < RATE
     return data[:-1].sum() + np.where(takes_part, data[-1].sum(), 0.0)
 
 
 @cache
 def mixture_delta(distribution, epsilon):
-    """Exact delta of `sampled_center` plus noise, on users (0, 1) against (0, 0)."""
+    """Return the exact delta of `sampled_center` plus noise, on users (0, 1) against (0, 0)."""
     alone, shifted = distribution(0.0, SIGMA).pdf, distribution(1.0, SIGMA).pdf
 
     def mixed(x):
@@ -130,7 +132,7 @@ def look(mode, name, mechanism, claim, pair, draws, failure_prob, seed):
 
 
 def judge(mode, name, seeds, draws, failure_prob):
-    """Return (false refutations, audits with any certified number above the truth)."""
+    """Return the numbers of false refutations and of audits that certify more than the truth."""
     mechanism, claim, pair, delta, epsilon = cases(mode)[name]
     refuted = exceeded = 0
     for seed in seeds:

@@ -1,10 +1,10 @@
-"""The engine's own share of the time, and its memory; and against another version of itself.
+"""Time and memory of the engine alone, and a comparison with another version of it.
 
     python -m benchmarks.speed [--against REVISION] [--repeats 5]
 
-Everything but calling the mechanism. With --against, the package as it was at a git revision is
-loaded beside this one, both audit in turn, and `old / new` is the ratio of their median times:
-the only figure that does not depend on the machine.
+The time excludes the calls of the mechanism. With --against, the package at a git revision is
+loaded in addition to this one. Both versions audit in turn, and `old / new` is the ratio of their
+median times. This ratio is the only number that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CASES = [
 
 
 def look(mechanism, dim, draws):
-    """Audit with whatever dpaudit is loaded; return the engine's seconds and the mechanism's."""
+    """Audit with the loaded version of dpaudit; return the seconds of engine and mechanism."""
     from dpaudit import ApproxDP, PureDP, audit, within_sensitivity
     from dpaudit import neighbors as nb
 
@@ -54,20 +54,20 @@ def look(mechanism, dim, draws):
         claim, relation = ApproxDP(1.0, 1e-5), within_sensitivity(1.0, norm="l2")
         pair = nb.value_pattern("all_above", dim, relation=relation)
     result = audit(mechanism, claim, pair, draws=draws, seed=1, mutants=None)
-    # Before 0.2 the diagnostics were fields of the result.
+    # # Before version 0.2 the diagnostics were fields of the result.
     own = getattr(result, "diagnostics", result).mechanism_seconds
     return result.seconds - own, own
 
 
 class Version:
-    """One version of the package; while it is entered, `import dpaudit` means it."""
+    """One version of the package; while it is entered, `import dpaudit` imports it."""
 
     def __init__(self, folder=None):
         self.folder, self.modules = folder, {}
 
     @contextmanager
     def entered(self):
-        """Swap the package's modules, and where new ones are looked for."""
+        """Swap the modules of the package, and the place where new ones are searched."""
         others = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_ours(name)}
         sys.modules.update(self.modules)
         if self.folder is not None:
@@ -89,7 +89,7 @@ def _is_ours(name):
 
 
 def version_at(revision, folder):
-    """Unpack the package as it was at a revision."""
+    """Unpack the package at a git revision."""
     packed = subprocess.run(
         ["git", "archive", revision, "dpaudit"], cwd=ROOT, check=True, capture_output=True
     ).stdout
@@ -99,7 +99,7 @@ def version_at(revision, folder):
 
 
 def table():
-    """Print times and memory of this version."""
+    """Print the times and the memory of this version."""
     print(f"{'mechanism':<26}{'draws per dataset':>14}{'engine s':>10}{'ratio':>8}{'peak MiB':>10}")
     for name, mechanism, dim, draws in CASES:
         engine, called = look(mechanism, dim, draws)
@@ -112,7 +112,7 @@ def table():
 
 
 def ratios(revision, repeats):
-    """Print how many times faster this version is, audits of both taking turns."""
+    """Print how many times faster this version is, with audits of both in turn."""
     print(f"{'mechanism':<26}{'draws per dataset':>14}{'old / new':>11}   (old: {revision})")
     with tempfile.TemporaryDirectory() as folder:
         versions = {"old": version_at(revision, Path(folder)), "new": Version()}
@@ -123,7 +123,7 @@ def ratios(revision, repeats):
                 for which, version in versions.items():
                     with version.entered():
                         engine = run()[0]
-                    if turn > 0:  # the first imports, and fills caches
+                    if turn > 0:  # the first turn imports modules and fills caches
                         times[which].append(engine)
             old, new = (statistics.median(times[which]) for which in ("old", "new"))
             print(f"{name:<26}{draws:>14,}{old / new:>11.2f}", flush=True)

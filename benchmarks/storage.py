@@ -1,10 +1,10 @@
-"""The share of a run that is spent on storing it, and the size of its page.
+"""The share of a run's time that storage takes, and the size of its page.
 
     python -m benchmarks.storage [--audits 1000] [--draws 2000]
 
-One run of many audits of a named pair in this process, without workers. Storage is everything
+One run makes many audits of a named pair in this process, without workers. Storage is everything
 between the end of an audit and its files: packing, validating, writing, and the index at the end.
-The share is a ratio within one process, so that it does not depend on the machine.
+The share is a ratio within one process, so it does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def audit_noisy(auditor, number):
 
 
 class Clock:
-    """Sums up the seconds of some functions; a call inside another one counts once."""
+    """Sums the seconds of some functions; nested calls count once."""
 
     def __init__(self):
         self.seconds, self._depth = 0.0, 0
 
     def watch(self, owner, name):
-        """Time a function in its place."""
+        """Replace a function by a version that is timed."""
         function = getattr(owner, name)
 
         @functools.wraps(function)

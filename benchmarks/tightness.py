@@ -1,14 +1,14 @@
-"""How much is certified, as a share of what an oracle would certify that knows the best event.
+"""Certified epsilons, as shares of what an oracle that knows the best event would certify.
 
     python -m benchmarks.tightness [--draws 10000 100000 1000000] [--seeds 20] [--failure-prob 0.05]
     python -m benchmarks.tightness --blind [--seeds 20]
 
-The oracle maximises over all events {p > e^t q} of the exact distribution and takes two
-Clopper-Pearson bounds at the same failure probability on *all* draws, at expected counts: the best
-that a peer could do that knew the event. The audit learns its event, and pays for exploring out of
-the same draws. Shares are averages over seeds; each audit draws afresh. With ``--blind`` the same
-is measured on leaks that show in one place only (:mod:`benchmarks.blind_spots`), at 100,000 draws
-and failure_prob 1e-6.
+The oracle maximises over all events {p > e^t q} of the exact distribution. It takes two
+Clopper-Pearson bounds at the same failure probability on *all* draws, at expected counts. This is
+the best result of a method that knows the event. The audit learns its event, and uses some of the
+same draws for exploration. The shares are averages over seeds, and each audit draws anew. With
+``--blind`` the same is measured on leaks that are visible in one place only
+(:mod:`benchmarks.blind_spots`), at 100,000 draws and failure_prob 1e-6.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def oracle_epsilon(oracle, delta, draws, failure_prob):
         p, q = distribution.curve()
         inner = (p > 0) & (q < 1)
         p, q = p[inner], q[inner]
-        # An atom may be split in the curve's straight edges; interpolating covers those events.
+        # # The straight edges of the curve split an atom. Interpolation covers these events.
         if len(p) < 1000:
             fine, whole = np.linspace(0, len(p) - 1, 20 * len(p)), np.arange(len(p))
             p, q = np.interp(fine, whole, p), np.interp(fine, whole, q)
@@ -147,7 +147,7 @@ def main():
     parser.add_argument("--draws", type=int, nargs="+", default=[10**4, 10**5, 10**6])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--failure-prob", type=float, default=0.05)
-    parser.add_argument("--blind", action="store_true", help="leaks that show in one place only")
+    parser.add_argument("--blind", action="store_true", help="audit leaks visible in one place")
     args = parser.parse_args()
     if args.blind:
         claim = PureDP(EPSILON)

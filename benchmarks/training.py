@@ -1,11 +1,12 @@
-"""What is certified of DP-SGD with a known score and with learnt events.
+"""Certified epsilons of DP-SGD with a known score and with learned events.
 
     python -m benchmarks.training
 
-One loud user more or less, Poisson samples, all noisy sums seen. Beside it an oracle: the best
-event of the likelihood ratio, known in advance, on all draws, whose two rates two Clopper-Pearson
-bounds certify. It sees the true rates, which an audit never does. `along` integrates the noise out
-(`DPSGD.along`). Medians over seeds.
+The pair adds or removes one canary, a user with a distinctive gradient. The samples are Poisson,
+and the adversary sees all noisy sums. The oracle knows the best event of the likelihood ratio in
+advance and uses all draws. Two Clopper-Pearson bounds certify its two rates. It knows the true
+rates, which an audit never does. `along` integrates the noise out (`DPSGD.along`). The numbers are
+medians over seeds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TRUE = 2.0, 4.0, 7.4
 
 
 def sigma_of(epsilon: float) -> float:
-    """Return the noise multiplier at which the accountant says `epsilon`."""
+    """Return the noise multiplier at which the accountant reports `epsilon`."""
     found = optimize.brentq(
         lambda sigma: Accounted(poisson(sigma)).epsilon(DELTA) - epsilon, 0.5, 6.0, xtol=1e-3
     )
@@ -30,7 +31,7 @@ def sigma_of(epsilon: float) -> float:
 
 
 def oracle(left: np.ndarray, right: np.ndarray, failure_prob: float) -> float:
-    """Return what Clopper-Pearson certifies of the best threshold, its rates being as expected."""
+    """Return what Clopper-Pearson bounds certify for the best threshold, at its expected rates."""
     best = 0.0
     for more, less in ((left, right), (-right, -left)):
         thresholds = np.quantile(

@@ -1,10 +1,11 @@
-"""What vectorising the Euclidean algorithm saves.
+"""Measure the gain of a vectorised Euclidean algorithm.
 
     python -m benchmarks.user_level_sco
 
-10,000 draws of the whole algorithm at n = 512, m = 4, d = 4, B = 32, in one call and one by one, on
-losses whose gradients differ by what does not depend on the point (quadratics), and on others.
-Times are taken within this process; the ratio is what counts.
+It compares 10,000 draws of the whole algorithm in one call with single draws, at n = 512, m = 4,
+d = 4, B = 32. It uses losses for which differences of gradients do not depend on the point
+(quadratics), and other losses. All times are measured within this process, and only the ratio is
+meaningful.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DRAWS, SINGLES = 10_000, 500
 
 
 def main() -> None:
-    """Print a line for each loss."""
+    """Print one line for each loss."""
     print(f"{'loss':<40}{'one call, s':>12}{'one by one, s':>15}{'ratio':>8}")
     for loss in (Quadratic(), Huber(1.0)):
         problem = problems.cube(loss, Ball(1.0), center=[0.1] * 4, half_width=0.25)

@@ -1,9 +1,9 @@
-"""Many draws on workers: seconds of one audit here, and drawn by processes, in one run.
+"""Measure one audit with many draws, in this process and on worker processes.
 
     python -m benchmarks.workers [--draws 100000000] [--workers 2]
 
-Prints the ratio of the two, whether both results are the same to the last bit, and the most memory
-that this process held.
+It prints the ratio of the seconds, whether both results are equal to the last bit, and the most
+memory that this process used.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def scalar(data, size, *, rng):
 
 
 def users(data, size, *, rng):
-    """Return a sum with noise of ten users each, ten times as dear."""
+    """Return a sum with the noise of ten users, which is ten times as expensive."""
     return data.sum() + rng.laplace(size=(size, 10)).sum(axis=1)
 
 
 def found(result):
-    """Return what an audit found, but for seconds."""
+    """Return the result of an audit without its times."""
     return {key: value for key, value in result.to_json().items() if "second" not in key}
 
 

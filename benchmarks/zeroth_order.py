@@ -1,11 +1,12 @@
-"""What vectorising the private oracle saves, and what exact parameters of trees take.
+"""Measure the gain of a vectorised private oracle, and the time of exact tree parameters.
 
     python -m benchmarks.zeroth_order
 
-10,000 draws of all noisy gradients of an epoch (d = 10, T = 32) in one call and one by one, and
-directions alone, which nothing can do without: T + B_1 - 1 items with d directions of d normal
-variates each. Then the exact Gaussian DP parameter of the tree for n = 1 to 256 and every position,
-by the path of nodes and by linear algebra. Times are taken within this process; ratios count.
+The first part compares 10,000 draws of all noisy gradients of an epoch (d = 10, T = 32) in one call
+with single draws. It also times the directions alone, which every implementation needs: T + B_1 - 1
+items with d directions of d normal variates each. The second part computes the exact Gaussian DP
+parameter of the tree for n = 1 to 256 and every position. It does so by the path of nodes and by
+linear algebra. All times are measured within this process, and only the ratios are meaningful.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ DRAWS, SINGLES, DIMENSION, ROUNDS = 10_000, 300, 10, 32
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Return the shorter of two runs."""
+    """Return the time of the faster of two runs."""
     found = []
     for _ in range(2):
         start = time.perf_counter()
@@ -44,7 +45,7 @@ def by_linear_algebra(n: int) -> float:
 
 
 def main() -> None:
-    """Print a line for each loss and size of the first batch, and one for the trees."""
+    """Print one line for each loss and size of the first batch, and one for the trees."""
     rng = np.random.default_rng(0)
     points = 0.01 * rng.normal(size=(ROUNDS, DIMENSION))
     words = f"{'loss':<32}{'B_1':>5}{'one call, s':>13}{'one by one, s':>15}{'ratio':>7}"

@@ -1,6 +1,6 @@
-"""Mutants of `algorithms.few_examples`: mistakes that are not of noise alone.
+"""Mutants of `algorithms.few_examples`: mistakes that concern more than noise.
 
-Those named `..._pmf` return the distribution of the output, as what they are mutants of does.
+Mutants named `..._pmf` return the distribution of the output, like the originals.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Integers = NDArray[np.int64]
 def delstab_untested_pmf(
     data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
 ) -> Floats:
-    """Run on the rest after any deletion: line 5 takes all sets of users for stable.
+    """Run on the rest after any deletion: line 5 treats all sets of users as stable.
 
     **Mistake** The test of local-deletion DP is skipped; this is A_0 in the proof of Lemma 19.
 
-    **Breaks at** an algorithm that is less private than it should be, one user apart.
+    **Breaks at** an algorithm that is not private enough, on datasets that differ in one user.
     """
     items, budget = np.asarray(data), Budget(epsilon, delta)
     keep = len(items) - budget.deleted
-    return _released(deletions_of(items, algorithm, keep, 0.0, 2.0), budget.noise)  # all are alike
+    return _released(deletions_of(items, algorithm, keep, 0.0, 2.0), budget.noise)  # all are close
 
 
 def delstab_short_noise_pmf(
@@ -41,10 +41,11 @@ def delstab_short_noise_pmf(
 ) -> Floats:
     """Truncate the noise of line 4 after a few steps.
 
-    **Mistake** kappa = 1 + ceil(1 / epsilon-bar), the scale of the noise, for 1 + ceil(ln(1 /
-    delta-bar) / epsilon-bar).
+    **Mistake** kappa = 1 + ceil(1 / epsilon-bar), the scale of the noise, instead of
+    1 + ceil(ln(1 / delta-bar) / epsilon-bar).
 
-    **Breaks at** data of which no user has to be deleted against one where one has to: R_1 = 0.
+    **Breaks at** data of which no user has to be deleted, compared with data of which one user has
+    to be deleted: R_1 = 0.
     """
     budget = Budget(epsilon, delta)
     reach = 1 + math.ceil(1 / budget.part_epsilon)
@@ -55,9 +56,9 @@ def delstab_short_noise_pmf(
 def delstab_all_data_pmf(
     data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
 ) -> Floats:
-    """Run on all users where the test is passed.
+    """Run on all users if the test is passed.
 
-    **Mistake** Line 10 returns A(x) and not A(x_{-T}); nothing was tested for it.
+    **Mistake** Line 10 returns A(x) instead of A(x_{-T}). Nothing was tested about A(x).
 
     **Breaks at** an algorithm whose answer on all users depends on one of them.
     """
@@ -69,9 +70,10 @@ def delstab_all_data_pmf(
 def pac_unclipped_pmf(data: ArrayLike, *, hypotheses: Integers, epsilon: float) -> Floats:
     """Count the errors on all examples, with noise for a sensitivity of one.
 
-    **Mistake** The score is not clipped: a user moves it by m.
+    **Mistake** The score is not clipped. A user moves it by m.
 
-    **Breaks at** a user whose examples all contradict a hypothesis, against one where none does.
+    **Breaks at** a user whose examples all contradict a hypothesis, compared with a user whose
+    examples do not contradict it.
     """
     scores = clipped_errors(data, hypotheses, cap=float(np.shape(data)[1]))
     return exponential_pmf(-scores, sensitivity=1.0, epsilon=epsilon)
@@ -91,11 +93,11 @@ def pac_unclipped(
 def pairwise_unclipped_pmf(
     data: Any, *, comparison: Comparison, threshold: float, epsilon: float
 ) -> Floats:
-    """Add up all of a user's comparisons, with noise for clipped ones.
+    """Add up all of a user's comparisons, with noise for clipped comparisons.
 
     **Mistake** pscr of each user is not clipped to [-tau, tau].
 
-    **Breaks at** a user who sees m times what speaks for one candidate, or for another.
+    **Breaks at** a user whose m items all favour one candidate, or all favour another.
     """
     scores = clipped_scores(data, comparison=comparison, threshold=float(np.shape(data)[1]))
     return exponential_pmf(-scores, sensitivity=2 * threshold, epsilon=epsilon)
@@ -108,7 +110,7 @@ def pairwise_insensitive_pmf(
 
     **Mistake** The sensitivity 2 tau is missing in the exponent.
 
-    **Breaks at** a threshold above 1/2, and a user who is worth it.
+    **Breaks at** a threshold above 1/2, and a user who moves the scores by the threshold.
     """
     scores = clipped_scores(data, comparison=comparison, threshold=threshold)
     return exponential_pmf(-scores, sensitivity=1.0, epsilon=epsilon)
@@ -131,9 +133,9 @@ def subsampled_with_replacement_pmf(
 ) -> Floats:
     """Draw the subsample with replacement.
 
-    **Mistake** An item may be drawn twice, which Theorem 7 does not allow for.
+    **Mistake** An item may be drawn twice, which Theorem 7 excludes.
 
-    **Breaks at** one item against another: it may be half of the sample, or all of it.
+    **Breaks at** one item replaced by another: it may be half of the sample, or all of it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.geometric_median` and of what it adds to `algorithms.common`."""
+"""Mutants of `algorithms.geometric_median` and of its parts in `algorithms.common`."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def first_above_threshold_exact_threshold(
 ) -> Floats:
     """Compare noisy queries with the exact threshold.
 
-    **Mistake** The noise of the threshold is never drawn, so every no costs anew: T epsilon / 4.
+    **Mistake** The noise of the threshold is never drawn, so every no costs privacy again: T
+    epsilon / 4.
 
-    **Breaks at** eight queries at 0 and eight at 1, sensitivity 1, threshold 0, event "all no":
-    2 epsilon.
+    **Breaks at** eight queries at 0 and eight at 1, sensitivity 1, threshold 0, event "all no": 2
+    epsilon.
     """
     values = np.asarray(queries, dtype=float)
     nu = rng.laplace(scale=4 * sensitivity / epsilon, size=(size, values.size))
@@ -54,9 +55,9 @@ def bounded_laplace_one_scale(
     delta: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Condition Laplace noise on one scale, whatever delta is.
+    """Condition Laplace noise on one scale, for every delta.
 
-    **Mistake** The bound lambda log(4 / delta) is taken for lambda, "where most of it is".
+    **Mistake** The bound lambda log(4 / delta) is replaced by lambda, "where most of it is".
 
     **Breaks at** values 0 and `sensitivity` at epsilon 1, event ``output < 0``: infinite
     (probabilities 1/2 and 0).
@@ -70,14 +71,14 @@ def bounded_laplace_one_scale(
 def fast_radius_of_a_fraction(
     data: ArrayLike, size: int, *, noise_multiplier: float = 1.0, **arguments: Any
 ) -> Floats:
-    """Add the noise of a fraction to a count.
+    """Add the noise for a fraction to a count.
 
-    **Mistake** The query is an average over n points, so "one of them moves it by 3 / n"; but it
-    averages counts up to n.  All noise is n times too small.
+    **Mistake** The query is an average over n points, so "one of them moves it by 3 / n". But it
+    averages counts up to n. All noise is n times too small.
 
-    **Breaks at** 36 points at 0 and 4 at 2, and one more of them at 2, r = 1, R = 2, epsilon 1,
-    delta 1e-6, event "output 2": 4.8 (probabilities 0.0026 and 0.31; 0.45 and 0.49 as it should
-    be).
+    **Breaks at** 36 points at 0 and 4 at 2, and the same with one more point at 2 instead of 0. The
+    parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "output 2" has epsilon 4.8
+    (probabilities 0.0026 and 0.31). The original has probabilities 0.45 and 0.49.
     """
     return radius.fast_radius(
         data, size, noise_multiplier=noise_multiplier / len(np.asarray(data)), **arguments
@@ -96,11 +97,12 @@ def fast_center_untested(
 ) -> Floats:
     """Average the survivors, however few they are.
 
-    **Mistake** Line 9 is left out: "a mean of few points is still a mean".  Two halves of the
-    data that are far apart then compete for all of the weight.
+    **Mistake** Line 9 is left out: "a mean of few points is still a mean". Two halves of the data
+    that are far apart then compete for all of the weight.
 
-    **Breaks at** 11 points at 0 and 10 at 1e5 `radius`, and the other way round, epsilon 1, delta
-    1e-6, event ``output[0] > 5e4 radius``: infinite (probabilities below 1e-5 and above 1 - 1e-5).
+    **Breaks at** 11 points at 0 and 10 at 1e5 `radius`, and the other way round. The parameters are
+    epsilon 1 and delta 1e-6. The event ``output[0] > 5e4 radius`` has infinite epsilon
+    (probabilities below 1e-5 and above 1 - 1e-5).
     """
     points = np.asarray(data, dtype=float)
     n = len(points)
@@ -124,13 +126,14 @@ def fast_center_one_point(
     rng: np.random.Generator,
     **arguments: Any,
 ) -> Floats:
-    """Calibrate the noise to the mean of n points in a ball of that radius.
+    """Calibrate the noise to the mean of n points in a ball of the given radius.
 
-    **Mistake** sigma is 2 radius / (n epsilon): neither the copies of a point in the samples of
-    others, nor the 8 radius that survivors may lie apart, nor delta enter.
+    **Mistake** sigma is 2 radius / (n epsilon). Three things are missing: the copies of a point in
+    the samples of others, the distance of up to 8 radius between survivors, and delta.
 
-    **Breaks at** 399 points at 0 and one at 2 `radius` or at -2 `radius`, epsilon 1, delta 0.01,
-    event ``output > 0``: delta(1) is 0.19 (the probability of passing line 9 is 0.38).
+    **Breaks at** 399 points at 0 and one at 2 `radius` or at -2 `radius`. The parameters are
+    epsilon 1 and delta 0.01. The event ``output > 0`` has delta(1) = 0.19 (the probability of
+    passing line 9 is 0.38).
     """
     points = np.asarray(data, dtype=float)
     far = np.full(points.shape[1], 1e140)
@@ -155,11 +158,11 @@ def stable_dpsgd_forgetting_m(
 ) -> Floats:
     """Calibrate the noise to 3 eta^(k) instead of (2m + 1) eta^(k).
 
-    **Mistake** Lemma 11 is taken for the whole sensitivity: the index of one user is drawn many
-    times.
+    **Mistake** Lemma 11 is treated as the whole sensitivity, although the index of one user is
+    drawn many times.
 
-    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, for
-    (1, 1e-6), event "output of phase 1 above 5": delta(1) is 0.78.
+    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, for (1,
+    1e-6), event "output of phase 1 above 5": delta(1) is 0.78.
     """
     m = 3 * (n_steps / len(np.asarray(data)) + math.log(8 / delta))
     return boosting.stable_dpsgd(
@@ -173,10 +176,10 @@ def fixed_order_dpsgd_one_access(
 ) -> Floats:
     """Calibrate the noise to one access of each row.
 
-    **Mistake** "Every row is used once in a pass", and there are ceil(T / n) passes.
+    **Mistake** "Every row is used once in a pass", but there are ceil(T / n) passes.
 
-    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, rho 0.5,
-    the output of phase 1: it moves by 18 standard deviations, zCDP 161.
+    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, rho 0.5.
+    The output of phase 1 moves by 18 standard deviations, which is zCDP 161.
     """
     m = -(-n_steps // len(np.asarray(data)))
     return boosting.fixed_order_dpsgd(
@@ -198,10 +201,11 @@ def warm_start_subsampling_is_noise(
 ) -> Floats:
     """Find the radius without Laplace noise, and spend the whole budget on the center.
 
-    **Mistake** The subsampling of FastRadius is taken for its noise.
+    **Mistake** The subsampling of FastRadius is treated as its noise.
 
-    **Breaks at** 36 points at 0 and 4 at 2, and one more of them at 2, r = 1, R = 2, epsilon 1,
-    delta 1e-6, event "radius 2": 20 (probabilities 4e-10 and 0.21).
+    **Breaks at** 36 points at 0 and 4 at 2, and the same with one more point at 2 instead of 0. The
+    parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "radius 2" has epsilon 20
+    (probabilities 4e-10 and 0.21).
     """
     points = np.asarray(data, dtype=float)
     radii = radius.fast_radius(
@@ -235,12 +239,12 @@ def private_geometric_median_exact_start(
 ) -> Floats:
     """Descend from the exact geometric median, in a ball of an exact quantile radius.
 
-    **Mistake** The warm start is taken for a hint, which need not be private since "all gradients
+    **Mistake** The warm start is treated as a hint that need not be private, since "all gradients
     are protected".
 
-    **Breaks at** 3 points at -1 and 2 at 1, and the other way round (d = 1), r = 0.1, R = 1, T =
-    7, step_factor 1e-4, epsilon 1, delta 1e-6, event ``output > 0``: infinite (probabilities below
-    1e-8 and above 1 - 1e-8).
+    **Breaks at** 3 points at -1 and 2 at 1, and the other way round (d = 1). The parameters are
+    r = 0.1, R = 1, T = 7, step_factor 1e-4, epsilon 1, delta 1e-6. The event ``output > 0`` has
+    infinite epsilon (probabilities below 1e-8 and above 1 - 1e-8).
     """
     median = reference.geometric_median(data)
     reach = float(np.clip(reference.quantile_radius(data, 0.75), min_radius, max_radius))
@@ -263,13 +267,14 @@ def radius_finder_one_count(
     noise_multiplier: float = 1.0,
     **arguments: Any,
 ) -> Floats:
-    """Calibrate the noise to one of the m averaged counts moving by 1.
+    """Calibrate the noise as if only one of the m averaged counts moved, by 1.
 
-    **Mistake** A point has a count of its own; that it also is in the counts of its neighbours is
-    forgotten.  The noise is 3m times too small.
+    **Mistake** The code accounts for a point's own count, but not for the counts of its neighbours,
+    in which the point appears too. The noise is 3m times too small.
 
-    **Breaks at** 354 points at 0 and 46 at 10, and one more of them at 10, r = 1, R = 10, epsilon
-    1, failure_prob 0.5, event "output above 1": 6.2 (probabilities 0.0021 and 1).
+    **Breaks at** 354 points at 0 and 46 at 10, and the same with one more point at 10 instead of 0.
+    The parameters are r = 1, R = 10, epsilon 1, failure_prob 0.5. The event "output above 1" has
+    epsilon 6.2 (probabilities 0.0021 and 1).
     """
     m = math.ceil(gamma * len(np.asarray(data)))
     return baselines.radius_finder(
@@ -280,13 +285,13 @@ def radius_finder_one_count(
 def dpgd_one_step(
     data: ArrayLike, size: int, *, n_steps: int, noise_multiplier: float = 1.0, **arguments: Any
 ) -> Floats:
-    """Give every step the noise of a single one, for sensitivity 1 / n.
+    """Give every step the noise of a single step, for sensitivity 1 / n.
 
-    **Mistake** Replacing a row is taken for removing one, and the T steps are not composed: the
+    **Mistake** Replacing a row is treated as removing one, and the T steps are not composed. The
     noise is 2 sqrt(T) times too small.
 
-    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 100, step 1, rho 0.1:
-    the output moves by 7.8 standard deviations, zCDP 30.
+    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 100, step 1, rho 0.1.
+    The output moves by 7.8 standard deviations, which is zCDP 30.
     """
     return baselines.dpgd(
         data, size, n_steps=n_steps,

@@ -11,7 +11,8 @@ def noisy_histogram_add_remove(
 ) -> NDArray[np.float64]:
     """Add Laplace noise of scale ``m / epsilon``.
 
-    **Mistake** Calibrated for adding or removing a user, claimed for replacing one.
+    **Mistake** The noise is calibrated for adding or removing a user, but the claim is for
+    replacing one.
 
     **Breaks at** one user moving all m items from bin 0 to bin 1, event "bin 0 at or above its
     left count and bin 1 at or below its own": 2 epsilon (probability 1/4 on the left).
@@ -26,7 +27,8 @@ def noisy_histogram_item_level(
 ) -> NDArray[np.float64]:
     """Add Laplace noise of scale ``2 / epsilon``.
 
-    **Mistake** Calibrated for replacing one item, claimed for replacing a user with m of them.
+    **Mistake** The noise is calibrated for replacing one item, but the claim is for replacing a
+    user with m items.
 
     **Breaks at** one user moving all m items from bin 0 to bin 1, event "bin 0 at or above its
     left count and bin 1 at or below its own": m epsilon (probability 1/4 on the left).

@@ -11,13 +11,13 @@ from algorithms.common.noise import analytic_gaussian_sigma
 def clipped_user_mean_item_level(
     data: ArrayLike, size: int, *, clip_norm: float, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Calibrate to one replaced item: noise divided by m.
+    """Calibrate to one replaced item: the noise is divided by m.
 
-    **Mistake** The average over all n m items is taken to move by 2 C / (n m), as if a user owned
-    a single one.
+    **Mistake** The average over all n m items is assumed to move by 2 C / (n m), as if a user owned
+    a single item.
 
-    **Breaks at** one user with every item at C against every item at -C, event ``output`` at or
-    above its left center: m epsilon (probability 1/2 on the left).
+    **Breaks at** one user with every item at C, compared with every item at -C. The event is
+    ``output`` at or above its left center: m epsilon (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     average = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean()
@@ -29,11 +29,11 @@ def clipped_user_mean_add_remove(
 ) -> NDArray[np.float64]:
     """Calibrate to a move of C / n.
 
-    **Mistake** A user is taken to move the average by its norm C, but a replaced one moves it by
+    **Mistake** A user is assumed to move the average by its norm C, but a replaced user moves it by
     the diameter 2 C.
 
-    **Breaks at** one user with every item at C against every item at -C, event ``output`` at or
-    above its left center: 2 epsilon (probability 1/2 on the left).
+    **Breaks at** one user with every item at C, compared with every item at -C. The event is
+    ``output`` at or above its left center: 2 epsilon (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     average = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean()
@@ -43,12 +43,12 @@ def clipped_user_mean_add_remove(
 def user_mean_unclipped(
     data: ArrayLike, size: int, *, clip_norm: float, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Average the users' means as they are.
+    """Average the users' means without clipping.
 
-    **Mistake** The clipping is forgotten, its norm only sets the noise.
+    **Mistake** The clipping is forgotten. The clipping norm only sets the noise.
 
-    **Breaks at** one user with every item at r C against every item at -r C, event ``output`` at
-    or above its left center: r epsilon, for every r (probability 1/2 on the left).
+    **Breaks at** one user with every item at r C, compared with every item at -r C. The event is
+    ``output`` at or above its left center: r epsilon, for every r (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     scale = 2 * clip_norm / (len(items) * epsilon)
@@ -66,11 +66,11 @@ def clipped_user_mean_gaussian_by_coordinate(
 ) -> NDArray[np.float64]:
     """Clip every coordinate to [-C, C] instead of the vector to the ball.
 
-    **Mistake** The sensitivity of one coordinate is used: in L2 norm it is sqrt(d) times larger.
+    **Mistake** The sensitivity of one coordinate is used. In L2 norm it is sqrt(d) times larger.
 
-    **Breaks at** d = 10, one user with every coordinate at C against -C, for (1, 1e-5): the
-    scaled shift is sqrt(10) times the calibrated one, epsilon(1e-5) is 3.62 and delta(1) is
-    0.077 (event: the sum of the coordinates is large).
+    **Breaks at** d = 10, one user with every coordinate at C, compared with -C, for (1, 1e-5). The
+    scaled shift is sqrt(10) times the calibrated one. epsilon(1e-5) is 3.62 and delta(1) is 0.077
+    (event: the sum of the coordinates is large).
     """
     items = np.asarray(data, dtype=float)
     center = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean(axis=0)

@@ -15,7 +15,8 @@ def laplace_half_scale(
 ) -> NDArray[np.float64]:
     """Add Laplace noise for half the sensitivity.
 
-    **Mistake** The sensitivity of replacing a user is twice that of adding one; the 2 is forgotten.
+    **Mistake** The sensitivity of replacing a user is twice that of adding one. The factor 2 is
+    forgotten.
 
     **Breaks at** values 0 and `sensitivity`, event ``output <= 0``: 2 epsilon.
     """
@@ -27,7 +28,7 @@ def laplace_half_scale(
 def laplace_reused_noise(
     values: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Add one and the same Laplace draw to all k values.
+    """Add the same Laplace draw to all k values.
 
     **Mistake** The noise is drawn once and broadcast over the coordinates.
 
@@ -44,8 +45,8 @@ def gaussian_variance_as_deviation(
 ) -> NDArray[np.float64]:
     """Add Gaussian noise of variance `sigma`.
 
-    **Mistake** The library function takes a variance, and is handed the standard deviation.  It
-    shrinks the noise where sigma is above 1.
+    **Mistake** The library function expects a variance, but receives the standard deviation. This
+    shrinks the noise if sigma is above 1.
 
     **Breaks at** values 0 and 1 with `sigma` calibrated for (1, 1e-5), 3.73: epsilon(1e-5) is
     2.07, and delta(1) is 0.0085 (event ``output > 4.23``).
@@ -54,13 +55,13 @@ def gaussian_variance_as_deviation(
 
 
 def classic_gaussian_sigma_no_log(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Return ``sensitivity / epsilon``, whatever delta is.
+    """Return ``sensitivity / epsilon``, for every delta.
 
-    **Mistake** The scale of the Laplace mechanism is used for the Gaussian one.
+    **Mistake** The scale of the Laplace mechanism is used for the Gaussian mechanism.
 
     **Breaks at** values 0 and 1 for (1, 1e-5), sigma 1: epsilon(1e-5) is 4.38.
     """
-    noise.classic_gaussian_sigma(sensitivity, epsilon, delta)  # refuses what the original refuses
+    noise.classic_gaussian_sigma(sensitivity, epsilon, delta)  # refuse what the original refuses
     return sensitivity / epsilon
 
 

@@ -20,10 +20,11 @@ def exponential_mechanism_monotone(
 ) -> NDArray[np.int64]:
     """Choose with probability proportional to exp(epsilon * scores / sensitivity).
 
-    **Mistake** The factor 2 is dropped, which is right only where all scores move the same way.
+    **Mistake** The factor 2 is dropped, which is right only if all scores move in the same
+    direction.
 
-    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``, epsilon 1:
-    1.89 (probabilities 0.119 and 0.018); 2 epsilon in the limit of a wide gap.
+    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1 it
+    is 1.89 (probabilities 0.119 and 0.018). In the limit of a wide gap it is 2 epsilon.
     """
     return selection.exponential_mechanism(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -37,8 +38,8 @@ def report_noisy_max_monotone(
 
     **Mistake** The scale for counting queries is used for scores that move in both directions.
 
-    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``, epsilon 1:
-    1.59 (probabilities 0.135 and 0.027); 2 epsilon in the limit of a wide gap.
+    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1 it
+    is 1.59 (probabilities 0.135 and 0.027). In the limit of a wide gap it is 2 epsilon.
     """
     return selection.report_noisy_max(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -50,7 +51,7 @@ def report_noisy_max_shared_noise(
 ) -> NDArray[np.int64]:
     """Add the same Laplace draw to all scores.
 
-    **Mistake** The noise is drawn once per run and broadcast: the largest score wins always.
+    **Mistake** The noise is drawn once per run and broadcast, so the largest score always wins.
 
     **Breaks at** scores (0, 1) and (1, 0), sensitivity 1, event ``output == 0``: infinite
     (probabilities 0 and 1).

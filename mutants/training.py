@@ -1,7 +1,7 @@
-"""Mutants of DP-SGD (`dpaudit.DPSGD`): mistakes that training libraries really made.
+"""Mutants of DP-SGD (`dpaudit.DPSGD`): mistakes that training libraries have made.
 
-Each overrides one method. Clipping per example, and sampling other than was accounted, are options
-of ``DPSGD`` itself.
+Each mutant overrides one or more methods. Clipping per example, and sampling that differs from the
+account, are options of ``DPSGD`` itself.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Booleans = NDArray[np.bool_]
 
 
 class NoiseOverDrawnBatch(DPSGD):
-    """Divide sum and noise by the size of the batch that was drawn.
+    """Divide the sum and the noise by the size of the drawn batch.
 
-    **Mistake** A Poisson sample has a random size, which depends on whether a user is there; so
-    does the scale of the noise. It must be divided by the expected size, which is public.
+    **Mistake** A Poisson sample has a random size, which depends on whether a user is present. So
+    does the scale of the noise. The sum must be divided by the expected size, which is public.
 
-    **Breaks at** one user more or less, whatever its gradient: where d is large the length of the
-    noise tells how many took part. All n users take part with probability q^n, and n never where
-    one is missing, so no finite epsilon holds at a smaller delta.
+    **Breaks at** adding or removing one user, with any gradient. If d is large, the length of the
+    noise reveals how many users took part. All n users take part with probability q^n, and never if
+    one is missing. So no finite epsilon holds at a delta smaller than q^n.
     """
 
     def total(self, clipped: Floats, takes_part: Booleans) -> Floats:
-        """Return means over those who take part."""
+        """Return the means over those who take part."""
         return super().total(clipped, takes_part) / _drawn(takes_part)
 
     def noise(
@@ -45,37 +45,39 @@ class NoiseOverDrawnBatch(DPSGD):
 
 
 class GhostClippingOfColumns(DPSGD):
-    """Weigh losses of shape [n, 1] by clipping factors of shape [n].
+    """Weight losses of shape [n, 1] by clipping factors of shape [n].
 
-    **Mistake** Ghost clipping computes the norm of each user's gradient, and then the gradient of
-    the sum of losses, each weighed by its factor ``min(1, clip_norm / norm)``. A column times a row
-    is an [n, n] table, so that each loss is weighed by the sum of all factors.
+    **Mistake** Ghost clipping computes the norm of each user's gradient. Then it computes the
+    gradient of the sum of losses, each weighted by its factor ``min(1, clip_norm / norm)``. A
+    column times a row is an [n, n] table, so each loss is weighted by the sum of all factors.
 
-    **Breaks at** one user whose gradient is long: nothing is clipped.
+    **Breaks at** one user whose gradient is long, because nothing is clipped.
     """
 
     def clipped(self, gradients: Floats) -> Floats:
-        """Return users' gradients as they are, to be weighed with the batch."""
+        """Return users' gradients unchanged; `total` weights them with the batch."""
         return np.asarray(gradients.sum(axis=2) if gradients.ndim == 4 else gradients)
 
     def total(self, clipped: Floats, takes_part: Booleans) -> Floats:
-        """Return the gradient of the sum of what should have been the weighed losses."""
+        """Return the gradient of the sum of the losses, weighted by the table of shape [n, n]."""
         norms = np.linalg.norm(clipped, axis=-1)
         factors = self.clip_norm / np.maximum(norms, self.clip_norm) * takes_part
-        # d/dtheta of (losses[:, None] * factors).sum(): what weighs loss i is a row of this table
+        # # d/dtheta of (losses[:, None] * factors).sum(): a row of this table is the weight of loss
+        # i.
         weights = (takes_part[:, :, None] * factors[:, None, :]).sum(axis=2)
         gradients = np.broadcast_to(clipped, (len(weights), *clipped.shape[1:]))
         return np.asarray(np.einsum("sn,snd->sd", weights, gradients))
 
 
 class AccumulationWithoutNoise(DPSGD):
-    """Move at every microbatch, and add noise at every `microbatches`-th only.
+    """Move at every microbatch, but add noise only at every `microbatches`-th.
 
     **Mistake** Gradients are accumulated over microbatches, but the optimiser does not wait for the
-    last one: it steps with the clean sum of each, and noise belongs to the last of them.
+    last microbatch. It steps with the clean sum of each microbatch, and adds noise only at the
+    last.
 
-    **Breaks at** the last iterate: the sum of all steps has the noise of one in `microbatches`
-    of them, so sigma is too small by the square root of that number.
+    **Breaks at** the last iterate. The sum of all steps has the noise of only one in `microbatches`
+    steps. So sigma is too small by the square root of `microbatches`.
     """
 
     def __init__(self, *args: Any, microbatches: int, **options: Any) -> None:
@@ -90,7 +92,7 @@ class AccumulationWithoutNoise(DPSGD):
         *,
         rng: np.random.Generator,
     ) -> Floats:
-        """Return noise at the last microbatch, and else nothing."""
+        """Return noise at the last microbatch, and zeros otherwise."""
         if (step + 1) % self.microbatches:
             return np.zeros(shape)
         return super().noise(shape, takes_part, step, rng=rng)

@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.user_level_sco`, of mistakes that are not of noise."""
+"""Mutants of `algorithms.user_level_sco`: mistakes that concern more than noise."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def without_filter(
     data: ArrayLike, size: int, *, mechanism: Any = euclidean.user_level_sco, plan: Plan,
     **options: Any,
 ) -> Floats:  # fmt: skip
-    """Average all gradients of a batch, with the noise for those that are alike.
+    """Average all gradients of a batch, with noise for gradients that are close to one another.
 
     **Mistake** The filter never removes anybody: kappa + nu <= F is compared with F = 0.
 
-    **Breaks at** linear losses, all users at 0 but one at G, or at -G: the average moves by
-    eta 2 G / B in every iterate: a Gaussian with shift 2 eta G / B over sigma_1.
+    **Breaks at** linear losses, with all users at 0 except one at G or at -G. The average moves by
+    eta 2 G / B in every iterate. This is a Gaussian with shift 2 eta G / B over sigma_1.
     """
     rule = replace(plan.rule, threshold=1e-300, scale=1e-300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
@@ -33,12 +33,12 @@ def without_test(
     data: ArrayLike, size: int, *, mechanism: Any = coordinatewise.user_level_sco_linf,
     plan: Plan, **options: Any,
 ) -> Floats:  # fmt: skip
-    """Return the average iterate whatever the concentration test says.
+    """Return the average iterate, whatever the result of the concentration test.
 
-    **Mistake** The threshold v is never reached from above: all tests are passed.
+    **Mistake** The threshold v is too low to matter: all tests are passed.
 
-    **Breaks at** linear losses, half of a batch at each of two places far apart, and one user that
-    makes the majority: the median moves from one to the other.
+    **Breaks at** linear losses, with half of a batch at each of two points far apart, and one user
+    that makes the majority. The median moves from one point to the other.
     """
     rule = replace(plan.rule, threshold=1e-300, epsilon=1e300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
@@ -47,7 +47,7 @@ def without_test(
 def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any) -> Floats:
     """Clip items instead of users' means, and forget that a user has m of them.
 
-    **Mistake** Noise for one item: clip_norm / m of a user's mean.
+    **Mistake** The noise is for one item: clip_norm / m of a user's mean.
 
     **Breaks at** one user at clip_norm or -clip_norm, all others at 0: m times the shift.
     """
@@ -58,11 +58,12 @@ def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any
 
 
 def output_perturbation_of_one_item(data: ArrayLike, size: int, **options: Any) -> Floats:
-    """Take the sensitivity of one item for that of a user.
+    """Use the sensitivity of one item as that of a user.
 
     **Mistake** No group privacy: the noise is m times too small.
 
-    **Breaks at** a user whose items pull by G one way or the other: 2 m step G over the noise.
+    **Breaks at** a user whose items pull by G in one direction or the other: 2 m step G over the
+    noise.
     """
     m = np.asarray(data).shape[1]
     return baselines.output_perturbation(data, size, noise_multiplier=1 / m, **options)

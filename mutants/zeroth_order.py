@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.zeroth_order` and the tree mechanism: mistakes that are not of noise."""
+"""Mutants of `algorithms.zeroth_order` and the tree mechanism: mistakes beyond noise."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ Floats = NDArray[np.float64]
 
 
 def sums_without_tree(values: ArrayLike) -> Floats:
-    """Give each running sum noise of its own, of the size of a node's.
+    """Give each running sum its own noise, with the scale of a node's noise.
 
     **Mistake** A term is in up to floor(log2(n)) + 1 nodes, but in up to n running sums.
 
-    **Breaks at** a term at time 1: mu is sqrt(n) where the tree's is sqrt(floor(log2(n)) + 1).
+    **Breaks at** a term at time 1. mu is sqrt(n), and the tree's mu is sqrt(floor(log2(n)) + 1).
 
     Returns
     -------
     ndarray, [n]
-        Centres, of noise that is independent from sum to sum.
+        Centres, to which noise is added that is independent from sum to sum.
     """
     return np.cumsum(np.asarray(values, dtype=np.float64))
 
 
 def all_nodes(values: ArrayLike) -> Floats:
-    """Release every node of the tree, each end with one noise: differences are free of it.
+    """Release every node of the tree, with one noise for each end, which differences cancel.
 
-    **Mistake** The proof of Theorem 4.3 composes all nodes (a, b) of the tree as if each had noise
-    of its own, and gives all those of one end b the same xi_b.
+    **Mistake** The proof of Theorem 4.3 composes all nodes (a, b) of the tree as if each had its
+    own noise. But it gives the same xi_b to all nodes with end b.
 
-    **Breaks at** any n: node (1, 2) minus node (2, 2) is the first term itself.
+    **Breaks at** any n. Node (1, 2) minus node (2, 2) is the first term itself.
 
     Returns
     -------
     ndarray, [n + n // 2]
-        Of n terms: centres of the used nodes, and of what (1, 2), (3, 4), ... reveal, a million
-        times as large: noise on them is a millionth of a node's, where there is none at all.
+        For n terms: the centres of the used nodes, and the values that (1, 2), (3, 4), ... reveal.
+        The latter are a million times as large. So noise on them is a millionth of a node's noise.
+        In truth there is no noise on them at all.
     """
     terms = np.asarray(values, dtype=np.float64)
     pairs = terms[: 2 * (len(terms) // 2)].reshape(-1, 2)
@@ -53,7 +54,8 @@ def noise_for_short_moves(plan: Plan) -> Plan:
     """Scale the noise of Diff for points that are delta / T apart.
 
     **Mistake** Section 3: "we will be able to control the distance between parameters x, y in two
-    successive iterations by delta / T"; Remark 4.1 has twice that, which Corollary 4.4 uses.
+    successive iterations by delta / T". Remark 4.1 has twice this distance, and Corollary 4.4 uses
+    it.
 
     **Breaks at** d = 1, an absolute value with its kink at the start: twice the shift.
     """
@@ -63,11 +65,11 @@ def noise_for_short_moves(plan: Plan) -> Plan:
 
 
 def same_items_in_all_epochs(data: ArrayLike, size: int, *, plan: Plan, **options: Any) -> Floats:
-    """Run every epoch on the items of the first.
+    """Run every epoch on the items of the first epoch.
 
-    **Mistake** The batches of different epochs are not disjoint, and noise is for one epoch.
+    **Mistake** The batches of different epochs are not disjoint, but the noise is for one epoch.
 
-    **Breaks at** an item at one slope or the other: as many looks at it as there are epochs.
+    **Breaks at** an item with one slope or the other. The item is used once in each epoch.
     """
     items = np.asarray(data)
     own = items[: plan.n_points // plan.epochs]

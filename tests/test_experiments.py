@@ -112,7 +112,7 @@ def test_page_shows_every_figure_rule_and_claim(tmp_path):
 def test_exponent_of_growth_and_its_interval():
     sizes = [500, 1000, 2000, 4000]
     assert growth(sizes, [1e-6 * n**1.5 for n in sizes]) == pytest.approx((1.5, 1.5, 1.5))
-    with pytest.raises(ValueError, match="3 at least"):
+    with pytest.raises(ValueError, match="at least 3 values"):
         growth([1, 2], [1, 2])
 
 

@@ -1,7 +1,8 @@
-"""Mechanisms that the papers share: noise, selection, histograms, means, sparse vector.
+"""Mechanisms that several papers share: noise, selection, histograms, means, sparse vector.
 
-Every mechanism has the shape ``f(data, size, *, ..., rng) -> array [size, ...]``: ``size``
-independent draws in one vectorised call, from the generator that it is handed.  The samplers
-work in floating point: the guarantees are those of the real-valued distributions, and say nothing
-about attacks on the low-order bits of a float.
+Every mechanism has the form ``f(data, size, *, ..., rng) -> array [size, ...]``. One vectorised
+call returns ``size`` independent draws, made with the generator `rng`.
+
+The samplers work in floating point. The guarantees hold for the real-valued distributions. They do
+not cover attacks on the low-order bits of a float.
 """

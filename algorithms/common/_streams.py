@@ -1,4 +1,4 @@
-"""The streams of answers that the sparse vector family gives."""
+"""The streams of answers that the sparse vector algorithms return."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from algorithms.common._validate import FloatArray
 
 
 def halted_after(positives: NDArray[np.bool_], cutoff: int | None) -> FloatArray:
-    """Return answers ``[size, T]``: 1.0 and 0.0, and NaN after the cutoff-th positive of a row.
+    """Return answers ``[size, T]``: 1.0 for yes, 0.0 for no, NaN after the cutoff-th yes of a row.
 
-    The cutoff-th positive itself is still answered; no cutoff means that all are answered.
+    The cutoff-th yes itself is still answered. If `cutoff` is None, every query is answered.
     """
     answers = positives.astype(np.float64)
     if cutoff is not None:

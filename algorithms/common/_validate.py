@@ -1,4 +1,4 @@
-"""Checks of arguments: each message names the argument, its value and what is allowed."""
+"""Checks of arguments: each message names the argument, what is allowed, and its value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LARGEST_INTEGER = 2**53
-"""Integers up to here survive any later conversion to float."""
+"""Integers of at most this absolute value are exact as floats."""
 
 
 def draws(size: int) -> int:
@@ -25,8 +25,8 @@ def generator(rng: np.random.Generator) -> np.random.Generator:
     """Return the generator, which must be a numpy Generator (not a seed, not RandomState)."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
-            f"rng must be a numpy.random.Generator, got {rng!r}; "
-            "make one with numpy.random.default_rng(seed)"
+            f"rng must be a numpy.random.Generator, got {rng!r}. "
+            "Make one with numpy.random.default_rng(seed)."
         )
     return rng
 
@@ -74,7 +74,7 @@ def probability(name: str, value: float) -> float:
 
 
 def scale(numerator: float, epsilon: float) -> float:
-    """Return ``numerator / epsilon`` as a noise scale, with room for its multiples in a float."""
+    """Return ``numerator / epsilon`` as a noise scale whose multiples do not overflow."""
     quotient = numerator / epsilon
     if not 1e-300 < quotient < 1e300:
         raise ValueError(
@@ -88,7 +88,7 @@ def _array(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name} must have rows of one length: {error}") from None
+        raise ValueError(f"{name} must have rows of equal length: {error}") from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim not in ndims:
@@ -139,6 +139,6 @@ def per_query(name: str, value: ArrayLike, n_queries: int) -> FloatArray:
 
 
 def keep(frozen: object, **values: object) -> None:
-    """Set attributes of a frozen dataclass that is being made: what its checks returned."""
+    """Set the checked values as attributes of a frozen dataclass that is being constructed."""
     for name, value in values.items():
         object.__setattr__(frozen, name, value)

@@ -1,11 +1,12 @@
-"""How much a sparse vector with fixed thresholds costs, with all constants.
+"""Privacy cost of a sparse vector with fixed thresholds, with all constants.
 
-The target-charging technique of Cohen & Lyu (2023), on which user_level_sco v2 rests by its
-Lemma 18, whose constants are hidden. Here is a version with explicit ones, and its proof.
+Cohen & Lyu (2023) introduced the target-charging technique. user_level_sco v2 uses it in its Lemma
+18, whose constants are hidden. This module states a version with explicit constants and proves it.
 
-**Statement.** Adaptive queries are answered yes or no, each answer epsilon0-DP, until `targets`
-answers of one kind were given. For any k, the whole stream, followed by a mechanism whose privacy
-profile is that of a Gaussian with shift / sigma = mu and by one that is epsilon1-DP, has
+**Statement.** Adaptive queries are answered yes or no. Each answer is epsilon0-DP. The stream ends
+when `targets` answers of one kind (the target) were given. The whole stream is followed by two
+mechanisms: one has the privacy profile of a Gaussian with shift / sigma = mu, the other is
+epsilon1-DP. For any k, the composition has
 
     delta(epsilon) <= P[Bin(k, q) < targets] + H(epsilon),   q = 1 / (1 + e^epsilon0),
 
@@ -13,19 +14,27 @@ where H is the profile of k randomised responses at epsilon0, one at epsilon1 an
 
 **Proof.** (1) One answer. Let p <= p' be the probabilities of the target on two neighbours (or the
 other way round), p' = e^a p, a <= epsilon0. Flip a coin that comes up with the same probability r
-on both; if it does, answer with the other kind. If not, give the target with probability
-p / (1 - r) or p' / (1 - r). For r = 0 the answers without the coin are epsilon0-DP; as r grows, so
-does (1 - p / (1 - r)) / (1 - p' / (1 - r)), the ratio for the other kind, without bound. Take the r
-at which it is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any; nothing is
-spent.) Then p / (1 - r) = (e^epsilon0 - 1) / (e^(epsilon0 + a) - 1) >= 1 / (1 + e^epsilon0) = q. So
-an answer is a public coin, and only where it does not come up, a *call*: epsilon0-DP, and a target
-with probability at least q on either neighbour. (2) The stream. Show the coins to the adversary;
-they are distributed alike on both sides. Up to k calls, the transcript is an adaptive composition
-of k epsilon0-DP mechanisms, of the epsilon1-DP one and of the Gaussian, each dominated by its
-randomised response or Gaussian pair; dominating pairs compose adaptively (Zhu, Dong & Wang 2022).
-(3) There are more than k calls only if the first k hit the target less than `targets` times: each
-hits with probability at least q whatever came before, so that this has probability at most
-P[Bin(k, q) < targets]. Adding it once to the bound for P[M(D) in S] completes the proof.
+on both neighbours. If it comes up, answer with the other kind. If it does not, give the target with
+probability p / (1 - r) or p' / (1 - r).
+
+For r = 0 the answers without the coin are epsilon0-DP. As r grows, the ratio for the other kind,
+(1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which this ratio is
+e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r: nothing is spent.) Then
+
+    p / (1 - r) = (e^epsilon0 - 1) / (e^(epsilon0 + a) - 1) >= 1 / (1 + e^epsilon0) = q.
+
+So an answer is a public coin, followed by a *call* only if the coin does not come up. A call is
+epsilon0-DP, and it gives a target with probability at least q on either neighbour.
+
+(2) The stream. Show the coins to the adversary: they have the same distribution on both sides. Up
+to the k-th call, the transcript is an adaptive composition of k epsilon0-DP mechanisms, of the
+epsilon1-DP mechanism and of the Gaussian. Each of them is dominated by its randomised response pair
+or its Gaussian pair. Dominating pairs compose adaptively (Zhu, Dong & Wang 2022).
+
+(3) There are more than k calls only if the first k calls hit the target less than `targets` times.
+Each call hits with probability at least q, whatever came before. So more than k calls have
+probability at most P[Bin(k, q) < targets]. Adding this probability once to the bound for
+P[M(D) in S] completes the proof.
 """
 
 from __future__ import annotations
@@ -60,15 +69,16 @@ def gaussian_profile(epsilon: ArrayLike, mu: float) -> FloatArray:
 def composed_profile(
     epsilon: float, *, calls: int, epsilon0: float, epsilon1: float = 0.0, mu: float = 0.0
 ) -> float:
-    """Return H(epsilon): `calls` responses at epsilon0, one at epsilon1, a Gaussian of mu.
+    """Return H(epsilon) of `calls` responses at epsilon0, one at epsilon1, and a Gaussian of mu.
 
-    The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k, e^epsilon0 / (1 + e^epsilon0)), and
-    the hockey stick of a product is the mean of the Gaussian's at what is left of epsilon.
+    The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k, e^epsilon0 / (1 + e^epsilon0)). The
+    hockey-stick divergence of the product is a mean over these losses: the Gaussian's divergence at
+    epsilon minus the loss.
 
     Parameters
     ----------
     epsilon : float
-        At which delta is asked for.
+        The epsilon at which delta is computed.
     calls : int
         k >= 0.
     epsilon0, epsilon1, mu : float
@@ -80,7 +90,7 @@ def composed_profile(
         delta, from 0 to 1.
     """
     if calls > _MOST_CALLS:
-        return 1.0  # an upper bound, where nobody would want the exact number
+        return 1.0  # a valid upper bound; the exact number would take too long
     p = 1 / (1 + math.exp(-epsilon0))
     j = np.arange(calls + 1)
     weights = binom.pmf(j, calls, p)
@@ -113,9 +123,9 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
 def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
-    user_level_sco v2, Lemma 18, with constants: the bound of this module without Gaussian. The
-    number of calls k is the one at which it is smallest, of those at which the first part is
-    1e-2, 1e-3, ..., 1e-15.
+    This is user_level_sco v2, Lemma 18, with constants: the bound of this module without the
+    Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn, each of which
+    determines the number of calls k. The smallest of the resulting bounds is returned.
 
     Parameters
     ----------
@@ -124,7 +134,7 @@ def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     targets : int
         c >= 1.
     epsilon0 : float
-        Of one answer, positive.
+        Parameter of one answer, positive.
     """
     epsilon = _validate.nonnegative("epsilon", epsilon)
     epsilon0 = _validate.positive("epsilon0", epsilon0)
@@ -139,7 +149,7 @@ def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
 def largest_mu(
     epsilon: float, delta: float, *, calls: int, epsilon0: float, epsilon1: float
 ) -> float:
-    """Return the largest mu with H(epsilon) <= delta, rounded down; 0 where there is none."""
+    """Return the largest mu with H(epsilon) <= delta, rounded down, or 0 if there is none."""
 
     def excess(log_mu: float) -> float:
         return (

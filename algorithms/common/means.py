@@ -1,4 +1,4 @@
-"""Means over users: every user's own mean is clipped, then averaged, then noised."""
+"""Means over users: clip the mean of each user, average the clipped means, add noise."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def clipped_user_mean(
 ) -> FloatArray:
     """Average the users' clipped means and add Laplace noise calibrated to one replaced user.
 
-    The user-level mean by clipping, in one dimension; the noise has scale
-    ``2 * clip_norm / (n_users * epsilon)``.
+    This is the user-level mean by clipping, in one dimension. The noise has scale ``2 * clip_norm /
+    (n_users * epsilon)``.
 
-    **Guarantee** epsilon-DP for REPLACE_USER: a user's clipped mean lies in
-    [-clip_norm, clip_norm], so the average moves by at most 2 clip_norm / n_users.
+    **Guarantee** epsilon-DP for REPLACE_USER. A user's clipped mean lies in [-clip_norm,
+    clip_norm], so the average moves by at most 2 clip_norm / n_users.
 
-    **Requires** Nothing of the data.  The number of users is public.
+    **Requires** Nothing of the data. The number of users is public.
 
-    **Departs** No published pseudocode; the clipping is of a user's mean, not of single items.
+    **Departs** There is no published pseudocode. A user's mean is clipped, not the single items.
 
     **Symbols** C = `clip_norm`, n = `data.shape[0]`, m = `data.shape[1]`.
 
@@ -64,15 +64,15 @@ def clipped_user_mean_gaussian(
 ) -> FloatArray:
     """Average the users' means, clipped to an L2 ball, and add calibrated Gaussian noise.
 
-    The user-level mean by clipping, in d dimensions.
+    This is the user-level mean by clipping, in d dimensions.
 
-    **Guarantee** (epsilon, delta)-DP for REPLACE_USER: a user's clipped mean lies in the ball of
-    radius clip_norm, so the average moves by at most 2 clip_norm / n_users in L2 norm, and sigma
-    is the analytic one for that (Balle & Wang 2018).
+    **Guarantee** (epsilon, delta)-DP for REPLACE_USER. A user's clipped mean lies in the ball of
+    radius clip_norm, so the average moves by at most 2 clip_norm / n_users in L2 norm. The standard
+    deviation is the analytic one for this sensitivity (Balle & Wang 2018).
 
-    **Requires** Nothing of the data.  The number of users is public.
+    **Requires** Nothing of the data. The number of users is public.
 
-    **Departs** No published pseudocode; the clipping is of a user's mean, not of single items.
+    **Departs** There is no published pseudocode. A user's mean is clipped, not the single items.
 
     **Symbols** C = `clip_norm`, n, m, d = `data.shape`.
 
@@ -104,15 +104,15 @@ def clipped_user_mean_gaussian(
 
 
 def _clipped_average(items: FloatArray, radius: float) -> FloatArray:
-    """Return the average over users ``[d]`` of their means, each scaled back into the ball."""
-    means = (items / items.shape[1]).sum(axis=1)  # divided first: a sum of items may overflow
+    """Return the average over users ``[d]`` of their means, each clipped to the ball."""
+    means = (items / items.shape[1]).sum(axis=1)  # divide first: the sum of the items may overflow
     clipped = clip_to_ball(means, radius)
     return np.asarray((clipped / len(clipped)).sum(axis=0))
 
 
 def clip_to_ball(means: FloatArray, radius: float) -> FloatArray:
-    """Scale the rows ``[n_users, d]`` that lie outside the L2 ball of a radius back onto it."""
-    # Norms are taken after division by the largest coordinate, so that no square overflows.
+    """Scale the rows ``[n_users, d]`` that lie outside the L2 ball of `radius` back onto it."""
+    # # The norms are taken after division by the largest coordinate, so that no square overflows.
     largest = np.abs(means).max(axis=1, keepdims=True)
     directions = means / np.where(largest > 0, largest, 1.0)
     norms = np.linalg.norm(directions, axis=1, keepdims=True)

@@ -12,7 +12,7 @@ from scipy.special import erfcx, expit, ndtr
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
-# brentq stops within a few 1e-15 of the root in log sigma; this covers that error and the
+# # brentq stops within a few 1e-15 of the root in log sigma. This factor covers that error and the
 # rounding of the profile itself, so that the returned sigma errs on the private side.
 _SIGMA_SAFETY = 1.0 + 1e-9
 
@@ -72,21 +72,23 @@ def bounded_laplace_mechanism(
     geometric_median, Fact 3, after Asi, Liu & Tian (2024), Lemma 9: lambda = Delta / epsilon and
     tau = lambda log(4 / delta).
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Fact 3), for one value.  The noise costs
-    at the edge of its support and nowhere else: outputs within Delta of the left end of one
-    support lie outside of the other, and everywhere else the densities stay within e**epsilon.
-    So the exact delta is the mass within Delta of one end, for Delta <= tau
-    ``(delta / 4) (e**epsilon - 1) / (2 (1 - delta / 4))`` (`bounded_laplace_delta`): a fifth of
-    delta at epsilon 1, and above delta, where Fact 3 fails, for epsilon > log(9 - 2 delta) (if
-    delta <= 1/2; somewhat later above).
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Fact 3), for one value. Only outputs at the
+    edge of the support violate pure epsilon-DP. Outputs within Delta of the left end of one support
+    lie outside of the other support. Everywhere else the densities stay within a factor e**epsilon.
 
-    **Requires** that between neighbours the value moves by at most `sensitivity`.  A vector of k
-    values whose L1 norm moves by that much is (epsilon, k delta)-DP.
+    So the exact delta is the mass within Delta of one end (`bounded_laplace_delta`). For Delta <=
+    tau it is ``(delta / 4) (e**epsilon - 1) / (2 (1 - delta / 4))``. This is a fifth of delta at
+    epsilon 1. It is above delta, so that Fact 3 fails, for epsilon > log(9 - 2 delta) if delta <=
+    1/2. If delta > 1/2, Fact 3 fails from a somewhat larger epsilon on.
 
-    **Departs** (1) epsilon above 1 is not refused; what holds there is the exact delta.  (2)
-    Drawn by the inverse of its distribution function, exact but for rounding; tau itself has
-    probability 0 in exact arithmetic, and may be drawn here.  (3) `noise_multiplier` is not the
-    paper's: it multiplies lambda and tau, and below 1 nothing is guaranteed.
+    **Requires** that between neighbours the value moves by at most `sensitivity`. A vector of k
+    values whose L1 norm moves by at most `sensitivity` is (epsilon, k delta)-DP.
+
+    **Departs** (1) An epsilon above 1 is not refused. There the exact delta holds instead of Fact
+    3. (2) The noise is drawn by inverting its distribution function, which is exact up to rounding.
+    The value tau itself has probability 0 in exact arithmetic and may be drawn here. (3)
+    `noise_multiplier` is not in the paper. It multiplies lambda and tau, and below 1 nothing is
+    guaranteed.
 
     **Symbols** s(D) = `values`, Delta = `sensitivity`, lambda = `sensitivity` / `epsilon`.
 
@@ -126,14 +128,14 @@ def bounded_laplace_mechanism(
 def bounded_laplace_delta(epsilon: float, bound: float) -> float:
     """Return the exact delta, at `epsilon`, of Laplace noise that is conditioned on a bound.
 
-    **Guarantee** Noise of scale Delta / epsilon conditioned on absolute value at most tau is
-    (epsilon, delta)-DP for this delta, and for no smaller one: at shift Delta the ratio of the
-    densities is at most e**epsilon where both are positive, so that the hockey stick is the mass
-    that leaves the support, P(X < Delta - tau).
+    **Guarantee** Noise of scale Delta / epsilon, conditioned on absolute value at most tau, is
+    (epsilon, delta)-DP for this delta, and for no smaller one. At shift Delta the ratio of the
+    densities is at most e**epsilon where both are positive. So the hockey-stick divergence is the
+    mass that leaves the support, P(X < Delta - tau).
 
     **Requires** Nothing.
 
-    **Departs** geometric_median, Fact 3, has an upper bound only.
+    **Departs** geometric_median, Fact 3, states only an upper bound.
 
     **Symbols** tau = `bound` times Delta / `epsilon`; Fact 3 has `bound` = log(4 / delta).
 
@@ -170,12 +172,12 @@ def gaussian_mechanism(
 
     Dwork & Roth (2014), Appendix A.
 
-    **Guarantee** (epsilon, delta)-DP with `sigma` from `analytic_gaussian_sigma` (any epsilon)
-    or `classic_gaussian_sigma` (epsilon at most 1); Delta**2 / (2 sigma**2)-zCDP and
-    Delta / sigma-Gaussian DP.
+    **Guarantee** (epsilon, delta)-DP with `sigma` from `analytic_gaussian_sigma` (any epsilon) or
+    `classic_gaussian_sigma` (epsilon at most 1). Also Delta**2 / (2 sigma**2)-zCDP and Delta /
+    sigma-Gaussian DP.
 
-    **Requires** that between neighbours `values` moves by at most Delta in L2 norm, where Delta
-    is the sensitivity that `sigma` was calibrated for.
+    **Requires** that between neighbours `values` moves by at most Delta in L2 norm, where Delta is
+    the sensitivity for which `sigma` was calibrated.
 
     **Departs** Nothing but floating point.
 
@@ -209,10 +211,11 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
 
     **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
 
-    **Requires** L2 sensitivity at most `sensitivity`.  Epsilon is at most 1: the proof uses it,
-    and for large epsilon the statement itself fails, so larger values are refused.
+    **Requires** L2 sensitivity at most `sensitivity` and epsilon at most 1. The proof uses epsilon
+    <= 1, and for large epsilon the statement itself fails, so larger values are refused.
 
-    **Departs** Dwork & Roth write epsilon in (0, 1); 1 itself is allowed, as in Proposition 16.
+    **Departs** Dwork & Roth write epsilon in (0, 1). Here 1 itself is allowed, as in Proposition
+    16.
 
     **Symbols** Delta_2 f = `sensitivity`.
 
@@ -233,8 +236,8 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
     delta = _validate.probability("delta", delta)
     if _validate.positive("epsilon", epsilon) > 1:
         raise ValueError(
-            f"epsilon must be at most 1, got {epsilon!r}: the classic calibration is not proved "
-            "above 1; use analytic_gaussian_sigma"
+            f"epsilon must be at most 1, got {epsilon!r}. The classic calibration is not proved "
+            "above 1. Use analytic_gaussian_sigma for larger values."
         )
     return _validate.scale(sensitivity * math.sqrt(2 * math.log(1.25 / delta)), epsilon)
 
@@ -242,14 +245,14 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
 def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the smallest sigma at which Gaussian noise is (epsilon, delta)-DP.
 
-    Balle & Wang (2018), Theorem 8, by root finding on the exact privacy profile.
+    Balle & Wang (2018), Theorem 8. The root of the exact privacy profile is found numerically.
 
     **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
 
     **Requires** L2 sensitivity at most `sensitivity`.
 
-    **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha; here one
-    bracketed search in log sigma on the log of the profile finds the same root.  The root is
+    **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha. Here one
+    bracketed search in log sigma, on the log of the profile, finds the same root. The root is
     enlarged by one part in 1e9, so that rounding errs on the private side.
 
     **Symbols** Delta = `sensitivity`.
@@ -274,7 +277,7 @@ def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) ->
     def excess(log_sigma: float) -> float:
         return _log_gaussian_delta(math.exp(log_sigma), epsilon) - target
 
-    low, high = -1.0, 1.0  # the profile falls as sigma grows
+    low, high = -1.0, 1.0  # the profile decreases as sigma grows
     while excess(low) < 0:
         low -= 1.0
     while excess(high) > 0:
@@ -286,9 +289,9 @@ def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) ->
 def _log_gaussian_delta(sigma: float, epsilon: float) -> float:
     """Return log delta(epsilon) of Gaussian noise at sensitivity 1, by Mills ratios.
 
-    delta = Phi(a) - e**epsilon Phi(b) with a, b = +-1/(2 sigma) - epsilon sigma, and the normal
-    densities satisfy phi(a) = e**epsilon phi(b): hence delta = phi(a) (R(-a) - R(-b)) where
-    R(x) = (1 - Phi(x)) / phi(x), which neither underflows nor cancels badly.
+    delta = Phi(a) - e**epsilon Phi(b) with a, b = +-1/(2 sigma) - epsilon sigma. The normal
+    densities satisfy phi(a) = e**epsilon phi(b). Hence delta = phi(a) (R(-a) - R(-b)) with R(x) =
+    (1 - Phi(x)) / phi(x). This form neither underflows nor cancels badly.
     """
     upper = 0.5 / sigma - epsilon * sigma
     lower = -0.5 / sigma - epsilon * sigma
@@ -315,9 +318,9 @@ def discrete_laplace_mechanism(
 
     **Requires** that between neighbours `values` moves by at most `sensitivity` in L1 norm.
 
-    **Departs** The noise is a difference of two geometric draws.  ``epsilon / sensitivity`` must
-    be at least 1e-9, so that noise and sum fit in 64 bits; above about 36, where the true
-    probability of any noise is below 1e-15, floats may never draw it.
+    **Departs** The noise is the difference of two geometric draws. ``epsilon / sensitivity`` must
+    be at least 1e-9, so that the noise and the sum fit in 64 bits. Above about 36, the true
+    probability of any noise is below 1e-15, and floats may never draw it.
 
     **Symbols** alpha = exp(-`epsilon` / `sensitivity`).
 
@@ -354,14 +357,15 @@ def discrete_laplace_mechanism(
 def randomized_response(
     bits: ArrayLike, size: int, *, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Report every bit truthfully with probability e**epsilon / (1 + e**epsilon), else flipped.
+    """Report every bit truthfully with probability e**epsilon / (1 + e**epsilon), else flip it.
 
-    Warner (1965), at the probabilities that Dwork & Roth (2014), Section 3.2, turn into
-    differential privacy.
+    Warner (1965). Dwork & Roth (2014), Section 3.2, give the probabilities for differential
+    privacy.
 
     **Guarantee** epsilon-DP for neighbours that differ in one bit (local DP for its owner).
 
-    **Requires** that every user owns one bit; a user who owns k of them has k epsilon.
+    **Requires** that every user owns one bit. For a user who owns k bits the guarantee is k
+    epsilon.
 
     **Departs** Nothing but floating point.
 

@@ -42,7 +42,7 @@ def exponential_pmf(scores: ArrayLike, *, sensitivity: float, epsilon: float) ->
     half_scale = _validate.scale(
         _validate.positive("sensitivity", sensitivity), _validate.positive("epsilon", epsilon)
     )
-    with np.errstate(over="ignore"):  # a gap too large for a float is a chance of 0
+    with np.errstate(over="ignore"):  # a gap too large for a float gives probability 0
         exponents = (quality - quality.max()) / (2 * half_scale)
     return np.asarray(softmax(exponents), dtype=np.float64)
 
@@ -59,7 +59,7 @@ def exponential_mechanism(
     **Requires** that between neighbours every score moves by at most `sensitivity`, in any
     direction.
 
-    **Departs** Sampled by inverting the distribution function.
+    **Departs** The option is sampled by inverting the distribution function.
 
     **Symbols** u(x, r) = `scores[r]`, Delta u = `sensitivity`.
 
@@ -91,7 +91,7 @@ def exponential_mechanism(
 def report_noisy_max(
     scores: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Add Laplace noise of scale ``2 * sensitivity / epsilon`` to each score, name the largest.
+    """Add Laplace noise of scale ``2 * sensitivity / epsilon`` to each score; return the argmax.
 
     Dwork & Roth (2014), Section 3.3.
 
@@ -100,9 +100,9 @@ def report_noisy_max(
     **Requires** that between neighbours every score moves by at most `sensitivity`, in any
     direction.
 
-    **Departs** Dwork & Roth's Claim 3.9 takes noise of scale 1 / epsilon, for counting queries
-    (monotone: all scores move the same way).  Scores here may move in opposite directions, which
-    needs the factor 2.
+    **Departs** Dwork & Roth's Claim 3.9 uses noise of scale 1 / epsilon, for counting queries.
+    Counting queries are monotone: all scores move in the same direction. Here scores may move in
+    opposite directions, which needs the factor 2.
 
     **Symbols** Delta = `sensitivity`.
 

@@ -1,8 +1,9 @@
 """The six sparse vector algorithms that Lyu, Su & Li (VLDB 2017) compare in their Figure 1.
 
-All six were published as epsilon-DP.  Two are (`svt1`, `svt2`); four are not (`svt3` to `svt6`),
-and are kept here as their authors wrote them, because an auditor should find out.  They differ in
-five choices, and each function below is a row of this table (D = sensitivity, c = cutoff):
+All six were published as epsilon-DP. Two are epsilon-DP (`svt1`, `svt2`). Four are not (`svt3` to
+`svt6`). They are implemented here as their authors wrote them, because an auditor should detect the
+violation. The algorithms differ in five choices. Each function below is a row of this table (D =
+sensitivity, c = cutoff):
 
 ====== ========= ========================= ====================== ============== ======= =========
 name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP
@@ -15,8 +16,8 @@ svt5   e/2       Lap(D/e1)                 none                   yes           
 svt6   e/2       Lap(D/e1)                 Lap(D/e2)              yes            none    no
 ====== ========= ========================= ====================== ============== ======= =========
 
-with e2 = e - e1 throughout.  The parameters are those of `svt1` everywhere; `svt5` and `svt6`
-have no cutoff.  Every query value is given at once.
+with e2 = e - e1 throughout. All functions have the parameters of `svt1`, except that `svt5` and
+`svt6` have no cutoff. All query values are given at once.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def svt1(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer as Lyu, Su & Li's own sparse vector does.
+    """Answer with Lyu, Su & Li's own sparse vector.
 
     Lyu, Su & Li (2017), Algorithm 1.
 
@@ -61,7 +62,7 @@ def svt1(
     thresholds : array_like, scalar or [T]
         Finite, public.
     cutoff : int
-        Number of yeses after which it halts, at least 1.
+        Number of answers of yes after which it halts, at least 1.
     epsilon : float
         Total privacy parameter, positive.
     sensitivity : float
@@ -72,7 +73,7 @@ def svt1(
     Returns
     -------
     ndarray, [size, T]
-        1.0 = yes, 0.0 = no, NaN = never asked.
+        1.0 = yes, 0.0 = no, NaN = not asked.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     cutoff = _validate.integer("cutoff", cutoff, at_least=1)
@@ -100,7 +101,7 @@ def svt2(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer as the sparse vector of Dwork & Roth's book does: a fresh threshold after each yes.
+    """Answer with the sparse vector of Dwork & Roth's book: a new threshold noise after each yes.
 
     Lyu, Su & Li (2017), Algorithm 2; Dwork & Roth (2014), Algorithm 2.
 
@@ -108,8 +109,8 @@ def svt2(
 
     **Requires** as `svt1`.
 
-    **Departs** All queries are given at once.  The new threshold noise is Lap(c D / epsilon2) in
-    the figure, and epsilon2 = epsilon1.
+    **Departs** All queries are given at once. In the figure the new threshold noise is Lap(c D /
+    epsilon2), where epsilon2 = epsilon1.
 
     **Symbols** as `svt1`.
 
@@ -121,7 +122,7 @@ def svt2(
     Returns
     -------
     ndarray, [size, T]
-        1.0 = yes, 0.0 = no, NaN = never asked.
+        1.0 = yes, 0.0 = no, NaN = not asked.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     cutoff = _validate.integer("cutoff", cutoff, at_least=1)
@@ -149,18 +150,18 @@ def svt3(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer as the sparse vector of Roth's 2011 lecture notes does: it releases the noisy value.
+    """Answer with the sparse vector of Roth's 2011 lecture notes: it releases the noisy value.
 
     Lyu, Su & Li (2017), Algorithm 3.  **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP.  True: for no epsilon at all, because a released value
-    q + nu bounds the noisy threshold from above, and then every no before it is a clean
-    comparison.
+    **Guarantee** Claimed: epsilon-DP. True: for no epsilon at all. A released value q + nu bounds
+    the noisy threshold from above. Given this bound, every earlier no is a comparison without
+    threshold noise.
 
     **Requires** as `svt1`.
 
-    **Departs** All queries are given at once.  The figure outputs either bottom or a number; here
-    an answer has two channels, since neither infinity nor a marker may stand among numbers.
+    **Departs** All queries are given at once. The figure outputs either bottom or a number. Here an
+    answer has two channels, since neither infinity nor a marker may stand among numbers.
 
     **Symbols** as `svt1`.
 
@@ -172,8 +173,8 @@ def svt3(
     Returns
     -------
     ndarray, [size, T, 2]
-        ``[..., 0]``: 1.0 = a value is released, 0.0 = no, NaN = never asked.  ``[..., 1]``: the
-        released value, NaN where there is none.
+        ``[..., 0]``: 1.0 = a value is released, 0.0 = no, NaN = not asked. ``[..., 1]``: the
+        released value, or NaN if there is none.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     cutoff = _validate.integer("cutoff", cutoff, at_least=1)
@@ -202,7 +203,7 @@ def svt4(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer as Lee & Clifton's (KDD 2014) sparse vector does: query noise without the cutoff.
+    """Answer with Lee & Clifton's (KDD 2014) sparse vector: its query noise ignores the cutoff.
 
     Lyu, Su & Li (2017), Algorithm 4.  **Broken.**
 
@@ -222,7 +223,7 @@ def svt4(
     Returns
     -------
     ndarray, [size, T]
-        1.0 = yes, 0.0 = no, NaN = never asked.
+        1.0 = yes, 0.0 = no, NaN = not asked.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     cutoff = _validate.integer("cutoff", cutoff, at_least=1)
@@ -249,11 +250,11 @@ def svt5(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer as Stoddard, Chen & Machanavajjhala's (2014) sparse vector does: no query noise.
+    """Answer with Stoddard, Chen & Machanavajjhala's (2014) sparse vector: it has no query noise.
 
     Lyu, Su & Li (2017), Algorithm 5.  **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP.  True: for no epsilon at all; two queries that swap their
+    **Guarantee** Claimed: epsilon-DP. True: for no epsilon at all. Two queries that swap their
     values give an answer that is impossible on one side.
 
     **Requires** as `svt1`.
@@ -295,7 +296,7 @@ def svt6(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer as Chen, Xiao, Zhang & Xu's (2015) sparse vector does: no cutoff at all.
+    """Answer with Chen, Xiao, Zhang & Xu's (2015) sparse vector: it has no cutoff.
 
     Lyu, Su & Li (2017), Algorithm 6.  **Broken.**
 
@@ -350,7 +351,7 @@ def _compare(
     redraw: bool = False,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Answer ``q_i + nu_i >= T_i + rho``; return the answers and the noisy queries, [size, T]."""
+    """Return the answers ``q_i + nu_i >= T_i + rho`` and the noisy queries, both [size, T]."""
     rng = _validate.generator(rng)
     size = _validate.draws(size)
     values = _validate.floats("queries", queries, ndims=(1,))

@@ -1,4 +1,4 @@
-"""Running an algorithm on a random part of its input, and how much more private that is."""
+"""Run an algorithm on a random subsample, and compute the amplified privacy."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def on_subsample(
     few_examples, Theorem 7 (Balle, Barthe & Gaboardi, 2018).
 
     **Guarantee** (`amplified_epsilon`, sample / n * delta)-DP for neighbours that replace one item,
-    where the algorithm is (epsilon, delta)-DP.
+    if the algorithm is (epsilon, delta)-DP.
 
     **Requires** that `pmf` returns the distribution of an (epsilon, delta)-DP algorithm.
 
-    **Departs** "Randomly chooses n out of n' samples" does not say in which order they are handed
-    on. Here it is a random one, which makes every algorithm symmetric; Theorem 17 needs that.
+    **Departs** "Randomly chooses n out of n' samples" does not say in which order the samples are
+    passed on. Here the order is random, which makes every algorithm symmetric. Theorem 17 needs
+    symmetry.
 
     **Symbols** n' = the number of items, n = `sample`.
 
@@ -41,7 +42,7 @@ def on_subsample(
     size : int
         Number of independent draws.
     pmf : callable
-        Items [sample] to the distribution of the outcome.
+        Maps items [sample] to the distribution of the outcome.
     sample : int
         From 1 to n.
     rng : numpy.random.Generator
@@ -59,9 +60,9 @@ def on_subsample(
     rows, places = np.unique(items[order], axis=0, return_inverse=True)
     outcomes, uniforms = np.empty(size, dtype=np.int64), rng.random(size)
     for place, row in enumerate(rows):
-        found = _validate.floats("what pmf returns", pmf(row), ndims=(1,))
+        found = _validate.floats("the value of pmf", pmf(row), ndims=(1,))
         if (found < 0).any() or abs(found.sum() - 1) > 1e-9:
-            raise ValueError(f"what pmf returns must be a distribution, got {found}")
+            raise ValueError(f"pmf must return a probability distribution, got {found}")
         cumulative = np.cumsum(found)
         here = places.reshape(-1) == place
         outcomes[here] = np.searchsorted(cumulative, uniforms[here] * cumulative[-1], side="right")
@@ -74,14 +75,14 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
     Parameters
     ----------
     epsilon : float
-        Of the algorithm on the subsample, at least 0.
+        Parameter of the algorithm on the subsample, at least 0.
     population, sample : int
         Sizes; 1 <= sample <= population.
 
     Returns
     -------
     float
-        Epsilon of the algorithm on the population; its delta is sample / population times delta.
+        Epsilon of the algorithm on the population. Its delta is sample / population times delta.
     """
     population, sample = _sizes(population, sample)
     epsilon, rate = _validate.nonnegative("epsilon", epsilon), sample / population
@@ -91,16 +92,16 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
 
 
 def population_for(epsilon: float, target: float, sample: int) -> int:
-    """Return the smallest population of which a subsample has `amplified_epsilon` <= `target`.
+    """Return the smallest population size at which `amplified_epsilon` is at most `target`.
 
     few_examples, Appendix C.2: the smallest N with (exp(epsilon) - 1) n / N <= exp(target) - 1.
 
-    **Departs** N is at least n, without which there is no subsample; the paper does not say so.
+    **Departs** N is at least n: without this there is no subsample. The paper does not say so.
 
     Parameters
     ----------
     epsilon : float
-        Of the algorithm on the subsample, positive, at most 700.
+        Parameter of the algorithm on the subsample, positive, at most 700.
     target : float
         Positive.
     sample : int
@@ -120,8 +121,8 @@ def population_for(epsilon: float, target: float, sample: int) -> int:
     needed = sample * (math.expm1(epsilon) / math.expm1(target))
     if needed > _validate.LARGEST_INTEGER:
         raise ValueError(
-            f"epsilon must be at most what {sample} of 2**53 items allow for target = {target!r}, "
-            f"got {epsilon!r}"
+            f"epsilon must allow a population of at most 2**53 for sample = {sample} and "
+            f"target = {target!r}, got {epsilon!r}"
         )
     return max(sample, math.ceil(needed))
 

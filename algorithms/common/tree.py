@@ -1,10 +1,11 @@
-"""The tree mechanism: all running sums of a stream, each with few shares of noise.
+"""The tree mechanism: release all running sums of a stream, each with few terms of noise.
 
 Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); zeroth_order, Algorithm 5.
 
-Time 1, ..., t is cut into nodes (a, b), one for each binary digit 1 of t, from the largest to the
-smallest, and the sum up to t is the sum of their noisy sums. A node is known by its end b alone,
-because only nodes of ``b & -b`` times are ever used: what Fenwick's tree stores.
+The times 1, ..., t are split into nodes (a, b), one for each binary digit 1 of t, from the largest
+to the smallest. The sum up to t is the sum of the noisy sums of these nodes. The end b alone
+identifies a node, because the only nodes ever used contain ``b & -b`` times. These are the nodes of
+a Fenwick tree.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ def node(t: int) -> list[tuple[int, int]]:
 
     zeroth_order, Algorithm 5, function Node(t), line by line.
 
-    **Guarantee** The nodes are disjoint, cover 1 to t, and are as many as t has binary digits 1.
-    Remark 4.2 has ceil(log2(t)) and 2 ln(t) as bounds for that: right from t = 2 on, 0 at t = 1.
+    **Guarantee** The nodes are disjoint and cover 1 to t. Their number is the number of binary
+    digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). Both bounds are
+    right from t = 2 on, and 0 at t = 1.
 
     **Departs** Line 8 writes {(k + 1), k'} for the node (k + 1, k').
 
@@ -56,10 +58,11 @@ def node(t: int) -> list[tuple[int, int]]:
 
 
 def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
-    """Return the nodes, of those that the sums up to n use, that contain a time.
+    """Return the nodes that contain a time, among those used by the sums up to n.
 
-    They are what an item at that time can change: position, then on from each end b to
-    b + (b & -b) while that is at most n. At most floor(log2(n)) + 1 of them, which position 1 has.
+    An item at that time can change exactly these nodes. Their ends are `position`, then b + (b &
+    -b) after each end b, while this is at most n. There are at most floor(log2(n)) + 1 of them, and
+    position 1 attains this number.
 
     Parameters
     ----------
@@ -90,22 +93,22 @@ def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
 
 
 def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
-    """Return mu: the tree mechanism is exactly mu-Gaussian-DP, for whatever it releases at once.
+    """Return mu such that the tree mechanism is exactly mu-Gaussian-DP, for all releases together.
 
-    zeroth_order, Theorem 4.3, without its loss: the n noisy sums are an invertible image of the
-    n noisy nodes, whose noises are independent, so that an item at time q, which moves its term by
-    s_q, is as good as seen through one Gaussian of shift
-    ``mu_q = s_q sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``; mu is their largest.
+    zeroth_order, Theorem 4.3, without its loss. The n noisy sums are an invertible image of the n
+    noisy nodes, whose noises are independent. An item at time q moves its term by s_q. Its effect
+    on the release is that of one Gaussian with shift ``mu_q = s_q sqrt(sum over nodes b that
+    contain q of 1 / sigma_b**2)``. mu is the largest mu_q.
 
-    **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1, for terms that are
-    chosen adaptively too (composition of Gaussian DP: Dong, Roth & Su 2022, Corollary 3.3; a node
-    depends on nodes that end before it); no smaller mu where s_q is attained.
+    **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. This also holds for
+    terms that are chosen adaptively, by composition of Gaussian DP (Dong, Roth & Su 2022, Corollary
+    3.3): a node depends on nodes that end before it. No smaller mu holds if s_q is attained.
 
-    **Requires** that neighbours differ at one time q, and that the term there, given what was
-    released before, moves by at most s_q in L2 norm.
+    **Requires** that neighbours differ at one time q, and that the term at this time, given what
+    was released before, moves by at most s_q in L2 norm.
 
-    **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b, which is smaller than this, and
-    not enough, at n = 1, 2 and 4.
+    **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b. This is smaller than mu, and too
+    small, at n = 1, 2 and 4.
 
     **Symbols** s_i = `sensitivities`, sigma_b = `sigmas`, rho = mu.
 
@@ -130,7 +133,7 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
         raise ValueError(f"sensitivities must be at least 0, got {float(s.min())!r} among them")
     n = s.size
     noises = _positive_sigmas(sigmas, n)
-    unit = float(noises.min())  # squares of the rest over it do not overflow
+    unit = float(noises.min())  # squares of unit / sigma do not overflow
     weights = (unit / noises) ** 2
     precision = np.zeros(n)
     for length in 2 ** np.arange(n.bit_length()):  # used nodes of one length end at odd multiples
@@ -141,24 +144,24 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
         mu = float(np.max(s / unit * np.sqrt(precision)))
     if not math.isfinite(mu):
         raise ValueError(
-            f"sensitivities over sigmas must be finite, got {float(s.max())!r} over {unit!r}"
+            f"sensitivities / sigmas must be finite, got {float(s.max())!r} / {unit!r}"
         )
     return mu
 
 
 def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
-    """Return the noise of every node with which n running sums are rho-Gaussian-DP.
+    """Return the sigma of every node at which n running sums are rho-Gaussian-DP.
 
-    ``sensitivity sqrt(floor(log2(n)) + 1) / rho``: no less will do (`tree_gdp`).
+    It is ``sensitivity sqrt(floor(log2(n)) + 1) / rho``. No smaller sigma is enough (`tree_gdp`).
 
-    zeroth_order, Theorem 4.3 prints ``sensitivity sqrt(2 ln n) / rho``, which is 0 at n = 1.
+    zeroth_order, Theorem 4.3, prints ``sensitivity sqrt(2 ln n) / rho``, which is 0 at n = 1.
 
     Parameters
     ----------
     n : int
         Number of times, at least 1.
     sensitivity : float
-        Of each term, in L2 norm; positive.
+        Sensitivity of each term, in L2 norm; positive.
     rho : float
         Parameter of Gaussian DP, positive.
 
@@ -176,13 +179,13 @@ class TreeNoise:
 
     zeroth_order, Algorithm 5 (Tree).
 
-    **Guarantee** `tree_gdp` of the sums that it is added to.
+    **Guarantee** `tree_gdp` of the sums to which it is added.
 
-    **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t; nodes that ended never come back,
-    so that only those of Node(t) are kept: at most floor(log2(t)) + 1. (2) Line 2 forgets all noise
-    when t = 1 is asked for; here a new tree is a new object. (3) The proof of Theorem 4.3 lets all
-    nodes of one end b have the same xi_b. Released sums use one node of each end only, so that no
-    two of them share noise; if all nodes were released, their differences would have none.
+    **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t. Nodes that ended never come back,
+    so only the nodes of Node(t) are kept: at most floor(log2(t)) + 1. (2) Line 2 discards all noise
+    when t = 1 is asked for. Here a new tree is a new object. (3) The proof of Theorem 4.3 gives the
+    same xi_b to all nodes with end b. The released sums use only one node of each end, so no two of
+    them share noise. If all nodes were released, their differences would have no noise.
 
     **Symbols** xi_t ~ N(0, sigma_t**2 I), in `shape` dimensions, for each of `size` runs.
 
@@ -191,7 +194,7 @@ class TreeNoise:
     size : int
         Number of runs.
     shape : tuple of int
-        Of one term.
+        Shape of one term.
     sigmas : array_like, [n]
         Standard deviations of the nodes that end at 1, ..., n; at least 0.
     rng : numpy.random.Generator
@@ -226,13 +229,13 @@ class TreeNoise:
 def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Generator) -> FloatArray:
     """Release all running sums of a stream, with the noise of a tree.
 
-    zeroth_order, Theorem 4.3 and Algorithm 5, where each term is given, and not chosen adaptively.
+    zeroth_order, Theorem 4.3 and Algorithm 5, for terms that are given and not chosen adaptively.
 
     **Guarantee** mu-Gaussian DP, with mu = ``tree_gdp(sensitivities, sigmas)``.
 
     **Requires** that neighbours differ in one term, by at most its sensitivity in L2 norm.
 
-    **Departs** Theorem 4.3 prints M^(j)(..., Z_i) for the j-th term, of Z_j.
+    **Departs** Theorem 4.3 prints M^(j)(..., Z_i) for the j-th term, which depends on Z_j.
 
     **Symbols** M^(j)(x, Z_j) = `values` [j - 1]; x_i = the i-th sum.
 
@@ -243,7 +246,7 @@ def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Gener
     size : int
         Number of independent draws.
     sigmas : array_like, scalar or [n]
-        Of the node that ends at b; positive.
+        Standard deviation of the node that ends at b; positive.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -264,13 +267,13 @@ def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Gener
 def node_sums(values: Any) -> FloatArray:
     """Return the sum of each node that ends at 1, ..., n, before its noise.
 
-    The noisy running sums of `tree_sums` are an invertible image of these, each with its own
-    Gaussian noise: what an audit may integrate out.
+    The noisy running sums of `tree_sums` are an invertible image of these node sums, each with its
+    own Gaussian noise. So an audit can integrate out the noise.
 
     Parameters
     ----------
     values : array_like, [..., n, d]
-        The terms: of many runs, if there are more axes.
+        The terms. Additional leading axes stand for several runs.
 
     Returns
     -------

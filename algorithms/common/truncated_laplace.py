@@ -1,4 +1,4 @@
-"""Discrete Laplace noise that is shifted and truncated: never below 0, of known range."""
+"""Shifted and truncated discrete Laplace noise: it is never negative and has a known range."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LARGEST_RANGE = 10**7
 
 
 def truncation(epsilon: float, delta: float) -> int:
-    """Return kappa = 1 + ceil(ln(1/delta) / epsilon), the middle of the noise's range.
+    """Return kappa = 1 + ceil(ln(1/delta) / epsilon), the middle of the range of the noise.
 
     few_examples, Definition 8.
 
-    **Departs** The paper's "any epsilon, delta > 0" includes delta > 1, where kappa is below 1 and
-    for large delta negative; here delta lies in (0, 1), so that kappa >= 2.
+    **Departs** The paper's "any epsilon, delta > 0" includes delta > 1. There kappa is below 1, and
+    negative for large delta. Here delta lies in (0, 1), so that kappa >= 2.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def truncated_laplace_pmf(epsilon: float, delta: float) -> FloatArray:
 
     few_examples, Definition 8 (Shifted Truncated Discrete Laplace).
 
-    **Guarantee** Neighbouring probabilities differ by a factor of at most exp(epsilon), and those
-    of 0 and of 2 kappa are at most delta: a count that moves by 1 between neighbours is (epsilon,
-    delta)-DP after this noise has been added.
+    **Guarantee** The probabilities of adjacent values differ by a factor of at most exp(epsilon).
+    The probabilities of 0 and of 2 kappa are at most delta. So a count that moves by 1 between
+    neighbours is (epsilon, delta)-DP after this noise has been added.
 
     **Departs** Nothing.
 
@@ -74,7 +74,7 @@ def truncated_laplace_pmf(epsilon: float, delta: float) -> FloatArray:
 def truncated_laplace(
     size: int, *, epsilon: float, delta: float, rng: np.random.Generator
 ) -> IntArray:
-    """Draw from TDLap, few_examples, Definition 8.
+    """Draw from TDLap (few_examples, Definition 8).
 
     **Guarantee**, **Departs**, **Symbols** see `truncated_laplace_pmf`.
 

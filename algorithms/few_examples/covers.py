@@ -1,4 +1,4 @@
-"""Covers of families of distributions in total variation, with the proof that they are covers."""
+"""Covers of families of distributions in total variation, with a proof that they are covers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_CANDIDATES = 10**5
 
 
 def printed_parts(k: int, alpha: float) -> int:
-    """Return floor(10 k / alpha): masses are multiples of its inverse, few_examples, Theorem 43.
+    """Return floor(10 k / alpha); in few_examples, Theorem 43, masses are multiples of its inverse.
 
     **Departs** The paper prints "a multiple of floor(10 k / alpha)".
     """
@@ -27,11 +27,11 @@ def printed_parts(k: int, alpha: float) -> int:
 
 
 def sufficient_parts(k: int, radius: float) -> int:
-    """Return the number of parts with which `simplex_grid` covers: ceil(k / (4 radius)).
+    """Return the number of parts with which `simplex_grid` is a cover: ceil(k / (4 radius)).
 
-    Round masses times parts down, and up where the fractions are largest, as often as it takes: r
-    times of k. The r largest fractions have a mean of at least r / k, so the total variation is at
-    most r (k - r) / (k parts) <= k / (4 parts).
+    Round all products of a mass and `parts` down. Then round those with the largest fractions up
+    instead, as many as needed: r of k. The r largest fractions have a mean of at least r / k. So
+    the total variation is at most r (k - r) / (k parts) <= k / (4 parts).
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def sufficient_parts(k: int, radius: float) -> int:
 def simplex_grid(k: int, parts: int) -> FloatArray:
     """Return all distributions on k points whose masses are multiples of 1 / parts.
 
-    few_examples, proof of Theorem 43: a 0.1 alpha-cover of all distributions with `printed_parts`
-    parts, and already with `sufficient_parts(k, 0.1 * alpha)`.
+    few_examples, proof of Theorem 43. It is a 0.1 alpha-cover of all distributions with
+    `printed_parts` parts, and already with `sufficient_parts(k, 0.1 * alpha)` parts.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def simplex_grid(k: int, parts: int) -> FloatArray:
 
 
 def nearest_in_grid(distribution: ArrayLike, parts: int) -> FloatArray:
-    """Return a point of `simplex_grid` within k / (4 parts) of a distribution, [k].
+    """Return a point of `simplex_grid` within k / (4 parts) of a given distribution, [k].
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def nearest_in_grid(distribution: ArrayLike, parts: int) -> FloatArray:
 def product_cover(k: int, d: int, parts: int) -> FloatArray:
     """Return all products of d points of `simplex_grid`, over the k^d items of [k]^d.
 
-    few_examples, proof of Theorem 44 (Bun, Kamath, Steinke & Wu, Lemma 6.2): total variation is at
+    few_examples, proof of Theorem 44 (Bun, Kamath, Steinke & Wu, Lemma 6.2). Total variation is at
     most the sum over the coordinates, so `sufficient_parts(k, radius / d)` parts give a cover.
 
     Parameters
@@ -101,7 +101,7 @@ def product_cover(k: int, d: int, parts: int) -> FloatArray:
     Returns
     -------
     ndarray, [grid ** d, k ** d]
-        Items are numbered as by `hypotheses.flat_items`.
+        Items have the same numbers as in `hypotheses.flat_items`.
     """
     d = _validate.integer("d", d, at_least=1)
     grid = simplex_grid(k, parts)
@@ -115,10 +115,10 @@ def product_cover(k: int, d: int, parts: int) -> FloatArray:
 
 
 def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
-    """Return means of a cover of N(mu, I), norm(mu) <= bound.
+    """Return the means of a cover of N(mu, I), norm(mu) <= bound.
 
-    few_examples, proof of Theorem 45 (Bun, Kamath, Steinke & Wu, Lemma 6.7): a cubic grid. Total
-    variation is 2 Phi(distance / 2) - 1 exactly.
+    few_examples, proof of Theorem 45 (Bun, Kamath, Steinke & Wu, Lemma 6.7): a cubic grid. The
+    total variation is exactly 2 Phi(distance / 2) - 1.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
     d : int
         At least 1.
     radius : float
-        In total variation, in (0, 1).
+        Radius in total variation, in (0, 1).
 
     Returns
     -------
@@ -144,14 +144,16 @@ def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
 def bounded_gaussian_cover(
     bound: float, d: int, condition: float, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means and covariances of a cover of N(mu, Sigma), I <= Sigma <= condition I.
+    """Return the means and covariances of a cover of N(mu, Sigma), I <= Sigma <= condition I.
 
-    few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Where I <= Sigma,
-    Sigma', total variation is at most 2 Phi(norm(mu - mu') / 2) - 1 between the means, and between
-    the covariances at most norm(Sigma - Sigma')_F / 2 while that norm is at most 1/2 (Pinsker's
-    inequality, x - ln(1 + x) <= x^2 for x >= -1/2). Half of the radius goes to each. Entries of
-    Sigma lie on a grid; what is not between I and condition I is projected there, which does not
-    increase distances to what is.
+    few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Let I <= Sigma,
+    Sigma'. Between the means, total variation is at most 2 Phi(norm(mu - mu') / 2) - 1. Between the
+    covariances it is at most norm(Sigma - Sigma')_F / 2 while this norm is at most 1/2. This
+    follows from Pinsker's inequality and x - ln(1 + x) <= x^2 for x >= -1/2. Half of the radius
+    goes to each.
+
+    The entries of Sigma lie on a grid. A matrix that is not between I and condition I is projected
+    there. The projection does not increase its distance to any matrix in this range.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ def bounded_gaussian_cover(
     condition : float
         kappa, at least 1.
     radius : float
-        In total variation, in (0, 1/2].
+        Radius in total variation, in (0, 1/2].
 
     Returns
     -------
@@ -187,8 +189,8 @@ def bounded_gaussian_cover(
 
 
 def _covariance_grid(d: int, condition: float, reach: float) -> FloatArray:
-    """Return matrices between I and condition I, within `reach` (Frobenius) of every such one."""
-    steps = math.ceil((condition - 1) * d / (2 * reach))  # of d^2 entries, each half a step off
+    """Return matrices between I and condition I that are a cover with Frobenius radius `reach`."""
+    steps = math.ceil((condition - 1) * d / (2 * reach))  # d^2 entries, each half a step off
     if steps == 0:
         return np.eye(d)[None]
     step = (condition - 1) / steps
@@ -203,13 +205,13 @@ def _covariance_grid(d: int, condition: float, reach: float) -> FloatArray:
         matrix[above] = entries[d:]
         values, vectors = np.linalg.eigh(matrix + np.triu(matrix, 1).T)
         inside = np.clip(values, 1, condition)
-        if np.linalg.norm(inside - values) <= reach * (1 + 1e-12):  # else it is near to none
+        if np.linalg.norm(inside - values) <= reach * (1 + 1e-12):  # else it is not needed
             found.append(vectors * inside @ vectors.T)
     return np.unique(np.round(found, 12), axis=0)
 
 
 def _ball_grid(bound: float, d: int, reach: float) -> FloatArray:
-    """Return points of a cubic grid within `reach` of every point of a ball about 0."""
+    """Return points of a cubic grid such that every point of a ball around 0 is within `reach`."""
     step = 2 * reach / math.sqrt(d)
     most = math.ceil(max(bound - step / 2, 0) / step)
     _few((2 * most + 1) ** d)
@@ -221,5 +223,5 @@ def _ball_grid(bound: float, d: int, reach: float) -> FloatArray:
 def _few(candidates: int) -> None:
     if candidates > MOST_CANDIDATES:
         raise ValueError(
-            f"the cover would have {candidates} candidates, at most {MOST_CANDIDATES} are made"
+            f"the cover has {candidates} candidates, but must have at most {MOST_CANDIDATES}"
         )

@@ -1,4 +1,4 @@
-"""DelStab, Algorithm 1: user-level DP for any algorithm with a known distribution, by deletion."""
+"""DelStab, Algorithm 1: user-level DP by deletion, for any algorithm with a known distribution."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from algorithms.few_examples.populations import (
 )
 
 MOST_ENUMERATED = 23
-"""Users of whom all subsets are enumerated, for algorithms that are not symmetric."""
+"""Most users for which all subsets are enumerated, for algorithms that are not symmetric."""
 
 MOST_SUBSETS = 2000
-"""Sets of users that such an algorithm may run on in the end, at most."""
+"""Most sets of users on which an algorithm that is not symmetric may finally run."""
 
 MOST_TOTALS = 4000
-"""Counts of items that a symmetric algorithm may run on in the end, at most."""
+"""Most vectors of item counts on which a symmetric algorithm may finally run."""
 
 MOST_RESTS = 30_000
-"""Ways in which these come about, at most."""
+"""Most ways in which these vectors of counts come about."""
 
 _CELLS = 2**22
 
@@ -46,21 +46,21 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True)
 class Budget:
-    """How DelStab spends (epsilon, delta): line 3 of Algorithm 1.
+    """How DelStab splits (epsilon, delta): line 3 of Algorithm 1.
 
-    **Departs** `sharp` is not the paper's, which prints exp(epsilon) in delta-bar; its proof needs
-    exp(epsilon-bar) only, and so every outcome costs a little less.
+    **Departs** `sharp` is not in the paper. The paper prints exp(epsilon) in delta-bar, but its
+    proof needs only exp(epsilon-bar). So every outcome costs a little less.
 
     **Symbols** epsilon-bar = `part_epsilon`, delta-bar = `part_delta`, kappa = `kappa`.
 
     Attributes
     ----------
     epsilon : float
-        Of the whole, positive.
+        Parameter of the whole mechanism, positive.
     delta : float
-        Of the whole, in (0, 1).
+        Parameter of the whole mechanism, in (0, 1).
     sharp : bool, default False
-        Take delta-bar = delta / (exp(2 epsilon-bar) + exp(epsilon-bar) + 2).
+        Whether to take delta-bar = delta / (exp(2 epsilon-bar) + exp(epsilon-bar) + 2).
     """
 
     epsilon: float
@@ -88,7 +88,7 @@ class Budget:
 
     @property
     def deleted(self) -> int:
-        """Users that are deleted in all: 4 kappa, the least number of users."""
+        """Number of users that are deleted in total, and the least number of users: 4 kappa."""
         return 4 * self.kappa
 
     @property
@@ -100,22 +100,21 @@ class Budget:
 def delstab_pmf(
     data: Any, *, algorithm: ItemAlgorithm, epsilon: float, delta: float, sharp: bool = False
 ) -> FloatArray:
-    """Return the distribution of DelStab's output, computed: no draw, no estimate.
+    """Return the exact distribution of DelStab's output.
 
     few_examples, Algorithm 1.
 
-    **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for whatever `algorithm` is.
+    **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for every `algorithm`.
 
-    **Requires** nothing for privacy but that `algorithm` is a function of its items: see
-    `Symmetric` for the rounding. What is refused depends on n, m, the universe and the budget only;
-    time and memory are outside the guarantee. For an answer `algorithm` has to be stable:
-    item-level DP with a small epsilon (Lemma 19), and symmetric, because deletion moves all later
-    users.
+    **Requires** for privacy only that `algorithm` is a function of its items; see `Symmetric` about
+    rounding. Whether an input is refused depends only on n, m, the universe and the budget. Time
+    and memory are outside the guarantee. To get an answer, `algorithm` has to be stable: item-level
+    DP with a small epsilon (Lemma 19), and symmetric, because deletion moves all later users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
-    of the users that are left; Algorithm 1 does not say. (3) For a symmetric algorithm users are
-    counted by their kinds, for any other all subsets of at most `MOST_ENUMERATED` users are looked
-    at.
+    of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm
+    users are counted by their kinds. For any other algorithm all subsets of at most
+    `MOST_ENUMERATED` users are enumerated.
 
     **Symbols** A = `algorithm`, bottom = the last outcome.
 
@@ -124,16 +123,16 @@ def delstab_pmf(
     data : array_like of int, [n, m]
         Items of n >= 4 kappa users, in 0, ..., universe - 1.
     algorithm : ItemAlgorithm
-        Runs on the items of n - 4 kappa users.
+        Algorithm that runs on the items of n - 4 kappa users.
     epsilon, delta : float
-        Of the whole: positive, and in (0, 1).
+        Parameters of the whole mechanism: positive, and in (0, 1).
     sharp : bool, default False
         See `Budget`.
 
     Returns
     -------
     ndarray, [algorithm.n_outcomes + 1]
-        Probabilities; the last one is that of no answer.
+        Probabilities. The last one is the probability of no answer.
     """
     budget = Budget(epsilon, delta, sharp)
     deletions = Deletions.of(data, algorithm, budget)
@@ -151,10 +150,10 @@ def delstab(
     sharp: bool = False,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Run DelStab, few_examples, Algorithm 1, step by step.
+    """Run DelStab (few_examples, Algorithm 1) step by step.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `delstab_pmf`, whose distribution this
-    draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `delstab_pmf`: this function draws
+    from the distribution that `delstab_pmf` returns.
 
     Parameters
     ----------
@@ -163,9 +162,9 @@ def delstab(
     size : int
         Number of independent draws.
     algorithm : ItemAlgorithm
-        Runs on the items of n - 4 kappa users.
+        Algorithm that runs on the items of n - 4 kappa users.
     epsilon, delta : float
-        Of the whole: positive, and in (0, 1).
+        Parameters of the whole mechanism: positive, and in (0, 1).
     sharp : bool, default False
         See `Budget`.
     rng : numpy.random.Generator
@@ -174,7 +173,7 @@ def delstab(
     Returns
     -------
     ndarray of int64, [size]
-        Outcomes; `algorithm.n_outcomes` where there is no answer.
+        Outcomes; `algorithm.n_outcomes` stands for no answer.
     """
     rng, size = _validate.generator(rng), _validate.draws(size)
     budget = Budget(epsilon, delta, sharp)
@@ -194,11 +193,11 @@ def delstab(
 def is_locally_private(
     data: Any, *, algorithm: ItemAlgorithm, removed: int, epsilon: float, delta: float
 ) -> bool:
-    """Tell whether an algorithm is (r, epsilon, delta)-local-deletion DP at a dataset.
+    """Return whether an algorithm is (r, epsilon, delta)-local-deletion DP at a dataset.
 
     few_examples, Definition 16, exactly.
 
-    **Departs** Nothing; r may be 0, where it is always so.
+    **Departs** Nothing. r may be 0, for which the result is always True.
 
     **Symbols** r = `removed`, x = `data`.
 
@@ -207,11 +206,11 @@ def is_locally_private(
     data : array_like of int, [n, m]
         Items, in 0, ..., universe - 1.
     algorithm : ItemAlgorithm
-        Runs on the items of n - r users.
+        Algorithm that runs on the items of n - r users.
     removed : int
         From 0 to n.
     epsilon, delta : float
-        Of the comparison, at least 0.
+        Parameters of the comparison, at least 0.
 
     Returns
     -------
@@ -230,10 +229,11 @@ def is_locally_private(
 
 
 class Deletions(ABC):
-    """What deletion leaves of a dataset, and how alike the algorithm is on it.
+    """The sets of users that deletion leaves of a dataset, and how close the algorithm is on them.
 
-    A *rest* is what the algorithm may run on in the end: `keep` of the users. Given a set that has
-    been deleted, the rests within the others must be alike, two by two: then it is stable.
+    A *rest* is a set of `keep` users on which the algorithm may finally run. Given a deleted set,
+    consider the rests within the other users. The deleted set is stable if these rests are close,
+    two by two.
     """
 
     pmfs: FloatArray
@@ -253,15 +253,15 @@ class Deletions(ABC):
 
     @abstractmethod
     def answers(self, r: int) -> bool:
-        """Tell whether some set of r users is stable: X_stable is not empty."""
+        """Return whether some set of r users is stable, so that X_stable is not empty."""
 
     @abstractmethod
     def output(self, r: int) -> FloatArray:
-        """Return the distribution of the output given R_1 = r: the last outcome is no answer."""
+        """Return the distribution of the output given R_1 = r; the last outcome is no answer."""
 
     @abstractmethod
     def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
-        """Draw a stable set of r users, delete more at random, and return which rest is left."""
+        """Draw a stable set of r users, delete more at random, and return the rest that is left."""
 
     def _answer(self, rests: FloatArray | None) -> FloatArray:
         if rests is None:
@@ -270,7 +270,7 @@ class Deletions(ABC):
 
 
 class _Counted(Deletions):
-    """Of a symmetric algorithm: sets of users are counted by their kinds."""
+    """Deletions for a symmetric algorithm: sets of users are counted by their kinds."""
 
     def __init__(
         self, items: IntArray, algorithm: Symmetric, keep: int, epsilon: float, delta: float
@@ -280,7 +280,8 @@ class _Counted(Deletions):
         self.rests = compositions(keep, self.numbers)
         totals, self.places = np.unique(self.rests @ kinds, axis=0, return_inverse=True)
         self.places = self.places.reshape(-1)
-        # One by one, so that no total's distribution is rounded otherwise in another dataset.
+        # # One by one, so that the rounding of one distribution does not depend on the other
+        # totals.
         alike = known_pmf(algorithm, np.array([algorithm.pmf_of_counts(t) for t in totals]))
         self.pmfs = alike[self.places]
         self.far = _far(alike, epsilon, delta)
@@ -310,7 +311,7 @@ class _Counted(Deletions):
         return kept
 
     def _tested(self, r: int) -> Iterator[tuple[IntArray, BoolArray]]:
-        """Yield sets of r users, by the kinds they are of, and which of them are stable."""
+        """Yield sets of r users, as numbers of each kind, and whether they are stable."""
         sets = compositions(r, self.numbers)
         rows = max(1, _CELLS // len(self.rests))
         for first in range(0, len(sets), rows):
@@ -331,13 +332,13 @@ class _Counted(Deletions):
         return np.asarray(met.max(axis=1) == 0)
 
     def _chances(self, removed: IntArray) -> FloatArray:
-        """Return how likely each rest is after each set has been removed, [sets, rests]."""
+        """Return the probability of each rest after each set has been removed, [sets, rests]."""
         left = self.numbers - removed
         return np.asarray(softmax(log_ways(left[:, None, :], self.rests), axis=1))
 
 
 class _Enumerated(Deletions):
-    """Of any algorithm: sets of users are bits of an integer."""
+    """Deletions for any algorithm: sets of users are bits of an integer."""
 
     def __init__(
         self, items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
@@ -363,7 +364,7 @@ class _Enumerated(Deletions):
         places = places.reshape(-1)
         found = known_pmf(algorithm, np.array([algorithm.pmf(rest) for rest in distinct]))
         self.pmfs = found[places]
-        self.unstable = np.zeros(2**self.n, dtype=np.bool_)  # of those that are left
+        self.unstable = np.zeros(2**self.n, dtype=np.bool_)  # indexed by the set that is left
         far = _far(found, epsilon, delta)
         if far.any():
             for place in range(len(found)):
@@ -391,21 +392,21 @@ class _Enumerated(Deletions):
         return np.asarray(np.searchsorted(self.rests, (1 << kept).sum(axis=1)))
 
     def _left(self, r: int) -> IntArray:
-        """Return what stable sets of r users leave."""
+        """Return the sets of users that are left after deleting a stable set of r users."""
         return np.flatnonzero((self.sizes == self.n - r) & ~self.unstable)
 
 
 def deletions_of(
     items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
 ) -> Deletions:
-    """Return the deletions that leave `keep` users; alike is at most (epsilon, delta) apart."""
+    """Return the deletions that leave `keep` users; close rests are (epsilon, delta)-close."""
     if isinstance(algorithm, Symmetric):
         return _Counted(items, algorithm, keep, epsilon, delta)
     return _Enumerated(items, algorithm, keep, epsilon, delta)
 
 
 def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
-    """Refuse what is too much for some dataset of this shape, so that no refusal tells of data."""
+    """Refuse shapes that are too large for some dataset, so that a refusal reveals nothing else."""
     kinds = math.comb(m + universe - 1, m)
     totals = math.comb(keep * m + universe - 1, keep * m)
     rests = min(math.comb(k + kinds - 1, k) for k in (keep, n - keep))
@@ -414,15 +415,16 @@ def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
     if totals > MOST_TOTALS or rests > MOST_RESTS or sets > MOST_VECTORS:
         raise ValueError(
             f"data must have at most {MOST_TOTALS} counts of {keep * m} items that are left, in at "
-            f"most {MOST_RESTS} ways, and {MOST_VECTORS} kinds of sets that are deleted; of {n} "
-            f"users with {m} of {universe} items each there are {totals} in {rests}, and {sets}"
+            f"most {MOST_RESTS} ways, and {MOST_VECTORS} kinds of sets that are deleted. For {n} "
+            f"users with {m} of {universe} items each, got {totals} in {rests} ways, and {sets}."
         )
 
 
 def _far(pmfs: FloatArray, epsilon: float, delta: float) -> BoolArray:
-    """Return which distributions are not (epsilon, delta)-close, two by two.
+    """Return which pairs of distributions are not (epsilon, delta)-close.
 
-    Outcome by outcome, so that how a pair is rounded does not depend on the others.
+    The sum is taken outcome by outcome, so that the rounding of a pair does not depend on the
+    others.
     """
     grown, over = math.exp(min(epsilon, 700.0)) * pmfs, np.zeros((len(pmfs), len(pmfs)))
     for outcome in range(pmfs.shape[1]):
@@ -431,7 +433,7 @@ def _far(pmfs: FloatArray, epsilon: float, delta: float) -> BoolArray:
 
 
 def _spread(marked: BoolArray, n: int) -> None:
-    """Mark every set that contains a marked one, in place."""
+    """Mark every set that contains a marked set, in place."""
     for bit in range(n):
         halves = marked.reshape(-1, 2, 2**bit)
         halves[:, 1] |= halves[:, 0]

@@ -1,4 +1,4 @@
-"""Which of some distributions the data are from: Theorem 41, and learning by a cover of them."""
+"""Selection of the distribution of the data among hypotheses: Theorem 41, learning by a cover."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
 
     few_examples, proof of Theorem 41: psi_{P, P'}(z) = P(W) - 1[z in W], W = {z: P(z) > P'(z)}.
 
-    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi; this is the one
-    with that mean. It lies between -1 and 1.
+    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi. The psi here has
+    this mean, and lies between -1 and 1.
 
     Parameters
     ----------
@@ -49,12 +49,13 @@ class GaussianComparison:
 
     few_examples, proofs of Theorems 41, 45 and 46.
 
-    **Guarantee** psi lies between -1 and 1 whatever the numbers below are, so that privacy does not
-    depend on them.
+    **Guarantee** psi lies between -1 and 1 for all values of the attributes below, so privacy does
+    not depend on them.
 
-    **Departs** P(W) is exact where all covariances are the identity; else it is computed from 4096
-    points of a Sobol sequence, the same ones for all pairs: to a few thousandths for d <= 2, to
-    about a hundredth for d = 10. That limits the accuracy of what is learnt, and not its privacy.
+    **Departs** P(W) is exact if all covariances are the identity. Otherwise it is computed from
+    4096 points of a Sobol sequence, the same points for all pairs. Its error is a few thousandths
+    for d <= 2, and about a hundredth for d = 10. This limits the accuracy of the result, not its
+    privacy.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ def total_variation(one: ArrayLike, other: ArrayLike) -> FloatArray:
 
 
 def distributions(name: str, value: ArrayLike) -> FloatArray:
-    """Return distributions over a finite universe, [H, universe], which sum to one."""
+    """Return distributions over a finite universe, [H, universe]; refuse rows that are not."""
     rows = _validate.floats(name, value, ndims=(2,))
     if (rows < 0).any():
         raise ValueError(f"{name} must be at least 0, got {rows.min()} among its values")
@@ -156,7 +157,7 @@ def _log_densities(points: FloatArray, means: FloatArray, roots: FloatArray) -> 
     """Return log densities up to a constant, [..., H], of points [..., d]."""
     found = np.empty((*points.shape[:-1], len(means)))
     for h, (mean, root) in enumerate(zip(means, roots, strict=True)):
-        with np.errstate(over="ignore", invalid="ignore"):  # far away no candidate is likelier
+        with np.errstate(over="ignore", invalid="ignore"):  # far away all densities are 0
             white = (points - mean) @ np.linalg.inv(root).T
             found[..., h] = -(white**2).sum(axis=-1) / 2 - np.log(np.diagonal(root)).sum()
     return found

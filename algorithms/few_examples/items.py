@@ -1,7 +1,8 @@
-"""Item-level algorithms whose distribution is known: what DelStab and the reductions run on.
+"""Item-level algorithms with a known distribution: DelStab and the reductions run them.
 
-An item is one of a finite universe, ``0, ..., universe - 1``. A *symmetric* algorithm depends on
-how often each occurs; it has `pmf_of_counts`. Any other has `pmf`, of the items in their order.
+An item is an element of a finite universe, ``0, ..., universe - 1``. A *symmetric* algorithm
+depends only on how often each item occurs, and has the method `pmf_of_counts`. Any other algorithm
+has the method `pmf`, which takes the items in their order.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class ItemAlgorithm(Protocol):
 
 
 class Symmetric(ABC):
-    """An algorithm that sees of its items how often each occurs.
+    """An algorithm that depends only on how often each item occurs.
 
-    What `pmf_of_counts` returns for one row of counts must be a function of that row, to the last
-    digit: else two datasets could disagree about what is alike.
+    The result of `pmf_of_counts` for one row of counts must be a function of this row, to the last
+    digit. Otherwise two datasets could disagree about which distributions are close.
     """
 
     universe: int
@@ -50,7 +51,7 @@ class Symmetric(ABC):
 
     @abstractmethod
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the distribution of the output, [..., n_outcomes], of counts [..., universe]."""
+        """Return the distributions, [..., n_outcomes], of the output on counts [..., universe]."""
 
     def pmf(self, items: IntArray) -> FloatArray:
         """Return the distribution of the output on `items`, [n], n >= 0."""
@@ -63,7 +64,8 @@ def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        If one has another length, a negative or infinite entry or does not sum to one.
+        If a distribution has a wrong length, has a negative or infinite entry, or does not sum to
+        one.
     """
     found = np.asarray(pmf, dtype=np.float64)
     if found.shape[-1:] != (algorithm.n_outcomes,):
@@ -89,12 +91,12 @@ class ExponentialLearner(Symmetric):
 
     **Guarantee** epsilon-item-level DP.
 
-    **Departs** Scores are maximised, where the paper minimises losses.
+    **Departs** Scores are maximised. The paper minimises losses.
 
     Attributes
     ----------
     scores : ndarray, [H, universe]
-        What one item adds to the score of each hypothesis.
+        The amount that one item adds to the score of each hypothesis.
     epsilon : float
         Positive.
     """
@@ -112,7 +114,7 @@ class ExponentialLearner(Symmetric):
 
     @property
     def sensitivity(self) -> float:
-        """Largest change of a score when one item is replaced."""
+        """Largest change of a score if one item is replaced."""
         return float(np.ptp(np.asarray(self.scores), axis=1).max())
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
@@ -123,16 +125,16 @@ class ExponentialLearner(Symmetric):
 
 
 def noisy_majority(epsilon: float) -> ExponentialLearner:
-    """Return the majority of bits, by the exponential mechanism: epsilon-item-level DP.
+    """Return the majority of bits by the exponential mechanism, which is epsilon-item-level DP.
 
-    The probability of 1 is logistic in epsilon / 2 times the lead of the ones.
+    The probability of 1 is the logistic function of epsilon / 2 times the lead of the ones.
     """
     return ExponentialLearner(np.eye(2), epsilon)
 
 
 @dataclass(frozen=True)
 class NoisyArgmax(Symmetric):
-    """The most frequent item, by permute-and-flip: noisy max with exponential noise.
+    """The most frequent item, by permute-and-flip, which is noisy max with exponential noise.
 
     McKenna & Sheldon (2020), Algorithm 1; Ding et al. (2021), Theorem 1, for the noise.
 
@@ -156,10 +158,10 @@ class NoisyArgmax(Symmetric):
         _validate.keep(self, n_outcomes=self.universe)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the chance of each item to be the first in random order whose coin shows heads.
+        """Return the probability that an item is the first, in random order, whose coin is heads.
 
-        With coins q, item r has q_r * integral over u in (0, 1) of prod_(s != r) (1 - u q_s), a
-        polynomial, which a Gauss rule integrates exactly.
+        With coins q, item r has probability q_r * integral over u in (0, 1) of prod_(s != r) (1 - u
+        q_s). The integrand is a polynomial, which a Gauss rule integrates exactly.
         """
         totals = np.asarray(counts, dtype=np.float64)
         coins = np.exp(self.epsilon / 2 * (totals - totals.max(axis=-1, keepdims=True)))
@@ -174,13 +176,13 @@ class NoisyArgmax(Symmetric):
 
 @dataclass(frozen=True)
 class HeavyItems(Symmetric):
-    """The items whose noisy count reaches a share of all, as a set: outcome sum of 2**item.
+    """The set of items whose noisy count reaches a share of all; the outcome is a sum of 2**item.
 
-    A histogram with two-sided geometric noise (Ghosh, Roughgarden & Sundararajan, 2009), and what
-    is above a threshold.
+    It is a histogram with two-sided geometric noise (Ghosh, Roughgarden & Sundararajan, 2009),
+    compared with a threshold.
 
-    **Guarantee** epsilon-item-level DP: a replaced item moves two counts by 1, and each has noise
-    for epsilon / 2.
+    **Guarantee** epsilon-item-level DP. A replaced item moves two counts by 1, and each count has
+    noise for epsilon / 2.
 
     Attributes
     ----------
@@ -189,7 +191,7 @@ class HeavyItems(Symmetric):
     epsilon : float
         Positive.
     share : float
-        Of all items that a heavy item has, in (0, 1).
+        Share of all items that makes an item heavy, in (0, 1).
     """
 
     universe: int
@@ -206,12 +208,12 @@ class HeavyItems(Symmetric):
         _validate.keep(self, n_outcomes=2**self.universe)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the product of the tails of the noise of each count."""
+        """Return the probability of each set: a product of tails of the noise of each count."""
         totals = np.asarray(counts)
         reached = self.share * totals.sum(axis=-1, keepdims=True)
         needed = (
             np.ceil(reached * (1 - 1e-12)) - totals
-        )  # a product that is rounded up is not above
+        )  # a product that rounds up must not raise the bound
         ratio = np.exp(-self.epsilon / 2)
         over = np.where(
             needed > 0,
@@ -227,7 +229,7 @@ class HeavyItems(Symmetric):
 
 @dataclass(frozen=True)
 class TruncatedMajority(Symmetric):
-    """Whether more than half of the bits are 1, the count in truncated discrete Laplace noise.
+    """Whether more than half of the bits are 1, with truncated discrete Laplace noise on the count.
 
     **Guarantee** (epsilon, delta)-item-level DP (few_examples, Definition 8).
 
@@ -245,10 +247,10 @@ class TruncatedMajority(Symmetric):
     n_outcomes: int = field(init=False, default=2)
 
     def __post_init__(self) -> None:
-        truncated_laplace_pmf(self.epsilon, self.delta)  # refuses what is out of range
+        truncated_laplace_pmf(self.epsilon, self.delta)  # refuses values out of range
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the tail of the noise."""
+        """Return the probabilities of 0 and 1, from the tail of the noise."""
         totals = np.asarray(counts)
         noise = truncated_laplace_pmf(self.epsilon, self.delta)
         kappa = noise.size // 2
@@ -260,10 +262,10 @@ class TruncatedMajority(Symmetric):
 
 @dataclass(frozen=True)
 class AlternatingMajority:
-    """Whether the bits at even places outnumber those at odd ones: it sees the order.
+    """Whether the bits at even positions outnumber those at odd ones; it depends on the order.
 
-    **Guarantee** epsilon-item-level DP: the exponential mechanism with scores s and -s, where s is
-    the alternating sum, over 2.
+    **Guarantee** epsilon-item-level DP. It is the exponential mechanism with scores s and -s, where
+    s is half of the alternating sum.
 
     Attributes
     ----------
@@ -286,12 +288,12 @@ class AlternatingMajority:
 
 @dataclass(frozen=True)
 class FunctionAlgorithm:
-    """Any function that returns a distribution; it may see the order of the items.
+    """Any function that returns a distribution; it may depend on the order of the items.
 
     Attributes
     ----------
     function : callable
-        Items [n] to probabilities [n_outcomes].
+        Maps items [n] to probabilities [n_outcomes].
     universe : int
         At least 1.
     n_outcomes : int
@@ -309,7 +311,7 @@ class FunctionAlgorithm:
         )
 
     def pmf(self, items: IntArray) -> FloatArray:
-        """Return what the function returns, checked."""
+        """Return the result of the function, checked."""
         return known_pmf(self, self.function(items))
 
 
@@ -319,16 +321,17 @@ class Subsampled(Symmetric):
 
     few_examples, Theorem 7 and Appendix C.2.
 
-    **Guarantee** `subsampling.amplified_epsilon`, and sample / population times delta.
+    **Guarantee** Epsilon is `subsampling.amplified_epsilon`, and delta is sample / population times
+    the delta of the base.
 
     **Departs** The subsample has no order; see `subsampling.on_subsample`.
 
     Attributes
     ----------
     base : Symmetric
-        What runs on the subsample.
+        The algorithm that runs on the subsample.
     sample : int
-        Size of the subsample, at least 0; inputs must have at least as many items.
+        Size of the subsample, at least 0. Inputs must have at least this many items.
     """
 
     base: Symmetric
@@ -343,7 +346,7 @@ class Subsampled(Symmetric):
         _validate.keep(self, universe=self.base.universe, n_outcomes=self.base.n_outcomes)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the mixture over all subsamples, by how often each has the same counts."""
+        """Return the mixture over all subsamples, weighted by how many have the same counts."""
         totals = np.asarray(counts)
         rows = totals.reshape(-1, self.universe)
         if (rows.sum(axis=1) < self.sample).any():

@@ -1,4 +1,4 @@
-"""PAC learning under pure user-level DP: Theorem 4, and Theorem 40 where no concept is right."""
+"""PAC learning under pure user-level DP: Theorem 4, and Theorem 40 (agnostic learning)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from algorithms.few_examples.representations import Representation
 
 
 def clipped_errors(data: Any, hypotheses: IntArray, *, cap: float = 1.0) -> FloatArray:
-    """Return scr_h: how many users have an example on which h errs.
+    """Return scr_h, the number of users who have an example on which h errs.
 
     few_examples, proof of Theorem 4 and end of Appendix D: sum of clip_{0, 1}(errors of a user).
 
     **Guarantee** One user moves each score by at most `cap`.
 
-    **Departs** `cap` is not the paper's; cap = m counts all errors, which is group privacy.
+    **Departs** `cap` is not in the paper. cap = m counts all errors, which is group privacy.
 
     Parameters
     ----------
@@ -49,18 +49,19 @@ def clipped_errors(data: Any, hypotheses: IntArray, *, cap: float = 1.0) -> Floa
 def pac_pmf(
     data: Any, *, representation: Representation, epsilon: float, cap: float = 1.0
 ) -> FloatArray:
-    """Return the distribution of `pac_learner`'s output: over all hypotheses of all classes.
+    """Return the distribution of `pac_learner`'s output, over all hypotheses of all classes.
 
     few_examples, proof of Theorem 4.
 
-    **Guarantee** epsilon-user-level DP: a mixture, whose weights are public, of exponential
-    mechanisms.
+    **Guarantee** epsilon-user-level DP. It is a mixture of exponential mechanisms with public
+    weights.
 
-    **Requires** nothing: scores are clipped. For Theorem 4 more than 1/alpha examples are too many:
-    see `used_examples`.
+    **Requires** nothing: scores are clipped. For Theorem 4 a user must not have more than 1/alpha
+    examples, see `used_examples`.
 
-    **Departs** The class is an outcome too, so that two classes may hold one hypothesis. In
-    floating point: a probability below 5e-324 is 0, which it takes epsilon n above 1,400 to reach.
+    **Departs** The class is a part of the outcome, so two classes may contain the same hypothesis.
+    In floating point a probability below 5e-324 is 0, which can happen only for epsilon n above
+    1,400.
 
     **Symbols** P = `representation`, z = `data`.
 
@@ -95,12 +96,12 @@ def pac_learner(
     cap: float = 1.0,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Learn a concept: draw a class, and of it a hypothesis that few users contradict.
+    """Learn a concept: draw a class, and choose in it a hypothesis that few users contradict.
 
     few_examples, proof of Theorem 4: sample H from P, run the exponential mechanism on `scr_h`.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pac_pmf`, whose distribution this
-    draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pac_pmf`: this function draws from
+    the distribution that `pac_pmf` returns.
 
     Parameters
     ----------
@@ -130,27 +131,27 @@ def pac_learner(
 
 
 def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float = 0.1) -> int:
-    """Return a number of users that is enough for Theorem 4, all constants explicit.
+    """Return a number of users that is enough for Theorem 4, with all constants explicit.
 
-    few_examples, proof of Theorem 4 and Lemma 22: alpha n m >= 37.5 (size + ln 100), so that all
-    hypotheses are within Chernoff's bounds, and alpha n m >= (40 / epsilon) (size + ln(1/beta)) for
-    the exponential mechanism.
+    few_examples, proof of Theorem 4 and Lemma 22. Two conditions are enough. With alpha n m >= 37.5
+    (size + ln 100) all hypotheses are within Chernoff's bounds. The exponential mechanism needs
+    alpha n m >= (40 / epsilon) (size + ln(1/beta)).
 
     **Departs** (1) The product of the probabilities in the paper's proof is 3/4 * 0.9 * 2/3 = 0.45,
-    and 2/3 is claimed; with 0.99 of Lemma 22's proof and beta = 0.1 it is 0.668. (2) 37.5 is what
-    the case of small errors needs; for large ones p_h >= (1 - 1/e) alpha m, of which the proof
-    keeps 0.2 alpha m, needs less.
+    but 2/3 is claimed. With 0.99 of Lemma 22's proof and beta = 0.1 the product is 0.668. (2) The
+    case of small errors needs 37.5. For large errors p_h >= (1 - 1/e) alpha m, of which the proof
+    keeps 0.2 alpha m. This case needs less.
 
     Parameters
     ----------
     size : float
-        Of the (0.01 alpha, 1/4)-representation: ln of the number of hypotheses, at least 0.
+        Size of the (0.01 alpha, 1/4)-representation: ln of the number of hypotheses, at least 0.
     alpha : float
         Accuracy, in (0, 1).
     epsilon : float
         Positive.
     m : int
-        Examples of each user, at least 1, of whom the learner is given `used_examples`.
+        Examples of each user, at least 1. The learner receives `used_examples` of them.
     beta : float, default 0.1
         Probability with which the exponential mechanism fails.
 
@@ -166,10 +167,11 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
 
 
 def used_examples(m: int, alpha: float) -> int:
-    """Return how many examples of a user Theorem 4 makes use of: floor(1/alpha) of m, at most.
+    """Return how many examples of a user Theorem 4 uses: at most floor(1/alpha) of m.
 
-    few_examples, footnote 7: "we can simply disregard the extra examples". Give the learner
-    ``data[:, :used_examples(m, alpha)]``: with more, every hypothesis errs on most users.
+    few_examples, footnote 7: "we can simply disregard the extra examples". Pass ``data[:,
+    :used_examples(m, alpha)]`` to the learner. With more examples, every hypothesis errs on most
+    users.
 
     Parameters
     ----------
@@ -187,7 +189,7 @@ def used_examples(m: int, alpha: float) -> int:
 def agnostic_pmf(
     data: Any, *, representation: Representation, threshold: float, epsilon: float
 ) -> FloatArray:
-    """Return the distribution of `agnostic_learner`'s output: over all hypotheses of all classes.
+    """Return the distribution of `agnostic_learner`'s output, over all hypotheses of all classes.
 
     few_examples, proof of Theorem 40.
 
@@ -234,8 +236,8 @@ def agnostic_learner(
 
     few_examples, proof of Theorem 40: sample H from P, run ClippedPairwiseEM on it.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `agnostic_pmf`, whose distribution
-    this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `agnostic_pmf`: this function draws
+    from the distribution that `agnostic_pmf` returns.
 
     Parameters
     ----------
@@ -283,13 +285,13 @@ def _from_random_class(
     *,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Draw a class for each run, and run on each class that was drawn."""
+    """Draw a class for each run, and call `choose` on each class that was drawn."""
     rng, size = _validate.generator(rng), _validate.draws(size)
     classes = representation.classes
     firsts = np.cumsum([0, *[len(np.asarray(one)) for one in classes]])
     drawn = rng.choice(len(classes), size=size, p=np.asarray(representation.probabilities))
     outputs = np.empty(size, dtype=np.int64)
-    for place in np.unique(drawn) if size else [0]:  # with no draws, arguments are checked
+    for place in np.unique(drawn) if size else [0]:  # without draws, arguments are still checked
         here = np.flatnonzero(drawn == place)
         outputs[here] = firsts[place] + choose(np.asarray(classes[place]), here.size)
     return outputs

@@ -1,4 +1,4 @@
-"""ClippedPairwiseEM: the exponential mechanism on comparisons, each user's of which is clipped."""
+"""ClippedPairwiseEM: the exponential mechanism on comparisons, clipped for each user."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CELLS = 2**22
 
 
 class Comparison(Protocol):
-    """How much worse one candidate looks than another: psi_{H, H'}, between -1 and 1."""
+    """How much worse one candidate is than another: psi_{H, H'}, between -1 and 1."""
 
     @property
     def n_candidates(self) -> int:
         """Number of candidates."""
 
     def users_of(self, data: Any) -> Any:
-        """Return the data, checked: one row for each user."""
+        """Return the data, validated, with one row for each user."""
 
     def of_users(self, users: Any) -> FloatArray:
         """Return pscr_{H, H'} of each user, [n, H, H']: the sum of psi over the user's items."""
@@ -76,8 +76,8 @@ class ErrorComparison:
 
     few_examples, proof of Theorem 40.
 
-    **Departs** The paper prints 1[c(x) = y] - 1[c'(x) = y], of the other sign, with which the
-    mechanism chooses the hypothesis that errs most; (14) is about the one here.
+    **Departs** The paper prints 1[c(x) = y] - 1[c'(x) = y], which has the other sign. With the
+    printed sign the mechanism chooses the hypothesis that errs most. (14) is about the sign here.
 
     Attributes
     ----------
@@ -126,13 +126,13 @@ def errors_of_users(data: Any, hypotheses: ArrayLike) -> IntArray:
 
 
 def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> FloatArray:
-    """Return scr_H of each candidate: how badly it loses its worst comparison; users clipped.
+    """Return scr_H of each candidate: how much it loses in its worst comparison, users clipped.
 
     few_examples, Appendix E.1.
 
     **Guarantee** One user moves each score by at most 2 * threshold.
 
-    **Departs** A single candidate has no other to be compared with; its score is 0.
+    **Departs** A single candidate cannot be compared with another. Its score is 0.
 
     **Symbols** tau = `threshold`.
 
@@ -142,7 +142,7 @@ def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> Fl
         Users' items, as `comparison` takes them.
     comparison : Comparison
     threshold : float
-        Positive. At m and above nothing is clipped.
+        Positive. At m or above nothing is clipped.
 
     Returns
     -------
@@ -170,11 +170,11 @@ def clipped_pairwise_pmf(
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
-    **Requires** of `comparison` that it looks at users one by one and returns numbers; sums are
-    clipped whatever they are.
+    **Requires** that `comparison` processes users one by one and returns numbers. The sums are
+    clipped, whatever they are.
 
-    **Departs** See `clipped_scores`. In floating point: a probability below 5e-324 is 0, which it
-    takes epsilon n above 1,400 to reach.
+    **Departs** See `clipped_scores`. In floating point a probability below 5e-324 is 0, which can
+    happen only for epsilon n above 1,400.
 
     **Symbols** tau = `threshold`, psi = `comparison`, H = its candidates.
 
@@ -205,10 +205,10 @@ def clipped_pairwise_em(
     epsilon: float,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Run ClippedPairwiseEM, few_examples, Appendix E.1.
+    """Run ClippedPairwiseEM (few_examples, Appendix E.1).
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `clipped_pairwise_pmf`, whose
-    distribution this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `clipped_pairwise_pmf`: this function
+    draws from the distribution that `clipped_pairwise_pmf` returns.
 
     Parameters
     ----------
@@ -234,11 +234,12 @@ def clipped_pairwise_em(
 
 
 def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float:
-    """Return tau = C (alpha m + sqrt(m ln(1/alpha))), few_examples, proof of Theorem 37.
+    """Return tau = C (alpha m + sqrt(m ln(1/alpha))) (few_examples, proof of Theorem 37).
 
-    **Departs** The constant, which the paper hides: 5.71 gives (12) for all alpha up to 1/2 without
-    the part alpha m (with it 3.76 does, and 2.89 where tau is below m). And tau is at most m, where
-    clipping ends; with 5.71 it is m for all m up to 32 ln(1/alpha), and for all m at alpha > 0.175.
+    **Departs** The paper hides the constant. 5.71 gives (12) for all alpha up to 1/2 without the
+    part alpha m. With this part 3.76 is enough, and 2.89 is enough if tau is below m. Also tau is
+    at most m, where clipping ends. With 5.71 it is m for all m up to 32 ln(1/alpha), and for all m
+    at alpha > 0.175.
 
     Parameters
     ----------
@@ -261,11 +262,11 @@ def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float
 def pairwise_users(
     n_candidates: int, *, alpha: float, beta: float, epsilon: float, m: int, threshold: float
 ) -> int:
-    """Return a number of users that is enough for Theorem 37, all constants explicit.
+    """Return a number of users that is enough for Theorem 37, with all constants explicit.
 
-    few_examples, proof of Theorem 37 with the constants that its steps need: 40 tau ln(3 abs(H) /
-    beta) / (epsilon alpha m) for the exponential mechanism, and 800 ln(6 abs(H)^2 / beta) /
-    (alpha^2 m) for (10), whose exponent is 0.00125 and not 0.025.
+    few_examples, proof of Theorem 37 with the constants that its steps need. The exponential
+    mechanism needs 40 tau ln(3 abs(H) / beta) / (epsilon alpha m). Equation (10) needs 800 ln(6
+    abs(H)^2 / beta) / (alpha^2 m), since its exponent is 0.00125 and not 0.025.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From any item-level algorithm to a user-level one: Theorems 10 and 11."""
+"""Conversion of any item-level algorithm into a user-level one: Theorems 10 and 11."""
 
 from __future__ import annotations
 
@@ -18,37 +18,35 @@ from algorithms.few_examples.populations import items_of
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How many users DelStab needs to run an item-level algorithm on a subsample of their items.
+    """The users that DelStab needs to run an item-level algorithm on a subsample of their items.
 
-    few_examples, proof of Theorem 10: N is the least multiple of m whose subsample of `sample` is
-    private enough for Lemma 19, and n = N / m + 4 kappa.
+    few_examples, proof of Theorem 10. N is the least multiple of m for which the algorithm on a
+    subsample of `sample` items is private enough for Lemma 19, and n = N / m + 4 kappa.
 
-    **Guarantee** The output of `delstab` on `n_users` is (epsilon, delta)-user-level DP, whatever
-    `constant` is. Where Lemma 19 holds with this `constant` an answer is given with probability 1 -
-    o(1), and it is then distributed as that of the base on `sample` i.i.d. items.
+    **Guarantee** The output of `delstab` on `n_users` is (epsilon, delta)-user-level DP, for every
+    `constant`. If Lemma 19 holds with this `constant`, there is an answer with probability
+    1 - o(1). It then has the distribution of the base on `sample` i.i.d. items.
 
-    **Departs** (1) N is at least `sample`; the paper does not say so. (2) kappa is that of
+    **Departs** (1) N is at least `sample`. The paper does not say so. (2) kappa is the kappa of
     Algorithm 1. (3) ln(1/delta) and the other logarithms are natural.
 
-    (4) Lemma 19 also asks for delta' = Theta(delta / (kappa m)) of the base; that is the caller's.
-
-    **Symbols** n_1 = `sample`, epsilon'' = `base_epsilon`, epsilon'(n) = `item_epsilon`, N =
-    `n_items`, n = `n_users`.
+    (4) Lemma 19 also asks for delta' = Theta(delta / (kappa m)) of the base. The caller has to
+    ensure this.
 
     Attributes
     ----------
     budget : Budget
-        Of the whole.
+        Budget of the whole mechanism.
     m : int
         Items of each user.
     sample : int
-        Items that the base runs on.
+        Number of items on which the base runs.
     base_epsilon : float
         Epsilon of the base.
     n_items : int
-        Items that are left after deletion.
+        Number of items that are left after deletion.
     constant : float
-        Of Theta in Lemma 19.
+        Constant of Theta in Lemma 19.
     """
 
     budget: Budget
@@ -60,7 +58,7 @@ class Pipeline:
 
     @property
     def n_users(self) -> int:
-        """Users in all."""
+        """Number of users in total."""
         return self.n_items // self.m + self.budget.deleted
 
     @property
@@ -70,11 +68,11 @@ class Pipeline:
 
 
 def stable_epsilon(budget: Budget, n_users: int, m: int, *, constant: float = 1.0) -> float:
-    """Return epsilon' of Lemma 19: an item-level algorithm as private as this is stable.
+    """Return epsilon' of Lemma 19: an item-level algorithm with this epsilon is stable.
 
     few_examples, Lemma 19: Theta(epsilon / (kappa sqrt(m log(n m / delta)))).
 
-    **Departs** The constant of Theta is an argument; no privacy depends on it.
+    **Departs** The constant of Theta is an argument. Privacy does not depend on it.
 
     Parameters
     ----------
@@ -106,7 +104,7 @@ def theorem_10_epsilon(budget: Budget, m: int) -> float:
 def pipeline(
     budget: Budget, m: int, *, sample: int, base_epsilon: float, constant: float = 1.0
 ) -> Pipeline:
-    """Return the fewest users for an item-level algorithm on `sample` items.
+    """Return the plan with the fewest users for an item-level algorithm on `sample` items.
 
     few_examples, proofs of Theorem 10 (base_epsilon = `theorem_10_epsilon`) and of Theorem 11
     (base_epsilon = epsilon; its two subsamples are one).
@@ -117,11 +115,11 @@ def pipeline(
     m : int
         Items of each user, at least 1.
     sample : int
-        n_1, items that the base runs on, at least 1.
+        n_1, the number of items on which the base runs, at least 1.
     base_epsilon : float
         Epsilon of the base, in (0, 700].
     constant : float, default 1
-        Of Theta in Lemma 19, positive.
+        Constant of Theta in Lemma 19, positive.
 
     Returns
     -------
@@ -129,7 +127,7 @@ def pipeline(
     """
     m = _validate.integer("m", m, at_least=1)
     n_items = m * -(-_validate.integer("sample", sample, at_least=1) // m)
-    while True:  # epsilon' falls with n: the least fixed point, from below
+    while True:  # epsilon' decreases with n: find the least fixed point, from below
         target = stable_epsilon(budget, n_items // m + budget.deleted, m, constant=constant)
         needed = m * -(-population_for(base_epsilon, target, sample) // m)
         if needed <= n_items:
@@ -153,7 +151,7 @@ def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
     Parameters
     ----------
     data : array_like of int, [n, m]
-        n is at least `plan.n_users`; what is more is used too.
+        n is at least `plan.n_users`. Additional users are used too.
     base : Symmetric
         Item-level algorithm with a known distribution.
     plan : Pipeline
@@ -170,10 +168,10 @@ def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
 def run_pipeline(
     data: Any, size: int, *, base: Symmetric, plan: Pipeline, rng: np.random.Generator
 ) -> IntArray:
-    """Draw from the pipeline, few_examples, Theorems 10 and 11.
+    """Draw from the pipeline (few_examples, Theorems 10 and 11).
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pipeline_pmf`, whose distribution
-    this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pipeline_pmf`: this function draws
+    from the distribution that `pipeline_pmf` returns.
 
     Parameters
     ----------
@@ -190,7 +188,7 @@ def run_pipeline(
     Returns
     -------
     ndarray of int64, [size]
-        Outcomes; `base.n_outcomes` where there is no answer.
+        Outcomes; `base.n_outcomes` stands for no answer.
     """
     items, algorithm = _planned(data, base, plan)
     return delstab(items, size, algorithm=algorithm, **_spent(plan), rng=rng)

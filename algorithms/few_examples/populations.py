@@ -1,4 +1,4 @@
-"""Datasets of few kinds of users, counted: what symmetric algorithms see of them."""
+"""Datasets as counts of kinds of users, which is all that symmetric algorithms depend on."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
 MOST_VECTORS = 2 * 10**6
-"""Vectors of counts that are enumerated at most."""
+"""Most vectors of counts that are enumerated."""
 
 
 def items_of(data: Any, universe: int) -> IntArray:
-    """Return users' items, [n, m] integers in 0, ..., universe - 1; all users have m of them."""
+    """Return users' items, [n, m] integers in 0, ..., universe - 1; every user has m items."""
     return _validate.integers("data", data, ndims=(2,), low=0, high=universe - 1)
 
 
 def user_kinds(items: IntArray, universe: int) -> tuple[IntArray, IntArray]:
-    """Return the kinds of users, [T, universe] counts of items each, and how many there are, [T].
+    """Return the kinds of users, [T, universe] counts of items, and the number of each kind, [T].
 
     Two users are of one kind if they have the same items, in any order.
     """
@@ -39,15 +39,15 @@ def compositions(total: int, caps: ArrayLike) -> IntArray:
         If there are more than `MOST_VECTORS`.
     """
     limits = np.minimum(np.asarray(caps, dtype=np.int64), total)
-    after = np.append(np.cumsum(limits[::-1])[::-1][1:], 0)  # what later parts can hold
+    after = np.append(np.cumsum(limits[::-1])[::-1][1:], 0)  # how much the later parts can hold
     found, left = np.zeros((1, 0), dtype=np.int64), np.array([total], dtype=np.int64)
     for limit, rest in zip(limits, after, strict=True):
         low, high = np.maximum(0, left - rest), np.minimum(limit, left)
         lengths = np.maximum(high - low + 1, 0)
         if lengths.sum() > MOST_VECTORS:
             raise ValueError(
-                f"more than {MOST_VECTORS} ways to choose {total} of {limits.size} kinds: "
-                "too many to enumerate"
+                f"data must have at most {MOST_VECTORS} ways to choose {total} users of their "
+                f"{limits.size} kinds, got more"
             )
         rows = np.repeat(np.arange(len(left)), lengths)
         firsts = np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -58,12 +58,12 @@ def compositions(total: int, caps: ArrayLike) -> IntArray:
 
 
 def log_ways(numbers: ArrayLike, chosen: ArrayLike) -> FloatArray:
-    """Return the logarithm of the number of ways to choose `chosen` of `numbers`, of each kind.
+    """Return the logarithm of the number of ways to choose `chosen` of `numbers`, for each kind.
 
     Parameters
     ----------
     numbers, chosen : array_like of int, [..., T]
-        At least 0; broadcast. Where `chosen` exceeds `numbers` there is no way.
+        At least 0; they broadcast. If `chosen` exceeds `numbers` there is no way.
 
     Returns
     -------
@@ -73,5 +73,5 @@ def log_ways(numbers: ArrayLike, chosen: ArrayLike) -> FloatArray:
     n, k = np.asarray(numbers), np.asarray(chosen)
     factorials = gammaln(np.arange(max(n.max(initial=0), k.max(initial=0)) + 1) + 1)
     rest = n - k
-    logs = factorials[n] - factorials[k] - factorials[rest]  # a negative rest is any entry
+    logs = factorials[n] - factorials[k] - factorials[rest]  # meaningless if rest is negative
     return np.asarray(np.where(rest >= 0, logs, -np.inf).sum(axis=-1))

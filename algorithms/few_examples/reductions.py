@@ -1,6 +1,6 @@
-"""Between items and users without any work: Observation 28, and group privacy.
+"""Simple conversions between item-level and user-level DP: Observation 28, and group privacy.
 
-They are also the baselines: what a user-level algorithm has to beat.
+They are also the baselines that a user-level algorithm has to beat.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class OneExample:
 
     few_examples, Observation 28.1.
 
-    **Guarantee** As DP between users as `algorithm` is between items.
+    **Guarantee** The DP between users that `algorithm` has between items.
 
-    **Departs** "All-but-one example" are thrown away: the first one is kept.
+    **Departs** The paper discards "all-but-one example". Here the first example is kept.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class OneExample:
 
 @dataclass(frozen=True)
 class AllExamples:
-    """A user-level algorithm that runs on all items: the item-level one, by group privacy.
+    """A user-level algorithm that runs the item-level algorithm on all items, by group privacy.
 
     few_examples, Lemma 6 with k = m.
 
-    **Guarantee** (m epsilon, (exp(m epsilon) - 1) / (exp(epsilon) - 1) delta)-user-level DP where
+    **Guarantee** (m epsilon, (exp(m epsilon) - 1) / (exp(epsilon) - 1) delta)-user-level DP if
     `algorithm` is (epsilon, delta)-item-level DP.
 
     Attributes
@@ -72,7 +72,7 @@ class SuperUsers:
 
     few_examples, Observation 28.2.
 
-    **Guarantee** As DP between items as `mechanism` is between users.
+    **Guarantee** The DP between items that `mechanism` has between users.
 
     **Departs** The number of items must be a multiple of m, as in the paper.
 

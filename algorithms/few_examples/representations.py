@@ -14,7 +14,7 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
 _ABOVE = 1e-5
-"""What "more than alpha" means: solvers of integer programs are not more exact."""
+"""Margin of "more than alpha": solvers of integer programs are not more exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,15 +23,16 @@ class Representation:
 
     few_examples, Definition 20 (Beimel, Nissim & Stemmer).
 
-    **Departs** Definition 20 speaks of a distribution on concept classes; here it has finite
-    support, and logarithms are natural, as the proof of Lemma 22 needs (exp(size) >= abs(H)).
+    **Departs** Definition 20 speaks of a distribution on concept classes. Here the distribution has
+    finite support, and logarithms are natural, as the proof of Lemma 22 needs
+    (exp(size) >= abs(H)).
 
     Attributes
     ----------
     classes : tuple of ndarray of int, [H_i, n_points]
-        Hypotheses as rows of labels 0 and 1; none is empty.
+        Hypotheses as rows of labels 0 and 1. No class is empty.
     probabilities : ndarray, [classes]
-        Of each class; they sum to one.
+        Probability of each class; they sum to one.
     """
 
     classes: tuple[ArrayLike, ...]
@@ -39,7 +40,7 @@ class Representation:
 
     def __post_init__(self) -> None:
         if not self.classes:
-            raise ValueError("classes must not be empty")
+            raise ValueError("classes must not be empty, got none")
         classes = tuple(hypotheses_of("classes", one) for one in self.classes)
         widths = {one.shape[1] for one in classes}
         if len(widths) > 1:
@@ -61,19 +62,20 @@ class Representation:
 
     @property
     def hypotheses(self) -> IntArray:
-        """All hypotheses of all classes, [sum of H_i, n_points], in the order of outcomes."""
+        """All hypotheses of all classes, [sum of H_i, n_points], in the order of the outcomes."""
         return np.concatenate([np.asarray(one) for one in self.classes])
 
     @property
     def size(self) -> float:
-        """The largest ln of the number of hypotheses of a class."""
+        """The largest ln of the number of hypotheses in a class."""
         return math.log(max(len(np.asarray(one)) for one in self.classes))
 
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
-        """Return how likely no hypothesis is good, for the worst distribution of points, and it.
+        """Return the probability that no hypothesis is good, and the worst distribution of points.
 
-        few_examples, Definition 20: the largest probability of classes of which all hypotheses err
-        on `concept` with probability above `alpha` (by 1e-5), by a mixed-integer program.
+        few_examples, Definition 20. It is the largest probability of classes in which all
+        hypotheses err on `concept` with probability above `alpha` (by 1e-5), by a mixed-integer
+        program.
 
         Parameters
         ----------
@@ -87,7 +89,7 @@ class Representation:
         float
             The beta of an (alpha, beta)-probabilistic representation, for this concept.
         ndarray, [n_points]
-            A distribution of points that attains it.
+            A distribution of points that attains this probability.
         """
         labels = hypotheses_of("concept", [concept])[0]
         if labels.size != self.n_points:
@@ -105,9 +107,9 @@ class Representation:
 def is_representation(
     representation: Representation, concepts: ArrayLike, alpha: float, beta: float
 ) -> bool:
-    """Tell whether it is an (alpha, beta)-probabilistic representation of a class.
+    """Return whether it is an (alpha, beta)-probabilistic representation of a class.
 
-    few_examples, Definition 20; "above alpha" is by at least 1e-5, and so is above beta.
+    few_examples, Definition 20. "Above alpha" means above by at least 1e-5, and likewise for beta.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def is_representation(
     concepts : array_like of int, [C, n_points]
         The class that is represented.
     alpha, beta : float
-        Error of the best hypothesis, and probability of a class without a good one.
+        Error of the best hypothesis, and probability of a class without a good hypothesis.
 
     Returns
     -------
@@ -127,7 +129,7 @@ def is_representation(
 
 
 def hypotheses_of(name: str, value: Any) -> IntArray:
-    """Return hypotheses, [H, n_points] labels 0 and 1."""
+    """Return the hypotheses, [H, n_points] labels 0 and 1, validated."""
     return _validate.integers(name, value, ndims=(2,), low=0, high=1)
 
 
@@ -145,8 +147,8 @@ def point_functions(n_points: int) -> IntArray:
 def hashed_points(n_points: int, buckets: int) -> Representation:
     """Represent point functions by the buckets of a random hash function.
 
-    few_examples, Definition 20; Beimel, Nissim & Stemmer (2019) for why its size need not grow with
-    `n_points`: another point is in the bucket with probability at most about 1 / buckets, so that
+    few_examples, Definition 20. Beimel, Nissim & Stemmer (2019) show why its size need not grow
+    with `n_points`: another point is in the bucket with probability at most about 1 / buckets. So
     by Markov's inequality buckets = 1 / (alpha beta) is enough.
 
     Parameters
@@ -154,7 +156,7 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
     n_points : int
         A prime number.
     buckets : int
-        Hypotheses of each class, at least 1.
+        Number of hypotheses of each class, at least 1.
 
     Returns
     -------

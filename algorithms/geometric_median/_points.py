@@ -1,7 +1,7 @@
-"""Clouds of points: their checks, and who is whose neighbour, exactly or by subsampling.
+"""Clouds of points: their checks, and their neighbours, counted exactly or by subsampling.
 
-All memory beside the input is linear in n; every distance comes from differences of coordinates,
-never from inner products, so that points far from the origin lose nothing.
+All memory in addition to the input is linear in n. Every distance is computed from differences of
+coordinates and never from inner products. So points far from the origin lose no precision.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from algorithms.common._validate import FloatArray, IntArray
 
 ROUTES = ("auto", "counts", "samples")
 
-_FARTHEST = 1e150  # squares of differences stay finite
-_TINY = 1e-280  # sums of squares below this have lost digits, or all of them
-_ROUNDING = 1.0 + 1e-9  # a point that was put on the sphere of radius R may round to outside
-_BATCH = 2**14  # pairs whose differences are held at once
-_SORTED = 2**20  # samples that are sorted together
-_SAMPLE_COST = 3.0  # time of a sampled pair in units of a pair of the exact counts, measured
+_FARTHEST = 1e150  # Largest coordinate: squares of differences stay finite.
+_TINY = 1e-280  # Sums of squares below this value have lost digits.
+_ROUNDING = 1.0 + 1e-9  # Tolerance: a point on the sphere of radius R may round to outside.
+_BATCH = 2**14  # Number of pairs whose differences are in memory at once.
+_SORTED = 2**20  # Number of samples that are sorted together.
+_SAMPLE_COST = 3.0  # Measured time of a sampled pair, in units of a pair of the exact counts.
 
 
 def cloud(data: ArrayLike, name: str = "data") -> FloatArray:
@@ -30,7 +30,7 @@ def cloud(data: ArrayLike, name: str = "data") -> FloatArray:
     largest = float(np.abs(points).max())
     if largest > _FARTHEST:
         raise ValueError(
-            f"{name} must lie within {_FARTHEST:g} of 0 in every coordinate, got {largest:g}"
+            f"{name} must be within {_FARTHEST:g} of 0 in every coordinate, got {largest:g}"
         )
     return points
 
@@ -42,7 +42,7 @@ def inside(points: FloatArray, max_radius: float) -> None:
         farthest = max(farthest, float(norms(points[start : start + _BATCH]).max()))
     if farthest > max_radius * _ROUNDING:
         raise ValueError(
-            f"data must lie in the ball of radius max_radius = {max_radius!r} around 0, got a "
+            f"data must be in the ball of radius max_radius = {max_radius!r} around 0, got a "
             f"point of norm {farthest!r}"
         )
 
@@ -53,12 +53,12 @@ def point(name: str, value: ArrayLike, dimension: int) -> FloatArray:
     if array.size != dimension:
         raise ValueError(f"{name} must have {dimension} coordinates, got shape {array.shape}")
     if float(np.abs(array).max()) > _FARTHEST:
-        raise ValueError(f"{name} must lie within {_FARTHEST:g} of 0 in every coordinate")
+        raise ValueError(f"{name} must be within {_FARTHEST:g} of 0 in every coordinate")
     return array
 
 
 def route_of(name: str, n: int, size: int, n_samples: int) -> str:
-    """Return "counts" or "samples": the cheaper one, unless the caller has chosen."""
+    """Return "counts" or "samples": the faster one, unless the caller has chosen."""
     if name not in ROUTES:
         raise ValueError(f"route must be one of {', '.join(ROUTES)}, got {name!r}")
     if name != "auto":
@@ -67,7 +67,7 @@ def route_of(name: str, n: int, size: int, n_samples: int) -> str:
 
 
 def ceiling(product: float) -> int:
-    """Return the ceiling of a product, or the integer within 1e-12 of it, relatively."""
+    """Return the ceiling of a product, or an integer within a relative distance of 1e-12 of it."""
     nearest = round(product)
     return nearest if abs(product - nearest) <= 1e-12 * nearest else math.ceil(product)
 
@@ -83,11 +83,11 @@ def norms(vectors: FloatArray) -> FloatArray:
 
 
 def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return vectors of the same directions, and their lengths: 0 only for the vector 0.
+    """Return vectors of the same directions, and their lengths; only the vector 0 has length 0.
 
-    Quotients of the two have norm 1 for any nonzero vector. A vector whose squares underflow,
-    at a length near 1e-162, would have a "unit" vector of any length without this, and a noisy
-    gradient no sensitivity.
+    For any nonzero vector the quotient of the two has norm 1. Without this function, a vector whose
+    squares underflow (length near 1e-162) would have a "unit" vector of any length. Then a noisy
+    gradient would have no bounded sensitivity.
     """
     squares = np.asarray(np.einsum("...i,...i->...", vectors, vectors))
     if (small := squares < _TINY).any():
@@ -99,16 +99,16 @@ def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _magnified(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return vectors ``[k, d]`` divided by their largest coordinates, and those ``[k]``."""
+    """Return vectors ``[k, d]`` divided by their largest coordinates, and these coordinates."""
     largest = np.abs(vectors).max(axis=1)
     whole = np.where(largest > 0, largest, 1.0)
     return vectors / whole[:, None], largest
 
 
 def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
-    """Return ``[n, T]``: how many points, itself included, lie within radii[t] of point i.
+    """Return ``[n, T]``: how many points, point i included, are within radii[t] of point i.
 
-    Time n**2 (d + T).
+    The time is n**2 (d + T).
     """
     n, dimension = points.shape
     counts = np.empty((n, radii.size), dtype=np.int64)
@@ -116,7 +116,7 @@ def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
     for start in range(0, n, rows):
         block = points[start : start + rows]
         distances = np.empty((len(block), n))
-        for first in range(0, n, _BATCH):  # for one row and many points
+        for first in range(0, n, _BATCH):  # splits a single row that has many points
             others = points[first : first + _BATCH]
             differences = (block[:, None, :] - others[None, :, :]).reshape(-1, dimension)
             distances[:, first : first + _BATCH] = norms(differences).reshape(len(block), -1)
@@ -128,7 +128,7 @@ def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
 def sampled_hits(
     points: FloatArray, radius: float, n_samples: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return ``[n]``: of `n_samples` uniform indices, drawn for each i, how many are neighbours."""
+    """Return ``[n]``: for each i, how many of `n_samples` uniform indices are neighbours of i."""
     n = len(points)
     rows = _rows(n_samples)
     hits = np.empty(n, dtype=np.int64)
@@ -155,8 +155,8 @@ def binomial_hits(
 ) -> IntArray:
     """Return ``[n, size]``: `size` draws of `sampled_hits`, from the exact counts ``[n]``.
 
-    Given i, each sample is a neighbour with probability counts[i] / n, independently.  Points of
-    equal count are drawn together, which spares numpy the set-up of its binomial.
+    Given i, each sample is a neighbour with probability counts[i] / n, independently. Points with
+    equal counts are drawn together, so that numpy sets up each binomial only once.
     """
     n = len(counts)
     hits = np.empty((n, size), dtype=np.int64)
@@ -169,7 +169,7 @@ def binomial_hits(
 def binomial_total(
     counts: IntArray, n_samples: int, size: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return ``[size]``: the sums over i of `binomial_hits`, as one binomial for each count."""
+    """Return ``[size]``: sums over i of `binomial_hits`, with one binomial for each count."""
     n = len(counts)
     total = np.zeros(size, dtype=np.int64)
     for count, points in zip(*np.unique(counts, return_counts=True), strict=True):
@@ -178,7 +178,7 @@ def binomial_total(
 
 
 def sample_table(data_size: int, samples: ArrayLike) -> IntArray:
-    """Return indices ``[n, k]`` of points."""
+    """Return the indices ``[n, k]`` of points, validated."""
     table = _validate.integers("samples", samples, ndims=(2,), low=0, high=data_size - 1)
     if len(table) != data_size:
         raise ValueError(
@@ -188,15 +188,15 @@ def sample_table(data_size: int, samples: ArrayLike) -> IntArray:
 
 
 def _rows(n_samples: int) -> int:
-    """Return a power of two: how many points have their samples processed together."""
+    """Return the number of points whose samples are processed together, a power of two."""
     return int(2 ** max(0, int(np.log2(_SORTED / n_samples)))) if n_samples < _SORTED else 1
 
 
 def _hits(points: FloatArray, start: int, samples: NDArray[np.integer], radius: float) -> IntArray:
     """Count the neighbours among ``samples`` ``[rows, k]`` of the points from `start` on.
 
-    The pairs are visited in the order of the sampled index, so that points are fetched in the
-    order in which they lie in memory: uniform fetches from a large array would miss every cache.
+    The pairs are visited in the order of the sampled index, so points are fetched in their order in
+    memory. Fetching uniform indices from a large array would miss every cache.
     """
     n_rows = len(samples)
     shift = max(1, int(n_rows - 1).bit_length())

@@ -1,8 +1,8 @@
-"""What the paper compares with: RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024).
+"""Baselines of the paper: RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024).
 
-"Private Geometric Median", NeurIPS 2024, arXiv 2406.07407, called HSU24 here.  Its text was not
-at hand: both functions follow the authors' published research code and what geometric_median says
-of it.
+"Private Geometric Median", NeurIPS 2024, arXiv 2406.07407, is called HSU24 here. Its text was not
+available. Both functions follow the authors' published research code and what geometric_median says
+about it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from algorithms.common.sparse_vector import first_above_threshold
 from algorithms.geometric_median import _points
 from algorithms.geometric_median.radius import radius_grid
 
-_CELLS = 2**21  # coordinates of gradients that are held at once
+_CELLS = 2**21  # number of coordinates of gradients that are in memory at once
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DPGDParameters:
 def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
     """Return the radii r, 2r, 4r, ... up to 2R that RadiusFinder tries.
 
-    FastRadius stops below R; here the last radius is above R.
+    FastRadius stops below R. Here the last radius is above R.
     """
     radii = list(radius_grid(min_radius, max_radius)) or [float(min_radius)]
     while 2 * radii[-1] <= 2 * max_radius:
@@ -45,11 +45,13 @@ def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
 def radius_finder_queries(data: ArrayLike, radii: ArrayLike, gamma: float = 0.75) -> FloatArray:
     """Return the queries of RadiusFinder, ``[T]``: averages of the ceil(gamma n) largest counts.
 
-    **Guarantee** Replacing one point moves each by at most 1 + (n - 2) / m, m = ceil(gamma n):
-    the counts of the others move by at most 1 each, m - 1 of them are averaged beside its own,
-    and its own moves by at most n - 1.  It is reached by a star: n - 1 points around the one
-    that leaves, all within the radius of it and none of another, in dimension n - 2.  That is
-    below 1 + 1 / gamma, and below 3 for gamma > 1/2.
+    **Guarantee** Replacing one point moves each query by at most 1 + (n - 2) / m, where
+    m = ceil(gamma n). The counts of the other points move by at most 1 each, and m - 1 of them
+    enter the average along with the point's own count. Its own count moves by at most n - 1.
+
+    A star attains this bound, in dimension n - 2. It consists of n - 1 points around the point that
+    leaves. All of them are within the radius of this point and none within the radius of another.
+    The bound is below 1 + 1 / gamma, and below 3 for gamma > 1/2.
 
     **Requires** Nothing of the data.
     """
@@ -73,21 +75,21 @@ def radius_finder(
 ) -> FloatArray:
     """Double a radius until the best-connected points have gamma n neighbours on average.
 
-    HSU24, Algorithm 1 (RadiusFinder): AboveThreshold with noise scales 6 / epsilon and
-    12 / epsilon and threshold m + (18 / epsilon) log(2 T / beta), m = ceil(gamma n).
+    HSU24, Algorithm 1 (RadiusFinder). It is AboveThreshold with noise scales 6 / epsilon and
+    12 / epsilon, and threshold m + (18 / epsilon) log(2 T / beta), m = ceil(gamma n).
 
-    **Guarantee** epsilon-DP: the queries have sensitivity 1 + (n - 2) / m < 3 under replacement
+    **Guarantee** epsilon-DP. The queries have sensitivity 1 + (n - 2) / m < 3 under replacement
     (`radius_finder_queries`), and the noise is that of sensitivity 3.
 
-    **Requires** that all points lie in the ball of radius `max_radius` around 0 (for the utility;
-    a point outside is refused).
+    **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
+    needs this, but a point outside is refused.
 
-    **Departs** From the published code: (1) it takes zCDP and spends epsilon = sqrt(rho) here;
-    epsilon is an argument.  (2) Where no query passes, it returns one of the radii at random;
-    here it is `max_radius`, as FastRadius does.  Privacy holds for both.  (3) gamma <= 1/2 is
-    refused, where 3 would be no bound.  (4) The paper's Section 5 gives no beta; the code has
-    0.05.  (5) `noise_multiplier` is not theirs: it multiplies the noise scales, not the offset of
-    the threshold, and below 1 nothing is guaranteed.
+    **Departs** From the published code: (1) The code takes zCDP and spends epsilon = sqrt(rho)
+    here. In this function epsilon is an argument. (2) If no query passes, the code returns one of
+    the radii at random. This function returns `max_radius`, as FastRadius does. Both are private.
+    (3) gamma <= 1/2 is refused, because then 3 would not be a bound. (4) The paper's Section 5
+    gives no beta. The code has 0.05. (5) `noise_multiplier` is not in the code. It multiplies the
+    noise scales, not the offset of the threshold, and below 1 nothing is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, beta = `failure_prob`.
 
@@ -102,7 +104,7 @@ def radius_finder(
     epsilon : float
         Privacy parameter, positive.
     failure_prob : float, default 0.05
-        Of the utility, in (0, 1).
+        Failure probability of the utility, in (0, 1).
     gamma : float, default 3/4
         Fraction of the data, above 1/2 and at most 1.
     noise_multiplier : float, default 1
@@ -148,19 +150,20 @@ def dpgd(
 
     HSU24, Algorithms 3 and 6 (DPGD).
 
-    **Guarantee** rho-zCDP: one row moves the gradient, an average of n unit vectors, by at most
-    2 / n, and T steps with noise s = (2 / n) sqrt(T / (2 rho)) cost T (2 / n)**2 / (2 s**2).
+    **Guarantee** rho-zCDP. One row moves the gradient, an average of n unit vectors, by at most
+    2 / n. T steps with noise s = (2 / n) sqrt(T / (2 rho)) cost T (2 / n)**2 / (2 s**2).
 
     **Requires** that `center`, `radius` and `start` are public, or released privately on the same
     data at a cost of their own.
 
-    **Departs** (1) In the published code the start is the center of the ball; the experiments of
-    geometric_median start elsewhere, `start`.  (2) The average is over theta_1 to theta_T, as in
-    that code, not over the T points at which gradients are taken.  (3) Directions with norm
-    below 1e-10 are shortened in that code; here only z = x_i has a gradient of 0.  (4)
-    `noise_multiplier` is not theirs; below 1 nothing is guaranteed.
+    **Departs** (1) In the published code the start is the center of the ball. The experiments of
+    geometric_median start elsewhere, at `start`. (2) The average is over theta_1 to theta_T, as in
+    the published code, not over the T points at which gradients are computed. (3) The published
+    code shortens directions with norm below 1e-10. Here only z = x_i has a gradient of 0. (4)
+    `noise_multiplier` is not in the code. Below 1 nothing is guaranteed.
 
-    **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the noise of one gradient.
+    **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the standard deviation of the
+    noise of one gradient.
 
     Parameters
     ----------
@@ -224,9 +227,9 @@ def dpgd_parameters(
 ) -> DPGDParameters:
     """Return steps and step size of DPGD.
 
-    HSU24 has T = n**2 rho / (256 d), here rounded down and at least 1.  `step_rule` "hsu" is its
-    step size 2 radius sqrt(d / (6 rho n**2)), "best" the one that geometric_median found best in
-    its ablation, radius / sqrt(T).
+    HSU24 has T = n**2 rho / (256 d), here rounded down and at least 1. `step_rule` "hsu" is its
+    step size 2 radius sqrt(d / (6 rho n**2)). `step_rule` "best" is radius / sqrt(T), which
+    geometric_median found best in its ablation.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     n_users = _validate.integer("n_users", n_users, at_least=1)
@@ -255,7 +258,7 @@ def _gradients(points: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def _kept(n: int, gamma: float) -> int:
-    """Return m = ceil(gamma n), safe against the rounding of the product."""
+    """Return m = ceil(gamma n), protected against rounding of the product."""
     gamma = _validate.real("gamma", gamma)
     if not 0.5 < gamma <= 1:
         raise ValueError(f"gamma must be above 1/2 and at most 1, got {gamma!r}")

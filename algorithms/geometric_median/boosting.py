@@ -25,20 +25,18 @@ def sgd_trajectory(
     radius: float | None = None,
     center: ArrayLike | None = None,
 ) -> FloatArray:
-    """Return the iterates of one phase, with the sampled indices given.
+    """Return the iterates of one phase for given sampled indices.
 
     geometric_median, Algorithm 4, lines 11 to 14, without randomness.
 
-    **Guarantee** If a row of the data is replaced that occurs m >= 1 times in `indices`, every
-    iterate moves by at most (2m + 1) `step` (Corollary 1); in fact by at most 2 m `step`, because
-    the 3 of Lemma 11 can be a 2: for a + b <= eta both a and b are at most eta, so the new
-    distance is at most (eta - a) + (eta - b) <= 2 eta.
+    **Guarantee** Let a row of the data be replaced that occurs m >= 1 times in `indices`. Then
+    every iterate moves by at most (2m + 1) `step` (Corollary 1). In fact it moves by at most 2 m
+    `step`, because the 3 of Lemma 11 can be a 2. For a + b <= eta both a and b are at most eta, so
+    the new distance is at most (eta - a) + (eta - b) <= 2 eta.
 
     **Requires** Nothing of the data.
 
-    **Departs** At z = x_i the step is 0, as footnote 5 has it.
-
-    **Symbols** z_0 = `start`, eta = `step`, K = the ball of `radius` around `center`.
+    **Departs** At z = x_i the step is 0, as in footnote 5.
 
     Parameters
     ----------
@@ -51,9 +49,9 @@ def sgd_trajectory(
     step : float
         Positive.
     radius : float, optional
-        Of the ball that every iterate is projected to, at least 0.  Default: no projection.
+        Radius of the ball to which every iterate is projected, at least 0. Default: no projection.
     center : array_like, [d], optional
-        Of that ball.  Default: `start`.
+        Center of this ball. Default: `start`.
 
     Returns
     -------
@@ -96,22 +94,22 @@ def stable_dpsgd(
 
     geometric_median, Algorithm 4 (StableDPSGD).
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with `rho` =
-    `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases
-    together.  Given that no index is drawn more than m times, which fails with probability at
-    most delta / 8, it is rho-zCDP, even 9 rho / 14 (the sum in the proof of Lemma 12).
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with
+    `rho` = `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases
+    together. Some index is drawn more than m times with probability at most delta / 8. Given that
+    this does not happen, it is rho-zCDP, and even 9 rho / 14 (the sum in the proof of Lemma 12).
 
-    **Requires** that `center` and `radius` are public, or released privately on the same data at
-    a cost of their own.
+    **Requires** that `center` and `radius` are public, or released privately on the same data at a
+    cost of their own.
 
-    **Departs** (1) T >= n is not required; Lemma 10 holds without it.  Then and otherwise m is
-    not an integer; 2m + 1 is taken as it is.  (2) `project` "first" keeps the projection of phase
-    1 only, "none" drops it too (Remark 1; its sentence can also be read as projecting to K^(1) in
-    all phases); privacy holds for all three.  (3) `ball` "printed" gives the balls of phases
-    k >= 2 the radius 2 sigma^(k) sqrt(d log(4K / delta)) of line 9.  The proof of Lemma 13 needs
-    them to contain xbar^(k-1), which is sigma^(k-1) = 3 sigma^(k) noisy: "repaired" takes
-    sigma^(k-1).  Privacy holds for both.  (4) At z = x_i the gradient is 0, as footnote 5 has it.
-    (5) `noise_multiplier` is not the paper's: it multiplies the noise, not the balls; below 1
+    **Departs** (1) T >= n is not required. Lemma 10 holds without it. In general m is not an
+    integer, and 2m + 1 is not rounded. (2) `project` "first" keeps only the projection of phase 1,
+    and "none" drops it too. (Remark 1; its sentence can also be read as projecting to K^(1) in all
+    phases.) Privacy holds for all three. (3) `ball` "printed" gives the balls of phases k >= 2 the
+    radius 2 sigma^(k) sqrt(d log(4K / delta)) of line 9. The proof of Lemma 13 needs these balls to
+    contain xbar^(k-1), whose noise is sigma^(k-1) = 3 sigma^(k). `ball` "repaired" takes
+    sigma^(k-1). Privacy holds for both. (4) At z = x_i the gradient is 0, as in footnote 5. (5)
+    `noise_multiplier` is not in the paper. It multiplies the noise, not the balls, and below 1
     nothing is guaranteed.
 
     **Symbols** xbar = `center`, r-hat = `radius`, eta = `step`, T = `n_steps` = 2**K - 1, and
@@ -138,7 +136,7 @@ def stable_dpsgd(
     project : {"all", "first", "none"}, default "all"
         Which phases project their iterates.
     ball : {"printed", "repaired"}, default "printed"
-        Which noise the balls of later phases make room for.
+        The noise whose size determines the balls of later phases.
     transcript : bool, default False
         Whether to return the outputs of all phases.
     noise_multiplier : float, default 1
@@ -185,22 +183,23 @@ def fixed_order_dpsgd(
 
     geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
 
-    **Guarantee** rho-zCDP, even 9 rho / 14, for the outputs of all phases together; no delta is
-    spent on it.  Only the outputs are private: nothing else of a run is random.
+    **Guarantee** rho-zCDP, and even 9 rho / 14, for the outputs of all phases together. No delta is
+    spent on it. Only the outputs are private: nothing else of a run is random.
 
-    **Requires** that `center`, `radius` and `order` are public.  In particular the order may
-    depend on n, on the positions of the rows and on coins tossed beforehand, but not on values of
-    the data: sorted data, or data shuffled until something converges, are outside the guarantee.
-    It is for neighbours that differ in one row at one position; which row that is does not matter.
+    **Requires** that `center`, `radius` and `order` are public. In particular the order may depend
+    on n, on the positions of the rows and on coins tossed beforehand, but not on values of the
+    data. So the guarantee excludes sorted data, and data shuffled until something converges. The
+    guarantee is for neighbours that differ in one row at one position. It does not matter which
+    row.
 
-    **Departs** (1) The paper does not say what happens to the order between phases.  Here it goes
-    on: step s of the whole run, over all phases, visits row ``order[s mod n]``, so that each row
-    is visited floor(T / n) or ceil(T / n) times in total, as the remark has it.  (2) `accesses`
-    "total" is the remark's m = ceil(T / n) in all phases.  The privacy proof needs only how often
-    a row is visited within a phase, given the outputs before it: "phase" takes
-    m_k = ceil(T^(k) / n), which is sharp for the order here and would do for one that starts anew
-    in every phase, and has less noise for the same guarantee.  (3) delta appears in the radii of
-    the balls only.  (4) As (2), (3), (4), (5) of `stable_dpsgd`.
+    **Departs** (1) The paper does not say what happens to the order between phases. Here it
+    continues: step s of the whole run, over all phases, visits row ``order[s mod n]``. So each row
+    is visited floor(T / n) or ceil(T / n) times in total, as in the remark. (2) `accesses` "total"
+    is the remark's m = ceil(T / n) in all phases. The privacy proof needs only how often a row is
+    visited within a phase, given the outputs before it. `accesses` "phase" takes
+    m_k = ceil(T^(k) / n). This is sharp for the order here. It would also be valid for an order
+    that starts again in every phase. It has less noise for the same guarantee. (3) delta appears
+    only in the radii of the balls. (4) As (2), (3), (4), (5) of `stable_dpsgd`.
 
     **Symbols** As `stable_dpsgd`, with m from `accesses`.
 
@@ -209,9 +208,9 @@ def fixed_order_dpsgd(
     data, size, center, radius, rho, delta, step, n_steps : as in `stable_dpsgd`
     project, ball, transcript, noise_multiplier, rng : as in `stable_dpsgd`
     order : array_like of int, [n], optional
-        A permutation of 0 to n - 1.  Default: the rows as they come.
+        A permutation of 0 to n - 1. Default: the order of the rows.
     accesses : {"total", "phase"}, default "total"
-        Which bound on the visits of a row the noise is calibrated to.
+        Which bound on the visits of a row determines the noise.
 
     Returns
     -------
@@ -248,15 +247,15 @@ def stable_dpsgd_centers(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return what StableDPSGD adds the Gaussian noise of one phase to, ``[size, d]``.
+    """Return the value to which StableDPSGD adds the Gaussian noise of one phase, ``[size, d]``.
 
-    geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K), for audits that
-    integrate the last noise out; its standard deviation is ``noise_multiplier *
-    parameters.sigmas[phase - 1]``.
+    geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K). It is for audits that
+    integrate out the last noise, whose standard deviation is
+    ``noise_multiplier * parameters.sigmas[phase - 1]``.
 
-    **Guarantee** None by itself.  With that noise it is the output of phase `phase`, which the
-    transcript contains: what is certified of it, holds for `stable_dpsgd`.  (The last phase has
-    one step, and averages nothing but its start: its center is the output of phase K - 1.)
+    **Guarantee** None by itself. With that noise it is the output of phase `phase`, which the
+    transcript contains. So a bound that is certified for it holds for `stable_dpsgd`. (The last
+    phase has one step and averages only its start. So its center is the output of phase K - 1.)
 
     **Requires**, **Departs**, **Symbols** As `stable_dpsgd`.
     """
@@ -291,9 +290,10 @@ def fixed_order_dpsgd_centers(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return what FixedOrderDPSGD adds the Gaussian noise of one phase to, ``[size, d]``.
+    """Return the value to which FixedOrderDPSGD adds the noise of one phase, ``[size, d]``.
 
-    As `stable_dpsgd_centers`; for phase 1 all rows are the same, a function of the data alone.
+    As `stable_dpsgd_centers`. For phase 1 all rows of the result are the same, a function of the
+    data alone.
 
     **Guarantee**, **Requires**, **Departs**, **Symbols** As `stable_dpsgd_centers` and
     `fixed_order_dpsgd`.
@@ -313,7 +313,7 @@ def fixed_order_dpsgd_centers(
 
 
 def _released(centers: list[FloatArray], noise: list[FloatArray], transcript: bool) -> FloatArray:
-    """Return the last phase's output, line 19, or all of them."""
+    """Return the output of the last phase (line 19), or the outputs of all phases."""
     if transcript:
         return np.stack([a + b for a, b in zip(centers, noise, strict=True)], axis=1)
     return centers[-1] + noise[-1]

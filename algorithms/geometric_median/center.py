@@ -1,4 +1,4 @@
-"""FastCenter: the noisy mean of the points that have most points as neighbours."""
+"""FastCenter: the noisy mean of the points that have most other points as neighbours."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from algorithms.common.noise import bounded_laplace_mechanism
 from algorithms.geometric_median import _points
 
 THRESHOLD = 0.55
-"""The fraction of weight at or below which FastCenter gives up."""
+"""FastCenter fails if the sum of the weights is at most this fraction of n, after noise."""
 
-_CELLS = 2**21  # weights that are held at once
+_CELLS = 2**21  # number of weights that are in memory at once
 
 
 def fast_center_samples(n_users: int, delta: float) -> int:
-    """Return k = ceil(600 log(18n / delta)), the samples that FastCenter draws for each point."""
+    """Return k = ceil(600 log(18n / delta)), the number of samples of FastCenter per point."""
     n_users = _validate.integer("n_users", n_users, at_least=1)
     return math.ceil(600 * math.log(18 * n_users / _validate.probability("delta", delta)))
 
@@ -27,8 +27,8 @@ def fast_center_samples(n_users: int, delta: float) -> int:
 def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float) -> float:
     """Return the standard deviation of FastCenter's Gaussian noise (line 13).
 
-    1600 radius / (n epsilon) sqrt(log(12 / delta)): Fact 2 at sensitivity 400 radius / n, for
-    (epsilon / 2, delta / 6).
+    It is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This is Fact 2 at sensitivity 400
+    radius / n, for (epsilon / 2, delta / 6).
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     radius = _validate.positive("radius", radius)
@@ -38,20 +38,21 @@ def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float)
 
 
 def center_weights(data: ArrayLike, samples: ArrayLike, radius: float) -> FloatArray:
-    """Return the weights of FastCenter, with the sampled indices given.
+    """Return the weights of FastCenter for given sampled indices.
 
-    geometric_median, Algorithm 3, lines 2 to 6, without randomness: 0 where half of the samples
-    or fewer lie within twice the radius, 1 where three quarters or more do, linear between.
+    geometric_median, Algorithm 3, lines 2 to 6, without randomness. The weight is 0 if at most half
+    of the samples lie within twice the radius. It is 1 if at least three quarters do, and linear
+    between.
 
-    **Guarantee** While index j occurs at most 2k times in the other rows of `samples`, replacing
-    point j moves the weights by at most 9 in L1 norm: by at most 1 its own, by 4/k for each
-    occurrence the others.  (The proof of Lemma 9 says 12, with 4 for its own.)
+    **Guarantee** If index j occurs at most 2k times in the other rows of `samples`, replacing point
+    j moves the weights by at most 9 in L1 norm. Its own weight moves by at most 1, and each
+    occurrence moves the others by 4/k. (The proof of Lemma 9 says 12, with 4 for its own weight.)
 
     **Requires** Nothing of the data.
 
     **Departs** Nothing.
 
-    **Symbols** S_i = `samples[i]`, r-hat = `radius`, p = what is returned.
+    **Symbols** S_i = `samples[i]`, r-hat = `radius`, p = the returned value.
 
     Parameters
     ----------
@@ -83,25 +84,26 @@ def fast_center(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Average the points with many neighbours, weighted, with Gaussian noise; 0 where too few.
+    """Return the weighted mean of points with many neighbours, with Gaussian noise; 0 if too few.
 
     geometric_median, Algorithm 3 (FastCenter), after FriendlyCore (Tsfadia et al. 2022).
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 and n >= 20 (Lemma 9).  The radius is
-    public.  If radius >= r^(.75), with probability 1 - delta / 18 all points of positive weight
-    lie within 3 radius of the geometric median, and the weights sum to 0.6 n or more (Lemma 7).
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 and n >= 20 (Lemma 9). The radius is public.
+    Utility (Lemma 7): if radius >= r^(.75), two facts hold with probability 1 - delta / 18. All
+    points of positive weight lie within 3 radius of the geometric median, and the weights sum to
+    0.6 n or more.
 
-    **Requires** Nothing of the data.  The paper's proof needs two survivors that both datasets
-    share; n >= 10 would do.  It conditions on (8), which is an event of the data: the weights of
-    the two datasets then have different distributions.  Without conditioning, on the event that (8)
-    holds for both, the same constants give (epsilon, 11 delta / 18).
+    **Requires** Nothing of the data. The paper's proof needs two survivors that both datasets
+    share, for which n >= 10 would be enough. The proof conditions on (8), which is an event of the
+    data. Then the weights of the two datasets have different distributions. Without conditioning,
+    on the event that (8) holds for both, the same constants give (epsilon, 11 delta / 18).
 
-    **Departs** (1) k = 600 log(18n / delta) is rounded up.  (2) The samples are drawn as in
-    `algorithms.geometric_median.radius.fast_radius`: binomials from exact counts or indices,
-    whichever is cheaper, with the same distribution; here every point has a binomial of its own.
-    (3) epsilon above 1 and n below 20 are not refused, but then nothing is guaranteed.  (4)
-    `noise_multiplier` is not the paper's: it multiplies the scale and the bound of the bounded
-    Laplace noise, the offset of line 9 with them, and sigma; below 1 nothing is guaranteed.
+    **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
+    `algorithms.geometric_median.radius.fast_radius`: as binomials from exact counts or as indices,
+    whichever is faster, with the same distribution. Here every point has its own binomial. (3) An
+    epsilon above 1 and n below 20 are not refused, but then nothing is guaranteed. (4)
+    `noise_multiplier` is not in the paper. It multiplies the scale and the bound of the bounded
+    Laplace noise, the offset of line 9, and sigma. Below 1 nothing is guaranteed.
 
     **Symbols** r-hat = `radius`, k = `fast_center_samples`, sigma = `fast_center_sigma`.
 
@@ -127,7 +129,7 @@ def fast_center(
     Returns
     -------
     ndarray, [size, d]
-        Exactly 0 where the test of line 9 fails.
+        Exactly 0 if the test of line 9 fails.
     """
     centers, passed = _centers(data, size, radius, epsilon, delta, noise_multiplier, route, rng)
     # lines 13-14: sigma = 1600 r-hat / (n epsilon) sqrt(log(12 / delta)), return x-bar + xi
@@ -149,27 +151,28 @@ def fast_center_centers(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return what FastCenter adds its Gaussian noise to, and a public point for failed runs.
+    """Return the value to which FastCenter adds Gaussian noise, and a public point if a run fails.
 
-    geometric_median, Algorithm 3, up to line 12, for audits that integrate the last noise out.
+    geometric_median, Algorithm 3, up to line 12, for audits that integrate out the last noise.
 
-    **Guarantee** None by itself.  With Gaussian noise of ``noise_multiplier *
-    fast_center_sigma(...)`` it is a function of the output of `fast_center`, which adds noise
-    around `failed_at` where the output is exactly 0: what is certified of it, holds for
-    `fast_center`.
+    **Guarantee** None by itself. With Gaussian noise of
+    ``noise_multiplier * fast_center_sigma(...)`` it is a function of the output of `fast_center`.
+    This function adds noise around `failed_at` if the output is exactly 0. So a bound that is
+    certified for it holds for `fast_center`.
 
-    **Requires** that `failed_at` is public.  The farther it is from the data, the less is lost.
+    **Requires** that `failed_at` is public. The farther it is from the data, the less power is
+    lost.
 
-    **Departs** From line 10, which returns 0.  The rest as `fast_center`.
+    **Departs** From line 10, which returns 0. Otherwise as `fast_center`.
 
-    **Symbols** x-bar = what is returned where line 9 passes.
+    **Symbols** x-bar = the returned value if line 9 passes.
 
     Parameters
     ----------
     data, size, radius, epsilon, delta, noise_multiplier, route, rng
         As in `fast_center`.
     failed_at : array_like, [d]
-        Returned, exactly, where the test of line 9 fails.
+        The point to return, exactly, if the test of line 9 fails.
 
     Returns
     -------
@@ -199,7 +202,7 @@ def _centers(
     multiplier = _validate.positive("noise_multiplier", noise_multiplier)
     scale = _validate.scale(24 * multiplier, _validate.positive("epsilon", epsilon))
     n, dimension = points.shape
-    fast_center_sigma(n, radius, epsilon, delta)  # refuses what cannot be a scale
+    fast_center_sigma(n, radius, epsilon, delta)  # refuses values that give no valid scale
     size = _validate.draws(size)
     k = fast_center_samples(n, delta)  # line 1
     route = _points.route_of(route, n, size, k)

@@ -1,4 +1,4 @@
-"""The whole chain: a warm start (Theorem 3), and boosting from it (Theorem 4)."""
+"""The complete algorithm: a warm start (Theorem 3), and boosting from it (Theorem 4)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from algorithms.geometric_median.schedule import (
 ORDERS = ("random", "fixed")
 
 RADIUS_FACTOR = 10.0
-"""Radius of the boosting domain in units of r-hat, where nothing else is asked for."""
+"""Default radius of the boosting domain, in units of r-hat."""
 
 
 @dataclass(frozen=True)
 class WarmStartParameters:
-    """What Theorem 3 needs and gives.
+    """Parameters of Theorem 3, and the accuracy that it promises.
 
     Attributes
     ----------
@@ -53,18 +53,18 @@ class WarmStartParameters:
 
 @dataclass(frozen=True)
 class MedianParameters:
-    """What Theorem 4 needs: arguments of `private_geometric_median`, and what they give.
+    """Parameters of Theorem 4: arguments of `private_geometric_median`, and the promised accuracy.
 
     Attributes
     ----------
     warm_start : WarmStartParameters
-        At (epsilon / 2, delta / 2).
+        Parameters of the warm start, at (epsilon / 2, delta / 2).
     n_steps : int
         T = 2**K - 1.
     step_factor, radius_factor : float
-        Step size, and radius of the domain, in units of r-hat.
+        Step size and radius of the domain, in units of r-hat.
     error_factor : float
-        With probability 1 - delta, f(xhat) - f(x_star) is at most this times r-hat.
+        With probability 1 - delta, f(xhat) - f(x_star) is at most `error_factor` times r-hat.
     """
 
     warm_start: WarmStartParameters
@@ -86,23 +86,23 @@ def warm_start(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Release a point near the geometric median, and the scale on which it is near.
+    """Release a point near the geometric median, and a radius that says how near.
 
-    geometric_median, Theorem 3: FastRadius, then FastCenter at the radius that it found, each at
-    (epsilon / 2, delta / 2).
+    geometric_median, Theorem 3: FastRadius, then FastCenter at the radius that FastRadius returned,
+    each at (epsilon / 2, delta / 2).
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by basic composition of
-    Lemmas 5 and 9.  Utility as in `warm_start_parameters`.
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by basic composition of Lemmas 5
+    and 9. Utility as in `warm_start_parameters`.
 
-    **Requires** that all points lie in the ball of radius `max_radius` around 0 (for the utility;
-    a point outside is refused).
+    **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
+    needs this, but a point outside is refused.
 
-    **Departs** As `fast_radius` and `fast_center`, whose noise `noise_multiplier` multiplies.
-    Draws with the same radius are finished together.  In the paper's proof FastCenter needs
-    r-hat >= r^(.75), and is handed a radius that is known to be at least r^(.75) / 4; it works
-    all the same, see `warm_start_parameters`.
+    **Departs** As `fast_radius` and `fast_center`, whose noise `noise_multiplier` multiplies. Draws
+    with the same radius are completed together. In the paper's proof FastCenter needs
+    r-hat >= r^(.75). It receives a radius that is known only to be at least r^(.75) / 4. It works
+    anyway, see `warm_start_parameters`.
 
-    **Symbols** r = `min_radius`, R = `max_radius`, (xhat, r-hat) = a row of what is returned.
+    **Symbols** r = `min_radius`, R = `max_radius`, (xhat, r-hat) = a row of the returned array.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def warm_start(
     Returns
     -------
     ndarray, [size, d + 1]
-        The point, exactly 0 where FastCenter gave up, and then the radius.
+        The point, which is exactly 0 if FastCenter failed, and then the radius.
     """
     rng = _validate.generator(rng)
     points = _points.cloud(data)
@@ -156,20 +156,22 @@ def warm_start_parameters(
     epsilon: float,
     delta: float,
 ) -> WarmStartParameters:
-    """Return what Theorem 3 gives at these parameters; refuse where it says nothing.
+    """Return what Theorem 3 promises at these parameters; refuse if it promises nothing.
 
-    Its constants are hidden.  Here they are those of its lemmas, at epsilon' = epsilon / 2 and
-    delta' = delta / 2: n >= (2400 / epsilon') log(4T / delta') (Lemma 6), n >= 20 (Lemma 9) and,
-    so that weights of 0.6 n (Lemma 7) pass line 9 whatever its noise,
-    0.05 n > 2 (24 / epsilon') log(24 / delta').  The second and third follow from the first up to
-    constants, the third is not in the paper.
+    Its constants are hidden. Here the constants are those of its lemmas, at epsilon' = epsilon / 2
+    and delta' = delta / 2. There are three conditions. (1) n >= (2400 / epsilon') log(4T / delta')
+    (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon') log(24 / delta'), so that
+    weights of 0.6 n (Lemma 7) pass line 9 for every value of its noise. The second and third
+    condition follow from the first up to constants. The third is not in the paper.
 
-    The guarantee is for r <= 4 r^(.9): with probability 1 - delta, r^(.75) / 4 <= r-hat <=
-    4 r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median.  The
-    factor is 6 + 3 sqrt(d log(8 / delta)) sigma / r-hat: the paper's 3 r-hat needs r-hat >=
-    r^(.75), which Lemma 6 does not give.  But where FastRadius halts, some data point has 0.75 n
-    points within r-hat (its proof), which all have one another within 2 r-hat; so Lemma 7 holds
-    around that point, and that point is within 3 r-hat of the median by Lemma 4.
+    The guarantee is for r <= 4 r^(.9): with probability 1 - delta, r^(.75) / 4 <= r-hat <= 4
+    r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median. The factor is
+    6 + 3 sqrt(d log(8 / delta)) sigma / r-hat. The paper's 3 r-hat needs r-hat >= r^(.75), which
+    Lemma 6 does not give.
+
+    But when FastRadius halts, some data point has 0.75 n points within r-hat (by its proof). These
+    points are within 2 r-hat of one another. So Lemma 7 holds around that data point, and that data
+    point is within 3 r-hat of the median by Lemma 4.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     dimension = _validate.integer("dimension", dimension, at_least=1)
@@ -214,21 +216,21 @@ def private_geometric_median(
 ) -> FloatArray:
     """Minimise the average distance to the data, from a private warm start.
 
-    geometric_median, Theorem 4: the warm start of Theorem 3 at (epsilon / 2, delta / 2), then
-    StableDPSGD with rho = epsilon**2 / (32 log(4 / delta)) and delta / 2 in the ball that the
-    warm start released.
+    geometric_median, Theorem 4. First comes the warm start of Theorem 3 at (epsilon / 2,
+    delta / 2). Then StableDPSGD runs with rho = epsilon**2 / (32 log(4 / delta)) and delta / 2, in
+    the ball that the warm start released.
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20: Theorem 3, and Lemma 12 at
-    (epsilon / 2, delta / 2), whose condition on rho holds with room for epsilon <= 4
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by Theorem 3 and by Lemma 12 at
+    (epsilon / 2, delta / 2). The condition of Lemma 12 on rho holds with a margin for epsilon <= 4
     log(4 / delta).
 
-    **Requires** that all points lie in the ball of radius `max_radius` around 0 (for the utility;
-    a point outside is refused).
+    **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
+    needs this, but a point outside is refused.
 
-    **Departs** (1) The step size and the radius of the domain, of which the theorem says that
-    suitable ones exist, are `step_factor` and `radius_factor` times the released r-hat; the
-    paper's proof takes the radius to be r-hat itself, after a silent rescaling by C'.  (2)
-    `order` "fixed" runs FixedOrderDPSGD at the same rho, which then needs no delta.  (3) As
+    **Departs** (1) The theorem says only that a suitable step size and a suitable radius of the
+    domain exist. Here they are `step_factor` and `radius_factor` times the released r-hat. The
+    paper's proof takes the radius to be r-hat itself, after an unstated rescaling by C'. (2)
+    `order` "fixed" runs FixedOrderDPSGD at the same rho, which then needs no delta. (3) As
     `warm_start` and `stable_dpsgd`.
 
     **Symbols** eta = `step_factor` r-hat, T = `n_steps`.
@@ -248,9 +250,9 @@ def private_geometric_median(
     n_steps : int
         2**K - 1 for some K >= 1.
     step_factor, radius_factor : float
-        Step size, and radius of the domain, in units of the released radius; positive.
+        Step size and radius of the domain, in units of the released radius; positive.
     order : {"random", "fixed"}, default "random"
-        StableDPSGD, or FixedOrderDPSGD over the rows as they come.
+        "random" for StableDPSGD, "fixed" for FixedOrderDPSGD over the rows in their order.
     accesses, project, ball, noise_multiplier, route
         As in `fixed_order_dpsgd`, `stable_dpsgd` and `fast_radius`.
     rng : numpy.random.Generator
@@ -301,7 +303,7 @@ def boosting_schedule(
     accesses: str = "total",
     ball: str = "printed",
 ) -> Schedule:
-    """Return the schedule of the boosting in Theorem 4, whose total budget is (epsilon, delta)."""
+    """Return the schedule of the boosting in Theorem 4, for a total budget of (epsilon, delta)."""
     rho = _validate.positive("epsilon", epsilon) ** 2 / (32 * math.log(4 / delta))
     if rho <= 0:
         raise ValueError(f"epsilon must be large enough for a positive rho, got {epsilon!r}")
@@ -332,12 +334,14 @@ def private_geometric_median_parameters(
 ) -> MedianParameters:
     """Return parameters at which Theorem 4 promises a (1 + alpha)-approximation, or refuse.
 
-    The theorem hides its constant C.  Here the conditions are those of `warm_start_parameters` at
-    half the budget, which contain log log (R / r) (the theorem forgets it), and: for T = 2**K - 1
-    >= n the error of `Schedule.error_bound`, with the best step size, is at most alpha f(x_star).
-    It suffices that it is alpha r-hat / 40, since r-hat <= 4 r^(.9) <= 40 f(x_star) by Lemma 3.
-    T is the smallest such number; refuse where there is none, because the noise, which grows with
-    T / n, is in the way.  For balls "repaired", of which the bound is.
+    The theorem hides its constant C. Here there are two kinds of conditions. The first are those of
+    `warm_start_parameters` at half the budget. They contain log log (R / r), which the theorem
+    omits. The second: for T = 2**K - 1 >= n the error of `Schedule.error_bound`, with the best step
+    size, is at most alpha f(x_star). It is enough that this error is alpha r-hat / 40, since
+    r-hat <= 4 r^(.9) <= 40 f(x_star) by Lemma 3.
+
+    T is the smallest such number. The function raises an error if there is none. This happens if
+    the noise, which grows with T / n, is too large. The bound is for balls "repaired".
     """
     alpha = _validate.positive("alpha", alpha)
     if alpha > 1:
@@ -360,8 +364,8 @@ def private_geometric_median_parameters(
             step = math.sqrt(inverse / linear)
             return MedianParameters(start, plan.n_steps, step, start.radius_factor, error)
     raise ValueError(
-        f"n_users must be larger for alpha = {alpha!r}, got {n_users}: at every number of steps "
-        f"the error stays at or above {40 * best:.3g} times the objective"
+        f"n_users must be larger for alpha = {alpha!r}, got {n_users}. At every number of steps "
+        f"the error bound is at least {40 * best:.3g} times the objective."
     )
 
 

@@ -20,15 +20,16 @@ def gaussian_cluster(
     inlier_fraction: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Draw a Gaussian cluster around a random point, and outliers all over the ball.
+    """Draw a Gaussian cluster around a random point, and outliers from the whole ball.
 
-    geometric_median, Section 5, GaussianCluster(R, n, d, sigma, frac_in), after HSU24, Appendix
-    H: n_in = frac_in n points from N(mu, sigma**2 I), mu uniform on the sphere of radius R / 2,
-    and the rest uniform in the ball of radius R.
+    geometric_median, Section 5, GaussianCluster(R, n, d, sigma, frac_in), after HSU24, Appendix H.
+    There are n_in = frac_in n points from N(mu, sigma**2 I), with mu uniform on the sphere of
+    radius R / 2. The other points are uniform in the ball of radius R.
 
-    **Departs** frac_in n is rounded to the nearest integer.  Inliers come first; nothing is
-    shuffled.  Inliers may lie outside of the ball, as they may in the paper, whose algorithms
-    assume that they do not: at its R = 0.5, d = 10 and sigma = 0.1 one inlier in ten does.
+    **Departs** frac_in n is rounded to the nearest integer. The inliers come first, and nothing is
+    shuffled. Inliers may lie outside of the ball. This is also possible in the paper, whose
+    algorithms assume that all points lie inside. At the paper's R = 0.5, d = 10 and sigma = 0.1 one
+    inlier in ten lies outside.
 
     Parameters
     ----------
@@ -67,8 +68,9 @@ def heavy_tailed(
 ) -> FloatArray:
     """Draw from the multivariate Student t distribution around 0 with identity scale.
 
-    geometric_median, Section 5, HeavyTailed(nu, n, d).  It is unbounded: no R contains it, of
-    which the paper's algorithms need one and the paper does not say which.
+    geometric_median, Section 5, HeavyTailed(nu, n, d). The distribution is unbounded, so no ball of
+    radius R contains it. The paper's algorithms need such an R, and the paper does not say which R
+    it uses.
 
     Parameters
     ----------
@@ -94,9 +96,9 @@ def heavy_tailed(
 def gaussian_cluster_radius(sigma: float, dimension: int) -> float:
     """Return the paper's true radius of GaussianCluster, sigma sqrt(d).
 
-    It is said to be the quantile radius at gamma = 0.75, and holds about half of the data: at
-    d = 10 a fraction 0.56 of the inliers.  The quantile radius of the inliers is
-    sigma sqrt(F^-1(gamma / frac_in)), F the distribution function of chi-square, d degrees.
+    The paper calls it the quantile radius at gamma = 0.75, but it holds about half of the data: at
+    d = 10 a fraction 0.56 of the inliers. The quantile radius of the inliers is sigma
+    sqrt(F^-1(gamma / frac_in)), where F is the distribution function of chi-square with d degrees.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     return _validate.positive("sigma", sigma) * math.sqrt(dimension)
@@ -105,8 +107,8 @@ def gaussian_cluster_radius(sigma: float, dimension: int) -> float:
 def heavy_tailed_radius(dimension: int, degrees: float, gamma: float) -> float:
     """Return the radius around 0 that holds a fraction `gamma` of HeavyTailed.
 
-    The squared norm over d has an F(d, nu) distribution, so it is sqrt(d F^-1(gamma)); the paper
-    writes F, "the CDF", where its inverse is meant.
+    The squared norm divided by d has an F(d, nu) distribution, so the radius is sqrt(d
+    F^-1(gamma)). The paper writes F, "the CDF", but its inverse is meant.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     degrees = _validate.positive("degrees", degrees)

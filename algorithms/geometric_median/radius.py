@@ -1,4 +1,4 @@
-"""FastRadius: the scale at which most points have most points as neighbours."""
+"""FastRadius: the scale at which most points have most other points as neighbours."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from algorithms.common._validate import FloatArray
 from algorithms.geometric_median import _points
 
 THRESHOLD = 0.775
-"""The fraction of neighbours at which FastRadius halts, tau / n."""
+"""The fraction of neighbours at which FastRadius halts: tau / n."""
 
 SENSITIVITY = 3.0
-"""What one replaced point moves a query by, while its index is sampled 2k times at most."""
+"""The most by which one replaced point moves a query if its index is sampled at most 2k times."""
 
-_FINEST = 2.0**400  # of R / r: radii and squared distances at every scale are ordinary floats
+_FINEST = 2.0**400  # largest R / r: radii and squared distances at every scale are ordinary floats
 
 
 def radius_grid(min_radius: float, max_radius: float) -> FloatArray:
     """Return the radii r, 2r, ..., 2**(T-1) r that FastRadius tries, T = ceil(log2(R / r)).
 
-    T is the smallest number of doublings that takes r to R or above, found by exact doubling: a
-    logarithm may round across an integer.  It is 0 where r equals R.
+    T is the smallest number of doublings that takes r to R or above. It is found by exact doubling,
+    because a logarithm may round across an integer. T is 0 if r equals R.
     """
     small = _validate.positive("min_radius", min_radius)
     large = _validate.positive("max_radius", max_radius)
@@ -42,26 +42,26 @@ def radius_grid(min_radius: float, max_radius: float) -> FloatArray:
 
 
 def fast_radius_samples(n_radii: int, delta: float) -> int:
-    """Return k = ceil(3 log(4T / delta)), the samples that FastRadius draws for each point."""
+    """Return k = ceil(3 log(4T / delta)), the number of samples that FastRadius draws per point."""
     n_radii = _validate.integer("n_radii", n_radii, at_least=1)
     return math.ceil(3 * math.log(4 * n_radii / _validate.probability("delta", delta)))
 
 
 def radius_query(data: ArrayLike, samples: ArrayLike, radius: float) -> float:
-    """Return the query of FastRadius, with the sampled indices given.
+    """Return the query of FastRadius for given sampled indices.
 
     geometric_median, Algorithm 2, lines 7 to 11, without randomness.
 
-    **Guarantee** While index j occurs at most 2k times in the other rows of `samples`, replacing
-    point j moves the query by at most 3 (proof of Lemma 5): by c/k for c occurrences, and by 1
-    for the row of its own.
+    **Guarantee** If index j occurs at most 2k times in the other rows of `samples`, replacing point
+    j moves the query by at most 3 (proof of Lemma 5). It moves by c/k for c occurrences, and by 1
+    for its own row.
 
     **Requires** Nothing of the data.
 
-    **Departs** N_i is n/k times a number of hits, and the query is the average of the N_i over n;
-    n cancels, and the query is the number of all hits over k.
+    **Departs** N_i is n/k times a number of hits, and the query is the average of the N_i over n.
+    Since n cancels, the query is the number of all hits divided by k.
 
-    **Symbols** S^(i) = `samples[i]`, r_t = `radius`, q_t = what is returned.
+    **Symbols** S^(i) = `samples[i]`, r_t = `radius`, q_t = the returned value.
 
     Parameters
     ----------
@@ -97,28 +97,30 @@ def fast_radius(
 ) -> FloatArray:
     """Double a radius until most points have three quarters of all points as neighbours.
 
-    geometric_median, Algorithm 2 (FastRadius): AboveThreshold on subsampled queries, with the
-    noise scales of sensitivity 3, 6 / epsilon and 12 / epsilon.
+    geometric_median, Algorithm 2 (FastRadius). It is AboveThreshold on subsampled queries, with the
+    noise scales of sensitivity 3: 6 / epsilon and 12 / epsilon.
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5).  For any epsilon it is
-    (epsilon, delta / 4)-DP: whether the replaced index is sampled too often does not depend on
-    the data, so that its probability, at most delta / 4, is all the delta there is, and Lemma 1,
-    which multiplies it by 4, is not needed.  For n >= (2400 / epsilon) log(4T / delta) and r <= 4
-    r^(.9), with probability 1 - delta, r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5). For any epsilon it is (epsilon,
+    delta / 4)-DP. The reason is that the event that the replaced index is sampled too often does
+    not depend on the data. So its probability, at most delta / 4, is the whole delta. Lemma 1,
+    which multiplies it by 4, is not needed.
 
-    **Requires** that all points lie in the ball of radius `max_radius` around 0.  Privacy does
-    not need it; a point outside is refused.
+    For n >= (2400 / epsilon) log(4T / delta) and r <= 4 r^(.9), with probability 1 - delta,
+    r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
 
-    **Departs** (1) k = 3 log(4T / delta) is rounded up.  (2) The samples are not drawn where that
-    is dearer: given i, the samples are neighbours independently with probability c_i / n, c_i the
-    number of neighbours of i, itself included, so N_i is n/k times a binomial, independent over
-    i and t.  `route` "counts" computes the c_i from all n**2 pairs, once for all draws, and draws
-    binomials; "samples" draws nk indices for every draw and radius, in time linear in n and
-    memory linear in n.  Both have the same distribution.  "auto" takes the cheaper one, which
-    depends on n, `size` and k only.  (3) Where r = R there is no radius to try and k is undefined
-    (its logarithm is of delta / 0); R is returned, as line 17 has it.  (4) epsilon above 1 is not
-    refused.  (5) `noise_multiplier` is not the paper's: it multiplies the scales of the Laplace
-    noise, and below 1 nothing is guaranteed.
+    **Requires** that all points lie in the ball of radius `max_radius` around 0. Privacy does not
+    need this, but a point outside is refused.
+
+    **Departs** (1) k = 3 log(4T / delta) is rounded up. (2) The samples are not drawn if this takes
+    longer than computing with exact counts. Let c_i be the number of neighbours of i, i included.
+    Given i, the samples are neighbours independently with probability c_i / n. So N_i is n/k times
+    a binomial, independent over i and t. `route` "counts" computes the c_i from all n**2 pairs,
+    once for all draws, and draws binomials. `route` "samples" draws nk indices for every draw and
+    radius, in time and memory linear in n. Both have the same distribution. `route` "auto" takes
+    the faster one, which depends only on n, `size` and k. (3) If r = R there is no radius to try,
+    and k is undefined (its logarithm is of delta / 0). Then R is returned, as in line 17. (4) An
+    epsilon above 1 is not refused. (5) `noise_multiplier` is not in the paper. It multiplies the
+    scales of the Laplace noise, and below 1 nothing is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, T = the size of `radius_grid`, k =
     `fast_radius_samples`, tau = 0.775 n.

@@ -1,4 +1,4 @@
-"""The geometric median itself, without privacy, with a certificate of its optimality."""
+"""The exact geometric median, without privacy, with a certificate of its optimality."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 from algorithms.geometric_median import _points
 
-_ROWS = 2**16  # data rows whose differences are held at once
-_COLLINEAR = 1e-13  # second singular value over the first, below which points are on a line
-_GRID = 2.0**-50  # of the extent
-_STALLED = 500  # iterations without a smaller gap, after which rounding is all that moves
+_ROWS = 2**16  # Number of data rows whose differences are in memory at once.
+_COLLINEAR = 1e-13  # Points are on a line if they are closer to it than this, relatively.
+_GRID = 2.0**-50  # Spacing of the grid, relative to the extent of the data.
+_STALLED = 500  # Iterations without a smaller gap, after which only rounding moves the point.
 
 
 @dataclass(frozen=True, eq=False)
 class GeometricMedian:
-    """A point and how far it is from optimal.
+    """A point, with a bound on its distance from the optimum.
 
     `gap` is certified: the objective at `point` exceeds its minimum by at most `gap`, up to
-    rounding of the order of 1e-16 of the objective.  It is the norm of the smallest subgradient
-    there, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
+    rounding of the order of 1e-16 of the objective. It is the norm of the smallest subgradient at
+    `point`, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
     """
 
     point: FloatArray
@@ -74,17 +74,17 @@ def geometric_median(
 
     Weiszfeld's iteration with the step of Vardi & Zhang (2000) at data points.
 
-    **Guarantee** The result's `gap` is certified, whatever happened; `converged` says that it is
-    at most `tolerance` times the objective.  A data point that is optimal is returned exactly.
+    **Guarantee** The result's `gap` is certified in every case. `converged` says that it is at most
+    `tolerance` times the objective. A data point that is optimal is returned exactly.
 
     **Requires** Nothing of the data.
 
-    **Departs** (1) Weiszfeld's step is replaced by Newton's where Newton's ends lower: Weiszfeld
-    alone crawls where the median is at, or next to, a data point.  (2) The data point next to the
-    iterate is tried too, and wins where it is optimal.  (3) Points on one line are solved by
-    sorting.  There, and only there, the median may not be unique: for even n every point between
-    the two middle ones is optimal, and their midpoint is returned, in one dimension the median
-    of numpy.
+    **Departs** (1) Newton's step replaces Weiszfeld's step if it reaches a lower value. Weiszfeld's
+    step alone converges very slowly if the median is at, or next to, a data point. (2) The data
+    point next to the iterate is tried too, and is returned if it is optimal. (3) Points on one line
+    are solved by sorting. This is the only case in which the median may not be unique. For even n
+    every point between the two middle points is optimal, and their midpoint is returned. In one
+    dimension this is the median of numpy.
 
     **Symbols** f_D = `objective`, x_star = the returned `point`.
 
@@ -93,7 +93,7 @@ def geometric_median(
     data : array_like, [n, d]
         Finite values.
     tolerance : float, default 1e-10
-        Relative gap at which it stops, positive.
+        Relative gap at which the iteration stops, positive.
     max_iterations : int, default 10000
         At least 1.
 
@@ -109,7 +109,7 @@ def geometric_median(
     points = _points.cloud(data)
     tolerance = _validate.positive("tolerance", tolerance)
     max_iterations = _validate.integer("max_iterations", max_iterations, at_least=1)
-    # In units of their extent around a central row, exact powers of two, so nothing overflows.
+    # # Work in units of the extent around a central row, exact powers of two, so nothing overflows.
     origin = points[len(points) // 2].copy()
     moved = points - origin
     scale = 2.0 ** math.frexp(float(np.abs(moved).max()))[1]
@@ -117,10 +117,10 @@ def geometric_median(
         return GeometricMedian(origin, 0.0, 0.0, 0.0, 0, True)
     moved /= scale
     line = _on_a_line(moved)
-    # Points that are almost one are made one: the pull between them would hold every step back.
+    # # Points that almost coincide are merged: the pull between them would hold back every step.
     grid = np.round(moved / _GRID) * _GRID
     best, iterations = (line, 0) if line is not None else _iterate(grid, tolerance, max_iterations)
-    # A data point is returned with the bits that it came with.
+    # # A data point is returned with exactly the bits of the input.
     nearest = int(np.argmin(_points.norms(moved - best)))
     same = float(np.abs(moved[nearest] - best).max()) <= (_GRID if line is None else 0.0)
     answer = points[nearest].copy() if same else origin + scale * best
@@ -136,10 +136,10 @@ def quantile_radius(data: ArrayLike, fraction: float, center: ArrayLike | None =
 
     geometric_median, equations (2) and (4): r^(tau)(D; center).
 
-    **Departs** The paper's argmin over r of a condition is the smallest such r: the
-    ceil(tau n)-th smallest distance, 0 for tau = 0.  Where tau n comes within 1e-12 of an
-    integer, relatively, that integer is taken: 0.7 of 10 points are 7, although 0.07 * 100 is
-    above 7 in floats.
+    **Departs** The paper writes an argmin over r of a condition. It is the smallest such r: the
+    ceil(tau n)-th smallest distance, 0 for tau = 0. If tau n is within a relative distance of 1e-12
+    of an integer, that integer is taken. For example, 0.07 of 100 points are 7, although 0.07 * 100
+    is above 7 in floats.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def quantile_radius(data: ArrayLike, fraction: float, center: ArrayLike | None =
     fraction : float
         tau, from 0 to 1.
     center : array_like, [d], optional
-        Default: the geometric median.
+        Default: the geometric median of the data.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def _objective(points: FloatArray, z: FloatArray) -> float:
 
 
 def _on_a_line(moved: FloatArray) -> FloatArray | None:
-    """Return a median of points on one line through 0, or None."""
+    """Return a median of the points if they are on one line through 0, or None."""
     if moved.shape[1] == 1:
         return np.array([np.median(moved[:, 0])])
     farthest = moved[int(np.argmax(_points.norms(moved)))]
@@ -197,7 +197,7 @@ def _on_a_line(moved: FloatArray) -> FloatArray | None:
 
 
 def _slopes(points: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """Return the gradient of the other points' mean distance, all distances, and the rows at z."""
+    """Return the gradient without the rows at z, all distances, and the number of rows at z."""
     differences = z - points
     lengths = _points.norms(differences)
     there = lengths == 0
@@ -208,9 +208,9 @@ def _slopes(points: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray, 
 def _certificate(points: FloatArray, z: FloatArray) -> tuple[float, float, float]:
     """Return the objective, the norm of the smallest subgradient and the certified gap at z.
 
-    f(z) - f(x) <= |g| |z - x| for a minimiser x, which lies in the convex hull of the data, and
-    |z - x| <= f(z) + f(x) <= 2 f(z).  At c data points, any vector of norm up to c / n may be
-    added to the gradient of the rest.
+    f(z) - f(x) <= |g| |z - x| for a minimiser x, which lies in the convex hull of the data. Also
+    |z - x| <= f(z) + f(x) <= 2 f(z). If c data points are at z, any vector of norm up to c / n may
+    be added to the gradient of the other points.
     """
     gradient, lengths, at_z = _slopes(points, z)
     value = float(lengths.mean())
@@ -233,10 +233,10 @@ def _iterate(points: FloatArray, tolerance: float, max_iterations: int) -> tuple
 
 
 def _step(points: FloatArray, z: FloatArray) -> FloatArray:
-    """Return the end of a Vardi-Zhang step from z, or of a better one.
+    """Return the end of a Vardi-Zhang step from z, or a better point.
 
-    From z the step is short where a data point is near, even one that is not optimal: it is taken
-    from that data point too.  Newton's step is tried as well.
+    The step from z is short if a data point is near, even a data point that is not optimal. So a
+    step from that data point is tried too, and so is Newton's step.
     """
     ends = [_vardi_zhang(points, z)]
     gradient, lengths, at_z = _slopes(points, z)
@@ -251,7 +251,7 @@ def _step(points: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def _vardi_zhang(points: FloatArray, z: FloatArray) -> FloatArray:
-    """Return the end of Weiszfeld's step, shortened by what the data points at z hold back."""
+    """Return the end of Weiszfeld's step, shortened by the weight of the data points at z."""
     gradient, lengths, at_z = _slopes(points, z)
     away = lengths > 0
     slope = float(_points.norms(gradient))

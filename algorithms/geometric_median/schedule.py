@@ -13,7 +13,7 @@ ACCESSES = ("total", "phase")
 
 @dataclass(frozen=True)
 class Schedule:
-    """What geometric_median, Algorithm 4, computes before it looks at the data.
+    """The parameters of geometric_median, Algorithm 4, that do not depend on the data.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Schedule:
     steps : tuple of float
         eta^(k) = 4**-k eta.
     accesses : tuple of float
-        m for each phase: how often one row may be visited.
+        m for each phase: the most visits of one row.
     sigmas : tuple of float
         sigma^(k) = 3**-k (2m + 1) eta / sqrt(rho).
     radii : tuple of float
@@ -50,7 +50,7 @@ class Schedule:
     radii: tuple[float, ...]
 
     def scaled(self, unit: float) -> Schedule:
-        """Return the schedule for data, radius and step size that are `unit` times as large."""
+        """Return the schedule for data, radius and step size that are multiplied by `unit`."""
         return replace(
             self,
             radius=self.radius * unit,
@@ -62,7 +62,7 @@ class Schedule:
 
     @property
     def total_rho(self) -> float:
-        """The zCDP of all phases together, by Corollary 1: 9 rho / 14 at most."""
+        """The zCDP parameter of all phases together, by Corollary 1: at most 9 rho / 14."""
         return sum(
             ((2 * m + 1) * step / sigma) ** 2 / 2
             for m, step, sigma in zip(self.accesses, self.steps, self.sigmas, strict=True)
@@ -70,7 +70,7 @@ class Schedule:
 
     @property
     def error_terms(self) -> tuple[float, float, float]:
-        """The terms of `error_bound`: inverse in eta, linear in eta, and without eta."""
+        """The terms of `error_bound`: inverse in eta, linear in eta, and independent of eta."""
         confidence = math.log(4 * self.n_phases / self.delta)
         inverse = self.radius**2 / (2 * self.steps[0] * self.lengths[0])
         constant = 4 * self.radius * math.sqrt(2 * confidence / self.lengths[0])
@@ -87,11 +87,11 @@ class Schedule:
     def error_bound(self) -> float:
         """The bound on f(xhat) - f(x_star) that holds with probability 1 - delta.
 
-        The sum of Lemma 13 over the phases and of the last noise, as in the proof of Lemma 14,
-        with three repairs: sigma^(k-1) stands for sigma^(k), since it is the noise of the phase
-        before that is in the way; r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)), not
-        r-hat**2 / (16 eta T); no constant is rounded.  For balls "repaired", and a minimiser
-        within r-hat of the center.
+        It is the sum of Lemma 13 over the phases and of the last noise, as in the proof of Lemma
+        14, with three repairs. (1) sigma^(k-1) replaces sigma^(k), since the noise of the phase
+        before matters. (2) r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)), not
+        r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is for balls "repaired", and
+        for a minimiser within r-hat of the center.
         """
         return sum(self.error_terms)
 
@@ -99,7 +99,7 @@ class Schedule:
 def stable_dpsgd_rho(epsilon: float, delta: float) -> float:
     """Return the largest rho for which Lemma 12 makes StableDPSGD (epsilon, delta)-DP.
 
-    1 / rho = 4 log(2 / delta) / epsilon**2 + 2 / epsilon; epsilon is at most 1.
+    It satisfies 1 / rho = 4 log(2 / delta) / epsilon**2 + 2 / epsilon. epsilon is at most 1.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def stable_dpsgd_schedule(
 ) -> Schedule:
     """Return the schedule of StableDPSGD, for any number of steps T = 2**K - 1.
 
-    geometric_median, Algorithm 4, lines 1, 3, 6 and 9: m = 3 (T / n + log(8 / delta)) bounds how
-    often one row is drawn, but with probability delta / 8 (Lemma 10, for T < n too).
+    geometric_median, Algorithm 4, lines 1, 3, 6 and 9. One row is drawn at most m = 3
+    (T / n + log(8 / delta)) times, except with probability delta / 8 (Lemma 10, also for T < n).
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     delta = _validate.probability("delta", delta)
@@ -151,8 +151,8 @@ def fixed_order_schedule(
 ) -> Schedule:
     """Return the schedule of FixedOrderDPSGD, for any number of steps T = 2**K - 1.
 
-    geometric_median, Remark 1: m = ceil(T / n) (`accesses` "total"), or ceil(T^(k) / n) in phase
-    k ("phase"), which is what the privacy proof needs.
+    geometric_median, Remark 1. `accesses` "total" means m = ceil(T / n). `accesses` "phase" means
+    m = ceil(T^(k) / n) in phase k, which is what the privacy proof needs.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     n_phases = _phases(n_steps)
@@ -206,8 +206,8 @@ def fixed_order_dpsgd_parameters(
 def _long_enough(plan: Schedule) -> Schedule:
     if plan.n_steps < plan.n_users:
         raise ValueError(
-            f"n_steps must be at least n_users = {plan.n_users}, got {plan.n_steps}: Algorithm 4 "
-            "and its utility are stated for T >= n"
+            f"n_steps must be at least n_users = {plan.n_users}, got {plan.n_steps}. Algorithm 4 "
+            "and its utility are stated for T >= n."
         )
     return plan
 
@@ -218,8 +218,8 @@ def _phases(n_steps: int) -> int:
     n_phases = n_steps.bit_length()
     if n_steps != 2**n_phases - 1:
         raise ValueError(
-            f"n_steps must be 2**K - 1 for an integer K, got {n_steps}; the closest are "
-            f"{2 ** (n_phases - 1) - 1} and {2**n_phases - 1}"
+            f"n_steps must be 2**K - 1 for an integer K, got {n_steps}. The closest values are "
+            f"{2 ** (n_phases - 1) - 1} and {2**n_phases - 1}."
         )
     return n_phases
 

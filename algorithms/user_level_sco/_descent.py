@@ -1,4 +1,4 @@
-"""What the algorithms of both versions share: checks, phases, noise."""
+"""Code that the algorithms of both versions share: checks, phases, noise."""
 
 from __future__ import annotations
 
@@ -14,42 +14,47 @@ from algorithms.user_level_sco.domains import Domain
 from algorithms.user_level_sco.losses import Loss, users_of
 from algorithms.user_level_sco.plans import Phase, Plan
 
-BLOCK = 2**16  # gradients' coordinates that are held at once
+BLOCK = 2**16  # most coordinates of gradients that are in memory at once
 
 Averages = Callable[[FloatArray, FloatArray, Phase, int], FloatArray]
-"""The average iterates ``[size, d]`` of a phase: users, start ``[1 or size, d]``, phase, size."""
+"""A function that returns the average iterates ``[size, d]`` of a phase.
+
+Its arguments are the users, the starting points ``[1 or size, d]``, the phase and the size.
+"""
 
 
 def admitted(
     data: Any, loss: Loss, domain: Domain, plan: Plan, norm: str, unsafe: bool
 ) -> FloatArray:
-    """Return the users ``[n, m, p]`` if the proof covers them; refuse otherwise."""
+    """Return the users ``[n, m, p]`` if the proof covers them; raise an error otherwise."""
     users = users_of(data, loss)
     if plan.batch_size > len(users):
-        raise ValueError(f"batch_size must be at most n_users {len(users)}, got {plan.batch_size}")
+        raise ValueError(
+            f"batch_size must be at most n_users = {len(users)}, got {plan.batch_size}"
+        )
     if len(users) < plan.n_users:
         raise ValueError(
-            f"data must hold at least the {plan.n_users} users of the plan, got {len(users)}"
+            f"data must hold at least {plan.n_users} users, as the plan needs, got {len(users)}"
         )
     longest = loss.longest_gradient(users, domain, norm)
     if not longest <= plan.lipschitz * (1 + 1e-12):
         raise ValueError(
             f"lipschitz must be at least {longest!r}, the longest gradient of these data on this "
-            f"domain, for the proof holds for no longer ones; got {plan.lipschitz!r}"
+            f"domain, got {plan.lipschitz!r}. The proof does not hold for longer gradients."
         )
     if unsafe:
         return users
     smoothness = loss.smoothness(norm)
     if smoothness > plan.smoothness * (1 + 1e-12):
         raise ValueError(
-            f"smoothness must be at least {smoothness!r}, that of the loss, got "
-            f"{plan.smoothness!r}; unsafe=True runs it all the same"
+            f"smoothness must be at least {smoothness!r}, the smoothness of the loss, got "
+            f"{plan.smoothness!r}. Pass unsafe=True to run it anyway."
         )
     for phase in plan.phases:
         if phase.step * smoothness > 2 * (1 + 1e-12):
             raise ValueError(
                 f"step must be at most 2 / smoothness = {2 / smoothness!r}, where gradient steps "
-                f"contract, got {phase.step!r}; unsafe=True runs it all the same"
+                f"contract, got {phase.step!r}. Pass unsafe=True to run it anyway."
             )
     return users
 
@@ -57,7 +62,7 @@ def admitted(
 def starting_point(
     start: ArrayLike, loss: Loss, users: FloatArray, domain: Domain, plan: Plan | None = None
 ) -> FloatArray:
-    """Return x_0 as one row, a point of the domain, in as many dimensions as the plan is for."""
+    """Return x_0 as one row; check that it is in the domain and has the dimension of the plan."""
     point = _validate.floats("start", start, ndims=(1,))
     dimension = loss.dimension(users.shape[-1])
     if point.size != dimension:
@@ -65,10 +70,10 @@ def starting_point(
     if plan is not None and plan.dimension not in (None, dimension):
         raise ValueError(
             f"dimension must be {plan.dimension}, for which the plan's noise was made, got data of "
-            f"{dimension}"
+            f"dimension {dimension}"
         )
     if not np.allclose(domain.project(point[None]), point, rtol=1e-12, atol=0):
-        raise ValueError(f"start must lie in the domain {domain!r}, got {start!r}")
+        raise ValueError(f"start must be in the domain {domain!r}, got {start!r}")
     return point[None]
 
 
@@ -86,11 +91,11 @@ def localised(
     noise_multiplier: float,
     rng: np.random.Generator,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield average iterate and noisy iterate of phases 1 to `last`, each ``[size, d]``."""
+    """Yield the average iterate and the noisy iterate of phases 1 to `last`, each ``[size, d]``."""
     if not project and last > 1 and not unsafe:
         raise ValueError(
-            "project must be True for more than one phase: outside of the domain nothing is known "
-            "of the gradients; unsafe=True runs it all the same"
+            "project must be True for more than one phase, got False. The gradients outside of the "
+            "domain are not bounded. Pass unsafe=True to run it anyway."
         )
     x = start
     used = 0
@@ -105,7 +110,7 @@ def localised(
 
 
 def chunks(size: int, per_draw: int) -> Iterator[slice]:
-    """Yield slices of the draws, of so many that `per_draw` numbers each fit into memory."""
+    """Yield slices of the draws, so short that `per_draw` numbers for each draw fit into memory."""
     block = max(1, BLOCK // per_draw)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))
@@ -120,7 +125,7 @@ def phase_number(phase: int, plan: Plan) -> int:
 
 
 def finite_parts(loss: Loss, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the two parts of the users' mean gradients (`Loss.parts`), if they are finite."""
+    """Return the two parts of the users' mean gradients (`Loss.parts`); refuse NaN and infinity."""
     shared, own = loss.parts(x, users)
     if not (np.isfinite(shared).all() and np.isfinite(own).all()):
         raise ValueError("gradients must be finite, got NaN or inf from the loss")
@@ -128,6 +133,6 @@ def finite_parts(loss: Loss, x: FloatArray, users: FloatArray) -> tuple[FloatArr
 
 
 def finite_gradients(loss: Loss, x: FloatArray, users: FloatArray) -> FloatArray:
-    """Return the users' mean gradients ``[S or 1, B, d]``, if they are finite."""
+    """Return the users' mean gradients ``[S or 1, B, d]``; refuse NaN and infinity."""
     shared, own = finite_parts(loss, x, users)
     return shared + own

@@ -1,66 +1,78 @@
-"""What a phase costs, with every constant, and why: what O() hides in the papers, worked out.
+"""Privacy cost of one phase with every constant, and its proof; the papers hide them in O().
 
-Both proofs end in an exact profile: Gaussian noise, and randomised responses for what tests and
-filters reveal (`algorithms.common.charging`).
+Both proofs end in an exact profile. It is the profile of Gaussian noise and of randomised responses
+for what tests and filters reveal (`algorithms.common.charging`).
 
-**The filter (v2, Algorithms 1 and 2).** Two datasets differ in a user u, of batch t of one phase.
-All else of the phase depends on the data through batches that are equal, so that the two runs are
-equal up to the start of batch t; earlier phases are equal, later ones post-process. Fix u's own
-noise nu_u. Let K be the set of the *other* users of batch t that are kept, and imagine that runs go
-on after they halt: whether a run halts depends only on its count of all filtered users, on all
-steps, and where it does it answers with x_0. Take as transcript the decisions on all users but u,
-up to and including the C-th that is filtered.
+**The filter (v2, Algorithms 1 and 2).** Two datasets differ in a user u, who is in batch t of one
+phase. Everything else in the phase depends on the data through batches that are equal. So the two
+runs are equal up to the start of batch t. Earlier phases are equal, and later phases are
+post-processing. Fix u's own noise nu_u. Let K be the set of the *other* users of batch t that are
+kept.
 
-1. *Scores of batch t move by at most 1*: one term, in (0, 1], of the score of each other user.
-2. *Who is kept lies together.* But for probability (B / 2) exp(-theta / b), no other user of K has
-   a score kappa <= F - theta on D, and nu_u <= theta: at most B noises of scale b. On D' the
-   scores of K then exceed F - theta - 1, and on either dataset u has a score above F - theta if it
-   is kept. So kept users are pairwise within r / tau, exp(-r) = (2F - 2 theta - 1) / B - 1, on
-   either dataset (`scores.disagreement_bound`).
+Imagine that runs continue after they halt. Whether a run halts depends only on its count of
+filtered users over all steps. A run that halts answers with x_0. The transcript consists of the
+decisions on all users except u, up to and including the C-th filtered user.
+
+1. *Scores of batch t move by at most 1*. The score of each other user changes in one term, which is
+   in (0, 1].
+
+2. *Kept users are close.* No other user of K has a score kappa <= F - theta on D, and
+   nu_u <= theta, except with probability (B / 2) exp(-theta / b). There are at most B noises of
+   scale b. On D' the scores of K then exceed F - theta - 1. On either dataset u has a score above
+   F - theta if it is kept. So on either dataset kept users are pairwise within r / tau, where
+   exp(-r) = (2F - 2 theta - 1) / B - 1 (`scores.disagreement_bound`).
+
 3. *The iterate.* Unless C other users were filtered, K has at least B - C users. If u is kept on
-   one dataset only, the mean gradient moves by at most min(r / tau, 2G) / (|K| + 1), and if it is
-   kept on both, by min(2r / tau, 2G) / (|K| + 1): u's own two gradients are at most 2G apart. So
-   the iterates after batch t are within b_x = eta min(2r / tau, 2G) / (B - C + 1) of one another.
-   Later batches are equal, and where decisions are equal, steps of size eta <= 2 / beta contract
-   (Facts 5 and 6), so iterates and their average stay within b_x.
-4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-beta tau b_x)), for a difference
-   of two gradients moves by beta b_x at most: by the difference of two Hessians between 0 and
-   beta, averaged over a segment, times b_x. (Lemma 11 has 2 beta b_x.)
-5. *The decisions* are epsilon0-DP each, epsilon0 = max(1, s) / b, and the transcript ends at the
-   C-th filtered user: `algorithms.common.charging`, with C targets. (Given nu_u and the transcript
-   so far, D and D' determine u's decision and hence the next scores: queries are adaptive.)
-6. *Halting.* c_hat may be drawn at the end: it decides between x_0 and the average iterate by
-   comparison with a count that the transcript determines, but for u, by which it moves by 1 at
-   most: epsilon1 = 1 / (scale of c_hat's noise). If C others are filtered, both runs halt, but for
-   the probability exp(-(C - c) / scale) / 2 that c_hat > C.
-7. *The noise.* Given all that, the centres are within b_x, so the Gaussian has mu = b_x / sigma_s.
+   one dataset only, the mean gradient moves by at most min(r / tau, 2G) / (|K| + 1). If u is kept
+   on both datasets, it moves by at most min(2r / tau, 2G) / (|K| + 1), since u's own two gradients
+   are at most 2G apart. So the iterates after batch t are within b_x = eta min(2r / tau,
+   2G) / (B - C + 1) of one another. Later batches are equal. While decisions are equal, steps of
+   size eta <= 2 / beta contract (Facts 5 and 6). So the iterates and their average stay within b_x.
 
-So delta(epsilon) is at most the sum of the tails of 2, 5 and 6 and of H(epsilon) of `charging`. The
-noise on the scores must not depend on c_hat for this; as printed it does.
+4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-beta tau b_x)). The reason is
+   that a difference of two gradients moves by at most beta b_x. This move is b_x times a difference
+   of two Hessians between 0 and beta, averaged over a segment. (Lemma 11 has 2 beta b_x.)
 
-*Sampled scores* (footnote 3): kappa in 2 is the exact score, which one of B + 1 estimates exceeds
-by t (of the others, and of u on either dataset) with probability (B + 1) exp(-2 k t**2 / B**2); F -
-theta becomes F - theta - t. In 1, a decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with
-p = k / B, by subsampling. In 4, B - 1 becomes B.
+5. *Each decision* is epsilon0-DP with epsilon0 = max(1, s) / b, and the transcript ends at the C-th
+   filtered user. So `algorithms.common.charging` applies with C targets. (Given nu_u and the
+   transcript so far, D and D' determine u's decision and hence the next scores. So the queries are
+   adaptive.)
 
-**The test (v1, Algorithms 1 to 5; v2, 5 to 8).** Without noise inside, the trajectory of a phase
-is a function of the data: only AboveThreshold and the Gaussian are random. Let theta B be a score.
+6. *Halting.* c_hat may be drawn at the end. It decides between x_0 and the average iterate by a
+   comparison with a count. The transcript determines this count except for u, who moves it by at
+   most 1. So epsilon1 = 1 / (scale of c_hat's noise). If C others are filtered, both runs halt,
+   except with probability exp(-(C - c) / scale) / 2 that c_hat > C.
 
-1. *Some dataset has a score of theta B or more in batch t.* Then a row of it sums to theta B: some
-   q_i has N >= B (theta - exp(-r)) / (1 - exp(-r)) users within r / tau, in l-infinity. Take r such
-   that at most h - 1 are outside, where the statistic leaves out h at either end ((B - 1) // 2 for
-   the median): then on the other dataset at most h are outside of the same ball. In each coordinate
-   both statistics lie in the ball, within 2r / tau of one another. The estimates, means that are
-   moved to within varsigma of the statistics, are within
-   Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) (the second by Lemma 31), so
-   iterates within b_x = eta Delta, for good (Lemma 33; eta <= 2 / beta). Scores move by at most
-   2 (B - 1) / B in batch t and by (B - 1) (1 - exp(-2 beta tau b_x)) later: AboveThreshold, its
-   noise scaled for the larger of the two, is epsilon1-DP, and the Gaussian has
-   mu = sqrt(d) b_x / sigma_s. H(epsilon) with no calls.
-2. *Neither has.* Then each passes the test of batch t with probability at most
-   P[Lap(4 Delta' / epsilon1) + Lap(2 Delta' / epsilon1) >= v - theta B], and answers x_0 otherwise.
+7. *The noise.* Given all this, the centres are within b_x, so the Gaussian has mu = b_x / sigma_s.
 
-So delta(epsilon) is the larger of the two.
+So delta(epsilon) is at most the sum of H(epsilon) of `charging` and of the tails of 2, 5 and 6.
+This proof needs noise on the scores that does not depend on c_hat. The printed noise does depend on
+c_hat.
+
+*Sampled scores* (footnote 3). The kappa in 2 is the exact score. There are B + 1 estimates: one for
+each of the others, and one for u on either dataset. One of them exceeds the exact score by t with
+probability (B + 1) exp(-2 k t**2 / B**2). So F - theta becomes F - theta - t. In 1, a decision of
+batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with p = k / B, by subsampling. In 4, B - 1 becomes B.
+
+**The test (v1, Algorithms 1 to 5; v2, 5 to 8).** The trajectory of a phase contains no noise, so it
+is a function of the data. Only AboveThreshold and the Gaussian are random. Let theta B be a score.
+
+1. *Some dataset has a score of theta B or more in batch t.* Then one row of the score sums to at
+   least theta B. So some q_i has N >= B (theta - exp(-r)) / (1 - exp(-r)) users within r / tau, in
+   l-infinity. The statistic leaves out h values at either end ((B - 1) // 2 for the median). Choose
+   r such that at most h - 1 users are outside of this ball. Then on the other dataset at most h
+   users are outside of the same ball. In each coordinate both statistics lie in the ball, within
+   2r / tau of one another. The estimates are means that are moved to within varsigma of the
+   statistics. They are within Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one
+   another (the second term by Lemma 31). So the iterates are within b_x = eta Delta, and stay there
+   (Lemma 33; eta <= 2 / beta). Scores move by at most 2 (B - 1) / B in batch t, and by (B - 1)
+   (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger of the two, is
+   epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon) with no calls.
+
+2. *Neither dataset has one.* Each run passes the test of batch t with probability at most P[Lap(4
+   Delta' / epsilon1) + Lap(2 Delta' / epsilon1) >= v - theta B]. Otherwise it answers x_0.
+
+So delta(epsilon) is the larger of the two bounds.
 """
 
 from __future__ import annotations
@@ -73,37 +85,37 @@ from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
 from algorithms.user_level_sco.scores import disagreement_bound
 
 TAILS = tuple(10.0**-i for i in range(2, 19))
-"""Tail probabilities among which a bound is made smallest."""
+"""Tail probabilities over which a bound is minimised."""
 
 SHARES = 8.0
-"""A tail gets this part of a plan's delta."""
+"""A tail probability gets this fraction of a plan's delta, as a divisor: delta / SHARES."""
 
 LOUDEST = 8.0
-"""epsilon0 from which nothing is computed: a target in thousands of calls."""
+"""Largest epsilon0 for which a bound is computed: only one call in thousands is a target there."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """What one phase costs, by the proofs of this module.
+    """Privacy cost of one phase, by the proofs of this module.
 
     Attributes
     ----------
     delta : float
-        At the epsilon that was asked for.
+        Bound for delta at the given epsilon.
     tails : float
-        Its part that is due to events of small probability.
+        The part of delta that is due to events of small probability.
     shift : float
         b_x: how far iterates move, in Euclidean norm.
     spread : float
-        Distance within which kept users lie, or r / tau of the test.
+        Distance within which kept users lie; for the test, r / tau.
     mu : float
-        Shift over the Gaussian noise.
+        `shift` divided by the standard deviation of the Gaussian noise.
     later_sensitivity : float
         How far scores of later batches move.
     targets, calls : int
-        C and k of the filter; 0 of a test.
+        C and k of the filter; 0 for the test.
     epsilon0, epsilon1 : float
-        Of one decision, and of halting or of the test.
+        Parameter of one decision, and parameter of halting or of the test.
     """
 
     delta: float
@@ -124,7 +136,7 @@ def laplace_tail(x: float) -> float:
 
 
 def sampling_margin(batch_size: int, samples: int | None, failure: float) -> float:
-    """Return t: no score of a batch is overestimated by more, but with probability `failure`."""
+    """Return t: with probability 1 - `failure`, no score of a batch is overestimated by more."""
     if samples is None:
         return 0.0
     return batch_size * math.sqrt(math.log((batch_size + 1) / failure) / (2 * samples))
@@ -138,20 +150,21 @@ def euclidean_account(
     Parameters
     ----------
     plan : Plan
-        With a Filter whose noise does not follow the cutoff.
+        Plan with a Filter whose noise does not depend on the cutoff.
     epsilon : float
         At least 0.
     phase : int, default 1
-        Which one. Each user is in one phase only, so that the whole costs what the dearest does.
+        Number of the phase. Each user is in one phase only, so the whole costs as much as the most
+        expensive phase.
     tail : float, optional
-        Probability of each of the three tails (four with sampled scores); by default that of
-        `TAILS`, or an eighth of the plan's delta, at which delta is smallest.
+        Probability of each of the three tails (four with sampled scores). By default the value at
+        which delta is smallest, among `TAILS` and an eighth of the plan's delta.
     """
     rule = plan.rule
     if not isinstance(rule, Filter):
         raise TypeError(f"plan must have a Filter, got {rule!r}")
     if rule.scale_follows_cutoff:
-        raise ValueError("plan must have noise that does not follow the cutoff: the proof needs it")
+        raise ValueError("plan must have noise that does not follow the cutoff, got one that does")
     chosen = _phase_of(plan, phase)
     epsilon = _validate.nonnegative("epsilon", epsilon)
     tails = (*TAILS, plan.delta / SHARES)
@@ -162,7 +175,7 @@ def euclidean_account(
 
 
 def filter_account(plan: Plan, rule: Filter, phase: Phase, epsilon: float, tail: float) -> Account:
-    """Return the account of a phase, each of whose tails has a given probability."""
+    """Return the account of a phase in which each tail has the given probability."""
     batch = plan.batch_size
     margin = rule.scale * math.log(batch / (2 * tail))
     margin += sampling_margin(batch, rule.samples, tail)
@@ -214,19 +227,19 @@ def coordinatewise_account(
     Parameters
     ----------
     plan : Plan
-        With a Test, one for all steps.
+        Plan with one Test for all steps.
     dimension : int
         d.
     epsilon : float
         At least 0.
     phase : int, default 1
-        Which one. Each user is in one phase only.
+        Number of the phase. Each user is in one phase only.
     """
     rule = plan.rule
     if not isinstance(rule, Test):
         raise TypeError(f"plan must have a Test, got {rule!r}")
     if rule.per_step:
-        raise ValueError("plan must have one test for all steps: the proof needs it")
+        raise ValueError("plan must have one test for all steps, got one test for each step")
     dimension = _validate.integer("dimension", dimension, at_least=1)
     chosen = _phase_of(plan, phase)
     epsilon = _validate.nonnegative("epsilon", epsilon)
@@ -261,9 +274,9 @@ def _coordinatewise_account(
 
 
 def aligned_spread(batch: int, theta: float, trimmed: int) -> float:
-    """Return r: a score of theta B leaves at most `trimmed` - 1 users outside of a ball of r / tau.
+    """Return r such that a score of theta B leaves few users outside of a ball of radius r / tau.
 
-    inf where it does not.
+    At most `trimmed` - 1 users are outside. The value is inf if no r has this property.
     """
     inside = (batch - trimmed + 1) / batch  # N / B
     if theta <= inside or inside >= 1:
@@ -272,7 +285,7 @@ def aligned_spread(batch: int, theta: float, trimmed: int) -> float:
 
 
 def estimate_move(batch: int, lipschitz: float, spread: float, clip: float) -> float:
-    """Return Delta of the proof: how far the robust estimate moves in a coordinate."""
+    """Return Delta of the proof: how far the robust estimate moves in each coordinate."""
     return min(2 * spread + 2 * clip, max(2 * spread, 2 * lipschitz / batch), 2 * lipschitz)
 
 

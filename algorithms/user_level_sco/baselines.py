@@ -1,4 +1,4 @@
-"""What a user would run instead: DP-SGD on users, output perturbation, no privacy at all."""
+"""Baselines: user-level DP-SGD, output perturbation, and SGD without privacy."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from algorithms.user_level_sco.losses import Loss, users_of
 def dp_sgd_sigma(
     n_users: int, *, batch_size: int, n_steps: int, clip_norm: float, epsilon: float, delta: float
 ) -> float:
-    """Return the noise of each step of `user_level_dp_sgd`, exact for Gaussian noise.
+    """Return the standard deviation of the noise of each step of `user_level_dp_sgd`.
 
-    A user is in at most ceil(n_steps / (n / B)) batches, each of whose means it moves by
-    2 clip_norm / B; k such steps are together a Gaussian mechanism with mu = sqrt(k) 2 clip_norm /
-    (B sigma) (Dong, Roth & Su 2022, Corollary 3.3, for adaptive steps too), for which
-    (epsilon, delta) is solved by Balle & Wang's (2018) profile.
+    A user is in at most k = ceil(n_steps / (n / B)) batches, and moves the mean of each by at most
+    2 clip_norm / B. Together these k steps are a Gaussian mechanism with mu = sqrt(k) 2
+    clip_norm / (B sigma), also if the steps are adaptive (Dong, Roth & Su 2022, Corollary 3.3). The
+    sigma for (epsilon, delta) follows from the exact profile of Gaussian noise (Balle & Wang 2018).
     """
     mu = largest_mu(
         _validate.positive("epsilon", epsilon),
@@ -53,19 +53,19 @@ def user_level_dp_sgd(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Projected SGD on noisy means of clipped users' gradients; return the average iterate.
+    """Run projected SGD on noisy means of users' clipped gradients; return the average iterate.
 
-    DP-SGD (Abadi et al. 2016) with users for examples: each user's mean gradient is clipped to
-    `clip_norm`, the mean over a batch gets Gaussian noise at every step. Batches are passed over in
-    the order of the data, again and again, without sampling.
+    DP-SGD (Abadi et al. 2016) with users as examples. Each user's mean gradient is clipped to
+    `clip_norm`, and the mean over a batch gets Gaussian noise at every step. The batches are
+    visited in the order of the data, cyclically, without sampling.
 
     **Guarantee** (epsilon, delta)-user-level DP, of all iterates; see `dp_sgd_sigma`.
 
     **Requires** nothing of losses or data but finite gradients.
 
-    **Departs** (1) Abadi et al. sample batches at random, and amplify; here they are fixed, so that
-    the account is exact and needs no secrecy. (2) The average iterate is returned; all of them are
-    covered.
+    **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. Here the batches
+    are fixed, so that the account is exact and needs no secrecy. (2) The average iterate is
+    returned. The guarantee covers all iterates.
 
     **Symbols** B, T, eta, C = `batch_size`, `n_steps`, `step`, `clip_norm`.
 
@@ -77,13 +77,13 @@ def user_level_dp_sgd(
     loss, domain, start
         As for `euclidean.filtered_sgd`.
     batch_size, n_steps : int
-        B at most n, and T.
+        B, at most n, and T, at least 1.
     step, clip_norm : float
         Positive.
     epsilon, delta : float
-        Positive; in (0, 1).
+        Epsilon positive; delta in (0, 1).
     noise_multiplier : float, default 1
-        Factor on the noise, positive; below 1 nothing is guaranteed.
+        Factor on the noise, positive. Below 1 nothing is guaranteed.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -129,20 +129,20 @@ def output_perturbation(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """One pass of SGD over all items, and Gaussian noise for a group of m items.
+    """Run one pass of SGD over all items; add Gaussian noise for a group of m items.
 
-    What group privacy makes of Feldman, Koren & Talwar (2020), Section 4: steps of size at most
-    2 / beta do not expand, so that an item moves all later iterates by at most 2 step G over the
-    size of its batch, and the m items of a user by m times that.
+    This is Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of size at most
+    2 / beta do not expand. So one item moves all later iterates by at most 2 step G divided by the
+    batch size. The m items of a user move them by at most m times this.
 
     **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size,
     exact for Gaussian noise.
 
-    **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and
-    step <= 2 / beta; both are checked.
+    **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and step <= 2 / beta.
+    The Lipschitz constant and the step are checked.
 
-    **Departs** Their algorithm localises, in phases of geometrically smaller steps; this is one
-    phase of it.
+    **Departs** Their algorithm localises, in phases of geometrically smaller steps. This function
+    runs one such phase.
 
     **Symbols** eta, G = `step`, `lipschitz`.
 
@@ -153,7 +153,7 @@ def output_perturbation(
     step, lipschitz : float
         Positive.
     batch_size : int, default 1
-        Items of a step; what is left of them is not used.
+        Number of items in a step. Leftover items are not used.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def sgd(
     step: float,
     batch_size: int = 1,
 ) -> FloatArray:
-    """Return the average iterate of one pass of projected SGD over all items: no privacy.
+    """Return the average iterate of one pass of projected SGD over all items, without privacy.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def sgd(
     step : float
         Positive.
     batch_size : int, default 1
-        Items of a step; what is left of them is not used.
+        Number of items in a step. Leftover items are not used.
 
     Returns
     -------

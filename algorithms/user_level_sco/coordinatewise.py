@@ -20,19 +20,22 @@ from algorithms.user_level_sco.scores import concentration_scores
 def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int = 0) -> FloatArray:
     """Return the median, or a trimmed mean, of each coordinate.
 
-    **Guarantee** Both are 1-Lipschitz in l-infinity and equivariant under scaling, also by negative
-    numbers, and shifts: (ii) and (iii) of user_level_sco v2, Assumption 28 (the median of an even
-    number of values is the mean of the middle two; the lower median is not equivariant under
-    -1). (i), that the statistic lies wherever more than half of the values do, holds of the
-    median, and of a trimmed mean only if it leaves out (B - 1) // 2 at either end, which makes it
-    the median. Leaving out h, it holds where at most h of the values lie elsewhere.
+    **Guarantee** Both statistics are 1-Lipschitz in l-infinity, and equivariant under shifts and
+    under scaling, also by negative numbers. These are (ii) and (iii) of user_level_sco v2,
+    Assumption 28. (The median of an even number of values is the mean of the middle two. The lower
+    median is not equivariant under -1.)
+
+    Part (i) says that the statistic lies wherever more than half of the values do. It holds for the
+    median. It holds for a trimmed mean only if it leaves out (B - 1) // 2 values at either end,
+    which makes it the median. A trimmed mean that leaves out h values at either end lies in an
+    interval if at most h of the values lie outside of it.
 
     Parameters
     ----------
     values : array_like, [..., B, d]
     statistic : {"median", "trimmed_mean"}
     trim : int, default 0
-        How many values the trimmed mean leaves out at either end, below B / 2.
+        Number of values that the trimmed mean leaves out at either end, below B / 2.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def robust_gradient(
     user_level_sco v2, Algorithm 7 (Gradient Estimation based on Robust Statistics; v1, Algorithm
     2).
 
-    **Departs** Line 4 prints Pi_{B(Y_j, varsigma)}, and Y_j is not defined: X_rs[j] is meant.
+    **Departs** Line 4 prints Pi_{B(Y_j, varsigma)}, where Y_j is not defined. X_rs[j] is meant.
 
     **Symbols** X_i = `gradients[i]`, varsigma = `clip`, X_rs = the statistic.
 
@@ -67,7 +70,7 @@ def robust_gradient(
     ----------
     gradients : array_like, [..., B, d]
     clip : float
-        varsigma, at least 0: at 0 the estimate is the statistic.
+        varsigma, at least 0. At 0 the estimate is the statistic.
     statistic, trim
         As for `robust_statistic`.
 
@@ -84,8 +87,8 @@ def robust_gradient(
 def concentration_score(gradients: ArrayLike, *, temperature: float) -> FloatArray:
     """Return s = (1 / B) sum_{i, j} exp(-temperature norm(q_i - q_j)_inf), from 1 to B.
 
-    user_level_sco v2, (15) in Algorithm 8 (v1, (3) in Algorithm 3). One user moves it by at most
-    2 (B - 1) / B.
+    This is (15) in Algorithm 8 of user_level_sco v2 ((3) in Algorithm 3 of v1). One user moves it
+    by at most 2 (B - 1) / B.
 
     Parameters
     ----------
@@ -120,18 +123,18 @@ def robust_sgd(
 
     **Guarantee** Not private by itself; see `user_level_sco_linf`.
 
-    **Requires** losses that are convex with diagonally dominant Hessians, and in l-infinity
-    `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth (Assumptions 21 and 22). Others are
-    refused, but for diagonal dominance and smoothness with `unsafe`.
+    **Requires** losses that are convex with diagonally dominant Hessians, and that are
+    `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth in l-infinity (Assumptions 21 and 22).
+    Other losses are refused. With `unsafe`, diagonal dominance and smoothness are not required.
 
     **Departs** (1) Line 8 of Algorithm 8 returns AboveThreshold(s_t, epsilon / 2, v) in a loop over
-    t: one AboveThreshold over the stream of all s_t is meant, for it is that of which Lemma 36
-    uses that it costs epsilon / 2; `plan.rule.per_step` has one for each. (2) AboveThreshold's
-    noise is scaled for the sensitivity of the plan; printed is 1, and scores have up to 2. (3) The
-    delta / (2 T m n d) that Algorithm 6 hands to Algorithm 8 is not used there. (4) The printed
-    order, all steps first and then all tests, is kept: the test only decides what is returned. (5)
-    The printed batches Z_{1,t}, ..., Z_{B,t} take one user of each of B subsets; here a batch is
-    the next B users. (6) T = |D| / B is rounded down.
+    t. One AboveThreshold over the stream of all s_t is meant, because Lemma 36 uses that it costs
+    epsilon / 2 in total. `plan.rule.per_step` runs one AboveThreshold for each step. (2)
+    AboveThreshold's noise is scaled for the sensitivity in the plan. The printed sensitivity is 1,
+    but scores have up to 2. (3) The delta / (2 T m n d) that Algorithm 6 passes to Algorithm 8 is
+    not used there. (4) The printed order, first all steps and then all tests, is kept: the test
+    only decides what is returned. (5) The printed batches Z_{1,t}, ..., Z_{B,t} take one user of
+    each of B subsets. Here a batch is the next B users. (6) T = |D| / B is rounded down.
 
     **Symbols** tau, v, varsigma = `plan.rule`'s temperature, threshold, clip; as in `filtered_sgd`.
 
@@ -140,12 +143,12 @@ def robust_sgd(
     data, size, loss, plan, start, phase, unsafe, rng
         As for `euclidean.filtered_sgd`, with a plan that has a Test.
     domain : Box
-        X: projections to other domains do not contract in l-infinity.
+        X. Projections to other domains do not contract in l-infinity.
 
     Returns
     -------
     ndarray, [size, d]
-        `start` where a test was failed.
+        `start` in the draws in which a test failed.
     """
     rng = _validate.generator(rng)
     users = _admitted(data, loss, domain, plan, unsafe)
@@ -164,12 +167,12 @@ def concentration_profile(
     phase: int = 1,
     unsafe: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what `robust_sgd` computes from the data before any noise.
+    """Return what `robust_sgd` computes from the data before it adds noise.
 
     Returns
     -------
     scores : ndarray, [T]
-        s_t: the queries of its AboveThreshold.
+        s_t, the queries of its AboveThreshold.
     iterates : ndarray, [T, d]
         x_1 to x_T.
     """
@@ -199,16 +202,16 @@ def user_level_sco_linf(
     user_level_sco v2, Algorithm 5 (Localization for user-level DP-SCO; v1, Algorithm 5).
 
     **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
-    `scaled.scaled_coordinatewise`; `accounts` has the proof. For `printed.coordinatewise`,
-    Theorem 3.1 of v1 (Theorem C.2 of v2) claims it; it does not hold (audits/user_level_sco).
+    `scaled.scaled_coordinatewise`. The proof is in `accounts`. For `printed.coordinatewise`,
+    Theorem 3.1 of v1 (Theorem C.2 of v2) claims this guarantee, but it does not hold
+    (audits/user_level_sco).
 
-    **Requires** as `robust_sgd`.
+    **Requires** the same as `robust_sgd`.
 
-    **Departs** as `euclidean.user_level_sco`, from whose phases nothing is guaranteed without
-    projection either; and the printed "Return the final solution x_s" is
-    x_S.
+    **Departs** as `euclidean.user_level_sco`. Here, too, nothing is guaranteed for several phases
+    without projection. The printed "Return the final solution x_s" means x_S.
 
-    **Symbols** as there.
+    **Symbols** as in `euclidean.user_level_sco`.
 
     Parameters
     ----------
@@ -247,7 +250,7 @@ def user_level_sco_linf_centers(
     """Return the average iterate of one phase of `user_level_sco_linf`, before its noise.
 
     Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
-    `user_level_sco_linf`, whose transcript this is in part; `phase` counts from 1.
+    `user_level_sco_linf`. The result is a part of its transcript. `phase` counts from 1.
 
     Returns
     -------
@@ -287,7 +290,7 @@ def _run(
     """Run Algorithm 6 from ``[1, d]`` or ``[size, d]``; return average iterates ``[size, d]``."""
     dimension = start.shape[1]
     averages = np.empty((size, dimension))
-    if len(start) == 1:  # without noise inside, one trajectory is that of all draws
+    if len(start) == 1:  # the trajectory has no noise, so all draws share one
         passed, average = _tested(users, start, phase, size, loss, domain, plan, rng)
         return np.where(passed[:, None], average, start)
     for some in _descent.chunks(size, plan.batch_size * dimension):
@@ -301,7 +304,7 @@ def _tested(
     users: FloatArray, start: FloatArray, phase: Phase, size: int, loss: Loss, domain: Box,
     plan: Plan, rng: np.random.Generator,
 ) -> tuple[NDArray[np.bool_], FloatArray]:  # fmt: skip
-    """Return whether all tests were passed ``[size]``, and the average iterates."""
+    """Return whether each draw passed all tests ``[size]``, and the average iterates."""
     rule = plan.rule
     assert isinstance(rule, Test)
     unit = rule.sensitivity / rule.epsilon
@@ -321,13 +324,13 @@ def _tested(
 def _trajectory(
     users: FloatArray, start: FloatArray, phase: Phase, loss: Loss, domain: Box, plan: Plan
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield scores s_t ``[S]`` and iterates x_t ``[S, d]``."""
+    """Yield the scores s_t ``[S]`` and the iterates x_t ``[S, d]``."""
     rule, batch = plan.rule, plan.batch_size
     assert isinstance(rule, Test)
     x = start
     for t in range(phase.n_steps):  # Algorithm 6, lines 3-7
         shared, q = _descent.finite_parts(loss, x, users[t * batch : (t + 1) * batch])
-        # The estimate moves along with what all gradients share (Assumption 28, iii).
+        # # Adding the part that all gradients share shifts the estimate by it (Assumption 28, iii).
         g = robust_gradient(q, clip=rule.clip, statistic=rule.statistic, trim=rule.trim)
         x = domain.project(x - phase.step * (shared[:, 0] + g))
         yield concentration_score(q, temperature=rule.temperature), x
@@ -338,8 +341,8 @@ def _admitted(data: Any, loss: Loss, domain: Box, plan: Plan, unsafe: bool) -> F
         raise TypeError(f"domain must be a Box, got {domain!r}")
     if not unsafe and not loss.diagonally_dominant:
         raise ValueError(
-            f"loss must have diagonally dominant Hessians (Assumption 22), got {loss!r}; "
-            "unsafe=True runs it all the same"
+            f"loss must have diagonally dominant Hessians (Assumption 22), got {loss!r}. "
+            "Pass unsafe=True to run it anyway."
         )
     return _descent.admitted(data, loss, domain, _testing(plan), "linf", unsafe)
 

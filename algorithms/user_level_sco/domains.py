@@ -1,4 +1,4 @@
-"""Where the losses live: balls and boxes, and the projection to them."""
+"""Domains of the losses: balls and boxes, and the projection onto them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NORMS = ("l2", "linf")
 
 
 def norm_name(norm: str) -> str:
-    """Return one of `NORMS`."""
+    """Return the norm if it is one of `NORMS`."""
     if norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
     return norm
@@ -28,7 +28,7 @@ def lengths(vectors: FloatArray, norm: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class Ball:
-    """The Euclidean ball of a radius around 0.
+    """The Euclidean ball of a given radius around 0.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class Ball:
         return np.asarray(shrink[..., None] * points)
 
     def farthest(self, points: FloatArray, norm: str) -> FloatArray:
-        """Return the largest distance of each of the points ``[..., d]`` to the domain's points."""
+        """Return the largest distance from each of the points ``[..., d]`` to the domain."""
         return lengths(points, norm) + self.radius
 
 
 @dataclass(frozen=True)
 class Box:
-    """The l-infinity ball of a radius around 0.
+    """The l-infinity ball of a given radius around 0.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Box:
         return np.clip(points, -self.radius, self.radius)
 
     def farthest(self, points: FloatArray, norm: str) -> FloatArray:
-        """Return the largest distance of each of the points ``[..., d]`` to the domain's points."""
+        """Return the largest distance from each of the points ``[..., d]`` to the domain."""
         return lengths(np.abs(points) + self.radius, norm)
 
 

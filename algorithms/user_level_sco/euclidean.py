@@ -31,27 +31,28 @@ def filtered_sgd(
 ) -> FloatArray:
     """Average the iterates of SGD whose batches are filtered by concentration.
 
-    user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO), on the first users of the data, with
-    the sizes and the step of one phase of the plan.
+    user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). It runs on the first users of the
+    data, with the sizes and the step of one phase of the plan.
 
-    **Guarantee** Not private by itself: runs on neighbours can be coupled, up to the plan's budget,
-    within `accounts.euclidean_account(...).shift` of one another (Lemma 12, with constants), and
-    Algorithm 1 adds the noise for that.
+    **Guarantee** Not private by itself. Runs on neighbours can be coupled, up to the plan's budget,
+    within `accounts.euclidean_account(...).shift` of one another (Lemma 12, with constants).
+    Algorithm 1 adds the noise for this shift.
 
     **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
-    the domain (Assumption 7); longer gradients are refused, rougher losses too unless `unsafe`. The
-    order of the users is public: it decides who shares a batch.
+    the domain (Assumption 7). Longer gradients are refused. Larger smoothness is refused unless
+    `unsafe`. The order of the users is public: it decides who shares a batch.
 
-    **Departs** (1) The paper does not say what is returned on halt: `start` is, for everything
-    else that is at hand then depends on the data. The run then goes on without effect, so that
-    whether it halts shows only in that. (2) Whether count reaches the cutoff is looked at after
-    each batch, not after each user: what happens between is thrown away. (3) sigma depends on the
-    noised cutoff c-hat as printed only if `plan.rule.scale_follows_cutoff`; where c-hat <= 0, whose
-    root is printed, it halts at once. Where it depends on it, two runs with different c-hat have
-    different noise on all scores, which the paper's proof does not look at; plans of
-    `scaled.scaled_euclidean` do without. (4) T = |D| / B is rounded down, and leftover users
-    are not used. (5) Line 6 computes all gradients and line 8 each again. (6) The score may be
-    estimated from `plan.rule.samples` users (footnote 3). (7) "Filter out" is kappa + nu <= F.
+    **Departs** (1) The paper does not say what is returned on halt. Here it is `start`, because
+    everything else available at that point depends on the data. The run then continues without
+    effect, so that halting is visible only in the returned value. (2) Whether the count reaches the
+    cutoff is checked after each batch, not after each user. What happens between is discarded. (3)
+    As printed, sigma depends on the noised cutoff c-hat. Here it does so only with
+    `plan.rule.scale_follows_cutoff`. Then two runs with different c-hat have different noise on all
+    scores, which the paper's proof does not consider. The printed formula takes the root of c-hat;
+    if c-hat <= 0 the run halts at once. Plans of `scaled.scaled_euclidean` use noise that does not
+    depend on c-hat. (4) T = |D| / B is rounded down, and leftover users are not used. (5) Line 6
+    computes all gradients, and line 8 computes each of them again. (6) The score may be estimated
+    from `plan.rule.samples` users (footnote 3). (7) "Filter out" means kappa + nu <= F.
 
     **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
     cutoff and cutoff_scale; eta, T = step and n_steps of the phase; x_0 = `start`.
@@ -63,17 +64,18 @@ def filtered_sgd(
     size : int
         Number of independent draws.
     loss : Loss
-        Convex.
+        A convex loss.
     domain : Ball or Box
         X.
     plan : Plan
-        With a Filter.
+        Plan with a Filter.
     start : array_like, [d]
         x_0.
     phase : int, default 1
-        Whose number of users, steps and step size are taken.
+        Phase of the plan that gives the number of users, the number of steps and the step size.
     unsafe : bool, default False
-        Whether to run with step sizes that do not contract, or losses rougher than planned.
+        Whether to run with step sizes that do not contract, or with losses that are less smooth
+        than planned.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -103,9 +105,10 @@ def filter_decisions(
     unsafe: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return what the filter decides, a_{t,i} of Algorithm 2, which its analysis compares.
+    """Return the decisions of the filter, a_{t,i} of Algorithm 2, which its analysis compares.
 
-    **Guarantee** None: that of the differing user itself is not private, and is not released.
+    **Guarantee** None. The decision on the differing user itself is not private and is not
+    released.
 
     Parameters, **Requires**, **Departs** and **Symbols** are those of `filtered_sgd`.
 
@@ -144,23 +147,24 @@ def user_level_sco(
 
     user_level_sco v2, Algorithm 1 (User-level DP-SCO).
 
-    **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
-    `scaled.scaled_euclidean`; `accounts` has the proof. For `printed.euclidean`, the
-    printed constants, Theorem 8 claims it up to the constant in sigma_s that it hides; no constant
-    is enough (audits/user_level_sco).
+    **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of `scaled.scaled_euclidean`.
+    The proof is in `accounts`. For `printed.euclidean`, the printed constants, Theorem 8 claims
+    this guarantee up to a hidden constant in sigma_s. No constant is enough
+    (audits/user_level_sco).
 
-    **Requires** as `filtered_sgd`.
+    **Requires** the same as `filtered_sgd`.
 
-    **Departs** (1) n_s = n / 2^s is rounded down to whole batches; phases with fewer than B users
-    are left out, as the printed S = ceil(log(n / B)) has them where the logarithm is binary. (2)
-    The users of a phase are the next ones in the order of the data. (3) The printed noisy iterate
-    may leave the domain, on which alone losses are known to be Lipschitz and smooth; it is
-    projected, which is post-processing. Without (`project` False) nothing is known of the gradients
-    of the next phase, and nothing is guaranteed of more than one: that takes `unsafe`. (4)
-    eta_s = eta / log^s m is the plan's. (5) sigma_s is printed with sqrt(m epsilon) under one root;
-    Section 3.3.2 and v1 have sqrt(m) epsilon, which is meant. (6) c contains log(n m / delta),
-    although Algorithm 2 is handed D_s only: n is that of all users. (7) `noise_multiplier` is not
-    the paper's: it multiplies all sigma_s, and below 1 nothing is guaranteed.
+    **Departs** (1) n_s = n / 2^s is rounded down to whole batches. Phases with fewer than B users
+    are left out, in accordance with the printed S = ceil(log(n / B)) if the logarithm is binary.
+    (2) The users of a phase are the next ones in the order of the data. (3) The printed noisy
+    iterate may leave the domain, but losses are known to be Lipschitz and smooth only on the
+    domain. Here the iterate is projected, which is post-processing. Without projection (`project`
+    False) the gradients of the next phase are not bounded, and nothing is guaranteed for more than
+    one phase. Several phases then need `unsafe`. (4) eta_s = eta / log^s m is a value of the plan.
+    (5) sigma_s is printed with sqrt(m epsilon) under one root. Section 3.3.2 and v1 have sqrt(m)
+    epsilon, which is meant. (6) c contains log(n m / delta), although Algorithm 2 receives only
+    D_s. Here n is the number of all users. (7) `noise_multiplier` is not in the paper. It
+    multiplies all sigma_s, and below 1 nothing is guaranteed.
 
     **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = their
     number.
@@ -170,7 +174,7 @@ def user_level_sco(
     data, size, loss, domain, plan, start, unsafe, rng
         As for `filtered_sgd`.
     project : bool, default True
-        Whether noisy iterates are projected to the domain.
+        Whether the noisy iterates are projected to the domain.
     noise_multiplier : float, default 1
         Factor on the Gaussian noise, positive.
     transcript : bool, default False
@@ -206,10 +210,10 @@ def user_level_sco_centers(
 ) -> FloatArray:
     """Return the average iterate of one phase of `user_level_sco`, before its Gaussian noise.
 
-    Adding N(0, sigma_s**2 I) gives x_s, so that an audit may integrate that noise out.
+    Adding N(0, sigma_s**2 I) gives x_s, so an audit can integrate this noise out.
 
     Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
-    `user_level_sco`; `phase` counts from 1.
+    `user_level_sco`. `phase` counts from 1.
 
     Returns
     -------

@@ -1,10 +1,11 @@
 """Convex losses with their constants, in the two geometries of the papers.
 
-A loss knows the gradient of one item, how long such gradients get on a domain, and how much they
-change: the Lipschitz constant G of Definition 4 (Euclidean; v2) or Definition 24 (l-infinity; v1
-and the appendix of v2), and the smoothness beta of Definitions 4 and 25.
+A loss provides the gradient of one item, a bound for the length of such gradients on a domain, and
+a bound for how much they change. The bound for the length is the Lipschitz constant G of Definition
+4 (Euclidean; v2) or Definition 24 (l-infinity; v1 and the appendix of v2). The bound for the change
+is the smoothness beta of Definitions 4 and 25.
 
-Items are rows ``[p]``, users ``[m, p]``; a whole batch of users is ``[B, m, p]``.
+Items are rows ``[p]``, users are ``[m, p]``, and a whole batch of users is ``[B, m, p]``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 from algorithms.user_level_sco.domains import Domain, lengths, norm_name
 
-_NOTHING = np.zeros((1, 1, 1))  # the shared part where there is none
+_NOTHING = np.zeros((1, 1, 1))  # the shared part if there is none
 
 
 class Loss(ABC):
@@ -37,8 +38,9 @@ class Loss(ABC):
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return q(Z), the mean gradient of each user's items at each point, in two parts.
 
-        Of many losses one part is the same for all users, and the other for all points; then
-        differences of gradients, and so concentration scores, do not depend on the point.
+        For many losses one part is the same for all users, and the other part is the same for all
+        points. Then differences of gradients, and so concentration scores, do not depend on the
+        point.
 
         Parameters
         ----------
@@ -53,7 +55,7 @@ class Loss(ABC):
         """
 
     def gradients(self, x: FloatArray, users: FloatArray) -> FloatArray:
-        """Return q(Z) ``[S, B, d]``, or ``[1, B, d]`` where it is the same for all points."""
+        """Return q(Z) ``[S, B, d]``, or ``[1, B, d]`` if it is the same for all points."""
         shared, own = self.parts(x, users)
         return shared + own
 
@@ -63,24 +65,24 @@ class Loss(ABC):
 
     @abstractmethod
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the largest gradient of the items ``[..., p]`` on the domain, in a norm."""
+        """Return the largest norm of a gradient of the items ``[..., p]`` on the domain."""
 
     @abstractmethod
     def smoothness(self, norm: str) -> float:
-        """Return beta: the largest norm of a Hessian, as an operator on that norm."""
+        """Return beta, the largest norm of a Hessian as an operator on the given norm."""
 
     def dimension(self, n_columns: int) -> int:
         """Return d for items of `n_columns` numbers."""
         return n_columns
 
     def checked(self, items: FloatArray) -> FloatArray:
-        """Return the items, if they are of the loss."""
+        """Return the items if they are valid for the loss."""
         return items
 
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x; z) = -<x, z>, which any shift of a trajectory outlives: beta = 0."""
+    """f(x; z) = -<x, z>, with beta = 0: a shift of a trajectory never shrinks."""
 
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return 0 and -mean(z)."""
@@ -91,7 +93,7 @@ class Linear(Loss):
         return np.asarray(-(x @ items.T))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the longest item."""
+        """Return the norm of the longest item."""
         return float(lengths(items, norm_name(norm)).max())
 
     def smoothness(self, norm: str) -> float:
@@ -135,15 +137,15 @@ class Quadratic(Loss):
 
 @dataclass(frozen=True)
 class VaryingQuadratic(Loss):
-    """f(x; (z, h)) = (h / 2) norm(x - z)**2: each item brings a curvature of its own.
+    """f(x; (z, h)) = (h / 2) norm(x - z)**2: each item has its own curvature.
 
-    With one curvature for all, differences of gradients, and so all concentration scores, do not
-    depend on x. Here they do.
+    If all items share one curvature, the differences of gradients do not depend on x, and neither
+    do the concentration scores. With this loss they depend on x.
 
     Parameters
     ----------
     curvature : float
-        beta, the largest h that is allowed, positive.
+        beta, the largest allowed h, positive.
     """
 
     curvature: float
@@ -152,11 +154,11 @@ class VaryingQuadratic(Loss):
         _validate.positive("curvature", self.curvature)
 
     def dimension(self, n_columns: int) -> int:
-        """Return the number of columns but the last, which is h."""
+        """Return the number of columns without the last, which is h."""
         return n_columns - 1
 
     def checked(self, items: FloatArray) -> FloatArray:
-        """Return the items, if their curvatures lie in [0, `curvature`]."""
+        """Return the items if their curvatures are in [0, `curvature`]."""
         if items.shape[-1] < 2:
             raise ValueError(f"data must hold items (z, h), got {items.shape[-1]} column")
         own = items[..., -1]
@@ -178,11 +180,11 @@ class VaryingQuadratic(Loss):
         return items[:, -1] / 2 * lengths(x[:, None] - items[None, :, :-1], "l2") ** 2
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the largest h times the distance of z to the domain."""
+        """Return the largest product of h and the largest distance of z to the domain."""
         return float((items[..., -1] * domain.farthest(items[..., :-1], norm_name(norm))).max())
 
     def smoothness(self, norm: str) -> float:
-        """Return the largest curvature that is allowed."""
+        """Return the largest allowed curvature."""
         norm_name(norm)
         return self.curvature
 
@@ -191,16 +193,16 @@ class VaryingQuadratic(Loss):
 class Huber(Loss):
     """f(x; z) = curvature h(norm(x - z)), h(r) = r**2 / 2 up to a threshold, then linear.
 
-    Its gradients are curvature (x - z), clipped: G = curvature threshold and beta = curvature,
-    whatever the data and the domain. The paper's losses are twice differentiable; this one is, but
-    where norm(x - z) is the threshold.
+    Its gradients are curvature (x - z), clipped. So G = curvature threshold and beta = curvature,
+    for all data and domains. The paper's losses are twice differentiable. This loss is twice
+    differentiable except where norm(x - z) is the threshold.
 
     Parameters
     ----------
     threshold : float
-        Up to which it is quadratic, positive.
+        Distance up to which the loss is quadratic, positive.
     separable : bool, default False
-        Whether h is applied to each coordinate and summed: then G is in l-infinity norm, and the
+        Whether h is applied to each coordinate and summed. Then G is in l-infinity norm, and the
         Hessian is diagonal.
     curvature : float, default 1
         beta, positive.
@@ -216,13 +218,13 @@ class Huber(Loss):
 
     @property
     def diagonally_dominant(self) -> bool:
-        """Whether the Hessian is diagonal: that of the norm is not."""
+        """Whether the Hessian is diagonal, which it is only if the loss is separable."""
         return self.separable
 
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return 0, and the mean of the clipped differences."""
         total = np.zeros((len(x), len(users), x.shape[1]))
-        for item in range(users.shape[1]):  # m arrays [S, B, d] stay in the cache; one of all not
+        for item in range(users.shape[1]):  # one item at a time, so that arrays fit in the cache
             apart = x[:, None] - users[None, :, item]
             if self.separable:
                 total += np.clip(apart, -self.threshold, self.threshold)
@@ -232,22 +234,22 @@ class Huber(Loss):
         return _NOTHING, self.curvature / users.shape[1] * total
 
     def values(self, x: FloatArray, items: FloatArray) -> FloatArray:
-        """Return h of the distance, or of each coordinate's."""
+        """Return h of the distance, or the sum of h over the coordinates."""
         apart = np.abs(x[:, None] - items[None])
         r = apart if self.separable else lengths(apart, "l2")[..., None]
         inner = np.minimum(r, self.threshold)
         return np.asarray(self.curvature * (inner * (r - inner / 2)).sum(axis=-1))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the threshold, or what the domain lets gradients be, times the curvature."""
+        """Return the curvature times the threshold, or times a smaller bound from the domain."""
         root = math.sqrt(items.shape[-1]) if self.separable and norm_name(norm) == "l2" else 1.0
         farthest = float(domain.farthest(items, norm_name(norm)).max())
         return self.curvature * min(self.threshold * root, farthest)
 
     def smoothness(self, norm: str) -> float:
-        """Return the curvature; refused in l-infinity for the Hessian of a norm."""
+        """Return the curvature; refuse l-infinity if the loss is not separable."""
         if norm_name(norm) == "linf" and not self.separable:
-            raise ValueError("loss must be separable for norm 'linf': Huber(..., separable=True)")
+            raise ValueError("loss must be separable for norm 'linf', got separable=False")
         return self.curvature
 
 
@@ -258,7 +260,7 @@ class Logistic(Loss):
     Parameters
     ----------
     feature_norm : float
-        The longest a that is allowed, in Euclidean norm, positive: G = feature_norm and
+        The largest allowed Euclidean norm of a, positive. G = feature_norm and
         beta = feature_norm**2 / 4.
     """
 
@@ -269,15 +271,15 @@ class Logistic(Loss):
 
     @property
     def diagonally_dominant(self) -> bool:
-        """Whether the Hessian is diagonally dominant: a a^T is not, with three features or more."""
+        """Whether the Hessian is diagonally dominant: a a^T is not, for three or more features."""
         return False
 
     def dimension(self, n_columns: int) -> int:
-        """Return the number of columns but the last, which is y."""
+        """Return the number of columns without the last, which is y."""
         return n_columns - 1
 
     def checked(self, items: FloatArray) -> FloatArray:
-        """Return the items, if they are labelled and their features short enough."""
+        """Return the items if their labels are -1 or 1 and their features are short enough."""
         if items.shape[-1] < 2:
             raise ValueError(f"data must hold items (a, y), got {items.shape[-1]} column")
         if not np.isin(items[..., -1], (-1.0, 1.0)).all():
@@ -300,11 +302,11 @@ class Logistic(Loss):
         return np.asarray(np.logaddexp(0.0, -(x @ (items[:, :-1] * items[:, -1:]).T)))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the longest feature vector: the rate in front of it comes close to 1."""
+        """Return the norm of the longest feature vector, because its factor comes close to 1."""
         return float(lengths(items[..., :-1], norm_name(norm)).max())
 
     def smoothness(self, norm: str) -> float:
-        """Return feature_norm**2 / 4; refused in l-infinity, where nothing is diagonal."""
+        """Return feature_norm**2 / 4; refuse l-infinity: the Hessian is not diagonally dominant."""
         if norm_name(norm) == "linf":
             raise ValueError("loss must have diagonally dominant Hessians for norm 'linf'")
         return self.feature_norm**2 / 4
@@ -316,8 +318,8 @@ class MatrixQuadratic(Loss):
     Parameters
     ----------
     matrix : array_like, [d, d]
-        H, symmetric, diagonally dominant (Definition 26), with a diagonal that is not negative; so
-        it is positive semidefinite.
+        H, symmetric and diagonally dominant (Definition 26), with a diagonal that is not negative.
+        So H is positive semidefinite.
     """
 
     def __init__(self, matrix: ArrayLike) -> None:
@@ -329,7 +331,7 @@ class MatrixQuadratic(Loss):
             row = int(np.argmax(off - np.diag(h)))
             raise ValueError(
                 f"matrix must be diagonally dominant, got {h[row, row]} on the diagonal of row "
-                f"{row} and {off[row]} beside it"
+                f"{row} and {off[row]} as the sum of its other absolute values"
             )
         self.matrix = h
 
@@ -337,7 +339,7 @@ class MatrixQuadratic(Loss):
         return f"MatrixQuadratic({self.matrix.tolist()})"
 
     def checked(self, items: FloatArray) -> FloatArray:
-        """Return the items, if they have as many coordinates as the matrix."""
+        """Return the items if their number of coordinates is that of the matrix."""
         if items.shape[-1] != len(self.matrix):
             raise ValueError(
                 f"data must hold items of {len(self.matrix)} coordinates, got {items.shape[-1]}"
@@ -354,29 +356,29 @@ class MatrixQuadratic(Loss):
         return np.asarray(np.einsum("ski,ij,skj->sk", apart, self.matrix, apart) / 2)
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return beta times the largest distance of an item: at least the longest gradient."""
+        """Return beta times the largest distance of an item, a bound for the longest gradient."""
         return self.smoothness(norm) * float(domain.farthest(items, norm).max())
 
     def smoothness(self, norm: str) -> float:
-        """Return the largest eigenvalue, or the largest row of absolute values."""
+        """Return the largest eigenvalue, or for "linf" the largest absolute row sum."""
         if norm_name(norm) == "linf":
             return float(np.abs(self.matrix).sum(axis=1).max())
         return float(np.linalg.eigvalsh(self.matrix)[-1])
 
 
 def users_of(data: Any, loss: Loss) -> FloatArray:
-    """Return data as ``[n_users, m, p]``, all finite and of the loss.
+    """Return the data as ``[n_users, m, p]``, finite and valid for the loss.
 
     Raises
     ------
     ValueError
-        Where users have different numbers of items: every mean is of m items in the papers.
+        If users have different numbers of items. In the papers every mean is of m items.
     """
     try:
         array = np.asarray(data)
     except ValueError:
         raise ValueError(
-            "data must hold the same number of items for every user, and of numbers for every "
-            "item: [n_users, m, p]"
+            "data must have the shape [n_users, m, p], got users or items of different lengths. "
+            "Give every user m items and every item p numbers."
         ) from None
     return loss.checked(_validate.floats("data", array, ndims=(3,)))

@@ -1,4 +1,4 @@
-"""What the algorithms compute before they look at the data: phases, filter, test, noise."""
+"""Parameters that are fixed before the algorithms use the data: phases, filter, test, noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Phase:
     Attributes
     ----------
     n_users : int
-        Users that it takes from the data: n_s, rounded down to whole batches.
+        Number of users that the phase takes from the data: n_s, rounded down to whole batches.
     n_steps : int
         T.
     step : float
@@ -47,17 +47,17 @@ class Filter:
     temperature : float
         tau, of the concentration scores.
     threshold : float
-        F: a user is kept whose noisy score exceeds it.
+        F: a user is kept if the noisy score exceeds F.
     scale : float
-        Of the Laplace noise on a score: 2 sigma, at a cutoff without noise.
+        Scale of the Laplace noise on a score: 2 sigma, at a cutoff without noise.
     cutoff : float
-        c: how many users may be filtered, but for noise.
+        c: how many users may be filtered, before noise is added.
     cutoff_scale : float
-        Of the Laplace noise on the cutoff.
+        Scale of the Laplace noise on the cutoff.
     scale_follows_cutoff : bool, default False
         Whether the noise on the scores is multiplied by sqrt(c_hat / c), as printed.
     samples : int or None, default None
-        Users that a score is estimated from; all of them by default.
+        Number of users from which a score is estimated; by default all of them.
     """
 
     temperature: float
@@ -84,20 +84,21 @@ class Test:
     temperature : float
         tau, of the concentration score.
     threshold : float
-        v: the test is passed while the noisy score reaches it, up to noise.
+        v: the test is passed while the noisy score is at or above the noisy v.
     epsilon : float
-        Of AboveThreshold.
+        Parameter of AboveThreshold.
     sensitivity : float
-        Of the score, for which AboveThreshold's noise is scaled.
+        Sensitivity of the score for which AboveThreshold's noise is scaled.
     clip : float
-        varsigma: the mean is moved this close to the robust statistic, in each coordinate.
+        varsigma: in each coordinate the mean is moved to within this distance of the robust
+        statistic.
     statistic : {"median", "trimmed_mean"}
-        In each coordinate.
+        Robust statistic in each coordinate.
     trim : int
-        How many values the trimmed mean leaves out at either end.
+        Number of values that the trimmed mean leaves out at either end.
     per_step : bool, default False
-        Whether every step has an AboveThreshold of its own, as line "Return AboveThreshold(...)"
-        inside the loop of Algorithm 8 can be read; then all T of them are paid for.
+        Whether every step has an AboveThreshold of its own. The line "Return AboveThreshold(...)"
+        inside the loop of Algorithm 8 can be read in this way. Then all T of them cost privacy.
     """
 
     temperature: float
@@ -109,7 +110,7 @@ class Test:
     trim: int = 0
     per_step: bool = False
 
-    __test__ = False  # no test class of pytest
+    __test__ = False  # tells pytest that this is not a test class
 
     def __post_init__(self) -> None:
         for name in ("temperature", "threshold", "epsilon", "sensitivity"):
@@ -124,24 +125,24 @@ class Test:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything public about a run.
+    """All public parameters of a run.
 
     Attributes
     ----------
     batch_size : int
         B.
     phases : tuple of Phase
-        In order; each takes its users where the one before stopped.
+        The phases in order. Each takes its users where the phase before stopped.
     rule : Filter or Test
-        How a batch becomes a gradient.
+        The rule that turns a batch into a gradient.
     lipschitz, smoothness : float
-        G and beta of the losses for which it was made: Euclidean for a Filter, l-infinity for a
-        Test.
+        G and beta of the losses for which the plan was made: Euclidean for a Filter, l-infinity for
+        a Test.
     epsilon, delta : float
-        What is claimed, or derived.
+        The guarantee that is claimed or derived.
     dimension : int or None, default None
-        d, for which the noise was made; None where it does not depend on it. Data of another one
-        are refused.
+        d, for which the noise was made; None if the noise does not depend on d. Data of another
+        dimension are refused.
     """
 
     batch_size: int
@@ -162,7 +163,7 @@ class Plan:
             _validate.integer("dimension", self.dimension, at_least=1)
         batch = _validate.integer("batch_size", self.batch_size, at_least=2)
         if not self.phases:
-            raise ValueError("phases must not be empty")
+            raise ValueError("phases must not be empty, got none")
         for phase in self.phases:
             if phase.n_users != phase.n_steps * batch:
                 raise ValueError(
@@ -178,7 +179,7 @@ class Plan:
 
     @property
     def n_users(self) -> int:
-        """Users that are used: the first ones of the data."""
+        """Number of users that the plan uses: the first ones of the data."""
         return sum(phase.n_users for phase in self.phases)
 
     @property
@@ -192,7 +193,7 @@ def halving_phases(
 ) -> tuple[Phase, ...]:
     """Return phases of n / 2, n / 4, ... users, each rounded down to whole batches.
 
-    A phase with fewer users than a batch is left out, and so are those after it.
+    The first phase with fewer users than a batch is left out, and so are the phases after it.
     """
     phases = []
     for s in range(1, n_phases + 1):
@@ -206,7 +207,7 @@ def halving_phases(
 
 
 def natural_log(name: str, value: float) -> float:
-    """Return the logarithm, at least 1, of a number that is called by its formula."""
+    """Return the logarithm of a number, or 1 if that is larger; `name` is the number's formula."""
     if not value > 0 or not math.isfinite(value):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return max(1.0, math.log(value))

@@ -1,7 +1,7 @@
-"""The parameters that the theorems print, and where they are defined.
+"""The parameters that the theorems print, for all inputs at which they are defined.
 
-Logarithms are natural, as those of Laplace tails are, and at least 1 where they stand in a
-parameter. What a theorem hides in O() is an argument.
+Logarithms are natural, like the logarithms of Laplace tails, and at least 1 in a parameter. A
+constant that a theorem hides in O() is an argument.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def euclidean_least_users(m: int, epsilon: float, delta: float) -> int:
         return n < needed
 
     low, high = 1, 2
-    while short(high):  # the right hand side grows more slowly than n from some n on
+    while short(high):  # the right-hand side grows more slowly than n from some n on
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -58,22 +58,24 @@ def euclidean(
 ) -> Plan:
     """Return the parameters of user_level_sco v2, Section 3.
 
-    With L = log(m n / delta): B = 300 L**2 / epsilon**1.5,
-    eta = (D / G) B sqrt(m) min(1 / sqrt(n), epsilon / sqrt(d log(1 / delta) log(n m d))),
-    tau = sqrt(m) / (20 G log(n m d)), F = 3 B / 4, c = 10 log(n m / delta) / epsilon,
-    2 sigma = 8 sqrt(32 c_hat log(1 / delta)) / epsilon, eta_s = eta / log(m)**s,
-    sigma_s = `noise_constant` eta_s G sqrt(log(1 / delta) log(n m d)) / (B sqrt(m) epsilon).
+    With L = log(m n / delta):
+
+    | B = 300 L**2 / epsilon**1.5,
+    | eta = (D / G) B sqrt(m) min(1 / sqrt(n), epsilon / sqrt(d log(1 / delta) log(n m d))),
+    | tau = sqrt(m) / (20 G log(n m d)), F = 3 B / 4, c = 10 log(n m / delta) / epsilon,
+    | 2 sigma = 8 sqrt(32 c_hat log(1 / delta)) / epsilon, eta_s = eta / log(m)**s,
+    | sigma_s = `noise_constant` eta_s G sqrt(log(1 / delta) log(n m d)) / (B sqrt(m) epsilon).
 
     **Guarantee** None of ours. Theorem 8 claims (epsilon, delta)-user-level DP for some
-    `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order
-    eta log(n m d) G / (B sqrt(m)), for 1 / tau contains log(n m d), of which sigma_s contains the
-    root only.
+    `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order eta log(n m d)
+    G / (B sqrt(m)). The reason is that 1 / tau contains log(n m d). But sigma_s contains only the
+    root of log(n m d).
 
-    **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed: at m = 1 it
-    is 0 and nothing is defined, so that m = 1 is refused; at m = 2 step sizes would grow from
-    phase to phase. Here it is at least 1. (3) Phases that are left with fewer than B users are left
-    out, see `plans.halving_phases`. (4) epsilon = 1 is allowed, where Section 3 has (0, 1). (5)
-    m <= n^{O(log log n)} is not checked: its constant is hidden.
+    **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed. At m = 1 it
+    is 0 and nothing is defined, so m = 1 is refused. At m = 2 step sizes would grow from phase to
+    phase, so log(m) is at least 1 here. (3) Phases with fewer than B users are left out, see
+    `plans.halving_phases`. (4) epsilon = 1 is allowed, where Section 3 has (0, 1). (5)
+    m <= n^{O(log log n)} is not checked, because its constant is hidden.
 
     Parameters
     ----------
@@ -86,23 +88,23 @@ def euclidean(
     lipschitz, radius : float
         G and D, positive.
     smoothness : float, default 0
-        beta. The hypothesis on it, beta <= O~((G / D) sqrt(epsilon / m) (epsilon sqrt(n) +
-        sqrt(d))), hides logarithms; what is checked is that eta beta <= 2.
+        beta. The hypothesis on it, beta <= O~((G / D) sqrt(epsilon / m) (epsilon
+        sqrt(n) + sqrt(d))), hides logarithms. Instead eta beta <= 2 is checked.
     noise_constant : float, default 1
-        What O() hides in sigma_s.
+        The constant that O() hides in sigma_s.
     unsafe : bool, default False
         Whether step sizes above 2 / beta are returned.
 
     Raises
     ------
     ValueError
-        Where Section 3 is not defined: n below `euclidean_least_users`, m = 1, epsilon above 1,
-        step sizes above 2 / beta.
+        If Section 3 is not defined: n below `euclidean_least_users`, m = 1, epsilon above 1, step
+        sizes above 2 / beta.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
     if m == 1:
-        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s divides by 0")
+        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s would divide by 0")
     d = _validate.integer("dimension", dimension, at_least=1)
     epsilon = _validate.positive("epsilon", epsilon)
     if epsilon > 1:
@@ -165,46 +167,47 @@ def coordinatewise(
 ) -> Plan:
     """Return the parameters of user_level_sco v1, Theorem 3.1 (v2, Appendices C.2 and D).
 
-    B = 100 log(m n d / delta) / epsilon, v = 0.9 B + 2 log(T / delta) / epsilon,
-    eta = (D / G) min(B sqrt(m) / sqrt(n), sqrt(m) epsilon / sqrt(d log(1 / delta) log(n m d))),
-    eta_s = eta / log(m)**s, varsigma = 1 / tau, AboveThreshold at epsilon / 2,
-    sigma_s = `noise_constant` eta_s G sqrt(d log(e^epsilon / delta) log(n m d))
-    / (sqrt(m) epsilon).
+    | B = 100 log(m n d / delta) / epsilon, v = 0.9 B + 2 log(T / delta) / epsilon,
+    | eta = (D / G) min(B sqrt(m) / sqrt(n), sqrt(m) epsilon / sqrt(d log(1 / delta) log(n m d))),
+    | eta_s = eta / log(m)**s, varsigma = 1 / tau, AboveThreshold at epsilon / 2,
+    | sigma_s = `noise_constant` eta_s G sqrt(d log(e^epsilon / delta) log(n m d))
+    |     / (sqrt(m) epsilon).
 
-    **Guarantee** None of ours; Theorem 3.1 claims (epsilon, delta)-user-level DP. Its eta may
-    exceed 2 / beta fiftyfold at the largest beta that it admits, and Lemma 35 needs
-    6 beta eta B <= 1, which is no hypothesis of it.
+    **Guarantee** None of ours; Theorem 3.1 claims (epsilon, delta)-user-level DP. At the largest
+    beta that the theorem admits, its eta may exceed 2 / beta fiftyfold. Lemma 35 needs 6 beta eta
+    B <= 1, which is not a hypothesis of the theorem.
 
-    **Departs** (1) tau = O(G log(n m d) / sqrt(m)) is printed, but all uses of tau are of its
-    inverse: scores exp(-tau dist), radii 1 / tau, and gradients are said to lie within tau of their
-    mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as v2 has it in Section
-    3; "printed" what is printed. C is `deviation_constant`. (2) B, T are rounded, m = 1 refused and
-    log(m) at least 1, as in `euclidean`. (3) The T in v is that of the first phase. (4) The printed
-    "S = ceil(log n / B)" is read as log(n / B). (5) The scores' sensitivity is taken as 1, as Lemma
-    36 does, though (17) and Lemma 35 give 2.
+    **Departs** (1) tau = O(G log(n m d) / sqrt(m)) is printed, but all uses of tau are uses of its
+    inverse. The scores are exp(-tau dist), the radii are 1 / tau, and gradients are said to lie
+    within tau of their mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as v2
+    has it in Section 3. `temperature` "printed" takes the printed tau. C is `deviation_constant`.
+    (2) B and T are rounded, m = 1 is refused and log(m) is at least 1, as in `euclidean`. (3) The T
+    in v is that of the first phase. (4) The printed "S = ceil(log n / B)" is read as log(n / B).
+    (5) The sensitivity of the scores is taken as 1, as in Lemma 36, though (17) and Lemma 35 give
+    2.
 
     Parameters
     ----------
     n_users, m, dimension, epsilon, delta, lipschitz, radius, smoothness, noise_constant, unsafe
-        As for `euclidean`, in l-infinity: G bounds the coordinates of gradients, the domain is
-        [-D, D]^d. epsilon is only said to be O(1): any positive one is taken.
+        As for `euclidean`, in l-infinity: G bounds the coordinates of gradients, and the domain is
+        [-D, D]^d. The theorem only says that epsilon is O(1). Any positive epsilon is accepted.
     deviation_constant : float, default 1
-        What O() hides in tau.
+        The constant that O() hides in tau.
     temperature : {"inverse", "printed"}
-        Which tau.
+        Which tau to use.
     statistic : {"median", "trimmed_mean"}
         The trimmed mean leaves out the largest and the smallest third.
 
     Raises
     ------
     ValueError
-        Where there are fewer than 2 B users, although n >= log(n d / delta)**2 / epsilon is all
-        that the theorem asks for; m = 1; step sizes above 2 / beta.
+        If there are fewer than 2 B users, if m = 1, or if step sizes are above 2 / beta. The
+        theorem itself asks only for n >= log(n d / delta)**2 / epsilon users.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
     if m == 1:
-        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s divides by 0")
+        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s would divide by 0")
     d = _validate.integer("dimension", dimension, at_least=1)
     epsilon = _validate.positive("epsilon", epsilon)
     delta = _validate.probability("delta", delta)
@@ -257,6 +260,6 @@ def _stable(plan: Plan, unsafe: bool) -> Plan:
     if not plan.steps_are_stable and not unsafe:
         raise ValueError(
             f"smoothness must be at most 2 / eta = {2 / plan.phases[0].step!r}, where gradient "
-            f"steps contract, got {plan.smoothness!r}; unsafe=True returns the plan all the same"
+            f"steps contract, got {plan.smoothness!r}. Pass unsafe=True to return the plan anyway."
         )
     return plan

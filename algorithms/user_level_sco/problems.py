@@ -1,4 +1,4 @@
-"""Populations whose objective and minimiser are known, and data from them."""
+"""Populations with a known objective and a known minimiser, and data drawn from them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Problem:
         return np.asarray(self.loss.values(points, self.items) @ self.probabilities)
 
     def excess(self, x: ArrayLike) -> FloatArray:
-        """Return F(x) - F(x*) for points ``[S, d]``; negative only outside of the domain."""
+        """Return F(x) - F(x*) for points ``[S, d]``; it is negative only outside of the domain."""
         return np.asarray(self.objective(x) - self.objective(self.minimiser[None]))
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -63,9 +63,10 @@ class Problem:
         n_users, m : int
             At least 1.
         heterogeneity : float, default 0
-            0 draws all items independently from P, as the papers assume. Otherwise each user has a
-            distribution of its own, drawn from the Dirichlet distribution around P with
-            concentration 1 / heterogeneity: P on average, but items of one user are alike.
+            0 draws all items independently from P, as the papers assume. Otherwise each user has
+            its own distribution. It is drawn from the Dirichlet distribution around P with
+            concentration 1 / heterogeneity. The average over users is P, but the items of one user
+            are alike.
         rng : numpy.random.Generator
             Source of randomness.
         """
@@ -87,7 +88,7 @@ class Problem:
     def with_outliers(
         self, data: FloatArray, fraction: float, item: ArrayLike, *, rng: np.random.Generator
     ) -> FloatArray:
-        """Return data in which a fraction of the users, drawn at random, holds one item only."""
+        """Return data in which a random fraction of the users holds only the given item."""
         rng = _validate.generator(rng)
         fraction = _validate.real("fraction", fraction)
         if not 0 <= fraction <= 1:
@@ -99,9 +100,9 @@ class Problem:
 
 
 def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: int = 1) -> Problem:
-    """f(x; z) = -<x, z>, z one of +-size e_k: the mean is bias size / d in every coordinate.
+    """Return f(x; z) = -<x, z> with z one of +-size e_k; the mean is bias size / d per coordinate.
 
-    G = size in both norms. x* is D 1 / sqrt(d) in a ball, the corner D 1 of a box.
+    G = size in both norms. x* is D 1 / sqrt(d) in a ball, and the corner D 1 of a box.
     """
     d = _validate.integer("dimension", dimension, at_least=1)
     size = _validate.positive("size", size)
@@ -114,29 +115,29 @@ def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: i
 
 
 def cube(loss: Loss, domain: Domain, *, center: ArrayLike, half_width: float) -> Problem:
-    """Z uniform on the 2^d corners of a cube around a center, which is x*: for `d` up to 12.
+    """Return a problem with z uniform on the 2^d corners of a cube; its center is x*.
 
-    For losses of x - z that are even: quadratics, Huber.
+    It is for losses that are even functions of x - z: quadratics and Huber. d is at most 12.
     """
     middle = _validate.floats("center", center, ndims=(1,))
     width = _validate.positive("half_width", half_width)
     if middle.size > 12:
         raise ValueError(f"center must have at most 12 coordinates, got {middle.size}")
     if not np.array_equal(domain.project(middle[None])[0], middle):
-        raise ValueError(f"center must lie in the domain {domain!r}, got {center!r}")
+        raise ValueError(f"center must be in the domain {domain!r}, got {center!r}")
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * middle.size)).reshape(middle.size, -1).T
     items = middle + width * signs
     return Problem(loss, domain, items, np.full(len(items), 1 / len(items)), middle)
 
 
 def logistic(domain: Ball, *, weights: ArrayLike, feature_norm: float = 1.0) -> Problem:
-    """Labels from the logistic model itself at x* = weights; features +-feature_norm e_k.
+    """Return labels from the logistic model at x* = weights, and features +-feature_norm e_k.
 
-    As the model is true, the gradient of F at `weights` is 0.
+    Since the model is true, the gradient of F at `weights` is 0.
     """
     best = _validate.floats("weights", weights, ndims=(1,))
     if not np.array_equal(domain.project(best[None])[0], best):
-        raise ValueError(f"weights must lie in the domain {domain!r}, got {weights!r}")
+        raise ValueError(f"weights must be in the domain {domain!r}, got {weights!r}")
     loss = Logistic(feature_norm)
     d = best.size
     rows = np.repeat(np.eye(d) * feature_norm, 2, axis=0)
@@ -147,9 +148,9 @@ def logistic(domain: Ball, *, weights: ArrayLike, feature_norm: float = 1.0) -> 
 
 
 def chain(domain: Box, *, center: ArrayLike, half_width: float, coupling: float = 0.5) -> Problem:
-    """Quadratics with one tridiagonal, diagonally dominant Hessian; z at the corners of a cube.
+    """Return quadratics with one tridiagonal, diagonally dominant Hessian; z at corners of a cube.
 
-    The Hessian has 1 on the diagonal and -coupling / 2 beside it, coupling in [0, 1].
+    The Hessian has 1 on the diagonal and -coupling / 2 next to it, with coupling in [0, 1].
     """
     middle = _validate.floats("center", center, ndims=(1,))
     coupling = _validate.real("coupling", coupling)
@@ -161,6 +162,6 @@ def chain(domain: Box, *, center: ArrayLike, half_width: float, coupling: float 
 
 
 def huber(domain: Domain, *, center: ArrayLike, half_width: float, threshold: float) -> Problem:
-    """Huber losses, separable on a box; z at the corners of a cube around x*."""
+    """Return Huber losses, separable on a box, with z at the corners of a cube around x*."""
     loss = Huber(threshold, separable=isinstance(domain, Box))
     return cube(loss, domain, center=center, half_width=half_width)

@@ -1,4 +1,4 @@
-"""Explicit parameters at which `accounts` proves privacy: what O() hides in the papers, chosen."""
+"""Explicit parameters at which `accounts` proves privacy; the papers hide them in O()."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from algorithms.user_level_sco.accounts import (
 )
 from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test, halving_phases
 
-_LEAST_EXCESS = 0.2  # exp(-r), of kept users: they are within 1.6 / tau
+_LEAST_EXCESS = 0.2  # exp(-r) for kept users, who are then within 1.6 / tau
 
 
 def scaled_euclidean(
@@ -44,21 +44,23 @@ def scaled_euclidean(
 ) -> Plan:
     """Return parameters of v2's Algorithm 1 at which `accounts` proves (epsilon, delta).
 
-    The filter's noise b is the smallest at which C filtered users cost `filter_share` epsilon,
-    sigma_s the smallest for what is left. Each tail is delta / 8. For utility, not for privacy, the
-    batch is so large that of honest users a quarter of the cutoff is filtered in a phase, expected.
+    The filter's noise b is the smallest at which C filtered users cost `filter_share` epsilon.
+    sigma_s is the smallest for the remaining budget. Each tail is delta / 8. The size of the batch
+    is also chosen for utility, which is not needed for privacy. The batch is so large that the
+    expected number of honest users filtered in a phase is at most a quarter of the cutoff.
 
-    **Departs** from Section 3 in every constant; in the number of phases, floor(log2(n / B)), so
-    that the last one has a whole batch; in the noise on scores, which does not depend on the noised
-    cutoff; and in step sizes, which shrink by `decay` from phase to phase whatever m is (4 in
-    Feldman, Koren & Talwar 2020, on which the localisation rests; log(m) as printed).
+    **Departs** from Section 3 in every constant, and in three other points. (1) The number of
+    phases is floor(log2(n / B)), so that the last phase has a whole batch. (2) The noise on the
+    scores does not depend on the noised cutoff. (3) Step sizes shrink by `decay` from phase to
+    phase for every m. `decay` is 4 in Feldman, Koren & Talwar (2020), on which the localisation is
+    based, and log(m) as printed.
 
     Parameters
     ----------
     n_users, m, dimension : int
-        n, m, d: m = 1 is allowed.
+        n, m, d. m = 1 is allowed.
     epsilon : float
-        Positive; above 1 too.
+        Positive; may be above 1.
     delta : float
         In (0, 1).
     lipschitz, radius : float
@@ -66,32 +68,33 @@ def scaled_euclidean(
     smoothness : float, default 0
         beta, at least 0.
     batch_size : int, optional
-        B; by default the smallest at which the proof works.
+        B. By default the smallest batch for which the proof works.
     step : float, optional
-        eta_1. By default the smallest of: (D / G) sqrt(B m / T), which balances the errors of SGD;
-        what makes the noise of the first phase D long; 1 / beta; and the largest at which scores
-        of later batches move by no more than `sensitivity`.
+        eta_1. By default the smallest of four values. (1) (D / G) sqrt(B m / T), which balances the
+        errors of SGD. (2) The step at which the noise of the first phase has length D. (3)
+        1 / beta. (4) The largest step at which scores of later batches move by at most
+        `sensitivity`.
     spread : float, optional
-        A public guess of how far apart the mean gradients of two honest users are; 4 G / sqrt(m) by
-        default. It sets the temperature: that far apart, they still count
-        (1 + `keep`) / 2.
+        A public guess of the distance between the mean gradients of two honest users; by default 4
+        G / sqrt(m). It sets the temperature: a user at this distance still counts (1 + `keep`) / 2
+        in a score.
     keep : float, default 0.8
         F / B.
     filter_share, cutoff_share : float
-        Of epsilon, for the decisions and for halting.
+        Shares of epsilon for the decisions and for halting.
     decay : float, default 4
-        Of step sizes, at least 1.
+        Factor by which step sizes shrink, at least 1.
     sensitivity : float, default 1
-        How far scores of later batches may move, at least 1; those of the first move by 1. More
-        allows for larger steps on rough losses, and needs larger batches.
+        How far scores of later batches may move, at least 1. Scores of the first batch move by 1. A
+        larger value allows larger steps on losses of large smoothness, and needs larger batches.
     samples : int, optional
-        Users from which a score is estimated; a divisor of B.
+        Number of users from which a score is estimated; a divisor of B.
 
     Raises
     ------
     ValueError
-        Where the batch is too small for the proof, with the smallest that is enough; step sizes
-        above 2 / beta; fewer than 2 B users.
+        If the batch is too small for the proof, if step sizes are above 2 / beta, or if there are
+        fewer than 2 B users. The message names the smallest batch that is enough.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
@@ -146,7 +149,7 @@ def scaled_euclidean(
         epsilon0=epsilon0, epsilon1=unit.epsilon1,
     )  # fmt: skip
     others = batch if samples else batch - 1
-    largest = math.inf  # step at which scores of later batches move by `sensitivity`
+    largest = math.inf  # the step at which scores of later batches move by `sensitivity`
     if smoothness > 0 and sensitivity < others:
         largest = -math.log1p(-sensitivity / others)
         largest /= smoothness * temperature * unit.shift
@@ -166,7 +169,7 @@ def scaled_euclidean(
     if step > largest * (1 + 1e-9):
         raise ValueError(
             f"step must be at most {largest!r} at smoothness = {smoothness!r}, where scores of "
-            f"later batches move by no more than sensitivity = {sensitivity!r}, got {step!r}"
+            f"later batches move by at most sensitivity = {sensitivity!r}, got {step!r}"
         )
     n_phases = max(1, math.floor(math.log2(n / batch)))
     steps = [step / decay**s for s in range(n_phases)]
@@ -179,7 +182,7 @@ def _affordable(
     batch: int, temperature: float, keep: float, epsilon: float, epsilon1: float, tail: float,
     sensitivity: float, samples: int | None, honest: int,
 ) -> Filter | None:  # fmt: skip
-    """Return the filter with the least noise that a budget allows; None where B is too small."""
+    """Return the filter with the least noise that a budget allows, or None if B is too small."""
     cutoff_scale = 1 / epsilon1
     room = math.ceil(cutoff_scale * math.log(1 / (2 * tail)))
     cutoff, targets = float(room), 2 * room
@@ -198,7 +201,7 @@ def _affordable(
     low, high = 0.05, 1.0
     while cost(high) > 2 * tail:
         low, high = high, 2 * high
-        if high > batch:  # more noise than a score can be large
+        if high > batch:  # the noise would exceed the largest score
             return None
     for _ in range(40):
         middle = math.sqrt(low * high)
@@ -212,7 +215,7 @@ def _affordable(
 
 
 def _least_batch(budget: tuple[float, float, float, float, float, int | None, int]) -> int:
-    """Return the smallest B at which a filter is affordable."""
+    """Return the smallest B for which the budget allows a filter."""
     low, high = 1, 2
 
     def affordable(batch: int) -> bool:
@@ -221,7 +224,7 @@ def _least_batch(budget: tuple[float, float, float, float, float, int | None, in
     while not affordable(high):
         low, high = high, 2 * high
         if high > 2**40:
-            raise ValueError("epsilon must be larger, or samples more: no batch is enough")
+            raise ValueError("epsilon must be larger, or samples more: no batch size is enough")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if affordable(middle) else (middle, high)
@@ -250,34 +253,35 @@ def scaled_coordinatewise(
 ) -> Plan:
     """Return parameters of Algorithm 5 (v1, v2's appendix) at which `accounts` proves its privacy.
 
-    The batch is the smallest at which a score of `theta` B is found out but with probability delta,
-    at a threshold v that lies by `margin` B below the largest score B.
+    The batch is the smallest at which a score of `theta` B is detected except with probability
+    delta. The threshold v lies by `margin` B below the largest score B.
 
-    **Departs** from Theorem 3.1 in every constant, and in AboveThreshold, whose noise is scaled for
-    the sensitivity that scores have.
+    **Departs** from Theorem 3.1 in every constant, and in AboveThreshold: its noise is scaled for
+    the true sensitivity of the scores.
 
     Parameters
     ----------
     n_users, m, dimension, epsilon, delta, lipschitz, radius, smoothness, batch_size, decay
         As for `scaled_euclidean`, in l-infinity.
     step : float, optional
-        eta_1. By default the smallest of (D / G) sqrt(B m / T), of what makes the noise of the
-        first phase sqrt(d) D long, of 1 / beta, and of the largest at which scores of later batches
-        move by no more than those of the first.
+        eta_1. By default the smallest of four values. (1) (D / G) sqrt(B m / T). (2) The step at
+        which the noise of the first phase has length sqrt(d) D. (3) 1 / beta. (4) The largest step
+        at which scores of later batches move by no more than the scores of the first batch.
     spread : float, optional
-        A public guess of how far apart the mean gradients of two honest users are in any
-        coordinate; 4 G sqrt(log(2 d) / m) by default. That far apart they still count
-        1 - `margin` / 2.
+        A public guess of the distance between the mean gradients of two honest users in any
+        coordinate; by default 4 G sqrt(log(2 d) / m). A user at this distance still counts
+        1 - `margin` / 2 in a score.
     theta : float, default 0.75
-        Score, in units of B, from which batches are taken for aligned; in (1/2, 1 - margin).
+        Score, in units of B, from which batches are treated as aligned; in (1/2, 1 - margin).
     margin : float, default 0.1
         1 - v / B.
     clip : float, optional
         varsigma; half of `spread` by default.
     test_share : float, default 0.3
-        Of epsilon, for the test.
+        Share of epsilon for the test.
     statistic : {"median", "trimmed_mean"}
-        The trimmed mean leaves out what the proof needs: as much as is outside.
+        The trimmed mean leaves out as many values as the proof needs: as many as lie outside of the
+        ball.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
@@ -296,7 +300,7 @@ def scaled_coordinatewise(
     temperature = -math.log(1 - margin / 2) / _validate.positive("spread", distance)
     epsilon1 = epsilon * _validate.probability("test_share", test_share)
     sensitivity = 2.0
-    # The smallest B with P[...] <= delta: x solves the tail for sensitivity 1 and epsilon 1.
+    # # Find the smallest B with P[...] <= delta: x solves the tail for sensitivity 1 and epsilon 1.
     low, high = 0.0, 10_000.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -338,8 +342,8 @@ def scaled_coordinatewise(
         missed = two_laplace_tail((rule.threshold - theta * batch) * epsilon1 / later, 4.0, 2.0)
         if missed > delta:
             raise ValueError(
-                f"step must be smaller at smoothness = {smoothness!r}, got {step!r}: scores of "
-                f"later batches would move by {later:.3g}"
+                f"step must be smaller at smoothness = {smoothness!r}, got {step!r}. Scores of "
+                f"later batches would move by {later:.3g}."
             )
     n_phases = max(1, math.floor(math.log2(n / batch)))
     steps = [step / decay**s for s in range(n_phases)]

@@ -1,4 +1,4 @@
-"""Concentration scores: how close a user's mean gradient is to those of its batch."""
+"""Concentration scores: how close a user's mean gradient is to the mean gradients of its batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 from algorithms.user_level_sco.domains import lengths, norm_name
 
-_AT_ONCE = 2**19  # distances that are held at once
-_ROUNDING = 1e-9  # relative, of a bound that decides instead of the score itself
+_AT_ONCE = 2**19  # most distances that are in memory at once
+_ROUNDING = 1e-9  # relative margin of a bound that decides in place of the score
 
 
 def concentration_scores(
@@ -20,11 +20,11 @@ def concentration_scores(
 ) -> FloatArray:
     """Return each user's score, the sum over its batch of exp(-temperature * distance).
 
-    user_level_sco v2, Algorithm 2: kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), itself included;
-    with norm "linf" the rows of (15) in Algorithm 8.
+    user_level_sco v2, Algorithm 2: kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), where j = i is
+    included. With norm "linf" these are the rows of (15) in Algorithm 8.
 
-    In one dimension O(B log B) instead of O(B**2), by sorting: to the right of q_i the sum is
-    exp(tau q_i) sum_j exp(-tau q_j), and such sums are carried along in logarithms.
+    In one dimension sorting reduces the cost from O(B**2) to O(B log B). To the right of q_i the
+    sum is exp(tau q_i) sum_j exp(-tau q_j), and such sums are accumulated in logarithms.
 
     **Symbols** q_i = `gradients[..., i, :]`, tau = `temperature`.
 
@@ -35,7 +35,7 @@ def concentration_scores(
     temperature : float
         tau, positive.
     norm : {"l2", "linf"}
-        Of the distances.
+        Norm of the distances.
 
     Returns
     -------
@@ -70,18 +70,20 @@ def sampled_scores(
 ) -> FloatArray:
     """Return unbiased estimates of the scores, each from `samples` users of the batch.
 
-    user_level_sco v2, footnote 3, names "standard subsampling tricks" that take the cost of a step
-    from O(m B**2) to O(m B), and leaves them out. Here the batch is cut into `samples` strata of
-    B / samples users each; every user draws one of each stratum, for itself, and counts it
+    user_level_sco v2, footnote 3, mentions "standard subsampling tricks" that reduce the cost of a
+    step from O(m B**2) to O(m B), and omits them. Here the batch is split into `samples` strata of
+    B / samples users each. Every user draws one user of each stratum, independently, and counts it
     B / samples times.
 
-    **Guarantee** One user enters another one's score with probability samples / B, and then moves
-    it by B / samples at most instead of 1. So a decision whose Laplace noise has scale b is
-    log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, instead of 1 / b, by amplification by
-    subsampling: the same to first order, as long as p b is not small.  Scores move as a whole by
-    at most what exact ones move by where the iterate does.  They deviate from the exact ones by
-    more than t with probability exp(-2 samples t**2 / B**2) (Hoeffding), to either side: this is
-    what a filter must add to its margin (`accounts.sampling_margin`).
+    **Guarantee** One user enters another user's score with probability samples / B. Then it moves
+    this score by at most B / samples instead of 1. So a decision whose Laplace noise has scale b is
+    log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, by amplification by subsampling. With
+    exact scores it is 1 / b. The two agree to first order as long as p b is not small.
+
+    All scores together move by at most what exact scores move by when the iterate moves. They
+    deviate from the exact scores by more than t with probability exp(-2 samples t**2 / B**2)
+    (Hoeffding), to either side. A filter must add this t to its margin
+    (`accounts.sampling_margin`).
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def sampled_scores(
     samples : int
         A divisor of B.
     norm : {"l2", "linf"}
-        Of the distances.
+        Norm of the distances.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -129,10 +131,11 @@ def pass_filter(
 ) -> NDArray[np.bool_]:
     """Return whether score + noise exceeds the threshold, for every user of every draw.
 
-    The decisions are those of `concentration_scores`; most are made without it. A score lies
-    between 1 and B, and is at least B exp(-tau r) for r = sqrt(mean_j norm(q_i - q_j)**2), by
-    convexity, which takes O(B d) for all of them. Where users agree, hardly any pair of gradients
-    has to be compared. (Where a bound and the threshold are within rounding, the score decides.)
+    The decisions are those of `concentration_scores`, but most are made without computing the
+    score. A score is between 1 and B. By convexity it is at least B exp(-tau r) for r = sqrt(mean_j
+    norm(q_i - q_j)**2). Computing this bound for all users takes O(B d). If users agree, hardly any
+    pair of gradients has to be compared. (If a bound is within rounding of the threshold, the score
+    decides.)
 
     Parameters
     ----------
@@ -157,7 +160,7 @@ def pass_filter(
     least = batch * (1 - _ROUNDING) * np.exp(-temperature * np.sqrt(squares + mean_squares))
     passed: NDArray[np.bool_] = np.maximum(least, 1.0) + noise > threshold
     undecided: NDArray[np.bool_] = ~passed & (batch * (1 + _ROUNDING) + noise > threshold)
-    if len(gradients) == 1:  # scores are those of all draws: of users on whom some depend
+    if len(gradients) == 1:  # all draws share the scores: compute those on which some draw depends
         users = np.flatnonzero(undecided.any(axis=0))
         for own in np.array_split(users, 1 + users.size * batch // _AT_ONCE):
             scores = _kernel(gradients[0, own][:, None], gradients, temperature, "l2")
@@ -177,14 +180,15 @@ def _kernel(here: FloatArray, there: FloatArray, temperature: float, norm: str) 
 
 
 def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:
-    """Return sum_j exp(-temperature abs(p_i - p_j)) for places ``[..., B]``."""
+    """Return sum_j exp(-temperature abs(p_i - p_j)) for positions ``[..., B]``."""
     order = np.argsort(places, axis=-1)
-    with np.errstate(over="ignore"):  # infinitely far apart is far apart
+    with np.errstate(over="ignore"):  # an infinite gap is treated as a large gap
         gaps = temperature * np.diff(np.take_along_axis(places, order, axis=-1), axis=-1)
-    # exp(-800) is 0: larger gaps say no more, and would cost the smaller ones their digits.
+    # # exp(-800) is 0. Larger gaps change nothing, and would cost the smaller ones their digits.
     p = np.zeros_like(places)
     np.cumsum(np.minimum(gaps, 800.0), axis=-1, out=p[..., 1:])
-    # log sum_{j <= i} exp(p_j) - p_i, and from the other end: nothing overflows in logarithms
+    # # log sum_{j <= i} exp(p_j) - p_i, and the same from the other end. Logarithms do not
+    # overflow.
     left = np.logaddexp.accumulate(p, axis=-1) - p
     right = np.logaddexp.accumulate(-p[..., ::-1], axis=-1)[..., ::-1] + p
     found = np.exp(left) + np.exp(right) - 1.0
@@ -196,15 +200,16 @@ def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:
 def disagreement_bound(batch_size: int, least_total: float) -> float:
     """Return the largest tau norm(q_i - q_j) that two scores with a given sum allow.
 
-    If kappa_i + kappa_j > s then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1: for each user
-    k, exp(-tau a) + exp(-tau b) with a + b >= norm(q_i - q_j) = r / tau is at most 1 + exp(-r), by
-    convexity, so that s < B (1 + exp(-r)). It is attained by two clusters at that distance.
-    (user_level_sco v2 has 100 / tau where this has about 1 / tau, in the proof of Lemma 10.)
+    If kappa_i + kappa_j > s then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1. For each user
+    k, let a and b be its distances to i and j, in units of 1 / tau. Then a + b >= r, and by
+    convexity exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 + exp(-r)). Two clusters at that
+    distance attain the bound. (user_level_sco v2 has 100 / tau in place of about 1 / tau, in the
+    proof of Lemma 10.)
 
     Returns
     -------
     float
-        inf where such scores say nothing.
+        inf if such scores give no bound.
     """
     excess = least_total / batch_size - 1.0
     if excess >= 1.0:

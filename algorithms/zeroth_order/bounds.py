@@ -1,7 +1,7 @@
-"""How stationary the output is at least: the bounds of Theorem 4.9 and Appendix E, with constants.
+"""Upper bounds on the stationarity of the output: Theorem 4.9 and Appendix E, with constants.
 
-All bound E norm(grad F(w-bar))_{2 delta}: the stationarity at twice the radius of smoothing, which
-is what the proof of Theorem 4.9 shows, and not at the radius itself, as the theorem says.
+All bounds are for E norm(grad F(w-bar))_{2 delta}, the stationarity at twice the radius of
+smoothing. The proof of Theorem 4.9 shows this. The theorem itself states the radius delta.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class StationarityBound:
     Attributes
     ----------
     optimality : float
-        What there was to gain, F* and what smoothing adds, over D K T.
+        The possible decrease, F* and what smoothing adds, divided by D K T.
     regret : float
-        Of the online learner, over D T.
+        Regret of the online learner, divided by D T.
     error : float
-        Of the estimates before noise, against the smoothed gradients.
+        Error of the estimates before noise, compared with the smoothed gradients.
     noise : float
-        Of the noise in the same place.
+        Error that the noise adds.
     """
 
     optimality: float
@@ -39,7 +39,7 @@ class StationarityBound:
 
     @property
     def total(self) -> float:
-        """The bound. It says something where it is below the Lipschitz constant."""
+        """The bound. It is informative if it is below the Lipschitz constant."""
         return self.optimality + self.regret + self.error + self.noise
 
 
@@ -48,22 +48,25 @@ def stationarity_bound(
 ) -> StationarityBound:
     """Return the bound of Corollary 4.7 for a plan, with projected subgradient descent.
 
-    **Guarantee** E norm(grad F(w-bar))_{2 delta} <= total, for i.i.d. items (zeroth_order,
-    Corollary 4.7, Lemmas 3.1, 3.2 and 4.8, Corollary 4.5, and the proof of Theorem 4.9; Appendix
-    E).
+    **Guarantee** E norm(grad F(w-bar))_{2 delta} <= total, for i.i.d. items. It follows from
+    zeroth_order, Corollary 4.7, Lemmas 3.1, 3.2 and 4.8, Corollary 4.5, and the proof of Theorem
+    4.9 (or Appendix E).
 
     **Requires** F differentiable and `lipschitz`-Lipschitz, F(x_1) - inf F <= `gap`, `plan.domain`
     times T at most delta.
 
-    **Departs** With "printed" constants, the squared errors are those of Lemmas 3.1 and 3.2, 16 d
-    L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D, three squares are added with a factor 3 as
-    the proof of Theorem 4.9 does, and smoothing costs 2 L delta. With "sharp" ones the errors are
-    (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d = 1; by Poincare's inequality on the sphere an
-    estimate in one direction has second moment at most d^2 L^2 / (d - 1)) and (d + (1 - 1 / d)
-    c_d^2) L^2 r^2 / (b delta^2), c_d of `smoothing.smoothness_constant`, with E r^2 <= 7/6 D^2 for
-    fresh s_t; norms are added as norms; and smoothing costs L delta d / (d + 1): it raises F(x_1)
-    by that at most, and lowers inf F nowhere. The regret is D^2 / (2 eta) + eta / 2 sum_t E
-    norm(g~_t)^2, for whatever eta.
+    **Departs** "printed" constants: the squared errors are those of Lemmas 3.1 and 3.2. They are 16
+    d L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D. Three squares are added with a factor 3,
+    as in the proof of Theorem 4.9. Smoothing costs 2 L delta.
+
+    "sharp" constants: the first error is (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d = 1). By
+    Poincare's inequality on the sphere an estimate in one direction has second moment at most d^2
+    L^2 / (d - 1). The second error is (d + (1 - 1 / d) c_d^2) L^2 r^2 / (b delta^2), with c_d of
+    `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added as norms.
+    Smoothing costs L delta d / (d + 1), because it raises F(x_1) by at most this and never lowers
+    inf F.
+
+    The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for every eta.
 
     **Symbols** F* = `gap`, L = `lipschitz`.
 
@@ -94,10 +97,11 @@ def stationarity_bound(
     error = math.sqrt(squared_error(plan, d, lipschitz=lipschitz, constants=constants))
     noise = math.sqrt(_noise_terms(plan) * d) * plan.oracle.sigma
     moment = gradient_moment(plan, d, lipschitz=lipschitz, constants=constants)
-    # fresh errors are orthogonal to all that was played; those of a sum stay, and cost 2 D a round
+    # # Fresh errors are orthogonal to all that was played. Errors of a sum persist and cost 2 D a
+    # round.
     factor = 1 / math.sqrt(T) if isinstance(plan.oracle, Naive) else 2.0
     regret = D / (2 * plan.step * T) + plan.step * moment / (2 * D)
-    raised = 2.0 if constants == "printed" else d / (d + 1)  # by smoothing, over L delta
+    raised = 2.0 if constants == "printed" else d / (d + 1)  # cost of smoothing over L delta
     return StationarityBound(
         optimality=(gap + raised * lipschitz * plan.radius) / (D * plan.epochs * T),
         regret=regret,
@@ -127,14 +131,14 @@ def squared_error(
 
 
 def learning_step(domain: float, rounds: int, moment: float) -> float:
-    """Return eta = D / sqrt(T G**2) for E norm(g~_t)**2 <= G**2, at which regret is D G sqrt(T)."""
+    """Return eta = D / sqrt(T G**2) for E norm(g~_t)**2 <= G**2; the regret is then D G sqrt(T)."""
     return domain / math.sqrt(rounds * moment)
 
 
 def gradient_moment(
     plan: Plan, dimension: int, *, lipschitz: float, constants: str = "sharp"
 ) -> float:
-    """Return a bound on E norm(g~_t)**2, as the first display of the proof of Theorem 4.9."""
+    """Return a bound on E norm(g~_t)**2, as in the first display of the proof of Theorem 4.9."""
     squared = squared_error(plan, dimension, lipschitz=lipschitz, constants=constants)
     noise = math.sqrt(_noise_terms(plan) * dimension) * plan.oracle.sigma
     if isinstance(plan.oracle, Naive):
@@ -145,7 +149,7 @@ def gradient_moment(
 
 
 def _noise_terms(plan: Plan) -> int:
-    """Return how many noises a noisy gradient contains at most: binary digits 1 up to T."""
+    """Return the most noises that a noisy gradient contains: the binary digits 1 up to T."""
     if isinstance(plan.oracle, VarianceReduced):
         return (plan.rounds + 1).bit_length() - 1  # floor(log2(T + 1))
     return 1

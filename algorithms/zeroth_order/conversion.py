@@ -1,4 +1,4 @@
-"""Algorithm 3: online learning turned into nonsmooth, nonconvex optimisation."""
+"""Algorithm 3: conversion of online learning into nonsmooth, nonconvex optimisation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ROUNDING = 1 + 1e-9
 
 
 class OnlineLearner(ABC):
-    """Plays steps no longer than D, and is told linear losses, of many runs at once.
+    """An online learner for many runs at once: it plays steps of length at most D.
 
-    What it plays first must not depend on data.
+    After each step it receives a linear loss. Its first step must not depend on the data.
     """
 
     @abstractmethod
@@ -31,7 +31,7 @@ class OnlineLearner(ABC):
 
     @abstractmethod
     def receive(self, gradients: FloatArray) -> None:
-        """Learn the losses <g, .> ``[size, d]`` of the steps that were played."""
+        """Receive the losses <g, .> ``[size, d]`` of the steps that were played."""
 
 
 class ProjectedSubgradient(OnlineLearner):
@@ -40,8 +40,8 @@ class ProjectedSubgradient(OnlineLearner):
     zeroth_order, Algorithm 3, line 4.
 
     **Guarantee** sum_t <v_t, Delta_t - u> <= norm(u)**2 / (2 eta) + (eta / 2) sum_t norm(v_t)**2
-    for every norm(u) <= D: at most D sqrt(sum_t norm(v_t)**2), as Section 2 says of its
-    expectation, if eta = D / sqrt(sum_t norm(v_t)**2), and not for other eta.
+    for every norm(u) <= D. This is at most D sqrt(sum_t norm(v_t)**2) if eta = D / sqrt(sum_t
+    norm(v_t)**2), and not for other eta. Section 2 states it for the expectation.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ProjectedSubgradient(OnlineLearner):
         return self._delta
 
     def receive(self, gradients: FloatArray) -> None:
-        """Move against the gradient, and back into the ball."""
+        """Step against the gradient, and project back into the ball."""
         moved = self._delta - self._step * gradients
         largest = np.maximum(np.abs(moved).max(axis=1, keepdims=True), 1e-300)
         moved /= largest  # so that no square overflows
@@ -87,41 +87,42 @@ def private_zeroth_order(
     zeroth_order, Algorithm 3 (Online-to-Nonconvex Conversion) with the oracle of the plan,
     Algorithm 4 or 6.
 
-    **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`; rho-RDP for plans of `scaled`, and
-    for those of Theorem 4.9 and Corollary 4.4 (`printed`), although the proof of their noise fails
-    at T = 2 and 4: the last gradient of an epoch is asked for, and never used. What is private is
-    the output, and everything else that is computed from noisy gradients (all x, w, Delta);
-    whatever the loss does on somebody's item. The expectation of the stationarity at 2 delta is at
-    most `bounds.stationarity_bound`.
+    **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`. It is rho-RDP for plans of
+    `scaled`, and for plans of Theorem 4.9 and Corollary 4.4 (`printed`). The proof of the printed
+    noise fails at T = 2 and 4, but the guarantee holds, because the last gradient of an epoch is
+    computed and never used. The private values are the output and everything else that is computed
+    from noisy gradients (all x, w, Delta). This holds for every behaviour of the loss on a user's
+    item. The expected stationarity at 2 delta is at most `bounds.stationarity_bound`.
 
-    **Requires** items in an order that does not depend on them; for stationarity, that they are
-    i.i.d.
+    **Requires** items in an order that does not depend on them. Stationarity needs i.i.d. items.
 
-    **Departs** (1) eta, "tuned by OSD", is the plan's: printed nowhere, and D / sqrt(T) over a
-    bound on the noisy gradients where `printed` and `scaled` make the plan. (2) Line 7 is left out
-    in round T: nothing can depend on g~_T, not even in a learner that remembers. (3) The other open
-    points are those of `oracles.oracle_gradients`. (4) `noise_multiplier` is not the paper's.
+    **Departs** (1) eta, "tuned by OSD", is a value of the plan. It is printed nowhere. In the plans
+    of `printed` and `scaled` it is D / sqrt(T) divided by a bound on the noisy gradients. (2) Line
+    7 is left out in round T. Nothing can depend on g~_T, not even in a learner that keeps a memory.
+    (3) The other departures are those of `oracles.oracle_gradients`. (4) `noise_multiplier` is not
+    in the paper.
 
     **Symbols** K, T, D, delta, eta = `plan`'s epochs, rounds, domain, radius, step; x_1 = `start`;
-    A = `learner`; w-bar = what is returned.
+    A = `learner`; w-bar = the returned value.
 
     Parameters
     ----------
     data : array_like, [M, p] or [M, 1, p]
-        Items; the first `plan.n_points` are used.
+        Items. The first `plan.n_points` are used.
     size : int
         Number of independent draws.
     loss : Loss
     plan : Plan
     start : array_like, [d]
     learner : callable, optional
-        ``learner(size, d)`` makes the online learner of an epoch; `ProjectedSubgradient` with
-        `plan.domain` and `plan.step` by default. Steps longer than `plan.domain` are refused, and
-        a first step that is not 0 unless `plan.first_step_is_zero` is False.
+        ``learner(size, d)`` makes the online learner of an epoch. The default is
+        `ProjectedSubgradient` with `plan.domain` and `plan.step`. Steps longer than `plan.domain`
+        are refused. A first step that is not 0 is refused unless `plan.first_step_is_zero` is
+        False.
     noise_multiplier : float, default 1
-        Factor on sigma, at least 0; below 1 nothing is guaranteed.
+        Factor on sigma, at least 0. Below 1 nothing is guaranteed.
     transcript : bool, default False
-        Whether to return the averages of all epochs, w-bar^1 to w-bar^K; they are as private.
+        Whether to return the averages of all epochs, w-bar^1 to w-bar^K. Their privacy is the same.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -167,7 +168,7 @@ def _starting_points(
     if plan.dimension not in (None, dimension):
         raise ValueError(
             f"dimension must be {plan.dimension}, for which the plan's noise was made, got a loss "
-            f"of {dimension}"
+            f"of dimension {dimension}"
         )
     if plan.lipschitz is not None and loss.lipschitz > plan.lipschitz * _ROUNDING:
         raise ValueError(
@@ -177,13 +178,13 @@ def _starting_points(
     point = _validate.floats("start", start, ndims=(1,))
     if point.size != dimension:
         raise ValueError(f"start must have {dimension} coordinates, got {point.size}")
-    # no later point is farther out, so that no error can depend on data
+    # # No later point is farther out, so no error can depend on the data.
     smoothing_radius(plan.radius, np.abs(point) + plan.epochs * plan.rounds * plan.domain)
     return np.tile(point, (size, 1))
 
 
 def _inside(steps: Any, shape: tuple[int, ...], plan: Plan, *, first: bool) -> FloatArray:
-    """Return the learner's steps, if they are what sensitivities rely on."""
+    """Return the learner's steps if they satisfy what the sensitivities assume."""
     found = np.asarray(steps)
     if found.shape != shape or found.dtype.kind not in "iuf":
         raise ValueError(
@@ -191,10 +192,10 @@ def _inside(steps: Any, shape: tuple[int, ...], plan: Plan, *, first: bool) -> F
         )
     longest = float(np.linalg.norm(found, axis=1).max(initial=0.0))
     if not longest <= plan.domain * _ROUNDING:
-        raise ValueError(f"learner must play steps no longer than {plan.domain!r}, got {longest!r}")
+        raise ValueError(f"learner must play steps of at most {plan.domain!r}, got {longest!r}")
     if first and plan.first_step_is_zero and found.any():
         raise ValueError(
-            "learner must begin with Delta_1 = 0, which the plan's noise relies on, got steps of "
-            f"up to {longest!r}; Plan(..., first_step_is_zero=False) has noise for others"
+            "learner must begin with Delta_1 = 0, which the plan's noise assumes, got steps of up "
+            f"to {longest!r}. Use Plan(..., first_step_is_zero=False) for other learners."
         )
     return found.astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Estimates of the gradient of a uniformly smoothed loss, from values: Algorithms 1 and 2."""
+"""Estimates of the gradient of a uniformly smoothed loss from its values: Algorithms 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 from algorithms.zeroth_order.losses import Loss, clipped_difference
 
-BLOCK = 2**18  # coordinates of directions that are held at once
+BLOCK = 2**18  # number of coordinates of directions that are in memory at once
 
 
 def gradient_estimate(
@@ -27,18 +27,18 @@ def gradient_estimate(
 ) -> FloatArray:
     """Estimate the gradient of the smoothed loss at a point.
 
-    zeroth_order, Algorithm 1 (Grad), and with ``n_directions=1`` line 5 of Algorithm 6.
+    zeroth_order, Algorithm 1 (Grad). With ``n_directions=1`` it is line 5 of Algorithm 6.
 
     **Guarantee** Unbiased for i.i.d. items. Not private: at the same directions it moves by at most
-    2 d L / b between neighbours (Lemma 3.1), which d = 1 attains with linear losses.
+    2 d L / b between neighbours (Lemma 3.1). Linear losses attain this at d = 1.
 
-    **Requires** for its mean, that `loss` is `loss.lipschitz`-Lipschitz; its sensitivity needs no
-    such promise.
+    **Requires** for its mean, that `loss` is `loss.lipschitz`-Lipschitz. Its sensitivity does not
+    need this.
 
-    **Departs** (1) d directions for each item are printed; another number may be asked for. (2)
-    Directions that are given are used in every draw. (3) Differences of values are clipped to what
-    the Lipschitz constant allows, and count as 0 if they are no number: privacy must not rest on
-    what a loss does on somebody's item, nor on how it is rounded.
+    **Departs** (1) d directions for each item are printed. Here another number can be chosen. (2)
+    Given directions are used in every draw. (3) Differences of values are clipped to what the
+    Lipschitz constant allows, and count as 0 if they are NaN. Privacy must not depend on the
+    behaviour of a loss on a user's item, or on its rounding.
 
     **Symbols** f = `loss`, delta = `radius`, x = `point`, z_1, ..., z_b = `data`, u_ij =
     `directions` [i, j].
@@ -53,11 +53,11 @@ def gradient_estimate(
     radius : float
         Positive.
     point : array_like, [d] or [size, d]
-        One for all draws, or one for each.
+        One point for all draws, or one for each draw.
     n_directions : int or None, default None
-        For each item; d by default.
+        Number of directions for each item; by default d.
     directions : array_like, [b, j, d], optional
-        Unit vectors; drawn afresh for each draw by default.
+        Unit vectors; by default drawn anew for each draw.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -88,7 +88,7 @@ def difference_estimate(
     zeroth_order, Algorithm 2 (Diff).
 
     **Guarantee** Unbiased for i.i.d. items. Not private: at the same directions it moves by at most
-    2 d L norm(x - y) / (b delta) between neighbours (Lemma 3.2), which d = 1 attains.
+    2 d L norm(x - y) / (b delta) between neighbours (Lemma 3.2). The bound is attained at d = 1.
 
     **Requires**, **Departs** and the other parameters as `gradient_estimate`.
 
@@ -112,15 +112,15 @@ def difference_estimate(
 
 
 def items_of(data: ArrayLike, loss: Loss) -> FloatArray:
-    """Return the items ``[n, p]``; users ``[n, 1, p]`` own one each."""
+    """Return the items ``[n, p]``; data of users ``[n, 1, p]`` have one item per user."""
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as FunctionLoss(function, ...), got {loss!r}")
     items = _validate.floats("data", data, ndims=(2, 3))
     if items.ndim == 3:
         if items.shape[1] != 1:
             raise ValueError(
-                f"data must hold one item for each user, got {items.shape[1]}: the paper's "
-                "neighbours differ in one data point"
+                f"data must hold one item for each user, got {items.shape[1]}. The paper's "
+                "neighbours differ in one data point."
             )
         items = items[:, 0]
     loss.dimension(items.shape[1])
@@ -128,7 +128,7 @@ def items_of(data: ArrayLike, loss: Loss) -> FloatArray:
 
 
 def points_of(name: str, value: ArrayLike, size: int, dimension: int) -> FloatArray:
-    """Return points ``[size, d]``, of which one may have been given for all draws."""
+    """Return points ``[size, d]``; a single given point is repeated for all draws."""
     none = size == 0 and np.shape(value) == (0, dimension)
     points = np.zeros((0, dimension)) if none else _validate.floats(name, value, ndims=(1, 2))
     if points.shape[-1] != dimension or (points.ndim == 2 and len(points) != size):
@@ -139,7 +139,7 @@ def points_of(name: str, value: ArrayLike, size: int, dimension: int) -> FloatAr
 
 
 def smoothing_radius(radius: float, points: FloatArray) -> float:
-    """Return a positive radius, if it is not lost in the rounding of public points."""
+    """Return a positive radius; refuse one that would be lost in the rounding of the points."""
     radius = _validate.positive("radius", radius)
     least = 1e-12 * float(np.abs(points).max(initial=1e-100))
     if not least <= radius <= 1e100:
@@ -165,7 +165,7 @@ def _average(
     directions: ArrayLike | None,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return line 3 of Algorithm 1, or of Algorithm 2 where there is a previous point y."""
+    """Return line 3 of Algorithm 1, or of Algorithm 2 if there is a previous point y."""
     size, d = x.shape
     fixed = None if directions is None else unit_vectors(directions, len(items), d)
     if fixed is not None and n_directions not in (None, fixed.shape[1]):
@@ -201,7 +201,7 @@ def on_sphere(shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
 
 
 def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatArray:
-    """Return given directions ``[n_items, j, d]``, if they have length 1."""
+    """Return the given directions ``[n_items, j, d]``; refuse lengths other than 1."""
     u = _validate.floats("directions", directions, ndims=(3,))
     if u.shape[0] != n_items or u.shape[2] != dimension:
         raise ValueError(f"directions must have shape ({n_items}, j, {dimension}), got {u.shape}")
@@ -214,7 +214,7 @@ def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatAr
 
 
 def _parts(size: int, each: int) -> Iterator[slice]:
-    """Yield slices of so many that `each` numbers of each of them fit into a block."""
+    """Yield slices of 0 to size, so short that `each` numbers per entry fit into a block."""
     block = max(1, BLOCK // each)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))

@@ -1,11 +1,11 @@
-"""Losses of which an algorithm may ask for values only, with their Lipschitz constants.
+"""Losses that an algorithm can only evaluate, with their Lipschitz constants.
 
-All but `Linear` are neither smooth nor convex. An item is a row ``[p]``. Where it holds features,
-those longer than 1 are shortened to length 1, so that every item has a loss that is
-`lipschitz`-Lipschitz in exact arithmetic. Privacy does not rest on that: what an algorithm takes
-from a loss are differences, and it clips them to what the declared constant allows
-(`clipped_difference`), so that neither a broken promise nor rounding can be seen in what it
-releases. `largest_slope` tells, on items that are public, whether a promise is kept.
+All losses but `Linear` are neither smooth nor convex. An item is a row ``[p]``. Features longer
+than 1 are scaled to length 1, so that every item has a loss that is `lipschitz`-Lipschitz in exact
+arithmetic. Privacy does not depend on this. An algorithm uses only differences of values, and clips
+them to what the declared constant allows (`clipped_difference`). So neither a wrong constant nor
+rounding affects the privacy of its output. `largest_slope` tests the declared constant on public
+items.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Loss(ABC):
         """Return f(x, z) for points ``[..., d]`` and items ``[..., p]``, which broadcast."""
 
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return the gradients ``[..., d]``, where they exist, or one of the limits nearby.
+        """Return the gradients ``[..., d]``, or a limit of nearby gradients where none exists.
 
-        No algorithm asks for them: they are for judging what an algorithm found.
+        Algorithms do not use them. They are for evaluating the output of an algorithm.
         """
-        raise NotImplementedError(f"{type(self).__name__} tells values only")
+        raise NotImplementedError(f"{type(self).__name__} has values but no gradients")
 
     def dimension(self, n_columns: int) -> int:
         """Return d for items of `n_columns` numbers."""
@@ -46,7 +46,7 @@ class Loss(ABC):
 
 
 def evaluated(loss: Loss, points: FloatArray, items: FloatArray) -> FloatArray:
-    """Return the values of a loss as floats, if they are as many as was asked for."""
+    """Return the values of a loss as floats; refuse a wrong shape or type."""
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as FunctionLoss(function, ...), got {loss!r}")
     found = np.asarray(loss.values(points, items))
@@ -61,10 +61,10 @@ def evaluated(loss: Loss, points: FloatArray, items: FloatArray) -> FloatArray:
 def clipped_difference(
     loss: Loss, first: FloatArray, second: FloatArray, items: FloatArray, distances: Any
 ) -> FloatArray:
-    """Return f(first, z) - f(second, z), and no more than L times the distance of the points.
+    """Return f(first, z) - f(second, z), clipped to L times the distance of the points.
 
-    A difference that is no number counts as 0. So the sensitivity is that of the declared constant,
-    whatever the loss does on somebody's item, and no error tells that it did.
+    A difference that is NaN counts as 0. So the sensitivity is that of the declared constant, for
+    every behaviour of the loss on a user's item, and no error reveals this behaviour.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         difference = evaluated(loss, first, items) - evaluated(loss, second, items)
@@ -83,20 +83,21 @@ def largest_slope(
     n_pairs: int = 64,
     rng: np.random.Generator,
 ) -> float:
-    """Probe a loss: return the largest slope that was met, and refuse one above the declared.
+    """Return the largest slope found at random pairs; refuse a slope above the declared constant.
 
-    **Requires** items that are public: the answer, and an error most of all, tells about them.
+    **Requires** public items: the returned value, and especially an error, reveals information
+    about them.
 
     Parameters
     ----------
     loss : Loss
     items : array_like, [n, p]
     point : array_like, [d]
-        Around which pairs of points are drawn.
+        Point around which the pairs of points are drawn.
     scales : tuple of float
-        How far from it, and from each other.
+        Distances of the pairs from the point, and of the two points from each other.
     n_pairs : int, default 64
-        For each scale.
+        Number of pairs for each scale.
     rng : numpy.random.Generator
 
     Returns
@@ -106,7 +107,7 @@ def largest_slope(
     Raises
     ------
     ValueError
-        For a slope above `loss.lipschitz`, values that are not finite, or of the wrong shape.
+        If a slope is above `loss.lipschitz`, or if values are not finite or have the wrong shape.
     """
     rng = _validate.generator(rng)
     z = _validate.floats("items", items, ndims=(2,))
@@ -125,14 +126,14 @@ def largest_slope(
         largest = max(largest, float(((np.abs(ahead - behind) - rounding) / distances).max()))
     if largest > loss.lipschitz * (1 + _ROUNDING):
         raise ValueError(
-            f"lipschitz must be at least {largest!r}, a slope of the loss that was met, got "
+            f"lipschitz must be at least {largest!r}, a slope of the loss at a random pair, got "
             f"{loss.lipschitz!r}"
         )
     return largest
 
 
 def shortened(vectors: FloatArray) -> FloatArray:
-    """Return the vectors ``[..., k]``, those longer than 1 scaled to length 1."""
+    """Return the vectors ``[..., k]``, with those longer than 1 scaled to length 1."""
     largest = np.maximum(1.0, np.abs(vectors).max(axis=-1, keepdims=True))  # squares may overflow
     scaled = vectors / largest
     lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
@@ -141,7 +142,7 @@ def shortened(vectors: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x, z) = L <z, x> with norm(z) <= 1: attains every sensitivity of the paper in d = 1.
+    """f(x, z) = L <z, x> with norm(z) <= 1; it attains every sensitivity of the paper at d = 1.
 
     Parameters
     ----------
@@ -165,10 +166,10 @@ class Linear(Loss):
 
 
 class Ridge(Loss):
-    """L phi(<a, x>) for items (a, b): a function of one direction, piecewise linear in it.
+    """L phi(<a, x>) for items (a, b): a piecewise linear function of one direction.
 
-    ``phi(s) = constant + sum_i weight_i abs(s - place_i)``, where places depend on b. Uniform
-    smoothing of such a loss is known in closed form, and so is its stationarity in d = 1.
+    ``phi(s) = constant + sum_i weight_i abs(s - place_i)``, where the places depend on b. The
+    uniform smoothing of such a loss has a closed form, and so has its stationarity at d = 1.
     """
 
     @abstractmethod
@@ -199,14 +200,14 @@ class Ridge(Loss):
 
 @dataclass(frozen=True)
 class CappedAbsolute(Ridge):
-    """f(x, (a, b)) = L min(abs(<a, x> - b), cap): regression that gives outliers up.
+    """f(x, (a, b)) = L min(abs(<a, x> - b), cap): regression that ignores outliers.
 
     Parameters
     ----------
     lipschitz : float, default 1
         L, positive.
     cap : float, default 1
-        Positive; infinite for the absolute value, which is convex.
+        Positive. An infinite cap gives the absolute value, which is convex.
     """
 
     lipschitz: float = 1.0
@@ -232,9 +233,9 @@ class CappedAbsolute(Ridge):
 
 @dataclass(frozen=True)
 class PhaseRetrieval(Ridge):
-    """f(x, (a, b)) = L abs(abs(<a, x>) - abs(b)): the sign of a measurement was lost.
+    """f(x, (a, b)) = L abs(abs(<a, x>) - abs(b)): regression on values whose sign was lost.
 
-    Of amplitudes, not of their squares, which are not Lipschitz.
+    The loss uses amplitudes. Their squares are not Lipschitz.
 
     Parameters
     ----------
@@ -259,12 +260,13 @@ class PhaseRetrieval(Ridge):
 
 @dataclass(frozen=True, eq=False)
 class MaxDifference(Loss):
-    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>: every piecewise linear shape.
+    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>: any piecewise linear function.
 
     Parameters
     ----------
     first, second : array_like, [j, d]
-        p and q; L is the largest distance of a p_j from a q_k, for gradients are differences.
+        p and q. L is the largest distance between a p_j and a q_k, because gradients are
+        differences.
     """
 
     first: NDArray[np.float64]
@@ -289,7 +291,7 @@ class MaxDifference(Loss):
         return np.asarray((x @ self.first.T).max(axis=-1) - (x @ self.second.T).max(axis=-1))
 
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return p_j - q_k of the pieces that are largest."""
+        """Return p_j - q_k for the pieces that attain the maxima."""
         x = points - items
         ahead, behind = ((x @ pieces.T).argmax(axis=-1) for pieces in (self.first, self.second))
         return np.asarray(self.first[ahead] - self.second[behind])
@@ -299,7 +301,8 @@ class MaxDifference(Loss):
 class ReluNetwork(Loss):
     """f(x, (a, y)) = L abs(sum_h v_h max(0, <w_h, a>) - y), x = (w_1, ..., w_H).
 
-    A layer of H units is trained; v_h = (-1)^h / sqrt(H) is fixed, so that L is the constant.
+    A layer of H units is trained. v_h = (-1)^h / sqrt(H) is fixed, so that L is the Lipschitz
+    constant.
 
     Parameters
     ----------
@@ -337,7 +340,7 @@ class ReluNetwork(Loss):
         return self.lipschitz * np.abs(answers - items[..., -1])
 
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return L sign(network(a) - y) v_h a for the units that are on."""
+        """Return L sign(network(a) - y) v_h a for the active units, and 0 for the others."""
         features = shortened(items[..., :-1])
         inside, answers = self._forward(points, features)
         units = np.sign(answers - items[..., -1])[..., None] * self._signs * (inside > 0)
@@ -347,16 +350,16 @@ class ReluNetwork(Loss):
 
 @dataclass(frozen=True)
 class FunctionLoss(Loss):
-    """A function of yours, of points ``[..., d]`` and items ``[..., p]``, which broadcast.
+    """A user-defined function of points ``[..., d]`` and items ``[..., p]``, which broadcast.
 
     Parameters
     ----------
     function : callable
-        Returns values ``[...]``, each of its own point and item alone, whatever else it is asked
-        in the same call: privacy needs that. An exception that it raises ends the run.
+        Returns values ``[...]``. Each value must depend only on its own point and item, whatever
+        else the call contains: privacy needs this. An exception in the function ends the run.
     lipschitz : float
-        L, positive: a promise. Differences beyond it are clipped, which is private, and no longer
-        unbiased; `largest_slope` probes it on public items.
+        L, positive, as declared by the caller. Larger differences are clipped, which is private but
+        no longer unbiased. `largest_slope` tests the constant on public items.
     n_dimensions : int or None, default None
         d; the number of columns of the items by default.
     """
@@ -377,7 +380,7 @@ class FunctionLoss(Loss):
         return n_columns if self.n_dimensions is None else self.n_dimensions
 
     def values(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return what the function returns."""
+        """Return the values of the function."""
         return np.asarray(self.function(points, items))
 
 
@@ -391,7 +394,7 @@ class Counted(Loss):
     Attributes
     ----------
     evaluations : int
-        Values that were asked for so far.
+        Number of values computed so far.
     """
 
     def __init__(self, loss: Loss) -> None:
@@ -410,7 +413,7 @@ class Counted(Loss):
         return found
 
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return the gradients, which are no evaluations."""
+        """Return the gradients, which do not count as evaluations."""
         return self.loss.gradients(points, items)
 
 

@@ -33,30 +33,29 @@ def oracle_gradients(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Release the noisy gradients of one epoch along a path that is given.
+    """Release the noisy gradients of one epoch along a given path.
 
     zeroth_order, Algorithm 4 (Private variance-reduced gradient oracle) with Algorithm 5 (Tree), or
     Algorithm 6 (Naive private gradient oracle).
 
-    **Guarantee** mu-Gaussian DP, hence (alpha, alpha mu**2 / 2)-RDP, with mu = `accounts.path_gdp`:
-    the directions are hidden and do not depend on the data, and given them the outputs are
+    **Guarantee** mu-Gaussian DP, hence (alpha, alpha mu**2 / 2)-RDP, with mu = `accounts.path_gdp`.
+    The directions are hidden and do not depend on the data. Given the directions, the outputs are
     Gaussian.
 
-    **Requires** that the path does not depend on this epoch's items but through gradients that were
-    released.
+    **Requires** that the path depends on this epoch's items only through released gradients.
 
-    **Departs** (1) Line 9 of Algorithm 4 adds Tree(t) to g~_t, which it defines: it is added to
-    g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] for t in [2, T]. (3) What
-    the oracle must remember is private: g_{t-1} without noise, and the nodes of Node(t); and
-    w_{t-1}. (4) `noise_multiplier` is not the paper's.
+    **Departs** (1) Line 9 of Algorithm 4 defines g~_t and adds Tree(t) to g~_t itself. Here Tree(t)
+    is added to g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] for t in [2,
+    T]. (3) The state of the oracle is private: g_{t-1} without noise, the nodes of Node(t), and
+    w_{t-1}. (4) `noise_multiplier` is not in the paper.
 
-    **Symbols** g~_1, ..., g~_T = what is returned, w_1, ..., w_T = `points`, B_1, B_2, sigma =
-    `oracle`, Z_1, ..., Z_T = `data`, cut into batches in its order.
+    **Symbols** g~_1, ..., g~_T = the returned value, w_1, ..., w_T = `points`, B_1, B_2,
+    sigma = `oracle`, Z_1, ..., Z_T = `data`, split into batches in its order.
 
     Parameters
     ----------
     data : array_like, [n, p] or [n, 1, p]
-        Items of the epoch; the first ones are used.
+        Items of the epoch. The first ones are used.
     size : int
         Number of independent draws.
     loss : Loss
@@ -65,7 +64,7 @@ def oracle_gradients(
         delta, positive.
     points : array_like, [T, d]
     directions : array_like, [n, j, d], optional
-        Of each item; drawn afresh for each draw by default.
+        Directions of each item; by default drawn anew for each draw.
     noise_multiplier : float, default 1
         Factor on sigma, at least 0.
     rng : numpy.random.Generator
@@ -99,11 +98,11 @@ def oracle_centers(
     directions: ArrayLike | None = None,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return what the noise of `oracle_gradients` is added to, in coordinates where it is white.
+    """Return what `oracle_gradients` adds noise to, in coordinates in which the noise is white.
 
-    Of Algorithm 4 these are the sums of the nodes of the tree, of which the noisy gradients are an
-    invertible image; of Algorithm 6 the gradients. Each has independent noise N(0, sigma**2 I), so
-    that an audit may integrate it out.
+    For Algorithm 4 these are the sums of the nodes of the tree. The noisy gradients are an
+    invertible image of the noisy sums. For Algorithm 6 these are the gradients. Each has
+    independent noise N(0, sigma**2 I), so an audit can integrate the noise out.
 
     Parameters, **Guarantee** (with the noise added), **Requires**, **Departs** and **Symbols** are
     those of `oracle_gradients`.
@@ -127,12 +126,12 @@ def oracle_centers(
 
 
 class EpochOracle:
-    """One epoch of an oracle, in many runs at once; `oracle_gradients` says what it does.
+    """One epoch of an oracle, in many runs at once; `oracle_gradients` describes it.
 
     Parameters
     ----------
     items : ndarray, [n, p]
-        Those of the epoch.
+        Items of the epoch.
     size : int
         Number of runs.
     loss, oracle, radius, directions, noise_multiplier, rng
@@ -203,7 +202,7 @@ class EpochOracle:
 def epoch_items(
     data: Any, loss: Loss, oracle: VarianceReduced | Naive, rounds: int, epochs: int = 1
 ) -> FloatArray:
-    """Return the items that so many epochs use, and refuse data of fewer."""
+    """Return the items that the given number of epochs uses; refuse data with fewer items."""
     items = items_of(data, loss)
     needed = epochs * sum(oracle.batches(rounds))
     if len(items) < needed:

@@ -1,4 +1,4 @@
-"""What the algorithms compute before they look at the data: rounds, batches, steps and noise."""
+"""Parameters that are fixed before the algorithms use the data: rounds, batches, steps, noise."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from algorithms.common import _validate
 
 @dataclass(frozen=True)
 class VarianceReduced:
-    """The oracle of Algorithm 4: one Grad, then Diffs, summed up under the noise of a tree.
+    """The oracle of Algorithm 4: one Grad, then Diffs, summed with the noise of a tree.
 
     Attributes
     ----------
     first_batch : int
-        B_1: items of the Grad that opens an epoch.
+        B_1: number of items of the Grad that opens an epoch.
     batch : int
-        B_2: items of each Diff.
+        B_2: number of items of each Diff.
     sigma : float
         Standard deviation of the noise of each node of the tree; 0 for none.
     """
@@ -37,13 +37,13 @@ class VarianceReduced:
         return [self.first_batch, *[self.batch] * (rounds - 1)]
 
     def directions(self, dimension: int) -> int:
-        """Return how many directions each item is asked in: d."""
+        """Return the number of directions for each item: d."""
         return dimension
 
 
 @dataclass(frozen=True)
 class Naive:
-    """The oracle of Algorithm 6: each round an estimate of its own, with noise of its own.
+    """The oracle of Algorithm 6: each round has its own estimate and its own noise.
 
     Attributes
     ----------
@@ -65,33 +65,34 @@ class Naive:
         return [self.batch] * rounds
 
     def directions(self, dimension: int) -> int:
-        """Return how many directions each item is asked in: 1."""
+        """Return the number of directions for each item: 1."""
         return 1
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything public about a run of Algorithm 3.
+    """All public parameters of a run of Algorithm 3.
 
     Attributes
     ----------
     rounds : int
-        T, of an epoch.
+        T, the number of rounds of an epoch.
     epochs : int
         K.
     radius : float
-        delta, of uniform smoothing.
+        delta, the radius of uniform smoothing.
     domain : float
-        D: no step of the online learner is longer.
+        D, the largest length of a step of the online learner.
     step : float
-        eta, of projected online subgradient descent.
+        eta, the step size of projected online subgradient descent.
     oracle : VarianceReduced or Naive
     dimension : int or None, default None
-        d, for which the noise was made; data of another one are refused.
+        d, for which the noise was made. Data of another dimension are refused.
     lipschitz : float or None, default None
-        L, for which the noise was made; losses with a larger one are refused.
+        L, for which the noise was made. Losses with a larger constant are refused.
     first_step_is_zero : bool, default True
-        Whether the learner begins with Delta_1 = 0, which halves s_2; one that does not is refused.
+        Whether the learner begins with Delta_1 = 0, which halves s_2. Other learners are then
+        refused.
     """
 
     rounds: int
@@ -120,10 +121,10 @@ class Plan:
 
     @property
     def n_points(self) -> int:
-        """M: items that are used, the first ones of the data."""
+        """M, the number of items that are used: the first ones of the data."""
         return self.epochs * sum(self.oracle.batches(self.rounds))
 
     def evaluations(self, dimension: int) -> int:
-        """Return how often a run evaluates the loss: twice for each item and direction."""
+        """Return the number of evaluations of the loss in a run: two per item and direction."""
         d = _validate.integer("dimension", dimension, at_least=1)
         return 2 * self.oracle.directions(d) * self.n_points

@@ -1,4 +1,4 @@
-"""The parameters that the paper prints, and where they are defined."""
+"""The parameters that the paper prints, for all inputs at which they are defined."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def corollary_4_4_sigma(
     """Return sigma = sqrt(2 ln T) 4 d L / (B_2 T rho) of zeroth_order, Corollary 4.4.
 
     **Guarantee** With B_1 >= T B_2 / 2 and D = delta / T, the output of Algorithm 3 is (alpha,
-    alpha rho**2 / 2)-RDP. All noisy gradients together are so for T = 3 and T >= 5; at T = 2 and 4
-    they are up to 1.2011 and 1.0402 rho (audits/zeroth_order).
+    alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5. At
+    T = 2 and 4 their parameter is up to 1.2011 rho and 1.0402 rho (audits/zeroth_order).
 
     Parameters
     ----------
     rounds : int
-        T, at least 2: at T = 1 no noise is printed.
+        T, at least 2. At T = 1 no noise is printed.
     batch : int
         B_2.
     dimension : int
@@ -37,7 +37,7 @@ def corollary_4_4_sigma(
     T = _validate.integer("rounds", rounds, at_least=1)
     if T == 1:
         raise ValueError(
-            "rounds must be at least 2, got 1: sqrt(2 ln T) is 0, and no noise is left"
+            "rounds must be at least 2, got 1: sqrt(2 ln T) is 0, and there would be no noise"
         )
     B = _validate.integer("batch", batch, at_least=1)
     d = _validate.integer("dimension", dimension, at_least=1)
@@ -50,15 +50,17 @@ def theorem_4_9(
 ) -> Plan:
     """Return the parameters of zeroth_order, Theorem 4.9.
 
-    B_1 = T + 1, B_2 = 1, D = delta / T, K = M / (2 T), sigma as in Corollary 4.4, and
-    T = min{(sqrt(d) L delta M / (F* + L delta))^(2/3),
-    (d^(3/2) L delta M / ((F* + L delta) rho))^(1/2)}.
+    The parameters are
 
-    **Guarantee** (alpha, alpha rho**2 / 2)-RDP of the output. Not the rate that the theorem claims:
-    min should be max, see `scaled.variance_reduced`.
+    | B_1 = T + 1, B_2 = 1, D = delta / T, K = M / (2 T), sigma as in Corollary 4.4, and
+    | T = min{(sqrt(d) L delta M / (F* + L delta))^(2/3),
+    | (d^(3/2) L delta M / ((F* + L delta) rho))^(1/2)}.
 
-    **Departs** (1) T and K are rounded down. (2) eta, which is not printed, is D / (sqrt(T) G) with
-    G**2 the bound on E norm(g~)**2 in the proof.
+    **Guarantee** (alpha, alpha rho**2 / 2)-RDP of the output. The rate that the theorem claims is
+    not reached: min should be max, see `scaled.variance_reduced`.
+
+    **Departs** (1) T and K are rounded down. (2) eta is not printed. Here it is D / (sqrt(T) G),
+    where G**2 is the bound on E norm(g~)**2 in the proof.
 
     **Symbols** M = `n_points`, F* = `gap`, delta = `radius`.
 
@@ -76,7 +78,7 @@ def theorem_4_9(
     Raises
     ------
     ValueError
-        Where M is too small for T >= 2 and K >= 1.
+        If M is too small for T >= 2 and K >= 1.
     """
     M = _validate.integer("n_points", n_points, at_least=1)
     d, delta, rho, L, gain = _problem(dimension, radius, rho, lipschitz, gap)
@@ -94,13 +96,15 @@ def appendix_e(
 ) -> Plan:
     """Return the parameters of the naive oracle, zeroth_order, Appendix E.
 
-    B = 1, K = M / T, D = delta / T, sigma = d L / (B rho), and
-    T = min{(sqrt(d) L delta M / (F* + L delta))^(2/3),
-    (d^(3/2) L delta M / ((F* + L delta) rho))^(2/3)}.
+    The parameters are
 
-    **Guarantee** None of ours at the rho that is asked for: the sensitivity is 2 d L / B, so that
-    the output is (alpha, alpha (2 rho)**2 / 2)-RDP. min should be max here too, and B = 1 is not
-    the best batch size (`scaled.naive`).
+    | B = 1, K = M / T, D = delta / T, sigma = d L / (B rho), and
+    | T = min{(sqrt(d) L delta M / (F* + L delta))^(2/3),
+    | (d^(3/2) L delta M / ((F* + L delta) rho))^(2/3)}.
+
+    **Guarantee** None of ours at the given rho. The sensitivity is 2 d L / B, so the output is
+    (alpha, alpha (2 rho)**2 / 2)-RDP. Here, too, min should be max. B = 1 is not the best batch
+    size (`scaled.naive`).
 
     **Departs** as `theorem_4_9`.
 
@@ -122,7 +126,7 @@ def appendix_e(
 
 
 def with_learning_step(plan: Plan, dimension: int, *, lipschitz: float, constants: str) -> Plan:
-    """Return a plan whose eta is tuned to the bound on its noisy gradients."""
+    """Return the plan with eta tuned to the bound on its noisy gradients."""
     moment = bounds.gradient_moment(plan, dimension, lipschitz=lipschitz, constants=constants)
     return replace(plan, step=bounds.learning_step(plan.domain, plan.rounds, moment))
 
@@ -142,7 +146,7 @@ def _rounds(printed: float, least: int, most: int) -> int:
     T = math.floor(printed)
     if not least <= T <= most:
         raise ValueError(
-            f"n_points must be large enough for T >= {least} and K >= 1: T would be {printed:.3g}, "
-            f"and K is at least 1 for T <= {most}"
+            f"n_points must be large enough for T >= {least} and K >= 1, got T = {printed:.3g}. "
+            f"K is at least 1 for T <= {most}."
         )
     return T

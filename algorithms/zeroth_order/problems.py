@@ -1,4 +1,4 @@
-"""Populations to draw items from, with the gap F* of a start, for experiments and audits."""
+"""Populations of items, with the gap F* of a starting point, for experiments and audits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Problem:
         1-Lipschitz.
     start : ndarray, [d]
     truth : ndarray, [k]
-        What the items were made from.
+        The parameter from which the items are generated.
     gap : float
         A bound on F(start) - inf F.
     """
@@ -35,13 +35,13 @@ class Problem:
     gap: float
 
     def items(self, n: int, *, rng: np.random.Generator) -> FloatArray:
-        """Draw n i.i.d. items ``[n, k + 1]``: features uniform on the sphere, and what is seen."""
+        """Draw n i.i.d. items ``[n, k + 1]``: features uniform on the sphere, and a response."""
         n = _validate.integer("n", n, at_least=1)
         rng = _validate.generator(rng)
         a = rng.standard_normal((n, self.truth.size))
         a /= np.linalg.norm(a, axis=1, keepdims=True)
         seen = a @ self.truth
-        if isinstance(self.loss, CappedAbsolute):  # a tenth of the answers are anything
+        if isinstance(self.loss, CappedAbsolute):  # a tenth of the responses are random
             wrong = rng.random(n) < 0.1
             seen = np.where(wrong, rng.uniform(-5, 5, size=n), seen)
         elif isinstance(self.loss, PhaseRetrieval):
@@ -52,7 +52,7 @@ class Problem:
 
 
 def robust_regression(dimension: int) -> Problem:
-    """Return capped absolute errors, of which a tenth are of answers that are anything.
+    """Return robust regression with capped absolute errors; a tenth of the responses are random.
 
     F is at most 1, the cap, and at least 0.
     """
@@ -60,12 +60,12 @@ def robust_regression(dimension: int) -> Problem:
 
 
 def phase_retrieval(dimension: int) -> Problem:
-    """Return amplitudes of linear measurements, from a start that is nearly symmetric."""
+    """Return amplitudes of linear measurements, with a start that is nearly symmetric."""
     return _problem("phase retrieval", PhaseRetrieval(), dimension, dimension, 3.0)
 
 
 def relu_network(dimension: int, hidden: int = 5) -> Problem:
-    """Return a layer of ReLUs that is to learn a difference of two absolute values.
+    """Return a layer of ReLUs that has to learn a difference of two absolute values.
 
     Parameters
     ----------

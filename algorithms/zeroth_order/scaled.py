@@ -1,4 +1,4 @@
-"""Parameters whose constants are derived: noise that is exactly enough, rounds that are best."""
+"""Parameters with derived constants: the least noise that is enough, and the best rounds."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def calibrated(
 
     zeroth_order, Corollary 4.4 with exact constants (`accounts`).
 
-    **Guarantee** rho-Gaussian DP, so (alpha, alpha rho**2 / 2)-RDP for all alpha > 1, of the output
-    of `conversion.private_zeroth_order`, or of all noisy gradients (`covers` "transcript"), with
-    learners that start at 0. In d = 1 the noisy gradients that it covers attain it.
+    **Guarantee** rho-Gaussian DP, so (alpha, alpha rho**2 / 2)-RDP for all alpha > 1, with learners
+    that start at 0. It covers the output of `conversion.private_zeroth_order`, or all noisy
+    gradients (`covers` "transcript"). At d = 1 the covered noisy gradients attain it.
 
     Parameters
     ----------
     plan : Plan
-        Whose sigma is replaced.
+        Plan whose sigma is replaced.
     dimension : int
         d.
     rho, lipschitz : float
         Positive.
     covers : {"output", "transcript"}
-        What is released.
+        The values that are released.
 
     Returns
     -------
@@ -64,26 +64,27 @@ def variance_reduced(
     rounds: int | None = None,
     covers: str = "output",
 ) -> Plan:
-    """Return the plan of Theorem 4.9 with derived noise, and the T that is best for its bound.
+    """Return the plan of Theorem 4.9 with derived noise, and the best T for its bound.
 
     B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T) are the theorem's.
 
-    **Guarantee** rho-Gaussian DP, as `calibrated`; stationarity at 2 delta within
-    ``bounds.stationarity_bound(plan, ...)``, whose total is within a few per cent of that of the
+    **Guarantee** rho-Gaussian DP, as `calibrated`. The stationarity at 2 delta is within
+    ``bounds.stationarity_bound(plan, ...)``. Its total is within a few per cent of the total at the
     best T.
 
-    **Departs** Theorem 4.9 takes the smaller of the T that balances the error of the estimates and
-    the T that balances noise; of a sum of one term that grows and two that fall with T the larger
-    is right, and the best T is found by search. K is rounded down.
+    **Departs** Theorem 4.9 takes the smaller of two values of T: the T that balances the error of
+    the estimates, and the T that balances the noise. The bound is a sum of one term that grows with
+    T and two that fall with T, so the larger value is right. Here the best T is found by search. K
+    is rounded down.
 
     Parameters
     ----------
     n_points, dimension, radius, rho, lipschitz, gap
         As for `printed.theorem_4_9`.
     rounds : int or None, default None
-        T, if it is to be another.
+        T, to override the best value.
     covers : {"output", "transcript"}
-        What must be private.
+        The values that must be private.
 
     Returns
     -------
@@ -115,12 +116,12 @@ def naive(
     rounds: int | None = None,
     batch: int | None = None,
 ) -> Plan:
-    """Return the plan of Appendix E with the noise of its sensitivity, and its best T and B.
+    """Return the plan of Appendix E with noise for its sensitivity, and its best T and B.
 
     D = delta / T, K = M / (B T) and sigma = 2 d L / (B rho).
 
-    **Guarantee** rho-Gaussian DP; stationarity at 2 delta within
-    ``bounds.stationarity_bound(plan, ...)``, whose total is within a few per cent of that of the
+    **Guarantee** rho-Gaussian DP. The stationarity at 2 delta is within
+    ``bounds.stationarity_bound(plan, ...)``. Its total is within a few per cent of the total at the
     best T and B.
 
     **Departs** Appendix E has B = 1 and sigma = d L / (B rho).
@@ -130,7 +131,7 @@ def naive(
     n_points, dimension, radius, rho, lipschitz, gap, rounds
         As for `variance_reduced`.
     batch : int or None, default None
-        B, if it is to be another.
+        B, to override the best value.
 
     Returns
     -------
@@ -169,14 +170,15 @@ def vacuity_threshold(
 ) -> int:
     """Return the smallest M, to 1 per cent, at which some T makes the bound smaller than L.
 
-    A stationarity of L is what every point has: below this M the bound says nothing, whatever T is.
+    Every point has a stationarity of at most L. So below this M the bound gives no information, for
+    any T.
 
     Parameters
     ----------
     dimension, radius, rho, lipschitz, gap
         As for `printed.theorem_4_9`.
     constants : {"sharp", "printed"}
-        Of `bounds.stationarity_bound`; "printed" takes the sigma of Corollary 4.4 too.
+        Constants of `bounds.stationarity_bound`. "printed" also takes the sigma of Corollary 4.4.
 
     Returns
     -------
@@ -204,8 +206,8 @@ def vacuity_threshold(
         most = min(M / 2, 2.0**22)
         return any(total(M, T) < L for T in _grid(2, int(most), 200))
 
-    if not says_something(600.0):  # more items never hurt
-        raise ValueError(f"rho must be larger: no T up to 2**22 is enough for {rho!r}")
+    if not says_something(600.0):  # a larger number of items never makes the bound worse
+        raise ValueError(f"rho must be larger: no T up to 2**22 is enough, got {rho!r}")
     while not says_something(high):
         low, high = high, high + math.log(4.0)
     while high - low > 0.01:
@@ -217,7 +219,7 @@ def vacuity_threshold(
 def _best(
     made: Callable[[int], Plan], low: int, high: int, dimension: int, lipschitz: float, gap: float
 ) -> Plan:
-    """Return the plan with the smallest bound, of T on a grid, and of the T around the best."""
+    """Return the plan with the smallest bound, with T on a grid that is refined around the best."""
 
     def total(T: int) -> float:
         return _total(made(T), dimension, lipschitz, gap)
@@ -231,12 +233,10 @@ def _best(
 
 
 def _at_most(name: str, value: int, most: int) -> int:
-    """Return a positive integer for which the data are enough."""
+    """Return a positive integer that is at most what the data allow."""
     number = _validate.integer(name, value, at_least=1)
     if number > most:
-        raise ValueError(
-            f"{name} must be at most {most}, for so many items there are, got {number}"
-        )
+        raise ValueError(f"{name} must be at most {most}, the number of items, got {number}")
     return number
 
 
@@ -245,7 +245,7 @@ def _total(plan: Plan, dimension: int, lipschitz: float, gap: float) -> float:
 
 
 def _grid(low: int, high: int, n: int) -> list[int]:
-    """Return about n integers from low to high, in equal ratios, without doubles."""
+    """Return about n distinct integers from low to high, in equal ratios."""
     if high <= low:
         return [low]
     return [int(x) for x in np.unique(np.round(np.geomspace(low, high, n)).astype(np.int64))]

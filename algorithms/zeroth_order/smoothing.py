@@ -1,7 +1,8 @@
 """Uniform smoothing, h^_delta(x) = E h(x + delta v) for v uniform in the unit ball.
 
-Exact for losses that are a function of one direction (`losses.Ridge`), where it is an integral over
-one coordinate of v, and estimated for others. Lemma 2.2 of zeroth_order says what smoothing does.
+It is exact for losses that are a function of one direction (`losses.Ridge`), where it is an
+integral over one coordinate of v. For other losses it is estimated. Lemma 2.2 of zeroth_order
+states what smoothing does.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from algorithms.zeroth_order.losses import Linear, Loss, Ridge, evaluated, short
 
 
 def smoothness_constant(dimension: int) -> float:
-    """Return c_d: the smoothing of an L-Lipschitz function is c_d L / delta-smooth, and no less.
+    """Return the best c_d: smoothing an L-Lipschitz function makes it c_d L / delta-smooth.
 
-    ``c_d = 2 Gamma(d / 2 + 1) / (sqrt(pi) Gamma((d + 1) / 2))``: twice the density of a coordinate
-    of v at 0, which L abs(<e, x>) attains. Lemma 2.2 (iii) has sqrt(d): equal for d = 1, and
-    sqrt(pi / 2) times as much for large d.
+    ``c_d = 2 Gamma(d / 2 + 1) / (sqrt(pi) Gamma((d + 1) / 2))``. It is twice the density of a
+    coordinate of v at 0, which L abs(<e, x>) attains. Lemma 2.2 (iii) has sqrt(d). It is equal to
+    c_d for d = 1, and sqrt(pi / 2) times c_d for large d.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def estimated_smoothing(
     point: ArrayLike,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return draws whose mean is the smoothed mean loss of the items at a point: an estimate.
+    """Return draws whose mean is the smoothed mean loss of the items at a point.
 
     zeroth_order, Section 2.
 
@@ -119,7 +120,7 @@ def estimated_smoothing(
 
     **Requires** Nothing but a finite loss.
 
-    **Departs** Section 2 has the expectation, for one function.
+    **Departs** Section 2 defines the expectation, for one function.
 
     **Symbols** h = mean loss of the items, x = `point`, delta = `radius`, v = a point of the ball.
 
@@ -127,7 +128,7 @@ def estimated_smoothing(
     ----------
     data : array_like, [n, p]
     size : int
-        Number of points of the ball.
+        Number of points drawn in the ball.
     loss : Loss
     radius : float
         delta, positive.
@@ -167,8 +168,8 @@ def _checked(
 ) -> tuple[FloatArray, FloatArray, float]:
     if not isinstance(loss, Linear | Ridge):
         raise TypeError(
-            f"loss must be Linear or a Ridge, whose smoothing is known exactly, got {loss!r}; "
-            "estimated_smoothing estimates that of any other"
+            f"loss must be Linear or a Ridge, whose smoothing is known exactly, got {loss!r}. "
+            "Use estimated_smoothing for other losses."
         )
     items = items_of(data, loss)
     x = _validate.floats("points", points, ndims=(2,))

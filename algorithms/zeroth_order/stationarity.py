@@ -1,4 +1,4 @@
-"""How stationary a point is, in the sense of Goldstein: zeroth_order, Definition 2.1.
+"""Stationarity of a point in the sense of Goldstein: zeroth_order, Definition 2.1.
 
 The stationarity of F at x within delta is the length of the shortest convex combination of its
 gradients in the open ball of radius delta around x.
@@ -18,10 +18,10 @@ from algorithms.zeroth_order.smoothing import uniform_in_ball
 
 
 def shortest_in_hull(vectors: ArrayLike) -> FloatArray:
-    """Return the point of the convex hull of some vectors that is closest to 0.
+    """Return the point of the convex hull of the given vectors that is closest to 0.
 
-    By non-negative least squares (Lawson & Hanson 1974): the weights that minimise
-    norm(sum w_i v_i)**2 + (sum w_i - 1)**2 are those of the closest point, times a factor.
+    It uses non-negative least squares (Lawson & Hanson 1974). The weights that minimise norm(sum
+    w_i v_i)**2 + (sum w_i - 1)**2 are those of the closest point, times a factor.
 
     Parameters
     ----------
@@ -48,17 +48,18 @@ def stationarity_estimate(
     n_gradients: int = 64,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Bound the stationarity of the mean loss of the items from above, by gradients of the ball.
+    """Return upper bounds on the stationarity of the mean loss, from gradients in the ball.
 
     zeroth_order, Definition 2.1.
 
     **Guarantee** Each draw is an upper bound on the stationarity at `point` of F = the mean of the
-    items' losses, for every convex combination of gradients is a member of the set whose shortest
-    is meant; how far it lies above is not known.
+    items' losses. The reason is that every convex combination of gradients belongs to the set whose
+    shortest element defines the stationarity. The distance to the true value is not known.
 
     **Requires** a loss with `gradients`.
 
-    **Departs** Where F has no gradient, which has probability 0, one of its limits is taken.
+    **Departs** Where F has no gradient, which has probability 0, one of the limits of gradients is
+    used.
 
     **Symbols** h = mean loss of the items, x = `point`, delta = `radius`.
 
@@ -72,7 +73,7 @@ def stationarity_estimate(
         delta, positive.
     point : array_like, [d] or [size, d]
     n_gradients : int, default 64
-        For each draw, at points uniform in the ball.
+        Number of gradients for each draw, at points uniform in the ball.
     rng : numpy.random.Generator
 
     Returns
@@ -99,8 +100,8 @@ def stationarity_in_one_dimension(
 ) -> FloatArray:
     """Return the exact stationarity of the mean loss of the items, in d = 1.
 
-    zeroth_order, Definition 2.1: F is piecewise linear, its slopes in the open interval of radius
-    delta are those between its knots, and their hull is an interval.
+    zeroth_order, Definition 2.1. F is piecewise linear. Its slopes in the open interval of radius
+    delta are the slopes between its knots, and their hull is an interval.
 
     Parameters
     ----------

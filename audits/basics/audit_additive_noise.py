@@ -1,8 +1,7 @@
-"""Mechanisms that hand over their centres: the final noise is integrated out, not drawn.
+"""Mechanisms that return their centres: the final noise is integrated out instead of drawn.
 
-Deltas far below one in the number of draws come within reach: exactly where the centres are
-determined by the data, and by betting on probabilities where they are random but known to lie in a
-ball.
+So an audit can test a delta far below 1 / draws. If the data determine the centres, the audit is
+exact. If the centres are random but known to lie in a ball, the audit bets on probabilities.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ USERS = nb.clip_boundary_user(n_users=20, m=8, low=-1.0, high=1.0)
 
 
 def clipped_mean(data, *, radius=1.0):
-    """Mean over users of their means, each clipped to [-radius, radius]; deterministic."""
+    """Return the mean over users of their means, each clipped to [-radius, radius]."""
     return np.clip(data.mean(axis=1), -radius, radius).mean(axis=0)
 
 
 def audit_deterministic_centers(auditor):
-    """The exact profile, at a delta that no number of draws would reach."""
+    """Compute the exact profile, at a delta that no number of draws could test."""
     sigma = analytic_gaussian_sigma(2 / 20, EPSILON, TINY_DELTA)
     auditor.check(
         AdditiveNoise(clipped_mean, scale=sigma),
@@ -45,13 +44,13 @@ WITH_AND_WITHOUT = NeighborPair([[0.0], [1.0]], [[0.0]], relation=Relation.ADD_R
 
 
 def sampled_sum(data, size, *, rng, rate=RATE):
-    """Sum of the users that take part, each with probability `rate`."""
+    """Return the sum of the users that take part, each with probability `rate`."""
     takes_part = rng.random((size, len(data))) < rate
     return takes_part @ data[:, 0]
 
 
 def subsampled_delta(epsilon):
-    """Exact delta of one user of value 1 who takes part with probability RATE."""
+    """Return the exact delta for one user of value 1 who takes part with probability RATE."""
 
     def gaussian(x, shift):
         return np.exp(-((x - shift) ** 2) / 2) / np.sqrt(2 * np.pi)
@@ -68,7 +67,7 @@ def subsampled_delta(epsilon):
 
 
 def ball(data):
-    """Half of the users' sum, give or take the other half: all values are >= 0."""
+    """Return the ball around half of the users' sum, with this half as radius: values are >= 0."""
     half = data[:, 0].sum() / 2
     return [half], half + 1e-9
 

@@ -1,8 +1,8 @@
 """The sparse vector technique: two algorithms of the papers, six variants of the literature.
 
-Mechanisms take query values, so neighbours are vectors in which every query moves by at most 1.
-Variants 3 to 6 of Lyu, Su and Li (2017) are known not to keep the claim of their authors; they
-stay here as demonstrations, each on the pair that shows it best.
+The mechanisms take query values, so neighbours are vectors in which every query moves by at most 1.
+Variants 3 to 6 of Lyu, Su and Li (2017) are known to violate the claims of their authors. They are
+kept as demonstrations, each on the pair that reveals it best.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def query_pair(left, right, recipe):
 
 
 def low_then_high(low, high):
-    """`low` queries that rise from right to left, then `high` queries that fall.
+    """Return `low` queries that rise from left to right, then `high` queries that fall.
 
-    All noes first and yeses later needs opposite errors of the same threshold.
+    The event "first only no, then only yes" needs opposite errors of the same threshold.
     """
     left = np.concatenate([-np.ones(low), np.ones(high)])
     return query_pair(left, np.zeros(low + high), f"{low} queries low, then {high} high")
@@ -50,7 +50,7 @@ def audit_above_threshold(auditor):
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
         mutants=[partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON)],
-        draws_factor=4,  # the mutant shows in runs of yeses: probability 0.004, ratio e^2
+        draws_factor=4,  # the mutant is visible in runs of yes: probability 0.004, ratio e^2
     )
 
 
@@ -65,11 +65,12 @@ def audit_above_threshold_that_never_halts(auditor):
 
 
 def audit_fixed_threshold_sparse_vector(auditor):
-    """Lemma 18 hides its constants; with 1 before epsilon exact distributions already break it.
+    """Audit Lemma 18 with explicit constants; with 1 before epsilon it is already violated.
 
-    Audited with 2 in front of epsilon and 1 elsewhere. By exact computation over constant streams
-    delta is at most 0.00445 at this epsilon and cutoff, where 0.0049 is claimed: no room is left.
-    (For large cutoffs no constant would do, see `algorithms.common.sparse_vector`.)
+    Lemma 18 hides its constants. Here they are 2 in front of epsilon and 1 elsewhere. By exact
+    computation over constant streams, delta is at most 0.00445 at this epsilon and cutoff, where
+    0.0049 is claimed. So there is hardly any slack. (For large cutoffs no constant is enough, see
+    `algorithms.common.sparse_vector`.)
     """
     noise_epsilon, cutoff, delta = 0.25, 8, 1e-3
     claim = ApproxDP(
@@ -150,7 +151,7 @@ def audit_variant_3(auditor):
     )
 
 
-@pytest.mark.known_violation("noise of the queries does not grow with the cutoff")
+@pytest.mark.known_violation("the noise of the queries does not grow with the cutoff")
 def audit_variant_4(auditor):
     ask = partial(variants.svt4, thresholds=0.0, cutoff=5, sensitivity=1.0)
     auditor.check(
@@ -170,7 +171,7 @@ def audit_variant_5(auditor):
     )
 
 
-@pytest.mark.known_violation("any number of yeses for the price of one")
+@pytest.mark.known_violation("any number of answers yes for the budget of one")
 def audit_variant_6(auditor):
     ask = partial(variants.svt6, thresholds=0.0, sensitivity=1.0)
     half = np.full(10, 0.5)

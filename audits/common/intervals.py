@@ -1,4 +1,4 @@
-"""95 % confidence intervals: of averages, of ratios of averages, and of exponents of growth."""
+"""95 % confidence intervals for averages, for ratios of averages, and for exponents of growth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 
 class Interval(NamedTuple):
-    """A number, and between which two it lies with confidence 95 %."""
+    """A number, with the ends of its 95 % confidence interval."""
 
     value: float
     low: float
@@ -23,24 +23,25 @@ class Interval(NamedTuple):
         return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
 
     def times(self, factor: float) -> Interval:
-        """Return the interval of a positive multiple."""
+        """Return the interval of a positive multiple of the number."""
         return Interval(*(factor * x for x in self))
 
     def inverse(self) -> Interval:
-        """Return the interval of one over the number."""
+        """Return the interval of the reciprocal."""
         return Interval(1 / self.value, 1 / self.high, 1 / self.low)
 
 
 def short(value: float) -> str:
-    """Return three digits at most, without an exponent where that is short."""
+    """Return at most three digits, without an exponent if the text stays short."""
     return f"{float(f'{value:.3g}'):g}"
 
 
 def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interval:
-    """Return the average of `over` divided by that of `under`, paired by trial.
+    """Return the average of `over` divided by the average of `under`, paired by trial.
 
-    A t interval for its logarithm, from the linear terms: trial i moves it by over_i / mean(over) -
-    under_i / mean(under). Of `among` intervals all are right at once with confidence 95 %.
+    This is a t interval for the logarithm of the ratio, from the linear terms: trial i moves the
+    logarithm by over_i / mean(over) - under_i / mean(under). If `among` intervals are computed, all
+    of them are right at once with confidence 95 %.
 
     Examples
     --------
@@ -57,19 +58,19 @@ def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interva
 
 
 def quotient(one: Interval, other: Interval) -> Interval:
-    """Divide two independent numbers, whose errors on the log scale add in squares."""
+    """Divide two independent numbers; their errors on the log scale add in squares."""
     value = one.value / other.value
     room = math.exp(math.hypot(*(math.log(x.high / x.value) for x in (one, other))))
     return Interval(value, value / room, value * room)
 
 
 def least(intervals: Iterable[Interval]) -> Interval:
-    """Return the interval of the smallest number, where all are right at once."""
+    """Return the interval of the smallest number, if all intervals are right at once."""
     return Interval(*map(min, zip(*intervals, strict=True)))
 
 
 def most(intervals: Iterable[Interval]) -> Interval:
-    """Return the interval of the largest number, where all are right at once."""
+    """Return the interval of the largest number, if all intervals are right at once."""
     return Interval(*map(max, zip(*intervals, strict=True)))
 
 
@@ -85,7 +86,7 @@ def growth(sizes: Sequence[float], values: Sequence[float]) -> Interval:
     from statsmodels.api import OLS, add_constant
 
     if len(sizes) < 3:
-        raise ValueError(f"sizes must be 3 at least for an interval, got {len(sizes)}")
+        raise ValueError(f"sizes must have at least 3 values for an interval, got {len(sizes)}")
     x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(values, float))
     fit = OLS(y, add_constant(x)).fit(cov_type="HC3", use_t=True)
     return Interval(float(fit.params[1]), *map(float, fit.conf_int(1 - LEVEL)[1]))

@@ -1,4 +1,4 @@
-"""A self-contained page of experiments: claims or tables, figures, rules."""
+"""A self-contained page of experiments: claims or tables, figures and rules."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def ticks(axis: Axis, values: Sequence[float]) -> None:
 
 
 def table_html(table: pd.DataFrame) -> str:
-    """Return a table with all of its text."""
+    """Return a table as HTML, without shortening its text."""
     with pd.option_context("display.max_colwidth", None):
         return table.to_html(index=False, border=0)
 
 
 def figures_html(figures: Mapping[str, tuple[Figure, str]], folder: Path) -> str:
-    """Write figures as SVG into a folder; return them with their captions, embedded."""
+    """Write figures as SVG into a folder; return them embedded in HTML, with their captions."""
     parts = []
     with mpl.rc_context(STYLE):
         for name, (figure, caption) in figures.items():
@@ -65,7 +65,7 @@ def figures_html(figures: Mapping[str, tuple[Figure, str]], folder: Path) -> str
 
 
 def page_html(title: str, body: str) -> str:
-    """Return a page."""
+    """Return a whole HTML page."""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

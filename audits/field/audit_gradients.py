@@ -1,7 +1,7 @@
-"""Private gradients of JAX Privacy and private training of Opacus, by users.
+"""Private gradients of JAX Privacy and private training of Opacus, at user level.
 
-Skipped where these packages are not installed. Both are seeded, but draw from generators of their
-own kind, so that mutants have less noise.
+The audits are skipped if these packages are not installed. Both packages can be seeded, but they
+draw from their own generators. So the mutants have less noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OTHERS = np.zeros((7, 4, 2))
 
 
 def loud_user(relation):
-    """Eight users of four items; the last one is far away, or gone, or far on the other side."""
+    """Return eight users with four items; the last is far away, then removed or opposite."""
     loud = np.full((1, 4, 2), [9.0, 0.0])
     left = np.concatenate([OTHERS, loud])
     replaced = relation is Relation.REPLACE_USER
@@ -27,7 +27,7 @@ def loud_user(relation):
 
 
 def clipped_by(whose):
-    """Gradients of squared distances: each user's clipped to 1, or each item's, as a mistake."""
+    """Return gradients of squared distances, clipped to 1 per user, or by mistake per item."""
     import jax.numpy as jnp
     from jax_privacy import clipped_grad
 
@@ -50,7 +50,7 @@ def descent(whose="user", **settings):
 @pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated")
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE_USER, Relation.REPLACE_USER], ids=str)
 def audit_jax_privacy_gradient_of_users(auditor, relation):
-    """User-level; the given mutant clips each item."""
+    """Audit at user level; the given mutant clips each item."""
     moved = 2 if relation is Relation.REPLACE_USER else 1
     auditor.check(
         descent(),
@@ -87,7 +87,7 @@ def linear_loss(outputs):
 
 @OPACUS
 def audit_opacus_step(auditor):
-    """One step on all users, of one item each: a replaced one moves the sum by 2."""
+    """Audit one step on all users with one item each: a replaced user moves the sum by 2."""
     items = np.concatenate([OTHERS[:, 0, :1], [[9.0]]])
     auditor.check(
         adapters.opacus(zero_model, linear_loss, noise_multiplier=SIGMA, poisson_sampling=False),
@@ -99,7 +99,7 @@ def audit_opacus_step(auditor):
 
 
 def labelled(last):
-    """Features [8, 1] and targets [8, 1]; the last one's feature is given."""
+    """Return features [8, 1] and targets [8, 1]; the last feature is given."""
     features = np.append(np.full(7, 0.1), last)[:, None]
     return {"X": features, "y": np.ones((8, 1))}
 
@@ -116,9 +116,9 @@ def labelled(last):
     ],
 )
 def audit_opacus_regression(auditor, mode):
-    """Mean squared error on a column of targets, the loss that everybody takes; `docs/findings.md`.
+    """Audit mean squared error on a column of targets, the usual loss; see `docs/findings.md`.
 
-    One user at 1000 moves the gradient by 18 million times the clipping norm in the mode `ghost`.
+    In the mode `ghost`, one user at 1000 moves the gradient by 18 million times the clipping norm.
     """
     import torch
 

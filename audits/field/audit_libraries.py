@@ -1,8 +1,8 @@
 """Mechanisms of OpenDP, dp-accounting, PyDP and SmartNoise SQL, on data of users.
 
-OpenDP and dp-accounting come with ``pip install '.[third-party]'``; the audits of the others are
-skipped where these are not installed. Mutants have more epsilon or less noise, as these packages
-draw from entropy of their own.
+OpenDP and dp-accounting come with ``pip install '.[third-party]'``. The audits of the other
+packages are skipped if these are not installed. Mutants have more epsilon or less noise, because
+these packages draw from their own entropy.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dpaudit import (
 EPSILON, DELTA = 1.0, 1e-5
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER
 ITEMS = 4
-"""That a user has, and that sensitivities count."""
+"""Number of items of a user, which the sensitivities count."""
 
 USERS = neighbors.portfolio(m=ITEMS, low=0.0, high=1.0).under(ADD_REMOVE)
 ONE_ITEM = neighbors.portfolio(m=1, low=0.0, high=1.0).under(ADD_REMOVE)
 FEW, FEWER = 0.05, 0.0015
-"""Of the budget: where a release takes less than a millisecond, and where it takes much more."""
+"""Shares of the draws: for releases under a millisecond, and for much slower ones."""
 
 
 # --- OpenDP ---
@@ -53,7 +53,7 @@ def bounded_sum(scale):
 
 
 def count_by_category(scale):
-    """Of whole numbers 0 to 3; all others are counted in a fifth category."""
+    """Count the whole numbers 0 to 3; all others are counted in a fifth category."""
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     counts = dp.t.make_count_by_categories(*space, categories=[0, 1, 2, 3], TOA=int)
@@ -67,7 +67,7 @@ def answer_kept(prob):
 
 @needs("opendp", "opendp")
 def audit_opendp_sum_of_users(auditor):
-    """User-level: adding a user with four rows is a distance of four."""
+    """Audit at user level: adding a user with four rows is a distance of four."""
     auditor.check(
         adapters.opendp(bounded_sum, scale=ITEMS / EPSILON),
         from_opendp(bounded_sum(ITEMS / EPSILON), ITEMS, relation=ADD_REMOVE),
@@ -103,12 +103,12 @@ def audit_opendp_randomized_response(auditor):
 @needs("polars", "'opendp[polars]'")
 @needs("opendp", "opendp")
 def audit_opendp_query_of_users(auditor):
-    """The context on a frame, of which a user has four rows."""
+    """Audit a context on a frame in which a user has four rows."""
     import polars
 
     dp, known = opendp(), importlib.import_module("opendp.mod")._EXPECTED_POLARS_VERSION
     if polars.__version__ != known:
-        pytest.skip(f"OpenDP takes polars {known} alone, and {polars.__version__} is installed")
+        pytest.skip(f"polars must be {known} for OpenDP, got {polars.__version__}")
     visits = polars.DataFrame({"user": np.repeat(np.arange(20), ITEMS), "paid": 1.0})
     auditor.check(
         adapters.opendp_query(
@@ -123,16 +123,16 @@ def audit_opendp_query_of_users(auditor):
     )
 
 
-# --- dp-accounting: noise that it calibrates ---
+# --- dp-accounting: it calibrates the noise ---
 
 
 def sum_of_users(data):
-    """Of each user what four items in [0, 1] sum to, at most 2."""
+    """Return the sum over users of their four items in [0, 1], each user's at most 2."""
     return np.minimum(data.clip(0, 1).sum(axis=1), 2.0).sum()
 
 
 def calibrated(sensitivity):
-    """Noise for (EPSILON, DELTA), by the multiplier that dp-accounting finds."""
+    """Return a sum with noise for (EPSILON, DELTA), by the multiplier of dp-accounting."""
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
 
@@ -144,7 +144,7 @@ def calibrated(sensitivity):
 
 @needs("dp_accounting", "dp-accounting")
 def audit_dp_accounting_calibrated_sum_of_users(auditor):
-    """The mutant takes the bound on an item for that on a user."""
+    """Audit the calibrated noise; the mutant uses the bound on an item for a user."""
     auditor.check(
         calibrated(sensitivity=2.0),
         ApproxDP(EPSILON, DELTA, ADD_REMOVE, "dp-accounting calibrate_dp_mechanism"),
@@ -171,14 +171,14 @@ def audit_pydp_statistic(auditor, name):
         pydp(name, **BOUNDS),
         PureDP(EPSILON, ADD_REMOVE, f"PyDP {name}"),
         ONE_ITEM,
-        mutants=[mutants.scaled(epsilon=12)],  # of a median, most of epsilon goes to a tree
+        mutants=[mutants.scaled(epsilon=12)],  # for a median, a tree gets most of epsilon
         draws_factor=2 * FEW,
     )
 
 
 @PYDP
 def audit_pydp_count_of_users(auditor):
-    """User-level: a user has four rows, and `linf_sensitivity` says so."""
+    """Audit at user level: a user has four rows, as `linf_sensitivity` states."""
     auditor.check(
         pydp("Count", linf_sensitivity=ITEMS, dtype="float"),
         PureDP(EPSILON, ADD_REMOVE, "PyDP Count, user-level"),
@@ -196,7 +196,7 @@ METADATA = {"": {"s": {"t": {**TABLE, "user": {"type": "int", "private_id": True
 
 
 def people():
-    """Nineteen users with one row each, and on the left one who has five."""
+    """Return nineteen users with one row each; on the left there is one more with five rows."""
     import pandas
 
     users = [*range(19), *[19] * 5]
@@ -207,7 +207,7 @@ def people():
 @needs("snsql", "smartnoise-sql")
 @pytest.mark.parametrize("what", ["COUNT(*)", "SUM(age)"])
 def audit_smartnoise_query_of_users(auditor, what):
-    """A query takes 0.07 s; its cost is what `get_privacy_cost` says."""
+    """Audit a query, which takes 0.07 s; its cost is the value of `get_privacy_cost`."""
     auditor.check(
         adapters.smartnoise_sql(f"SELECT {what} AS a FROM s.t", METADATA, epsilon=1.0, delta=0.01),
         ApproxDP(1.0, 0.005, ADD_REMOVE, "SmartNoise SQL get_privacy_cost"),

@@ -1,8 +1,8 @@
-"""Statistics of diffprivlib and PipelineDP on data of users, with the bounds that one would give.
+"""Statistics of diffprivlib and PipelineDP on data of users, with typical bounds.
 
-A row is a user. diffprivlib comes with ``pip install '.[third-party]'``; PipelineDP does not, and
-its audits are skipped where it is not installed. Known violations are those of `docs/findings.md`.
-One release takes from 0.1 to 1 ms, so that there are few draws.
+A row is a user. diffprivlib comes with ``pip install '.[third-party]'``. PipelineDP does not, and
+its audits are skipped if it is not installed. Known violations are described in `docs/findings.md`.
+One release takes from 0.1 to 1 ms, so the audits use few draws.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dpaudit import ApproxDP, NeighborPair, Outcomes, PureDP, Relation, adapters
 EPSILON = 1.0
 REPLACE, ADD_REMOVE = Relation.REPLACE_USER, Relation.ADD_REMOVE_USER
 DRAWS, ENOUGH = 0.05, 0.2
-"""Of the budget: usually, and where the portfolio must reach its pairs of users without data."""
+"""Shares of the draws: the usual one, and one for pairs of users without data."""
 
 ONE_ITEM = neighbors.portfolio(m=1, low=0.0, high=1.0)
 MISSING = neighbors.portfolio(m=1, low=0.0, high=1.0, missing=True)
 
 
 def pair(left, right):
-    """Users with one item each, of which the last one's differs."""
+    """Return users with one item each; the last user's item differs."""
     return NeighborPair(np.array(left)[:, None], np.array(right)[:, None])
 
 
@@ -35,7 +35,7 @@ NOW_MISSING = pair([9.0] * 10, [9.0] * 9 + [np.nan])
 
 
 def tool(name, *, epsilon=EPSILON, **options):
-    """A release of `diffprivlib.tools`, of one item of each user."""
+    """Return a release of `diffprivlib.tools`, with one item of each user."""
     from diffprivlib import tools
 
     if name != "count_nonzero":
@@ -72,7 +72,7 @@ def audit_diffprivlib_median(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sensitivity counts the items that are missing")
 def audit_diffprivlib_nanmean(auditor):
-    """No pair is named: that items may be missing is told."""
+    """Audit without a named pair; the portfolio knows only that items may be missing."""
     auditor.check(
         tool("nanmean"),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nanmean"),
@@ -84,7 +84,7 @@ def audit_diffprivlib_nanmean(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sensitivity counts the items that are missing")
 def audit_diffprivlib_nanvar(auditor):
-    """The pair is named, because a release takes 0.4 ms, and a search needs more of them."""
+    """Audit a named pair, because a release takes 0.4 ms and a search needs more of them."""
     auditor.check(
         tool("nanvar"),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nanvar"),
@@ -94,9 +94,9 @@ def audit_diffprivlib_nanvar(auditor):
 
 
 @installed("diffprivlib")
-@pytest.mark.known_violation("an item that goes missing takes more from a sum than high - low")
+@pytest.mark.known_violation("a sum loses more than high - low if an item goes missing")
 def audit_diffprivlib_nansum(auditor):
-    """The pair is named: the others must be at the lower bound, below which sums are cut off."""
+    """Audit a named pair: the others must be at the lower bound, below which sums are cut off."""
     auditor.check(
         tool("nansum", bounds=(9.0, 10.0)),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nansum"),
@@ -108,7 +108,7 @@ def audit_diffprivlib_nansum(auditor):
 @installed("diffprivlib")
 @pytest.mark.from_profile("full")
 def audit_diffprivlib_standard_scaler(auditor):
-    """A model: means and variances of two features of each user."""
+    """Audit a model: means and variances of two features of each user."""
     from diffprivlib.models import StandardScaler
 
     auditor.check(
@@ -124,7 +124,7 @@ def audit_diffprivlib_standard_scaler(auditor):
     )
 
 
-# --- PipelineDP: a user has several values, of which it takes two at most ------------------------
+# --- PipelineDP: a user has several values, of which at most two are used ------------------------
 
 PIPELINE_DP = needs("pipeline_dp", "pipeline-dp")
 TAKEN = 2
@@ -132,7 +132,7 @@ VALUES = neighbors.portfolio(m=4, low=0.0, high=1.0).under(ADD_REMOVE)
 
 
 def aggregated(metric, **options):
-    """A metric of one public partition, or of private ones."""
+    """Return a metric of one public partition, or of private partitions."""
     import pipeline_dp
 
     params = pipeline_dp.AggregateParams(
@@ -170,14 +170,14 @@ def audit_pipelinedp_sum_with_nan(auditor):
 
 
 def counts_of_partitions(delta):
-    """Of partitions that are selected, each count: which there are is an outcome."""
+    """Return the count of each selected partition; the set of partitions is part of the outcome."""
     private = aggregated("COUNT", delta=delta, partitions=None, partition="city")
     return Outcomes(private, keys=["Aix", "Brest"])
 
 
 @PIPELINE_DP
 def audit_pipelinedp_private_partitions_of_users(auditor):
-    """User-level; of one city there is one user."""
+    """Audit at user level; one city has only one user."""
     frames = pytest.importorskip("pandas", reason="pip install pandas")
     users = np.repeat(np.arange(13), TAKEN)
     visits = frames.DataFrame({"user": users, "city": np.where(users == 12, "Brest", "Aix")})

@@ -1,4 +1,4 @@
-"""The algorithms of the geometric median paper, and the two that it compares itself with."""
+"""The algorithms of the geometric median paper, and the two with which it compares itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPSILON = 1.0
 
 
 def less_noise(mechanism, multipliers=SLACK, **options):
-    """The same mechanism with less and less noise, to see how loose its constants are."""
+    """Return the mechanism with less and less noise, to measure how loose its constants are."""
     return {x: partial(mechanism, noise_multiplier=x, **options) for x in multipliers}
 
 
@@ -37,7 +37,7 @@ def less_smoothing(centers, sigma):
 
 
 def groups(*counts_and_places, d=1):
-    """Points on the first axis: so many of them at each place."""
+    """Return points on the first axis, with the given number of points at each place."""
     rows = [np.full(count, place, dtype=float) for count, place in counts_and_places]
     points = np.zeros((sum(len(row) for row in rows), d))
     points[:, 0] = np.concatenate(rows)
@@ -45,7 +45,7 @@ def groups(*counts_and_places, d=1):
 
 
 def moved(points, place, words):
-    """The last point is put elsewhere on the first axis."""
+    """Return a pair in which the last point moves to another place on the first axis."""
     other = points.copy()
     other[-1, 0] = place
     return NeighborPair(points, other, recipe=words)
@@ -71,7 +71,7 @@ def audit_first_above_threshold(auditor):
             ),
         ],
         mutants=[partial(mutants.first_above_threshold_exact_threshold, **options)],
-        draws_factor=4,  # the mutant is seen in runs of noes, which are rare
+        draws_factor=4,  # the mutant is visible in runs of no, which are rare
     )
     auditor.noise_margin(result, less_noise(sparse_vector.first_above_threshold, **options))
 
@@ -95,7 +95,7 @@ CROWD = moved(groups((35, 0.0), (5, 2.0)), 0.0, "36 or 35 of 40 in one place")
 
 
 def edge_of_the_crowd(inside, place):
-    """`inside` of 40 points at 0, the others further out; the last one joins them or not."""
+    """Return 40 points, `inside` of them at 0 and the others farther out; the last joins or not."""
     return moved(groups((inside, 0.0), (40 - inside, place)), 0.0, f"{inside} of 40 together")
 
 
@@ -126,11 +126,11 @@ def audit_radius_finder(auditor):
 
 CENTER_DELTA = 0.01
 CENTER = {"radius": 1.0, "epsilon": EPSILON, "delta": CENTER_DELTA}
-FAR = np.array([1e6, 0.0])  # public: where runs that fail the test of line 9 are put
+FAR = np.array([1e6, 0.0])  # public: the value for runs that fail the test of line 9
 
 
 def center_pairs():
-    """Line 9 passes for about 0.4 of the runs where all of 400 points lie together."""
+    """Return pairs; line 9 passes for about 0.4 of the runs if all 400 points lie together."""
     together = groups((400, 0.0), d=2)
     together[-1, 0] = 2.0
     return [
@@ -153,7 +153,7 @@ def audit_fast_center(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_fast_center_centers(auditor):
-    """The noise of line 13 integrated out; runs that fail are told by their place."""
+    """Audit with the noise of line 13 integrated out; failed runs have a value of their own."""
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
     sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
     result = auditor.check(
@@ -176,7 +176,7 @@ BOOST = {"center": [0.0], "radius": 10.0, "rho": RHO, "step": 1.0, "n_steps": ST
 
 
 def tug_of_war(left, place, other):
-    """So many of 5 users at -`place`, the others at `place`; the last one moves to `other`."""
+    """Return users: `left` of 5 at -`place`, the others at `place`; the last moves to `other`."""
     return moved(
         groups((left, -place), (USERS - left, place)),
         other * place,
@@ -192,7 +192,7 @@ EVEN = tug_of_war(2, 1e6, -1.0)
 
 
 def phases(mechanism, **options):
-    """All phases' outputs as one row: the proof covers them together."""
+    """Return a mechanism with all phases' outputs as one row: the proof covers them together."""
 
     def transcript(data, size, *, rng):
         return mechanism(data, size, transcript=True, **options, rng=rng)[:, :, 0]
@@ -214,7 +214,7 @@ def audit_stable_dpsgd(auditor):
 
 
 def audit_stable_dpsgd_centers(auditor):
-    """The first phase, which costs 9/16 of all that is spent, at its exact worst pair."""
+    """Audit the first phase, which costs 9/16 of the whole budget, at its exact worst pair."""
     options = {**BOOST, "delta": BOOST_DELTA}
     plan = schedule.stable_dpsgd_schedule(
         USERS, 1, **{k: v for k, v in options.items() if k != "center"}
@@ -245,7 +245,7 @@ def audit_fixed_order_dpsgd(auditor):
 
 
 def audit_fixed_order_dpsgd_centers(auditor):
-    """The first phase is determined by the data, so its profile is exact."""
+    """Audit the first phase, which the data determine, so that its profile is exact."""
     options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
     plan = schedule.fixed_order_schedule(
         USERS, 1, **{k: v for k, v in options.items() if k != "center"}

@@ -1,4 +1,4 @@
-"""Domains that the checks of this paper share; its conventions stand in ``statements.md``."""
+"""Domains that the checks of this paper share; ``statements.md`` lists its conventions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dpaudit.neighbors import Integer, Interval
 
 EPSILON = Interval(1e-3, 1.0, log=True)
 DELTA = Interval(1e-12, 0.5, log=True)
-"""Within the convention delta <= 1/2."""
+"""The convention is delta <= 1/2."""
 
 ANY_DELTA = Interval(1e-12, 0.999, log=True)
-"""Where a statement holds for every delta, and is attacked there too."""
+"""For statements that hold for every delta, and are tested there too."""
 
 USERS = Integer(2, 10**9)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, where only their proportions matter."""
+"""Coordinates of points, if only their proportions matter."""
 
 RADII = Integer(1, 400)
 """T, the number of radii that FastRadius tries: R / r up to 2^400."""

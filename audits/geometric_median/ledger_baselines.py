@@ -1,4 +1,4 @@
-"""Private geometric median: the baselines of HSU24, and what Section 5 says of them."""
+"""Private geometric median: the baselines of HSU24, and the claims of Section 5 about them."""
 
 from __future__ import annotations
 
@@ -39,21 +39,23 @@ def running_times_of_hsu24(ledger):
     additional n^3 epsilon^2 up to logarithms, and by cutting planes n d^2 + d^(2+omega) up to
     logarithms, omega < 2.372.
 
-    rho is of the order of epsilon^2, so n^3 epsilon^2 is right, and n^2 d is exceeded from n
-    epsilon^2 > 256 d on. The radius step needs n^2 (d + log(R / r)) only, as distances serve all
-    radii. The cutting-plane and centre times are quoted, and were not run.
+    rho is of the order of epsilon^2, so n^3 epsilon^2 is right. It exceeds n^2 d from n
+    epsilon^2 > 256 d on. The radius step needs only n^2 (d + log(R / r)), since the same distances
+    serve all radii. The times for cutting planes and for the centre are quoted. They were not
+    measured.
     """
     sizes = {"n": [10, 200], "steps": [1, 8]}
 
     @ledger.sweep("radius: at most n^2 distances, of time d, for each of log(R / r) radii",
                   some=None, mutant={"some": 9}, **sizes)  # fmt: skip
     def pairs(n, steps, some):
-        """The mutant computes the nine neighbours of FastRadius for all others."""
+        """Count distances; the mutant computes those to the nine neighbours of FastRadius only."""
         points, radii = np.random.default_rng(0).normal(size=(n, 3)), 2.0 ** np.arange(steps)
         found = distances_computed(lambda: baselines.radius_finder_queries(points, radii))
         return found, (some or n) * n * steps
 
-    @ledger.identity("gradient descent: n distances for each step, one for its projection", **sizes)
+    @ledger.identity("gradient descent: each step takes n distances, and one for its projection",
+                     **sizes)  # fmt: skip
     def descent(n, steps):
         points = np.random.default_rng(0).normal(size=(n, 3))
         found = distances_computed(
@@ -65,7 +67,7 @@ def running_times_of_hsu24(ledger):
         return found, (n + 1) * steps
 
     @ledger.falsify(
-        "n^2 rho / (256 d) steps of time n d are n^3 rho / 256, and one step at least",
+        "n^2 rho / (256 d) steps of time n d are n^3 rho / 256, and there is at least one step",
         n=Integer(1, 100_000), d=Integer(1, 1000), rho=Interval(1e-4, 1.0, log=True), power=3,
         extremal=[{"n": 16_000, "d": 1, "rho": 1.0}], mutant={"power": 2.5},
     )  # fmt: skip
@@ -75,7 +77,7 @@ def running_times_of_hsu24(ledger):
 
 
 def star(n):
-    """All others around the one that leaves, and none of them near another."""
+    """Return a star: all others are near the point that leaves, and none is near another."""
     points = np.vstack([np.eye(n - 1), np.zeros(n - 1)])
     return {"points": points, "other": np.full(n - 1, 9.0), "gamma": 0.75, "d": n - 1}
 
@@ -87,12 +89,12 @@ def radius_finder(ledger):
     plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta) plus Laplace(6/epsilon). It
     is epsilon-DP.
 
-    A query moves by at most 1 + (n - 2) / m, which is below 3 and sharp, reached by a star in
-    dimension n - 1. The noise is generous: at a third of it, as for sensitivity 1, no loss above .7
-    epsilon was found. Up to n = 191 the threshold is above n; genuine halts are examined at n = 400
-    only. After the published code and not the text of HSU24, which was not at hand: its beta (.05
-    there), and what it returns where no query passes, are not in this paper. Its last radius may be
-    up to 2 R.
+    A query moves by at most 1 + (n - 2) / m. This is below 3 and sharp: a star in dimension n - 1
+    attains it. The noise is larger than needed: at a third of it, as for sensitivity 1, no loss
+    above .7 epsilon was found. Up to n = 191 the threshold is above n. Genuine halts are examined
+    only at n = 400. The implementation follows the published code, because the text of HSU24 was
+    not available. Its beta (.05 in the code) and its output if no query passes are not in this
+    paper. Its last radius may be up to 2 R.
     """
     radii = np.array([0.5, 1.0, 2.0])
     domain = {
@@ -103,7 +105,7 @@ def radius_finder(ledger):
         "d": Choice((1, 3)),
     }
     stars = [star(n) for n in (3, 8, 21, 60)]
-    # 353 or 354 of 400 in one place: a query that the threshold, 386, is in reach of
+    # # 353 or 354 of 400 points are in one place, so the query can reach the threshold, 386.
     crowd = {
         "points": np.repeat([[0.0], [10.0]], [353, 47], axis=0),
         "other": np.zeros(1),
@@ -146,7 +148,7 @@ def gradient_descent(ledger):
     (2/n) sqrt(T / (2 rho)), projected on a ball of radius r_hat, and returns the average iterate.
     It is rho-CDP for every eta.
 
-    After the published code and not the text of HSU24, which was not at hand.
+    The implementation follows the published code, because the text of HSU24 was not available.
     """
 
     def descent(data, size, *, rng, noise_multiplier=1.0):
@@ -160,8 +162,8 @@ def gradient_descent(ledger):
         ZeroConcentratedDP(0.5),
         NeighborPair([[1e6], [-1e6], [1e6]], [[1e6], [-1e6], [-1e6]]),
         mutants=[functools.partial(descent, noise_multiplier=0.25)],
-        survivors="One of 16 steps without its noise costs little beside the noise of the others; "
-        "a quarter of all noise, that of one step for all 16, is noticed.",
+        survivors="Removing the noise of one of 16 steps changes little, because the other steps "
+        "have noise. A quarter of all noise, that of one step for all 16, is detected.",
         draws=2_000,
     )
 
@@ -171,7 +173,7 @@ def gradient_descent(ledger):
     def spent(n, rho, steps):
         return steps * (2 / n) ** 2 / (2 * baselines.dpgd_sigma(n, rho, steps) ** 2), rho
 
-    # so close to the start that the squares of the distances underflow
+    # # So close to the start that the squares of the distances underflow.
     small = np.array([2.7e-162, 1.57e-162])
 
     @ledger.step("one point moves the gradient by at most 2 / n").falsify(
@@ -192,11 +194,11 @@ def gradient_descent(ledger):
         return float(np.linalg.norm(a - b)), 2 / len(points) + 1e-9
 
 
-# --- what is compared with them ---
+# --- the methods that are compared with them ---
 
 
 def starting_point(points, radius, seed):
-    """At .75 r-hat of the median, which is taken to be the centre that is not told."""
+    """Return the median, and a start at .75 r-hat from it; the paper does not name the centre."""
     direction = generator(*seed).normal(size=DIMENSION)
     middle = geometric_median(points, tolerance=1e-6)
     return middle, middle.point + 0.75 * radius * direction / np.linalg.norm(direction)
@@ -212,18 +214,19 @@ def stable_dpsgd_at_their_sizes(ledger):
     improves on its start: all later phases together are shorter than the noise of phase 1,
     sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), whatever eta.
 
-    At d = 50, rho = .5 and one pass the noise of phase 1 is four times what all later phases can
-    walk, whatever eta; a small eta leaves the start where it is, a large one drowns it. With delta
-    = 1e-5 the best of all step sizes gains 2 % at n = 1000, that of FixedOrderDPSGD 75 %.
+    At d = 50, rho = .5 and one pass, the noise of phase 1 is four times the distance that all later
+    phases can move, for every eta. A small eta leaves the start where it is, and a large eta drowns
+    it in noise. With delta = 1e-5 the best of all step sizes improves the error by 2 % at n = 1000.
+    The best step size of FixedOrderDPSGD improves it by 75 %.
     """
 
     @ledger.falsify(
-        "T >= n just: phases 2 to K cannot walk back the noise of phase 1",
+        "T just above n: phases 2 to K cannot walk back the noise of phase 1",
         n=Integer(1, 1000), delta=Interval(1e-9, 0.5, log=True), kind="stable",
         extremal=[{"n": n, "delta": 0.5} for n in (511, 512)], mutant={"kind": "fixed_order"},
     )  # fmt: skip
     def walked_back(n, delta, kind):
-        """All later phases together against the noise of the first; in units of eta."""
+        """Compare all later phases together with the noise of the first, in units of eta."""
         parameters = getattr(schedule, f"{kind}_dpsgd_parameters")
         steps = 2 ** n.bit_length() - 1
         plan = parameters(n, DIMENSION, radius=1.0, rho=RHO, delta=delta, step=1.0, n_steps=steps)
@@ -233,11 +236,11 @@ def stable_dpsgd_at_their_sizes(ledger):
     seed = (ledger.seed, "stable")
 
     @ledger.sweep(
-        "GaussianCluster, one pass: it gains less than a tenth of the error at the start",
+        "GaussianCluster, one pass: the error decreases by less than a tenth of that at the start",
         n=[100, 1000], kind="stable", mutant={"kind": "fixed_order"}, **DRAWN,
     )  # fmt: skip
     def gain(n, kind):
-        """Nine tenths of the error at the start, and the least error over step sizes."""
+        """Return nine tenths of the error at the start, and the least error over step sizes."""
         method = getattr(boosting, f"{kind}_dpsgd")
         points = generator(*seed, "order").permutation(cluster(n, seed))
         middle, start = starting_point(points, CLUSTER_RADIUS, (*seed, "start"))
@@ -258,8 +261,8 @@ def wall_clock(ledger):
     """DPGD often takes less wall-clock time than FixedOrderDPSGD for the same estimation error,
     even where it makes significantly more passes.
 
-    Seconds of one machine. 16 passes of DPGD take about a hundredth of the time of 8 passes of
-    FixedOrderDPSGD, and end at .55 of its error.
+    The times are seconds on one machine. 16 passes of DPGD take about a hundredth of the time of 8
+    passes of FixedOrderDPSGD, and end at .55 of its error.
     """
     seed = (ledger.seed, "wall")
     points = cluster(1000, seed)
@@ -267,7 +270,7 @@ def wall_clock(ledger):
     shared = {"center": start, "radius": CLUSTER_RADIUS, "rho": RHO}
 
     def least_time(run):
-        """Shortest of three runs, and the mean error of ten."""
+        """Return the time of the fastest of three runs, and the mean error of ten."""
         took = []
         for _ in range(3):
             began = time.perf_counter()
@@ -276,7 +279,7 @@ def wall_clock(ledger):
         return min(took), mean_excess(points, run(10), CLUSTER_RADIUS, middle)
 
     def passes(size):
-        """Eight passes with about the best step size."""
+        """Run eight passes with about the best step size."""
         return boosting.fixed_order_dpsgd(
             points, size, **shared, delta=NOT_TOLD["delta"], step=0.003 * CLUSTER_RADIUS,
             n_steps=2**13 - 1, rng=generator(*seed, "fixed"),
@@ -299,7 +302,7 @@ def wall_clock(ledger):
         return (full, fixed) if full_error <= fixed_error else (math.inf, fixed)
 
     @ledger.reading("here: n = 1000, on one machine").sweep(
-        "DPGD takes less time than FixedOrderDPSGD, at an error no larger",
+        "DPGD takes less time than FixedOrderDPSGD, with an error that is no larger",
         steps=16, mutant={"steps": 4000}, **DRAWN,
     )  # fmt: skip
     def faster(steps):
@@ -312,11 +315,12 @@ def step_size_of_dpgd(ledger):
     and multipliers 0.25, 0.5, ..., 1.75, DPGD is consistently best with r_hat / sqrt(T) and 1:
     larger ones are better on GaussianCluster, but very unstable on HeavyTailed.
 
-    The paper tells no T. On HeavyTailed multiplier 1 is best after 4 steps (errors .0007, .03 and
-    .23 at n = 1000 for 1, 1.5 and 1.75) and at n = 100 after 400, as the paper has it; after 39
-    steps, as HSU24 has it at n = 1000, 1.5 and 1.75 have about a third of its error. Errors are of
-    the average of z_1 to z_T, as in HSU24's code; of z_0 to z_(T-1) they are others. That larger
-    ones do better on GaussianCluster its footnote 9 says. r_hat / sqrt(T) is the better base.
+    The paper names no T. On HeavyTailed multiplier 1 is best after 4 steps (errors .0007, .03 and
+    .23 at n = 1000 for 1, 1.5 and 1.75). It is also best at n = 100 after 400 steps. Both agree
+    with the paper. After 39 steps, the number of HSU24 at n = 1000, the multipliers 1.5 and 1.75
+    have about a third of its error. The errors are those of the average of z_1 to z_T, as in
+    HSU24's code. The average of z_0 to z_(T-1) has other errors. The paper's footnote 9 says that
+    larger multipliers are better on GaussianCluster. r_hat / sqrt(T) is the better base.
     """
     seed = (ledger.seed, "ablate")
     many = baselines.dpgd_parameters(1000, DIMENSION, radius=1.0, rho=RHO).n_steps
@@ -342,11 +346,12 @@ def step_size_of_dpgd(ledger):
     larger = {"other": [1.5, 1.75], "one": 1.0, **DRAWN}
 
     @ledger.reading("4 steps, or n = 100 with 400").sweep(
-        "on HeavyTailed larger multipliers than 1 err more", cases=few,
+        "on HeavyTailed multipliers larger than 1 have larger errors", cases=few,
         mutant={"one": 2.0}, **larger,
     )  # fmt: skip
-    @ledger.reading("39 steps, as HSU24 has it at n = 1000").sweep(
-        "on HeavyTailed larger multipliers than 1 err more", name="heavy", n=1000, steps=many,
+    @ledger.reading("39 steps, the number of HSU24 at n = 1000").sweep(
+        "on HeavyTailed multipliers larger than 1 have larger errors", name="heavy", n=1000,
+        steps=many,
         mutant=None, lhs="error of multiplier 1, in units of r_hat",
         rhs="error of multiplier 1.5, in units of r_hat", snippet="""
             import numpy as np
@@ -370,7 +375,7 @@ def step_size_of_dpgd(ledger):
         return error(name, n, steps, one), error(name, n, steps, other)
 
     @ledger.reading("the base r_hat / sqrt(T)").sweep(
-        "smaller errors than with that of HSU24, with equal multipliers", name=["heavy", "cluster"],
+        "smaller errors than with HSU24's base, at equal multipliers", name=["heavy", "cluster"],
         multiplier=[0.25, 1.0, 1.75], better="best", mutant={"better": "hsu"}, **DRAWN,
     )  # fmt: skip
     def bases(name, multiplier, better):

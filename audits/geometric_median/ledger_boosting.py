@@ -20,13 +20,13 @@ from dpaudit.properties import Array
 from dpaudit.stats import oracles
 from mutants import geometric_median as mutants
 
-FAR = 1e6  # from where a point pulls in one direction, wherever the iterates are
+FAR = 1e6  # from here a point pulls in one direction, for all iterates
 RUN = {"radius": 1.0, "rho": 0.5, "delta": 0.5, "step": 1.0}
-ONE_MENDS = "Nobody is hurt: one sentence mends the proof."
+ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
 
 class Phases(np.random.Generator):
-    """A generator that tells phases apart: what it draws in each may be given, or lessened."""
+    """A generator that tracks phases: the draws of each phase can be given, or scaled down."""
 
     def __init__(self, rng, rows=None, noise=(), factors=None):
         super().__init__(rng.bit_generator)
@@ -59,7 +59,7 @@ def quiet(phase):
 
 
 def increments(mechanism, **options):
-    """The outputs of all phases of a run, each less the one before it."""
+    """Return a mechanism with the outputs of all phases, each minus the output before it."""
 
     def outputs(data, size, *, rng):
         found = mechanism(data, size, transcript=True, center=[0.0], **options, rng=rng)
@@ -70,7 +70,7 @@ def increments(mechanism, **options):
 
 
 def moves(centers, points, other, row, outputs, rows=None, factors=None, **options):
-    """How far one row moves the average of each phase, given the outputs before, and the noise."""
+    """Return how far one row moves each phase's average, given earlier outputs, and the noise."""
     replaced = points.copy()
     replaced[row] = other
     options |= {"n_steps": 2 ** len(outputs) - 1, "center": np.zeros(points.shape[1])}
@@ -86,14 +86,14 @@ def moves(centers, points, other, row, outputs, rows=None, factors=None, **optio
 
 
 def crowd(n, phases, row):
-    """All points far on the left, but one, which is replaced by one of them."""
+    """Return points that are all far on the left, except one, which is replaced by such a point."""
     points = np.full((n, 1), -FAR)
     points[row] = FAR
     return {"points": points, "other": np.array([-FAR]), "outputs": np.zeros((phases, 1))}
 
 
 def at_worst(n, phases, phase, **options):
-    """Moves where row n - 1 is drawn as often as m allows, first of all in one phase, and m."""
+    """Return the moves if row n - 1 is drawn as often as m allows, first in one phase, and m."""
     rows = np.zeros(2**phases - 1, dtype=int)
     begin = len(rows) + 1 - 2 ** (phases - phase + 1)
     m = math.floor(3 * (len(rows) / n + math.log(8 / RUN["delta"])))
@@ -115,11 +115,11 @@ def subgradient(ledger):
     """For a uniformly random i in [n], (z - x_i) / norm(z - x_i), taken as 0 where z = x_i, is
     unbiased for a subgradient of f at z.
 
-    Checked with the steps of the implementation, also at and very close to a data point.
+    The check uses the steps of the implementation, also at and very close to a data point.
     """
     extremal = [
         {"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)},
-        # the square of this distance loses most of its digits
+        # # The square of this distance loses most of its digits.
         {"points": np.zeros((1, 1)), "z": np.array([2.7e-162]), "y": np.ones(1)},
     ]
     vectors = {name: Array(UNIT, ("d",)) for name in "zy"} | {"n": Choice((1, 2, 4))}
@@ -141,11 +141,11 @@ def as_printed(ledger):
     and outputs x_hat^(k), their average plus N(0, sigma_k^2 I), sigma_k = 3^-k (2m + 1) eta /
     sqrt(rho). K^(1) = B(xbar, r_hat), K^(k) = B(x_hat^(k-1), 2 sigma_k sqrt(d log(4K/delta))).
 
-    The implementation does what the lines say: a transcription of them, with the same random
-    numbers, gives the same output of every phase. m is no integer. Line 9 centers the ball at the
-    noisy output of phase k - 1 but takes its radius from the smaller noise of phase k: see
-    gm.lemma13.cont. Phase K is a single step, whose average leaves out all but its start: it adds
-    noise to the output of phase K - 1, and does nothing else.
+    The implementation does what the printed lines say. A transcription of the lines, with the same
+    random numbers, gives the same output of every phase. m is not an integer. Line 9 centers the
+    ball at the noisy output of phase k - 1, but takes its radius from the smaller noise of phase k:
+    see gm.lemma13.cont. Phase K is a single step, whose average contains only its start. So it only
+    adds noise to the output of phase K - 1.
     """
     domain = {
         "points": Array(UNIT, ("n", "d")), "center": Array(UNIT, ("d",)), "n": Choice((2, 3)),
@@ -163,7 +163,7 @@ def as_printed(ledger):
         points, center, phases, seed, radius, rho, delta, step,
         least=3.0, decay=3.0, shrink=4.0, ball="", averaged=0,
     ):  # fmt: skip
-        """The outputs of all phases, and what is returned."""
+        """Return the outputs of all phases, and the returned value."""
         n, d = points.shape
         options = {"center": center, "radius": radius, "rho": rho, "delta": delta, "step": step}
         run = partial(boosting.stable_dpsgd, points, 1, n_steps=2**phases - 1, **options)
@@ -194,10 +194,11 @@ def fixed_order(ledger):
     fixed order in place of random sampling. Then no element is accessed more than m = ceil(T/n)
     times, and this m may replace 3 (T/n + log(8/delta)) in the noise.
 
-    The passes have to go on from phase to phase, and the order may depend on nothing but public
-    positions. In phase k at most ceil(T^(k) / n) accesses matter, which is less; so passes that
-    start anew in each phase are private too, although the first rows are then accessed more than
-    ceil(T/n) times. A first access where T = n costs most, but no more than rho / 8.
+    The passes have to continue from phase to phase, and the order may depend only on public
+    positions. In phase k at most ceil(T^(k) / n) accesses matter, which is less than m. So passes
+    that start again in each phase are private too, although the first rows are then accessed more
+    than ceil(T/n) times. The most expensive case is a first access with T = n, which costs at most
+    rho / 8.
     """
 
     @ledger.sweep("at most ceil(T / n) accesses", n=range(1, 40), phases=range(1, 11), down=False,
@@ -237,9 +238,9 @@ def fixed_order(ledger):
             NeighborPair(points, np.full((15, 1), -FAR), recipe=f"a row visited in phase {phase}"),
             draws=1_500,
             mutants=[quiet(phase)],
-            survivors="Nobody rests on the noise of phase 4, which averages nothing, nor on that "
-            "of a phase in which the row is not visited. Halved noise need not be noticed: a row "
-            "costs rho / 8 at most, and noise times .35 is too little, which is shown exactly.",
+            survivors="Privacy does not need the noise of phase 4, which averages nothing, nor the "
+            "noise of a phase that does not visit the row. Halved noise may stay undetected: a row "
+            "costs rho / 8 at most. Noise times .35 is too little, which is shown exactly.",
         )
 
 
@@ -248,9 +249,9 @@ def accesses(ledger):
     """With probability at least 1 - delta/8, the indices I that Algorithm 4 samples in all phases
     contain at most m = 3 (T/n + log(8/delta)) copies of the index n, where T >= n.
 
-    Loose: for T = n and delta = 1e-6 it allows 50 accesses, where 10 would do. The constant 3 can
-    be 1.53, by the same Chernoff bound, which halves the noise of Algorithm 4. T >= n is not
-    needed.
+    The bound is loose: for T = n and delta = 1e-6 it allows 50 accesses, but 10 would be enough.
+    The constant 3 can be 1.53, by the same Chernoff bound. This halves the noise of Algorithm 4.
+    T >= n is not needed.
     """
     most = [{"n": n, "phases": k, "delta": 0.999} for n, k in ((1023, 10), (2, 2))]
     domain = {"n": Integer(2, 4000), "phases": Integer(1, 20), "delta": ANY_DELTA, "term": True}
@@ -265,10 +266,10 @@ def accesses(ledger):
 
     means = {"mean": Interval(1e-9, 1e9, log=True), "delta": ANY_DELTA, "mutant": {"constant": 1.5}}
 
-    @ledger.step("Fact 1 with this m").falsify("and where T < n", constant=3.0, **means)
+    @ledger.step("Fact 1 with this m").falsify("also for T < n", constant=3.0, **means)
     @ledger.sharper().falsify("1.53 for 3 in m, by Fact 1", constant=1.53, **means)
     def chernoff(mean, delta, constant):
-        """Both sides as -log."""
+        """Return both sides as -log."""
         above = constant * (1 + math.log(8 / delta) / mean) - 1
         return math.log(8 / delta), above**2 * mean / (2 + above)
 
@@ -278,7 +279,7 @@ def projections(ledger):
     """Let K in R^d be compact and convex, and P the Euclidean projection on it. Then norm(P(x) -
     P(y)) <= norm(x - y) for any x, y in R^d.
 
-    For the balls of Algorithm 4 as they are implemented, and for cubes.
+    The check covers the balls of Algorithm 4 as they are implemented, and cubes.
     """
     domain = {
         "x": Array(Interval(-3, 3), ("d",)), "y": Array(Interval(-3, 3), ("d",)), "stretched": 1.0,
@@ -291,7 +292,7 @@ def projections(ledger):
         def onto(z):
             if not ball:
                 return np.clip(z, -radius, radius)
-            # at a data point nothing is done but to project
+            # # At a data point the step only projects.
             options = {"step": 1.0, "radius": radius, "center": np.zeros(len(z))}
             return boosting.sgd_trajectory([z], z, [0], **options)[1]
 
@@ -307,14 +308,14 @@ ANTIPODAL = {"a": 1e-6, "b": 1e-6, "angle": math.pi, "eta": 1.0}
 
 
 def distances(a, b, angle, eta):
-    """Before and after the step along two unit vectors at an angle."""
+    """Return the distance before and after the step along two unit vectors at an angle."""
     u, v = np.array([1.0, 0.0]), np.array([math.cos(angle), math.sin(angle)])
     before, after = a * u - b * v, (a - eta) * u - (b - eta) * v
     return float(np.linalg.norm(before)), float(np.linalg.norm(after))
 
 
 def contracts(a, b, angle, eta, least=1.0):
-    """Where a + b is at least eta: the distance after, and that before."""
+    """Return the distances after and before the step if a + b is at least eta."""
     return distances(a, b, angle, eta)[::-1] if a + b >= least * eta else None
 
 
@@ -323,7 +324,7 @@ def backward(a, b, angle, eta):
     return (eta, a + b) if after <= before else None
 
 
-STILL = {"lhs": "eta", "rhs": "a + b, where the distance does not grow: u = v"}
+STILL = {"lhs": "eta", "rhs": "a + b, in a case where the distance does not grow (u = v)"}
 
 
 @statement("gm.eq13", expected="refuted")
@@ -332,9 +333,9 @@ def when_a_step_contracts(ledger):
     norm(x' - y') <= norm(x - y) if and only if a + b >= eta, because norm(x - y)^2 - norm(x' -
     y')^2 = 2 eta (a + b - eta) (1 - u^T v).
 
-    For u = v the distance never changes, whatever a + b is. Lemma 11 needs only that a + b >= eta
-    implies contraction, which holds, as does the identity. The last line of the proof needs u^T v
-    <= 1, which is always so, where the paper prints u^T v >= 0.
+    For u = v the distance never changes, for any a + b. Lemma 11 needs only that a + b >= eta
+    implies contraction. This holds, and so does the identity. The last line of the proof needs u^T
+    v <= 1, which always holds. The paper prints u^T v >= 0 there.
     """
     apart = {**PLANE, "angle": Interval(0.1, math.pi)}
     repair = ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta")
@@ -350,7 +351,8 @@ def when_a_step_contracts(ledger):
         return 9 + before**2, 9 + after**2 + 2 * eta * (a + b - eta) * (1 - math.cos(angle))
 
     ledger.consequence(
-        "Nobody is hurt: for u = v both points move alike, and Lemma 11 uses the other direction.",
+        "No user is affected: for u = v both points move alike, and Lemma 11 uses the other "
+        "direction.",
         harm="the wording",
     )
 
@@ -360,16 +362,16 @@ def a_step_moves_apart_by_little(ledger):
     """For any unit vectors u, v and a, b > 0, let x = a u and y = b v. Then x' = (a - eta) u and y'
     = (b - eta) v satisfy norm(x' - y') <= max(norm(x - y), 3 eta).
 
-    2 is the sharp constant, and then Corollary 1 gives 2 m eta for (2 m + 1) eta: for a + b <= eta
-    the new distance is at most (eta - a) + (eta - b) <= 2 eta. The proof bounds it by the old
-    distance and 2 eta instead, which gives 3. It rests on (13), which is no equivalence, and which
-    its last line proves for u^T v >= 0 only (gm.eq13).
+    2 is the sharp constant. With it Corollary 1 gives 2 m eta instead of (2 m + 1) eta. For
+    a + b <= eta the new distance is at most (eta - a) + (eta - b) <= 2 eta. The proof bounds it by
+    the old distance plus 2 eta instead, which gives 3. The proof uses (13), which is not an
+    equivalence. Its last line proves (13) only for u^T v >= 0 (gm.eq13).
     """
     near = {**NEAR, "extremal": [ANTIPODAL], "end_to_end": True}
     back = {**PLANE, "angle": math.pi, "eta": -1.0, "constant": 3.0}
     sides = {"lhs": "norm(x' - y')", "rhs": "max(norm(x - y), 3 eta)"}
 
-    @ledger.falsify("where it grows", constant=3.0, mutant={"constant": 1.9}, **near)
+    @ledger.falsify("if the distance grows", constant=3.0, mutant={"constant": 1.9}, **near)
     @ledger.sharper().falsify("2 eta for 3 eta", constant=2.0, mutant={"constant": 1.9}, **near)
     @ledger.edge("step sizes are positive").falsify("u = -v, eta = -1", **back, **sides)
     def grown(a, b, angle, eta, constant):
@@ -380,12 +382,14 @@ def a_step_moves_apart_by_little(ledger):
 
     ledger.step(
         "'(13) holds', for u^T v >= 0",
-        mends="only one direction is needed, that a + b >= eta contracts, and the identity gives "
-        "it for all u and v, as u^T v <= 1",
+        mends="only one direction is needed, that a + b >= eta contracts. The identity proves this "
+        "direction for all u and v, as u^T v <= 1",
     ).sweep("contraction implies a + b >= eta", a=0.5, b=0.25, angle=0.0, eta=1.0, **STILL)(
         backward
     )
-    ledger.consequence("Nobody is hurt: what the lemma needs of (13) is true.", harm="the wording")
+    ledger.consequence(
+        "No user is affected: the part of (13) that the lemma needs is true.", harm="the wording"
+    )
 
     @ledger.step("a + b <= eta: norm(x' - y') <= norm(x - y) + 2 eta").falsify(**NEAR)
     def added(a, b, angle, eta):
@@ -410,7 +414,7 @@ UNDERFLOW["where"] = np.array([0.9])
 
 
 def two_runs(points, other, where, step, radius):
-    """How far each iterate moves with the last row, and how often that was drawn."""
+    """Return how far each iterate moves with the last row, and how often this row was drawn."""
     last, start = len(points) - 1, np.zeros(points.shape[1])
     rows = np.minimum((where * len(points)).astype(int), last)
     run = partial(boosting.sgd_trajectory, start=start, indices=rows, step=step, radius=radius)
@@ -423,10 +427,10 @@ def sensitivity_of_iterates(ledger):
     sensitivity of every iterate z_t^(k), 0 <= t < T^(k), is at most (2m + 1) eta^(k).
 
     2 m eta is enough, and sharp: a point is replaced by one on the other side, at every access. The
-    proof shows Phi_t <= max(2 m_t + 1, 3) eta, (14), by induction. For m_t = 0 that allows Phi_t =
-    3 eta; the first access may add 2 eta, and 5 eta is more than (14) allows for m_t = 1. In the
-    branch without an access Lemma 11 is used where z_t = x_i, too, which it excludes; there the
-    step is 0 by footnote 5, and the same bound holds.
+    proof shows Phi_t <= max(2 m_t + 1, 3) eta, (14), by induction. For m_t = 0 this allows
+    Phi_t = 3 eta. The first access may add 2 eta, and 5 eta is more than (14) allows for m_t = 1.
+    The branch without an access uses Lemma 11 also for z_t = x_i, which the lemma excludes. There
+    the step is 0 by footnote 5, and the same bound holds.
     """
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
@@ -439,16 +443,16 @@ def sensitivity_of_iterates(ledger):
         return float(np.linalg.norm(moved, axis=-1).max()), (each * m + extra) * step
 
     induction = ledger.step(
-        "the induction (14) where n is drawn",
+        "the induction (14) if n is drawn",
         mends="before the first access both runs are the same, so that Phi_t = 0; after it "
-        "Phi_t <= 2 eta, and (14) follows from there on, as 2 m_t + 1 >= 3",
+        "Phi_t <= 2 eta, and from there on (14) follows, as 2 m_t + 1 >= 3",
     )
     sides = {"lhs": "Phi_(t+1)", "rhs": "max(2 m_(t+1) + 1, 3) eta"}
 
     @induction.sweep("m_t = 0 and Phi_t = 3 eta", before=0, apart=3.0, eta=1.0, **sides)
     @induction.sweep("m_t >= 1", before=range(1, 20), apart=None, eta=1.0, mutant=0.9)
     def drawn(before, apart, eta):
-        """Two iterates as far apart as (14) allows, and the two versions of x_n beyond them."""
+        """Take two iterates as far apart as (14) allows, and the versions of x_n beyond them."""
         apart = (2 * before + 1) * eta if apart is None else apart
         z, other, x, x_other = 0.0, apart, -10.0 * eta, apart + 10.0 * eta
         z -= eta * (z - x) / abs(z - x)
@@ -458,7 +462,7 @@ def sensitivity_of_iterates(ledger):
     iterates = {name: Array(UNIT, ("d",)) for name in ("z", "other")} | {"d": Choice((1, 2))}
     known = {"step": Interval(0.1, 3.0), "at_point": Choice((False, True)), "constant": 3.0}
 
-    @ledger.step("Phi_(t+1) <= max(Phi_t, 3 eta) where n is not drawn").falsify(
+    @ledger.step("Phi_(t+1) <= max(Phi_t, 3 eta) if n is not drawn").falsify(
         "also at the data point", mutant={"constant": 1.0}, **iterates, **known
     )
     def common(z, other, step, at_point, constant):
@@ -475,8 +479,8 @@ def sensitivity_of_the_average(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     average iterate xbar^(k) has sensitivity at most (2m + 1) eta^(k), too.
 
-    The average leaves out the last iterate, so that a last access never shows; what comes close is
-    that all accesses are the first of a long phase.
+    The average omits the last iterate, so a last access has no effect. The worst case comes close
+    to the bound: all accesses are the first of a long phase.
     """
 
     @ledger.falsify(
@@ -503,11 +507,12 @@ def privacy_of_stable_dpsgd(ledger):
     """Let epsilon in [0, 1]. If 1/rho >= 4 log(2/delta) / epsilon^2 + 2/epsilon, then Algorithm 4
     is (epsilon, delta)-DP.
 
-    Loose: all phases together cost 9 rho / 14, even 9 rho / 32, as the m accesses of a row are
-    counted anew in each phase; and m is about twice what is needed. That few accesses are made in
-    all phases together ties the phases to each other: given an output that tells of many accesses
-    before it, fewer are left, and what the outputs tell depends on the data. The proof composes the
-    phases as if their indices were drawn alike in both runs. epsilon <= log 3 is enough.
+    The bound is loose. All phases together cost 9 rho / 14, and even 9 rho / 32, since the proof
+    counts the m accesses of a row again in each phase. Also m is about twice as large as needed.
+    The condition that few accesses occur in all phases together makes the phases dependent. Given
+    an output that reveals many accesses before it, fewer accesses are left. What the outputs reveal
+    depends on the data. But the proof composes the phases as if their indices had the same
+    distribution in both runs. epsilon <= log 3 is enough.
     """
     delta, phases = 1e-3, 7
     rho = schedule.stable_dpsgd_rho(1.0, delta)
@@ -521,13 +526,13 @@ def privacy_of_stable_dpsgd(ledger):
             *(quiet(phase) for phase in range(1, phases - 1)),
             increments(mutants.stable_dpsgd_forgetting_m, **options),
         ],
-        survivors="Nobody rests on the noise of the last phase, which averages nothing. Halved "
-        "noise need not be noticed: it is made for m accesses, all of them first in a phase; one "
-        "of two users has a sixth of m in phase 1, spread over it. The noise of a single access, "
-        ".007 of what is due, is noticed.",
+        survivors="Privacy does not need the noise of the last phase, which averages nothing. "
+        "Halved noise may stay undetected: the noise is made for m accesses, all of them first in "
+        "a phase, but one of two users has a sixth of m in phase 1, spread over it. The noise of a "
+        "single access, .007 of what is needed, is detected.",
     )
 
-    @ledger.sharper().sweep("9 rho / 32 for rho, the indices fixed", cases=WORST, noise=1.0,
+    @ledger.sharper().sweep("9 rho / 32 for rho, with fixed indices", cases=WORST, noise=1.0,
         mutant={"noise": 0.8})  # fmt: skip
     def together(n, phases, phase, noise):
         moved, scales, _ = at_worst(n, phases, phase, noise_multiplier=noise)
@@ -535,17 +540,17 @@ def privacy_of_stable_dpsgd(ledger):
 
     tied = ledger.step(
         "the phases of a run conditioned on few accesses, each with the same indices in both runs",
-        mends="condition on all indices at once, whose distribution does not depend on the data, "
-        "compose the phases for fixed ones, and mix at the end: CDP is quasi-convex",
+        mends="condition on all indices at once, whose distribution does not depend on the data. "
+        "Compose the phases for fixed indices, and mix at the end: CDP is quasi-convex",
     )
 
     @tied.sweep(
-        "n = T = 63, delta = 1/2: x_n pulls to the right and all others to the left, or all do; "
-        "sigma = sigma^(1) for eta = epsilon = 1",
+        "n = T = 63, delta = 1/2: x_n pulls to the right and all others to the left, or all pull "
+        "to the left; sigma = sigma^(1) for eta = epsilon = 1",
         n=63, m=11, output=1e4, sigma=21.65,
         lhs="total variation distance between the numbers of copies of n in phase 2 of both runs, "
-        "given that x_hat^(1) lies at `output`",
-        rhs="what a common realization of the indices needs",
+        "given that x_hat^(1) is `output`",
+        rhs="the distance that a common realization of the indices needs",
     )  # fmt: skip
     def copies(n, m, output, sigma):
         joint = np.outer(np.arange(m + 1) == 0, np.arange(500) == 0).astype(float)
@@ -587,8 +592,8 @@ def sum_over_phases(ledger):
     """Phase k costs ((2m + 1) eta^(k))^2 / (2 (sigma^(k))^2) <= (16/9)^-k rho/2, and all phases
     together, sum_k (16/9)^-k rho/2, at most rho.
 
-    Computed from what the implementation moves by and draws, phase by phase. The sum is 9 rho / 14:
-    the noise could be a fifth smaller.
+    The costs are computed from the moves and the noise of the implementation, phase by phase. The
+    sum is 9 rho / 14. So the noise could be smaller by a fifth.
     """
 
     @ledger.sweep("each phase with all m accesses first in it", cases=WORST, noise=1.0,

@@ -33,12 +33,12 @@ CLOUDS = {
 
 
 def samples(n, delta, constant=600.0, union=True):
-    """Return k; without the union bound over n points, a mutant's."""
+    """Return k; a mutant omits the union bound over n points."""
     return math.ceil(constant * math.log(18 * (n if union else 1) / delta))
 
 
 def bounded_laplace_tail(x, scale, delta):
-    """P[xi > x], for x >= 0 and noise of the scale, bounded at scale log(24 / delta)."""
+    """Return P[xi > x], for x >= 0 and noise of the scale, bounded at scale log(24 / delta)."""
     end = delta / 24
     return max(math.exp(-x / scale) - end, 0.0) / (2 * (1 - end))
 
@@ -53,12 +53,12 @@ def fast_center_as_printed(ledger):
     and Z = sum_i p_i, it returns 0 if Z + Laplace(24/epsilon), bounded by b, is <= 0.55 n + b; else
     sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n epsilon)) sqrt(log(12/delta)).
 
-    k is no integer: it is rounded up. S^(i) on line 4 is S_i of line 3. The constants are those of
-    Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400 r_hat / n.
+    k is not an integer. It is rounded up. S^(i) on line 4 is S_i of line 3. The constants are those
+    of Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400 r_hat / n.
     """
 
     @ledger.identity(
-        "k and sigma, against Facts 2 and 3", n=Integer(1, 10**9), epsilon=EPSILON,
+        "k and sigma, compared with Facts 2 and 3", n=Integer(1, 10**9), epsilon=EPSILON,
         delta=ANY_DELTA, moved=400, mutant={"moved": 216 / 0.55},
     )  # fmt: skip
     def constants(n, epsilon, delta, moved):
@@ -70,7 +70,7 @@ def fast_center_as_printed(ledger):
         return [fast_center_samples(n, delta), fast_center_sigma(n, 1.0, epsilon, delta)], printed
 
     @ledger.identity(
-        "lines 4 to 6 on given samples",
+        "lines 4 to 6 for given samples",
         points=Array(UNIT, ("n", 2)), table=Array(Interval(0.0, 1.0), ("n", 8)), n=Integer(1, 9),
         reach=2.0, mutant={"reach": 1.0},
     )  # fmt: skip
@@ -82,7 +82,7 @@ def fast_center_as_printed(ledger):
             printed.append(min(max(0.0, (f - 0.5 * 8) / (0.25 * 8)), 1.0))
         return center_weights(points, chosen, 0.4), np.array(printed)
 
-    # All points in one place: Z = n, and only the noise is random.
+    # # All points are in one place: Z = n, and only the noise is random.
     place, n, delta = np.array([1.0, -2.0, 5.0]), 200, 0.5
     passes = bounded_laplace_tail(24 * math.log(48) - 0.45 * n, 24.0, delta)
     middle = fast_center_sigma(n, 1.0, 1.0, delta) ** 2 * chi2.ppf(0.5, 3)
@@ -98,7 +98,7 @@ def fast_center_as_printed(ledger):
 
     for event, allowed in (("gives up", 1 - passes), ("goes on", passes), ("near", passes / 2)):
         ledger.monte_carlo(
-            f"lines 8 to 14: it {event} no more often than it may",
+            f"lines 8 to 14: the event '{event}' is no more frequent than allowed",
             allowed=allowed, draws=20_000, event=event, noise=1.0,
             mutant={"noise": 2.0 if event == "gives up" else 0.5},
         )(ends)  # fmt: skip
@@ -108,7 +108,7 @@ def fast_center_as_printed(ledger):
 
 
 def tails(n, delta, **options):
-    """Probabilities that one score breaks (7) or (8): .75 to .7, .45 to .5, .55 to .6."""
+    """Return the probabilities that a score breaks (7) or (8): .75 to .7, .45 to .5, .55 to .6."""
     k = samples(n, delta, **options)
     return (
         binom.cdf(math.ceil(0.7 * k) - 1, k, 0.75),
@@ -118,7 +118,7 @@ def tails(n, delta, **options):
 
 
 def inaccurate(n, delta, constant=600.0, union=True):
-    """Probability that (7) fails for some point, each at its worst."""
+    """Return the probability that (7) fails for some point, each at its worst."""
     return n * max(tails(n, delta, constant=constant, union=union)[:2]), delta / 18
 
 
@@ -129,8 +129,8 @@ def scores_are_accurate(ledger):
     implies f_i <= 0.5 k.
 
     k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed chain for
-    the second implication is right: with epsilon of Fact 1 at least 1/9 and epsilon mu at least k /
-    20 its bound is exp(-k / 400), which k makes (delta / (18 n))^1.5.
+    the second implication is right. The epsilon of Fact 1 is at least 1/9, and epsilon mu is at
+    least k / 20. So its bound is exp(-k / 400), and k makes this (delta / (18 n))^1.5.
     """
     exact = {"union": True, **SCORES}
     ledger.falsify("exact tails", mutant={"union": False}, **exact)(inaccurate)
@@ -141,14 +141,14 @@ def scores_are_accurate(ledger):
         share=Interval(0.05, 0.45), over=0.05, mutant={"over": 0.02}, **SCORES | {"extremal": ()}
     )
     def chain(n, delta, share, over):
-        """-log of both sides: exp(-e^2 mu / (2 + e)) at (1 + e) mu = .5 k."""
+        """Return -log of both sides: exp(-e^2 mu / (2 + e)) at (1 + e) mu = .5 k."""
         k = 600 * math.log(18 * n / delta)
         e = (0.45 + over) / share - 1
         return math.log(18 * n / delta), e * e * share * k / (2 + e)
 
 
 def split(places, copies, n):
-    """Distinct places, and how many of n points lie in each."""
+    """Return the distinct places, and how many of n points lie in each."""
     times = np.floor(copies / max(float(copies.sum()), 1e-9) * n).astype(int)
     times[int(np.argmax(times))] += n - times.sum()
     return places[times > 0], times[times > 0]
@@ -160,7 +160,7 @@ def adjacent(places, radius=2.0):
 
 
 def around_median(places, copies):
-    """Places, multiplicities and distances from the median, in units of r_hat = r^(.75)."""
+    """Return places, multiplicities and distances from the median, in units of r_hat = r^(.75)."""
     places, times = split(places, copies, 100)
     points = np.repeat(places, times, axis=0)
     middle = geometric_median(points).point
@@ -175,8 +175,8 @@ def survivors_are_near(ledger):
     """Assume r_hat >= r^(0.75) in Algorithm 3. With probability at least 1 - delta/18, every i with
     p_i > 0 satisfies norm(x_i - x_star) <= 3 r_hat, and Z >= 0.6 n.
 
-    3 is sharp. Z >= .6 n is loose: .74 n is what the worst data give, with 54, 21 and 25 % of the
-    points at 0, 1 and 3. The proof prints f* >= .7 k where .75 k is meant and used.
+    3 is sharp. Z >= .6 n is loose. The worst data give .74 n, with 54, 21 and 25 % of the points at
+    0, 1 and 3. The proof prints f* >= .7 k, but .75 k is meant and used.
     """
     worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
     delta, places, times = 0.9, *split(worst["places"], worst["copies"], 400)
@@ -184,7 +184,7 @@ def survivors_are_near(ledger):
     far = np.repeat(places, times, axis=0)[:, 0] > 3 + 1e-9
 
     @ledger.monte_carlo(
-        "on the data where both are tight",
+        "on the data for which both are tight",
         allowed=delta / 18, draws=1_000, least=0.6, mutant={"least": 0.75},
     )  # fmt: skip
     def fails(size, *, rng, least):
@@ -218,19 +218,19 @@ def survivors_are_near(ledger):
 
 
 def largest_weights(places, times):
-    """What (8) leaves of the weights: 0 for f* <= .45 k, .4 for f* <= .55 k, else 1."""
+    """Return the weights that (8) allows: 0 for f* <= .45 k, .4 for f* <= .55 k, else 1."""
     score = adjacent(places) @ times / times.sum()
     return np.where(score <= 0.45, 0.0, np.where(score <= 0.55, 0.4, 1.0)), score
 
 
 def chain_of(*shares):
-    """Return so many points at 0, 2, 4, ..."""
+    """Return the given shares of points at 0, 2, 4, ..."""
     places = 2.0 * np.arange(len(shares))[:, None]
     return {"places": places, "copies": np.array(shares)}
 
 
 CHAIN = chain_of(0.02, 0.431, 0.549)
-WEAK_CHAIN = chain_of(0.005, 0.455, 0.08, 0.455, 0.005)  # where Z is .45 n only
+WEAK_CHAIN = chain_of(0.005, 0.455, 0.08, 0.455, 0.005)  # here Z is only .45 n
 LONG_CHAIN = chain_of(0.289, 0.249, 0.343, 0.119)
 
 
@@ -241,12 +241,14 @@ def survivors_lie_in_a_ball(ledger):
     ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with probability at
     least 1 - delta/9.
 
-    Around a data point, as in the proof, 4 is sharp: 29, 25, 34 and 12 % lie at 0, 2, 4 and 6 (in
-    units of r_hat), all survive, and the two points with a score above .55 k, 2 and 4, are 4 away
-    from one. No two survivors are further apart than 6, which is sharp too: balls of radius 2
-    around two that are would leave less than .1 n points, but more than .25 n have a score above
-    .55 k, and any of those in one ball is within 4 of the other's center. On a line that makes a
-    ball of radius 3. That (7) holds 'with probability delta / 18' in the proof is 1 - delta / 18.
+    For a ball around a data point, as in the proof, 4 is sharp. In the example 29, 25, 34 and 12 %
+    lie at 0, 2, 4 and 6 (in units of r_hat). All of them survive. The two points with a score above
+    .55 k are 2 and 4, and each is 4 away from a survivor. No two survivors are more than 6 apart,
+    which is sharp too. To prove this, suppose that two survivors are more than 6 apart. Balls of
+    radius 2 around them leave less than .1 n points outside. But more than .25 n points have a
+    score above .55 k, so one of these points is in a ball. It is within 4 of the other ball's
+    center, a contradiction. On a line this gives a ball of radius 3. The proof says that (7) holds
+    'with probability delta / 18', which should be 1 - delta / 18.
     """
 
     @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)
@@ -256,7 +258,7 @@ def survivors_lie_in_a_ball(ledger):
     some = {**CLOUDS, "extremal": [CHAIN, LONG_CHAIN, WEAK_CHAIN], "least": 0.55}
 
     def survivors(places, copies, least):
-        """Distances to survivors, from all of them, and from those with a score above .55 k."""
+        """Return distances to survivors, from all survivors and from scores above .55 k."""
         places, times = split(places, copies, 1000)
         top, score = largest_weights(places, times)
         if top @ times <= least * 1000:
@@ -272,7 +274,7 @@ def survivors_lie_in_a_ball(ledger):
         return None if found is None else (float(found[1].max(axis=1).min()), radius)
 
     @ledger.sharper().falsify(
-        "no two survivors are further apart than 6", mutant={"least": 0.0}, **some
+        "no two survivors are more than 6 apart", mutant={"least": 0.0}, **some
     )
     def diameter(places, copies, least):
         found = survivors(places, copies, least)

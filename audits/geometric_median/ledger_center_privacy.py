@@ -47,17 +47,17 @@ def sensitivity_of_the_weights(ledger):
     most 2k times among those of i in [n - 1], abs(Z - Z') <= 12, and even (9), sum_i abs(p_i -
     p'_i) <= 12.
 
-    9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. The noise of line
-    8 could be of scale 18 / epsilon.
+    9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. So the noise of
+    line 8 could have scale 18 / epsilon.
     """
 
     def worst(rows):
-        """Some rows hold k / 4 copies of n, which carry their weight from 1 to 0; k = 8."""
+        """Return rows that hold k / 4 copies of n, which move their weight from 1 to 0; k = 8."""
         n = rows + 2
         table = np.full((n, 8), 1)
         table[1 : rows + 1] = [n - 1, n - 1, 1, 1, 1, 1, 0, 0]
         points = np.zeros((n, 1))
-        points[0] = 50.0  # no neighbour of the others
+        points[0] = 50.0  # not a neighbour of the others
         return {"points": points, "other": np.array([9.0]), "table": (table + 0.5) / n}
 
     domain = {
@@ -71,7 +71,7 @@ def sensitivity_of_the_weights(ledger):
     @ledger.falsify("|Z - Z'| <= 12", total=True, mutant={"limit": 3}, **some)
     @ledger.falsify("(9), sum of |p - p'| <= 12", total=False, mutant={"limit": 3}, **some)
     @ledger.sharper().falsify(
-        "9 for 12, of the sum of |p - p'|",
+        "9 for 12, for the sum of |p - p'|",
         total=False,
         mutant={"bound": 8.0},
         **{**some, "bound": 9.0},
@@ -88,16 +88,17 @@ def sensitivity_of_the_weights(ledger):
 
 
 def filled(room, total):
-    """Take from the first places, as much as there is, up to a total."""
+    """Take from the first places as much as there is, up to a total."""
     before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
     return np.clip(total - before, 0.0, room)
 
 
 def displacement(places, copies, n=1000):
-    """Weights at their worst: n times how far the mean moves, in units of r_hat.
+    """Return n times the largest move of the mean, in units of r_hat, at the worst weights.
 
-    The replaced point goes from the survivor that is farthest from a survivor a to a; the others
-    weigh as much far from a as (8) lets them, until Z > .55 n, and 8 more is put next to a.
+    The replaced point moves to a survivor a, from the survivor that is farthest from a. The other
+    points get as much weight far from a as (8) allows, until Z > .55 n. Then a weight of 8 more is
+    put next to a.
     """
     places, times = split(places, copies, n)
     top, _ = largest_weights(places, times)
@@ -139,18 +140,18 @@ def sensitivity_of_the_mean(ledger):
     most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
-    Loose: the worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for n = 10^5), where .1,
-    55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. 211 r_hat / n is proved at once: Z'
-    (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others and of two terms for the
-    replaced point, and the balls of Lemma 8 have centers within 4 r_hat of one another. 400 sets
-    the noise of line 13.
+    The bound is loose. The worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for
+    n = 10^5). There .1, 55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. A short proof
+    gives 211 r_hat / n. Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others
+    and of two terms for the replaced point. The balls of Lemma 8 have centers within 4 r_hat of one
+    another. The constant 400 sets the noise of line 13.
     """
 
     @ledger.falsify(
         "adversarial weights, all within (8), (9) and Z > .55 n",
         extremal=[FARTHEST, CHAIN, LONG_CHAIN],
         bound=400.0,
-        mutant={"bound": 27 / 0.55},  # forgets the 8 r_hat between survivors
+        mutant={"bound": 27 / 0.55},  # omits the 8 r_hat between survivors
         **CLOUDS,
     )
     def far(places, copies, bound):
@@ -162,7 +163,7 @@ def sensitivity_of_the_mean(ledger):
 
     @step.sweep("(8 12 + 8 (1 + 12) + 16) / .55 = 392.7", parts=216, bound=400, mutant=half)
     @ledger.sharper().sweep(
-        "211 for 400: a weight of 8 within 12 r_hat, and of 1 within 8 and 12",
+        "211 for 400: a weight of 8 within 12 r_hat, and a weight of 1 within 8 and 12",
         parts=116,
         bound=211,
         mutant=half,
@@ -176,8 +177,8 @@ def common_survivors(ledger):
     """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
     least two indices survive in both, and one of them stands for the same point.
 
-    10 is enough; for 9 only one is common. And up to n = 20 it is not needed: there line 9 passes
-    with probability delta / 100 at most, so that the answer is 0, and private, anyway.
+    10 is enough. For 9 only one index is common. Up to n = 20 the condition is not needed: line 9
+    passes with probability at most delta / 100 there. So the answer is 0, and private, anyway.
     """
 
     @ledger.sweep(
@@ -185,11 +186,11 @@ def common_survivors(ledger):
     )
     @ledger.sharper().sweep("n >= 10 for 20", n=range(10, 20), mutant={"least": Fraction(1, 2)})
     def common(n, least=Fraction(11, 20)):
-        """Two, and how many survive in both where more than .55 n do in each."""
+        """Return two, and how many survive in both if more than .55 n do in each."""
         return 2, 2 * (math.floor(least * n) + 1) - n
 
     @ledger.sharper().falsify(
-        "for n <= 20 line 9 passes with probability delta at most, whatever the data",
+        "for n <= 20 line 9 passes with probability at most delta, for all data",
         n=Integer(1, 20),
         extremal=[{"n": 20, "epsilon": 1.0, "delta": 0.999}],
         offset=True,
@@ -197,7 +198,7 @@ def common_survivors(ledger):
         **DELTA_AND_EPSILON,
     )
     def passes(n, epsilon, delta, offset):
-        """Line 9 where Z = n, which is the most."""
+        """Return the probability of line 9 at Z = n, the largest value."""
         short = offset * 24 / epsilon * math.log(24 / delta) - 0.45 * n
         return bounded_laplace_tail(max(short, 0.0), 24 / epsilon, delta), delta
 
@@ -206,8 +207,8 @@ def common_survivors(ledger):
 def privacy_of_fast_center(ledger):
     """If n >= 20, Algorithm 3 is (epsilon, delta)-DP.
 
-    It holds as (epsilon, 11 delta / 18). Copies of n are counted over i in [n] in one place of the
-    proof; [n - 1] is meant. Its 'Line 19' is line 14.
+    It holds as (epsilon, 11 delta / 18). In one place of the proof, copies of n are counted over i
+    in [n], but [n - 1] is meant. Its 'Line 19' is line 14.
     """
     options = {"radius": 1.0, "epsilon": 1.0, "delta": 0.1}
     laplace = "algorithms.geometric_median.center.bounded_laplace_mechanism"
@@ -224,10 +225,10 @@ def privacy_of_fast_center(ledger):
             pair,
             draws=1_500,
             mutants=[quieter(laplace, factor) for factor in given],
-            survivors="Halved noise is not noticed, and need not be: on these data Z moves by 1, "
-            "and by 9 at most on any, where line 8 has noise for 12; the mean by 4 r_hat / n, and "
-            "by 62 r_hat / n on any that was found, where line 13 has noise for 400. What line 3 "
-            "samples is no noise that privacy rests on.",
+            survivors="Halved noise is not detected, and may stay undetected. On these data Z "
+            "moves by 1, and on any data by at most 9, but line 8 has noise for 12. The mean moves "
+            "by 4 r_hat / n, and by at most 62 r_hat / n on all data that were found, but line 13 "
+            "has noise for 400. Privacy does not need the samples of line 3 as noise.",
         )
 
     @ledger.step("Fact 1 on the copies of n").falsify(
@@ -239,7 +240,7 @@ def privacy_of_fast_center(ledger):
         mutant={"limit": 1},
     )
     def copies(n, delta, limit):
-        """Both sides as -log: the probability itself is below the smallest float."""
+        """Return both sides as -log, because the probability is below the smallest float."""
         k = samples(n, delta)
         return math.log(18 / delta), -log_tail(limit * k, (n - 1) * k, 1 / n)
 
@@ -259,11 +260,11 @@ def privacy_of_fast_center(ledger):
     furthest = displacement(**FARTHEST, n=1000)
 
     @ledger.step("the noise of line 13").falsify(
-        "where the mean moves furthest, of what was found: exact delta",
+        "at the largest move of the mean that was found: exact delta",
         extremal=[{"epsilon": 1.0, "delta": 0.01}],
         moved=furthest,
         sensitivity=400.0,
-        mutant={"sensitivity": 8.0},  # of one moved survivor
+        mutant={"sensitivity": 8.0},  # the sensitivity of one moved survivor
         **DELTA_AND_EPSILON,
     )
     def line_14(epsilon, delta, moved, sensitivity):
@@ -273,36 +274,37 @@ def privacy_of_fast_center(ledger):
     conditioning = ledger.step(
         "both runs are conditioned on (8), and still coupled by their samples",
         mends="bound P[A(D) in E] on the event that (8) holds for both datasets, and add "
-        "2 delta / 9 for it: then nothing is conditioned",
+        "2 delta / 9 for its complement: then nothing is conditioned",
     )
 
     @conditioning.sweep(
-        "11 of 20 points in one place, the others alone; one of the 11 leaves; delta = 1/2",
+        "11 of 20 points in one place, the others apart; one of the 11 leaves; delta = 1/2",
         n=20,
         k=3948,
         lhs="total variation distance between the samples of the two runs, each given its (8)",
-        rhs="what the coupling needs",
+        rhs="the distance that the coupling needs",
     )
     def apart(n, k):
         stays, leaves = (binom.sf(3 * k // 5, k, together / n) for together in (11, 10))
-        # (8) asks for f <= .6 k, of the 11 where f* = .55 k, and of 10 where f* = .5 k.
+        # # (8) requires f <= .6 k: for the 11 points with f* = .55 k, and for 10 points with
+        # f* = .5 k.
         return 1 - (1 - stays) ** 11 / (1 - leaves) ** 10, 0.0
 
     branch = ledger.step(
-        "'Z > .55 n (and similarly Z' > .55 n)', both at once, of coupled runs",
-        mends="where Z' <= .55 n the other run never enters it, and that this one does is part of "
-        "the delta / 6 of Fact 3, as the noise is bounded",
+        "'Z > .55 n (and similarly Z' > .55 n)', both at once, for coupled runs",
+        mends="if Z' <= .55 n the other run never enters it. The probability that this run does is "
+        "part of the delta / 6 of Fact 3, as the noise is bounded",
     )
 
     @branch.sweep(
-        "12 of 21 points in one place, the others alone; one of the 12 leaves. All 12 have f = "
-        ".75 k and so Z = 12; in each row .18 k samples are copies of the one that leaves",
+        "12 of 21 points in one place, the others apart; one of the 12 leaves. All 12 have f = "
+        ".75 k and so Z = 12. In each row .18 k samples are copies of the point that leaves",
         n=21,
         copies=0.18,
         lhs=".55 n",
-        rhs="Z', although (8) holds for both and n is sampled less than 2 k times by the others",
+        rhs="Z', although (8) holds for both and the others sample n less than 2 k times",
     )
     def other_weights(n, copies):
-        f = 0.75 - copies  # in units of k, of the 11 that stay; at most .6, as (8) asks
+        f = 0.75 - copies  # in units of k, for the 11 that stay; (8) requires at most .6
         assert 11 * copies <= 2
         return 0.55 * n, 11 * (f - 0.5) / 0.25

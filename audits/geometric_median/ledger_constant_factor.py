@@ -33,11 +33,11 @@ CLOUDS = {
 }
 
 
-# --- what the warm start needs and computes ---
+# --- the requirements and the cost of the warm start ---
 
 
 def distances_computed(run):
-    """How many distances a function computes."""
+    """Return how many distances a function computes."""
     seen = []
 
     def counting(exact):
@@ -56,7 +56,7 @@ def distances_computed(run):
 
 
 def started(n, d, epsilon, delta, doublings):
-    """C' by the lemmas behind Theorem 3; infinite where they say nothing."""
+    """Return C' by the lemmas behind Theorem 3; infinite if they promise nothing."""
     try:
         return warm_start_parameters(
             n, math.ceil(d), min_radius=1.0, max_radius=2.0**doublings, epsilon=epsilon,
@@ -67,7 +67,7 @@ def started(n, d, epsilon, delta, doublings):
 
 
 def warm_start_distances(n, delta, doublings):
-    """Distances that FastRadius and FastCenter compute at delta each, if no query halts."""
+    """Return the distances of FastRadius and FastCenter at delta each, if no query halts."""
     n, radii = math.ceil(n), math.ceil(doublings)
     each = fast_center_samples(n, delta)
     if radii > 0:
@@ -83,7 +83,7 @@ def counted(points, radius):
 
 
 def cloud(places, copies, n=60):
-    """About n points in a few places."""
+    """Return about n points in a few places."""
     times = np.maximum(np.round(copies / max(copies.sum(), 1e-9) * n).astype(int), 1)
     return np.repeat(places, times, axis=0)
 
@@ -103,7 +103,7 @@ LEMMA7 = {
     "snippet": """
         import numpy as np
         x = np.repeat([0.0, 1.0], [49, 51])
-        x_star, r_75 = np.median(x), 1.0  # 75 points only within 1 of x_star = 1
+        x_star, r_75 = np.median(x), 1.0  # only 75 points within 1 of x_star = 1
         r_hat = r_75 / 4  # as small as (11) allows
         near = (np.abs(x[0] - x) <= 2 * r_hat).mean()  # .49 > .45: p_0 > 0 may be
         lhs, rhs = abs(x[0] - x_star) / r_hat, 3.0
@@ -119,11 +119,12 @@ def warm_start_theorem(ledger):
     delta)-DP and, with probability at least 1 - delta, return (x_hat, r_hat) with f(x_hat) <= (40C'
     + 1) f(x_star), r_hat <= 4 r^(0.9) and norm(x_star - x_hat) <= C' r_hat.
 
-    n >= 20000 (sqrt(d) log(4 / delta) + log(4 (1 + log2(R / r)) / delta)) / epsilon and C' = 7 do.
-    The proof applies Lemma 7, which asks for r_hat >= r^(.75), where Lemma 6 gives a quarter of
-    that. 'Lemma 6' and 'Algorithm 2' near its end are Lemma 7 and Algorithm 3. As delta goes to 1
-    or R to r the condition on n asks for next to nothing, and noise of length n^-1 sqrt(d log(24 /
-    delta) log(8 / delta)) is no O(sqrt(d) log(1 / delta) / n): both are outside the conventions.
+    It holds with n >= 20000 (sqrt(d) log(4 / delta) + log(4 (1 + log2(R / r)) / delta)) / epsilon
+    and C' = 7. The proof applies Lemma 7, which needs r_hat >= r^(.75), but Lemma 6 gives only a
+    quarter of this. 'Lemma 6' and 'Algorithm 2' near the end of the proof should be Lemma 7 and
+    Algorithm 3. Two limits are outside the conventions: delta near 1, and R near r. There the
+    condition on n requires almost nothing. Also noise of length n^-1 sqrt(d log(24 / delta)
+    log(8 / delta)) is not O(sqrt(d) log(1 / delta) / n).
     """
     search = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": 1.0, "delta": 1e-6}
     ledger.audit(
@@ -132,9 +133,9 @@ def warm_start_theorem(ledger):
         CROWD,
         draws=4_000,
         mutants=[partial(mutants.warm_start_subsampling_is_noise, **search)],
-        survivors="Of 40 users nothing passes line 9 of FastCenter, so that its noise is never "
-        "seen, and half of the noise of FastRadius is enough here: what each of them needs is "
-        "measured at gm.lemma5 and gm.lemma9, at sizes where it decides.",
+        survivors="With 40 users nothing passes line 9 of FastCenter, so its noise is never "
+        "visible, and half of the noise of FastRadius is enough here. The noise that each of them "
+        "needs is measured at gm.lemma5 and gm.lemma9, at sizes where it matters.",
     )
 
     @ledger.falsify(
@@ -147,9 +148,10 @@ def warm_start_theorem(ledger):
         return started(math.ceil(20_000 * n / epsilon), d, epsilon, delta, doublings), 7.0
 
     def success(n, d, delta, log_log, c, c_prime):
-        """85 % of the data in one place, 15 % in another, epsilon = 1: the probability of success.
+        """Return the probability of success: 85 % of the data in one place, 15 % in another.
 
-        At most that of Gaussian noise within C' r_hat, as line 9 passes whatever its noise.
+        epsilon is 1. The probability is at most that of Gaussian noise within C' r_hat, since line
+        9 passes for every value of its noise.
         """
         assert n >= c * (math.sqrt(d) * math.log(1 / delta) + log_log - math.log(delta))
         assert 0.3 * n > 2 * 48 * math.log(48 / delta)
@@ -169,9 +171,9 @@ def warm_start_theorem(ledger):
 
     lemma7 = ledger.step(
         "'Conditioned on (11) holding, Lemma 6 [7] guarantees' all p_i > 0 within 3 r_hat",
-        mends="FastRadius halts at no such radius, and FastCenter would give up: where it halts, "
-        "some data point has .75 n points within r_hat, and Lemma 7 holds around it: survivors are "
-        "within 6 r_hat of x_star, and Z >= .6 n",
+        mends="FastRadius does not halt at such a radius, and FastCenter would fail there. If it "
+        "halts, some data point has .75 n points within r_hat, and Lemma 7 holds around this "
+        "point: survivors are within 6 r_hat of x_star, and Z >= .6 n",
     )
 
     lemma7.sweep(
@@ -181,7 +183,7 @@ def warm_start_theorem(ledger):
     tight = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.52, 0.44, 0.04])}
     row = {"places": np.array([[-1.0], [0.0], [1.0]]), "copies": np.array([0.3, 0.4, 0.3])}
 
-    @ledger.step("that FastCenter passes line 9, which the proof does not say").falsify(
+    @ledger.step("FastCenter passes line 9, which the proof does not mention").falsify(
         "Z >= .6 n is enough, at half the budget", epsilon=EPSILON, delta=DELTA, constant=20_000,
         mutant={"constant": 1_000},
     )  # fmt: skip
@@ -189,7 +191,7 @@ def warm_start_theorem(ledger):
         n = constant * (math.log(4 / delta) + math.log(12 / delta)) / epsilon
         return 2 * 48 / epsilon * math.log(48 / delta), 0.05 * n
 
-    mended = ledger.step("its mended form, where FastRadius halts")
+    mended = ledger.step("its repaired form, if FastRadius halts")
 
     @mended.falsify("within 6 r_hat", extremal=[tight], allowed=6.0, mutant={"allowed": 2.0},
                     **CLOUDS)  # fmt: skip
@@ -209,7 +211,7 @@ def warm_start_theorem(ledger):
         return 0.75, float((counted(points, reach) >= 0.75 * len(points)).mean())
 
     ledger.consequence(
-        "Nobody is hurt: with the mended step C' is 7.",
+        "No user is affected: with the repaired step C' is 7.",
         harm="the wording",
     )
 
@@ -219,7 +221,7 @@ def gaussian_tail(ledger):
     """The noise xi ~ N(0, sigma^2 I_d) of Algorithm 3 satisfies norm(xi) <= 3 sigma sqrt(d
     log(4/delta)) with probability at least 1 - delta/4.
 
-    sqrt 2 is enough, and sharp for d = 1. The sigma is that of Algorithm 3, not 2.
+    sqrt 2 is enough, and sharp for d = 1. The sigma is that of Algorithm 3, not of Algorithm 2.
     """
     domain = {"d": Integer(1, 10_000), "delta": ANY_DELTA, "extremal": [{"d": 1, "delta": 0.999}]}
 
@@ -235,10 +237,11 @@ def sizes_at_which_it_is_useful(ledger):
     log(24/delta), and its Gaussian noise has a root mean square length of at most r_hat only if n
     >= (1600/epsilon) sqrt(d log(12/delta)).
 
-    At epsilon = 1, delta = 1e-6: weights of n pass line 9 half of the time at n = 907 and surely
-    from 1813 (3773 within Theorem 3, at half the budget; 16314 where Z is .6 n); the noise is as
-    long as r_hat at n = 20428 for d = 10, 45678 for d = 50, and more than twice that within Theorem
-    3, whose Lemma 6 asks for 4800 log(8 T / delta) as well, 87349 for T = 10.
+    Let epsilon = 1, delta = 1e-6. Weights of n pass line 9 half of the time at n = 907, and surely
+    from 1813 on. Within Theorem 3, at half the budget, this is 3773, or 16314 if Z is .6 n. The
+    noise has the length r_hat at n = 20428 for d = 10, and at n = 45678 for d = 50. Within Theorem
+    3 it takes more than twice as many users. Its Lemma 6 also requires 4800 log(8 T / delta), which
+    is 87349 for T = 10.
     """
     log = math.log(24 / 1e-6)
 
@@ -247,16 +250,16 @@ def sizes_at_which_it_is_useful(ledger):
     @ledger.monte_carlo("n = 907: no less often", allowed=0.52, draws=4_000, n=907, passes=False,
                         mutant={"n": 560})  # fmt: skip
     def line_9(size, *, rng, n, passes):
-        """All points in one place, so that Z = n."""
+        """Return whether line 9 passes as given, with all points in one place, so that Z = n."""
         out = fast_center(np.ones((n, 1)), size, radius=1.0, epsilon=1.0, delta=1e-6, rng=rng)
         return (out != 0).any(axis=1) == passes
 
-    @ledger.monte_carlo("n = 1814: it passes whatever the noise", allowed=1e-9, draws=2_000, n=1814,
+    @ledger.monte_carlo("n = 1814: it passes for all noise", allowed=1e-9, draws=2_000, n=1814,
                         mutant={"n": 1000})  # fmt: skip
     def stops(size, *, rng, n):
         return ~line_9(size, rng=rng, n=n, passes=True)
 
-    @ledger.sweep("noise as long as r_hat: d = 10 and 50", cases=[{"d": 10, "n": 20_427},
+    @ledger.sweep("noise of length r_hat: d = 10 and 50", cases=[{"d": 10, "n": 20_427},
                   {"d": 50, "n": 45_677}], mutant={"more": 2})  # fmt: skip
     def spread(d, n, more=1):
         return more * n, 1600 * math.sqrt(d * math.log(12 / 1e-6))
@@ -269,9 +272,9 @@ def running_time(ledger):
     """The algorithm of Theorem 3, Algorithm 2 and then Algorithm 3, runs in time O(n d log(R/r)
     log(n log(R/r) / delta)).
 
-    1400 times that many distances are enough. FastCenter's 600 log(36 n / delta) samples for each
-    point do not depend on R / r: as R / r falls to 1 the printed bound falls to 0 and below,
-    whatever its constant, but R is far from r by convention.
+    1400 times that many distances are enough. FastCenter draws 600 log(36 n / delta) samples for
+    each point, a number that does not depend on R / r. As R / r falls to 1, the printed bound falls
+    to 0 and below, for every constant. But by convention R is far from r.
     """
     sizes = [{"n": 20, "log_ratio": math.log(4), "delta": 0.5},
              {"n": 60, "log_ratio": 3.0, "delta": 0.01}]  # fmt: skip
@@ -279,7 +282,7 @@ def running_time(ledger):
     @ledger.sweep("distances that the implementation computes", cases=sizes, logs=True,
                   mutant={"logs": False}, end_to_end=True)  # fmt: skip
     def measured(n, log_ratio, delta, logs):
-        """Half of the points at -1, half at 1; r = 1, d = 1, epsilon = 1."""
+        """Put half of the points at -1 and half at 1; r = 1, d = 1, epsilon = 1."""
         points = np.repeat([[-1.0], [1.0]], n // 2, axis=0)
         found = distances_computed(
             partial(
@@ -313,7 +316,7 @@ def running_time(ledger):
 
 
 def apart(sizes, places, spread):
-    """Clusters of points on circles of radius `spread` around far places."""
+    """Return clusters of points on circles of radius `spread` around far places."""
     parts = []
     for size, place in zip(sizes, places, strict=True):
         angles = 2 * math.pi * np.arange(size) / max(size, 1)
@@ -323,14 +326,14 @@ def apart(sizes, places, spread):
 
 
 def one_cluster(beta, n=200):
-    """A share beta in one cluster, the others far from everything."""
+    """Return a share beta in one cluster, with the other points far from everything."""
     core = math.ceil(beta * n)
     lonely = [[100.0 * i, 1e4] for i in range(n - core)]
     return apart([core, *[1] * (n - core)], [[0.0, 0.0], *lonely], 1e-3)
 
 
 def two_clusters(n=200):
-    """48 % in each of two clusters at distance 2, and 4 % off the line between them."""
+    """Return 48 % in each of two clusters at distance 2, and 4 % off the line between them."""
     return apart([12 * n // 25, 12 * n // 25, n // 25], [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 1e-3)
 
 
@@ -348,25 +351,25 @@ def other_quantiles(ledger):
     """For datasets with more a priori information on the number of outliers, the quantile 0.9 in
     Theorem 3 can be adjusted to any quantile above 0.5 by adjusting constants.
 
-    The query of Algorithm 2 is an average over all points. For a share beta in one cluster and the
-    others apart it ends at beta^2 n; two clusters of 48 % reach .46 n at a radius as small as one
-    likes, with the median far from all. So a threshold that tells radii which are too small from
-    those that are large enough exists only for beta^2 > 1/2, whatever the constants. Where the
-    query averages the largest counts only, as RadiusFinder of HSU24 does (gm.hsu.radiusfinder), it
-    exists for any beta > 1/2. Section 1 claims error alpha r^(tau) for any tau > 1/2 as well.
+    The query of Algorithm 2 is an average over all points. If a share beta is in one cluster and
+    the other points are apart, the query reaches only beta^2 n. Two clusters of 48 % reach .46 n at
+    an arbitrarily small radius, although the median is far from almost all points. So a threshold
+    that separates too small radii from large enough radii exists only for beta^2 > 1/2, for all
+    constants. If the query averages only the largest counts, as RadiusFinder of HSU24 does
+    (gm.hsu.radiusfinder), it exists for any beta > 1/2. Section 1 also claims error alpha r^(tau)
+    for any tau > 1/2.
     """
 
     @ledger.sweep(
-        "quantiles .55, .6 and .65: some threshold tells radii apart", beta=[0.6, 0.55, 0.65],
+        "quantiles .55, .6 and .65: some threshold separates the radii", beta=[0.6, 0.55, 0.65],
         lhs="largest query at a radius 100 times too small", mutant=None,
         rhs="query at one 100 times too large", snippet="""
             import numpy as np
             beta, n = 0.6, 200
-            # two clusters of 48 % around -1 and 1, 4 % at distance 1 from both: the median is 1
-            # away from almost all, and at a radius of a hundredth of that each point of a cluster
-            # has 96 neighbours. One cluster of 60 % and 80 points far from everything: however
-            # large the radius, up to the distances of these, 120 points have 120 and 80 have 1.
-            lhs = (96 * 96 + 96 * 96 + 8 * 8) / n
+            # Two clusters of 48 % are around -1 and 1, and 4 % are at distance 1 from both. The
+            # median is 1 away from almost all points. At a hundredth of this radius each point of
+            # a cluster has 96 neighbours. Compare one cluster of 60 % and 80 points far from
+            # everything: at all radii up to their distances, 120 points have 120 and 80 have 1.
             rhs = (120 * 120 + 80 * 1) / n
             print(lhs, ">", rhs)
         """,
@@ -378,19 +381,19 @@ def other_quantiles(ledger):
         return float(counted(small, too_small).mean()), float(counted(large, enough).mean())
 
     repair = ledger.repair(
-        "any quantile above 1 / sqrt 2 by adjusting constants; and above 1/2 where the query "
-        "averages the largest counts only, as RadiusFinder does"
+        "any quantile above 1 / sqrt 2 by adjusting constants; and above 1/2 if the query averages "
+        "only the largest counts, as RadiusFinder does"
     )
 
     @repair.sweep(
-        "largest counts: the same data on either side of a threshold", beta=[0.55, 0.6, 0.7],
+        "largest counts: the same data on different sides of a threshold", beta=[0.55, 0.6, 0.7],
         query=largest, method=Method.NUMERIC, mutant={"query": averages},
     )  # fmt: skip
     def told_apart(beta, query):
         return query(two_clusters(), beta), 0.999 * query(one_cluster(beta), beta)
 
     ledger.consequence(
-        "Whoever knows of up to 45 % outliers cannot adjust a constant; the query has to change.",
+        "A user who expects up to 45 % outliers cannot adjust a constant. The query has to change.",
         harm="accuracy",
     )
     corners = 2 * np.pi * np.arange(3) / 3
@@ -399,7 +402,8 @@ def other_quantiles(ledger):
     betas = Interval(0.715, 0.9)
 
     @repair.falsify(
-        "a query between n / 2 and beta^2 n bounds the radius from below", beta=betas, least=None,
+        "a query between n / 2 and beta^2 n gives a lower bound on the radius", beta=betas,
+        least=None,
         extremal=[{"places": far, "copies": np.array([0.48, 0.48, 0.04]), "beta": 0.8}],
         mutant={"least": 0.45}, **CLOUDS,
     )  # fmt: skip

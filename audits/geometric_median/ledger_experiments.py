@@ -1,8 +1,8 @@
 """Private geometric median: Section 5, figures and table, in a reduced size.
 
-The whole of it, with all choices and pictures, is `python -m audits.geometric_median.experiments`.
-Averages are judged by 95 % intervals: a claim fails where all of the interval contradicts it, and
-its mutant, mostly the opposite, is killed where all of the interval agrees.
+`python -m audits.geometric_median.experiments` runs the full size, with all choices and pictures.
+Averages are judged by 95 % intervals. A claim fails if the whole interval contradicts it. Its
+mutant, mostly the opposite claim, is killed if the whole interval agrees with the claim.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ RADII = {"taken": setup.true_radius, "other": setup.other_radius}
 
 @functools.cache
 def ratios(seed, family, scale, n, d):
-    """r_hat / r_true by method, a row for each trial; GaussianCluster varies more."""
+    """Return r_hat / r_true by method, one row per trial; GaussianCluster varies more."""
     trials = 30 if family == CLUSTER and n <= 1000 else 8
     found = radius_ratios(family, scale, n, d, trials=trials, seed=seed)
     return found.pivot(index="trial", columns="method", values="ratio")
 
 
 def missed(seed):
-    """Return by which factor an average misses 1.2 to 3, at least; "roughly" grants 1.25."""
+    """Return the least factor by which an average misses 1.2 to 3; "roughly" allows 1.25."""
 
     def sides(family, scale, n, d, by, r_true="taken"):
         unit = setup.true_radius(family, scale, d) / RADII[r_true](family, scale, d)
@@ -54,7 +54,7 @@ def missed(seed):
 MISSED = {
     "lhs": "factor by which the average of r_hat / r_true misses 1.2 to 3, lower end of a 95 % "
     "interval",
-    "rhs": "1.25, for roughly",
+    "rhs": "1.25, which 'roughly' allows",
     **DRAWN,
 }
 
@@ -65,10 +65,10 @@ def radius_estimates(ledger):
     estimate between roughly 1.2 and 3 times r_true: (a) GaussianCluster for R in {0.5, 1, 2, 4, 8,
     10}, (b) HeavyTailed for nu in {2, 4, ..., 20}, averages over 100 trials.
 
-    So it is with F^-1 for F in r_true of HeavyTailed (gm.exp.rtrueF): with the CDF as printed the
-    averages are 4 to 8. For GaussianCluster it is so with sigma sqrt(d) and with the radius that
-    does hold .75 of the data (gm.exp.rtrue). Some averages are above 3, single trials reach 7 and
-    more. RadiusFinder has beta = .05, as in HSU24's code.
+    This holds with F^-1 for F in r_true of HeavyTailed (gm.exp.rtrueF). With the CDF as printed the
+    averages are 4 to 8. For GaussianCluster it holds with sigma sqrt(d), and also with the radius
+    that really contains .75 of the data (gm.exp.rtrue). Some averages are above 3, and single
+    trials reach 7 and more. RadiusFinder has beta = .05, as in HSU24's code.
     """
     shared = {"n": 1000, "d": 10, "by": [FAST, FINDER], **MISSED}
     wrong = {"mutant": {"family": HEAVY, "r_true": "other"}}
@@ -77,7 +77,7 @@ def radius_estimates(ledger):
     ledger.reading("r_true as printed, with F^-1 for F").sweep(
         "averages lie between 1.2 and 3, roughly", cases=clusters + heavy, **shared, **wrong
     )(missed(ledger.seed))
-    ledger.reading("r_true of GaussianCluster holds .75 of the data").sweep(
+    ledger.reading("r_true of GaussianCluster contains .75 of the data").sweep(
         "averages lie between 1.2 and 3, roughly", cases=clusters, r_true="other", **shared,
         mutant={"family": HEAVY, "scale": 2.0},
     )(missed(ledger.seed))  # fmt: skip
@@ -89,10 +89,10 @@ def time_ratio(ledger):
     ratio of 29.0, and 1.204 s and 0.0413 s where nu varies, a ratio of 29.2; wall-clock averages
     over 100 trials.
 
-    The quotients are ours. What no machine changes is the ratio of the numbers of distances
-    computed: about 20, with distances anew for each radius. In seconds, counting row by row in
-    Python gives 25 to 30. A RadiusFinder that keeps its n^2 distances would have a ratio of 2 only;
-    the table does not say otherwise.
+    The quotients are computed here. The ratio of the numbers of computed distances does not depend
+    on the machine. It is about 20 if distances are computed again for each radius. In seconds,
+    counting row by row in Python gives 25 to 30. A RadiusFinder that stores its n^2 distances would
+    have a ratio of only 2. The table does not exclude this.
     """
 
     @ledger.sweep(
@@ -111,11 +111,11 @@ def other_sizes(ledger):
     """The performance of RadiusFinder and FastRadius shows qualitatively similar trends for all n
     in {500, 1000, 2000} and d in {5, 10, 20}.
 
-    RadiusFinder asks for .75 n + 18 log(2 T / beta) / epsilon neighbours, more than the .9 n
-    inliers of GaussianCluster at n = 500: at d = 10 its averages are about 16 with beta = .05, as
-    in HSU24's code, 11 with .2, 4 to 5.7 with .5, and within bounds only with .999; the paper names
-    none. FastRadius, which has no beta, is on the border there: 3.71 at d = 5 over 400 trials, of
-    which 30 % are above 3.75. That it competes with RadiusFinder is so at all sizes.
+    RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500 this is more
+    than the .9 n inliers of GaussianCluster. At d = 10 its averages are about 16 with beta = .05,
+    as in HSU24's code, 11 with .2, and 4 to 5.7 with .5. They are within bounds only with .999. The
+    paper names no beta. FastRadius, which has no beta, is on the border there: 3.71 at d = 5 over
+    400 trials, of which 30 % are above 3.75. FastRadius competes with RadiusFinder at all sizes.
     """
     trend = {"d": [10, 5, 20], "cases": [
         {"family": family, "scale": scale} for family, scale in ((CLUSTER, 4.0), (HEAVY, 8.0))
@@ -160,9 +160,9 @@ def other_sizes(ledger):
 
 @functools.cache
 def errors(seed, family, n, scales=()):
-    """All three methods, at the middle scale or at those given."""
+    """Return errors of all three methods, at the middle scale or at the given scales."""
     size = setup.Size("ledger", 0, 0, {}, (), TRIALS[n], 5, LONGEST, dict.fromkeys(LONGEST, 1))
-    with threadpool_limits(limits=1):  # small matrices, for which several only wait for each other
+    with threadpool_limits(limits=1):  # for small matrices several threads only wait
         return descents(
             [setup.Setting(family, scale, n) for scale in scales or (setup.MIDDLE[family],)],
             size,
@@ -171,7 +171,7 @@ def errors(seed, family, n, scales=()):
 
 
 def beaten(seed, family):
-    """Return: a factor is at most the least ratio of another's error to FixedOrderDPSGD's."""
+    """Return functions that compare a factor with the least error ratio over FixedOrderDPSGD's."""
 
     def sides(n, over, factor, eta=setup.TUNED, against=False, at=None):
         found = list(advantage(errors(seed, family, n), over, eta).values())
@@ -182,8 +182,8 @@ def beaten(seed, family):
 
 
 BEATEN = {
-    "lhs": "what the error of the other method over that of FixedOrderDPSGD has to be at least",
-    "rhs": "what it is, upper end of a 95 % interval",
+    "lhs": "the least allowed ratio of the other method's error to that of FixedOrderDPSGD",
+    "rhs": "the measured ratio, upper end of a 95 % interval",
     **DRAWN,
 }
 CONFIRMED = {"mutant": {"against": True}, **BEATEN}
@@ -195,14 +195,14 @@ def gaussian_cluster(ledger):
     has a smaller error than StableDPSGD at the same number of passes, and than DPGD by a
     significant margin once n is large enough.
 
-    The paper does not say how eta was chosen for the SGD methods. Tuned on data of its own,
-    FixedOrderDPSGD wins by far at n = 10000 (and loses to DPGD at 100 and 1000); with the eta at
-    which the error bound of Lemma 14 is smallest it does not, but still beats StableDPSGD. At n =
-    100 StableDPSGD has 1.1 to 1.3 times its error, at n = 10000 90 times.
+    The paper does not say how eta was chosen for the SGD methods. If eta is tuned on separate data,
+    FixedOrderDPSGD wins by far at n = 10000, but loses to DPGD at 100 and 1000. With the eta that
+    minimises the error bound of Lemma 14 it does not win against DPGD, but still beats StableDPSGD.
+    At n = 100 StableDPSGD has 1.1 to 1.3 times its error, and at n = 10000 90 times.
     """
     sides, sizes = beaten(ledger.seed, CLUSTER), {"n": [100, 1000, 10_000]}
-    tuned = ledger.reading("eta tuned on data of its own")
-    bound = ledger.reading("the eta at which the error bound of Lemma 14 is smallest")
+    tuned = ledger.reading("eta tuned on separate data")
+    bound = ledger.reading("the eta that minimises the error bound of Lemma 14")
     by_far = {"n": 10_000, "over": DPGD, "factor": setup.SIGNIFICANT}
     first = "FixedOrderDPSGD beats StableDPSGD at every number of passes"
     tuned.sweep(first, over=STABLE, factor=1.0, **sizes, **CONFIRMED)(sides)
@@ -236,10 +236,11 @@ def heavy_tailed(ledger):
     """On HeavyTailed in R^50, nu = 5, the optimized method, FixedOrderDPSGD, performs similarly to
     or better than DPGD for larger n of {100, 1000, 10000}.
 
-    "Larger n" and eta are not told: it is so at n = 10000 with eta tuned on data of its own, not so
-    at n = 1000, where DPGD with steps r_hat / sqrt(T) is by luck near the median after 4 passes:
-    its iterates are about .25, -.25, .25 and -.25, whose average is 0 (that of z_1 to z_T, as in
-    HSU24's code; of z_0 to z_(T-1) it is not). At 1 pass it is so there too.
+    The paper does not specify "larger n" and eta. The claim holds at n = 10000 with eta tuned on
+    separate data. It does not hold at n = 1000. There DPGD with steps r_hat / sqrt(T) is by luck
+    near the median after 4 passes. Its iterates are about .25, -.25, .25 and -.25, whose average is
+    0. This is the average of z_1 to z_T, as in HSU24's code. The average of z_0 to z_(T-1) is not
+    0. At 1 pass the claim holds at n = 1000 too.
     """
     sides, similar = beaten(ledger.seed, HEAVY), {"over": DPGD, "factor": 1 / setup.ROUGHLY}
     ledger.reading("n = 10000, eta tuned").sweep(
@@ -268,10 +269,10 @@ def heavy_tailed(ledger):
 
 
 def unchanged(seed, family):
-    """Return: the comparison with FixedOrderDPSGD changes by at most a factor between settings."""
+    """Return functions that compare the change of the comparison between settings with a factor."""
 
     def sides(over, factor, against=None):
-        if against:  # between n = 100 and n = 1000 instead: there it does change
+        if against:  # compare n = 100 with n = 1000 instead, where the comparison does change
             settings = [errors(seed, family, n) for n in (100, 1000)]
         else:
             found = errors(seed, family, 1000, setup.SCALES[family])
@@ -294,9 +295,10 @@ def scale_of_the_cluster(ledger):
     """On GaussianCluster in R^50 with n = 1000, the relative performance of DPGD, StableDPSGD and
     FixedOrderDPSGD is essentially unchanged between R = 25, 50 and 100.
 
-    At equal passes the ratio of DPGD's error to FixedOrderDPSGD's changes by a factor of 1.3 to 1.5
-    over four seeds, 95 % intervals up to 2.0, and StableDPSGD's by 1.2, up to 1.4. With starts
-    around 0, which keep x_star out of DPGD's ball (gm.exp.init), DPGD's changes by 2.2 [1.4, 3.5].
+    The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
+    ratio changes by a factor of 1.3 to 1.5, with 95 % intervals up to 2.0. StableDPSGD's ratio
+    changes by 1.2, up to 1.4. With starts around 0, which keep x_star out of DPGD's ball
+    (gm.exp.init), DPGD's ratio changes by 2.2 [1.4, 3.5].
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, R = 25, 50 and 100", **UNCHANGED
@@ -308,10 +310,10 @@ def degrees_of_freedom(ledger):
     """On HeavyTailed in R^50 with n = 1000, the relative performance of DPGD, StableDPSGD and
     FixedOrderDPSGD is essentially unchanged between nu = 2.5, 5 and 10.
 
-    At equal passes the ratio of DPGD's error to FixedOrderDPSGD's changes by a factor of 1.2 to 1.7
-    over four seeds, and StableDPSGD's by 1.2. Most it changes after 4 passes, where DPGD's error is
-    .0009 r_hat for nu = 2.5 and .0005 for 10; there 20 trials, as in the paper, leave 95 %
-    intervals up to 3, and cannot tell "unchanged" from a factor of 2.
+    The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
+    ratio changes by a factor of 1.2 to 1.7, and StableDPSGD's by 1.2. The largest change is after 4
+    passes, where DPGD's error is .0009 r_hat for nu = 2.5 and .0005 for 10. There 20 trials, as in
+    the paper, leave 95 % intervals up to 3. They cannot separate "unchanged" from a factor of 2.
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, nu = 2.5, 5 and 10", **UNCHANGED

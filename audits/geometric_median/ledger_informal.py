@@ -34,7 +34,7 @@ TIMES = {"lhs": "distances computed by the warm start", "rhs": "10^3 n log^3(16 
 
 
 def large(n, share):
-    """d = alpha = epsilon = 1, delta = 1/2 and R = 4 r, so that nothing but n is large."""
+    """Return both sides at d = alpha = epsilon = 1, delta = 1/2, R = 4 r, where only n is large."""
     each = 600 * math.log(18 * n * 2 * share) + 2 * 3 * math.log(8 * 2 * share)
     return n * each, 1e3 * n * math.log(32) ** 3
 
@@ -46,14 +46,15 @@ def approximation_in_the_introduction(ledger):
     x_hat with f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta, in time n d +
     d/alpha^2 up to logarithms.
 
-    With the balls and constants of the repaired Lemma 14 (gm.lemma14) and logarithms that are at
-    least 1 (gm.thm4), which Otilde and the sign of n allow for. What Otilde hides is listed without
-    n, but the time has a factor log n (gm.thm4.time): a logarithm of the others as long as sizes
-    are polynomial. Nobody has the 30000 sqrt(d) log^2.5 / (alpha epsilon) users that the proof asks
-    for: at d = alpha = epsilon = 1 and delta = 1/2 it begins at 1.5 million.
+    It holds with the balls and constants of the repaired Lemma 14 (gm.lemma14) and with logarithms
+    that are at least 1 (gm.thm4). Otilde and the sign of n allow these changes. The paper lists
+    what Otilde hides, and n is not in the list. But the time has a factor log n (gm.thm4.time). It
+    is a logarithm of the other quantities as long as sizes are polynomial. The proof requires 30000
+    sqrt(d) log^2.5 / (alpha epsilon) users, which is not practical. At d = alpha = epsilon = 1 and
+    delta = 1/2 this begins at 1.5 million.
     """
     ledger.falsify(
-        "n as in the repaired Theorem 4 is enough for alpha f(x_star)", constant=30_000,
+        "n of the repaired Theorem 4 is enough for alpha f(x_star)", constant=30_000,
         doublings=DOUBLINGS, extremal=[SMALL, {**SMALL, "d": 10_000}],
         mutant={"constant": 20_000}, **PARAMETERS,
     )(excess_error)  # fmt: skip
@@ -63,7 +64,7 @@ def approximation_in_the_introduction(ledger):
         extremal=[SMALL, {**SMALL, "alpha": 1e-3}], **PARAMETERS,
     )  # fmt: skip
     def time(d, alpha, epsilon, delta, doublings, power):
-        """All distances and steps, against n and 1 / alpha^2 times logarithms."""
+        """Compare all distances and steps with n and 1 / alpha^2 times logarithms."""
         n = users(d, alpha, epsilon, delta, doublings)
         found = parameters(n, d, alpha, epsilon, delta, doublings)
         took = warm_start_distances(n, delta / 4, doublings) + found.n_steps
@@ -74,7 +75,7 @@ def approximation_in_the_introduction(ledger):
         "'informal, see Theorem 4', whose log log(R / r) is hidden here, with its T and eta",
         mends="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4",
     ).sweep("uniform data on [-1, 1], C = 10, alpha = 1e-10, delta = 1e-6", **BALLS)(outside)
-    ledger.consequence("As of gm.lemma14.", harm="accuracy")
+    ledger.consequence("The same as for gm.lemma14.", harm="accuracy")
     ledger.edge("sizes are polynomial").sweep(
         "n = 10^100, and delta is split in 4", n=1e100, share=4, **TIMES
     )(large)
@@ -86,12 +87,12 @@ def warm_start_in_the_introduction(ledger):
     to logarithms, there is an (epsilon, delta)-DP algorithm that returns x_hat with f(x_hat) =
     O(f(x_star)) with probability at least 1 - delta, in time n d up to logarithms.
 
-    At epsilon = 1, delta = 1/2 and R = 20 r the lemmas ask for 21034 users; there the algorithm
-    never fails, as its constants are loose, and with 200 users most runs fail. The time has a
-    factor log n, which the list of what Otilde hides does not have, as gm.thm1. r > 0 rules out
-    data of which nine tenths coincide.
+    At epsilon = 1, delta = 1/2 and R = 20 r the lemmas require 21034 users. There the algorithm
+    never fails, because its constants are loose. With 200 users most runs fail. The time has a
+    factor log n, which is not in the list of what Otilde hides, as in gm.thm1. The condition r > 0
+    excludes data of which nine tenths coincide.
     """
-    least = 21_100  # what the lemmas ask for here
+    least = 21_100  # the number that the lemmas require here
     search = {"min_radius": 1.0, "max_radius": 20.0, "epsilon": 1.0, "delta": 0.5}
 
     @ledger.monte_carlo(
@@ -129,10 +130,10 @@ def warm_start_in_the_introduction(ledger):
         allowed = 1400 * n * (1 + doublings) ** radii * math.log(inner)
         return warm_start_distances(n, delta / 2, doublings), allowed
 
-    ledger.step("'informal, see Theorem 3'", mends="as of gm.thm3").sweep(
-        "Lemma 7 where r_hat is r^(.75) / 4: 49 points at 0, 51 at 1", **LEMMA7
+    ledger.step("'informal, see Theorem 3'", mends="the same as for gm.thm3").sweep(
+        "Lemma 7 if r_hat is r^(.75) / 4: 49 points at 0, 51 at 1", **LEMMA7
     )(lemma7_too_early)
-    ledger.consequence("As of gm.thm3: nobody is hurt.", harm="the wording")
+    ledger.consequence("The same as for gm.thm3: no user is affected.", harm="the wording")
     ledger.edge("sizes are polynomial").sweep(
         "n = 10^100, and delta is split in 2", n=1e100, share=2, **TIMES
     )(large)

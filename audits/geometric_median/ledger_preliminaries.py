@@ -39,8 +39,9 @@ def objective_and_median(ledger):
     """The geometric median x_star of a dataset D = {x_1, ..., x_n} in R^d is a minimiser over x in
     R^d of f(x) = (1/n) sum_i norm(x - x_i), the average Euclidean distance to the dataset.
 
-    A definition: the solver that other rows use is held against it. (3) writes "=", but the
-    minimiser need not be unique: on a line with n even each point between the middle two is one.
+    It is a definition. The check compares it with the solver that other rows use. (3) writes "=",
+    but the minimiser need not be unique. On a line with n even, each point between the middle two
+    is a minimiser.
     """
     flat = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.1]])
 
@@ -65,8 +66,9 @@ def quantile_radii(ledger):
     """For tau in [0, 1] the quantile radius r^(tau)(D; c) is the smallest r >= 0 such that at least
     tau n points of D lie within distance r of c. Where c is not named it is x_star.
 
-    A definition. The argmin over r of a condition is the least r that meets it, which is the
-    distance of rank ceil(tau n), or 0 for tau = 0. Of several x_star each has its own.
+    It is a definition. The argmin over r of a condition is the least r that meets it. This is the
+    distance of rank ceil(tau n), or 0 for tau = 0. If there are several x_star, each has its own
+    quantile radius.
     """
 
     @ledger.identity(
@@ -85,14 +87,16 @@ def sample_complexity_and_aspect_ratio(ledger):
     """The sample complexity of the algorithm of Theorem 1, n of the order of sqrt(d)/(alpha
     epsilon), is independent of R/r.
 
-    What Algorithm 2 needs grows with log log(R/r) / epsilon, as Lemma 6 and Theorem 3 say. One n
-    for all R/r fails with any constant: with all points far apart Algorithm 2 ought to reject all
-    radii but the last, but whatever n is, one noise of many is large enough for another. The sign
-    of n in Theorem 1 hides polylogarithms of R/r, but the same sentence tells polylogarithmic from
-    independent, and Theorem 4 prints no R/r in its n.
+    Algorithm 2 needs a number of users that grows with log log(R/r) / epsilon, as in Lemma 6 and
+    Theorem 3. No single n is enough for all R/r, for any constant. Take all points far apart, so
+    that Algorithm 2 should reject all radii but the last. For any n, one of many noises is large
+    enough for another radius to pass. The sign of n in Theorem 1 hides polylogarithms of R/r. But
+    the same sentence distinguishes polylogarithmic from independent, and Theorem 4 prints no R/r in
+    its n.
     """
     words = {
-        "lhs": "probability, at least, that Algorithm 2 stops within T radii: all queries are 0"
+        "lhs": "a lower bound on the probability that Algorithm 2 stops within T radii, if all "
+        "queries are 0"
     }
     words |= {"rhs": "delta", "constant": 24.0}
 
@@ -113,11 +117,11 @@ def sample_complexity_and_aspect_ratio(ledger):
         stopped = -np.expm1(t * np.log1p(-passes)) * np.exp(-abs(nu)) / 2
         return 0.01 * stopped.sum(), delta
 
-    ledger.consequence("As of gm.thm4, which forgets R/r in its n.", harm="accuracy")
+    ledger.consequence("The same as for gm.thm4, which omits R/r in its n.", harm="accuracy")
 
 
 def tangent(k):
-    """Return k + 1 points on the unit circle, where the median sees it end, and k far away."""
+    """Return k + 1 points at the tangents from the median to the unit circle, and k far away."""
     x = -math.sqrt(2 * k + 1) / (k + 1)
     inside = [[x, math.sqrt(1 - x * x)], [x, -math.sqrt(1 - x * x)]]
     inside = np.repeat(inside, (k + 1) // 2, axis=0)
@@ -131,7 +135,7 @@ CAPPED |= {"a": Choice((3, 4, 5)), "b": Choice((1, 2)), "extremal": [*TANGENTS[:
 
 
 def attack_displacement(attack, **bound):
-    """Attack norm(x_star) <= factor s r / (2 s - 1)^power, for a share s within r of 0."""
+    """Test norm(x_star) <= factor s r / (2 s - 1)^power, for a share s within r of 0."""
     bound["tolerance"] = 1e-6
 
     @attack.falsify("random data", **CAPPED, **bound)
@@ -148,11 +152,11 @@ def majority_in_a_ball(ledger):
     """If more than half of D lies within a distance r of some point c, then the geometric median
     lies within O(r) of c.
 
-    Where a share s > 1/2 lies within r of c, the median lies within r s / sqrt(2 s - 1) of c, and
-    this is sharp: with k + 1 of 2 k + 1 points in the ball it moves by (k + 1) r / sqrt(2 k + 1) if
-    it sees those k + 1 along two tangents to the ball. So O(r) holds with a constant that depends
-    on s, as in Lemma 4, and not with one for all that is "greater than half". Its only use in a
-    proof, that of Lemma 6, has s >= 3/4.
+    If a share s > 1/2 lies within r of c, the median lies within r s / sqrt(2 s - 1) of c. This is
+    sharp. Let k + 1 of 2 k + 1 points be in the ball. The median moves by (k + 1) r / sqrt(2 k + 1)
+    if these k + 1 points lie on two tangents from it to the ball. So O(r) holds with a constant
+    that depends on s, as in Lemma 4. It does not hold with one constant for all shares "greater
+    than half". Its only use in a proof, that of Lemma 6, has s >= 3/4.
     """
     excess = ledger.reading("the constant depends on the excess over one half")
     attack_displacement(excess, factor=2.0, power=1.0, mutant={"power": 0.0})
@@ -163,7 +167,7 @@ def majority_in_a_ball(ledger):
     )  # fmt: skip
     def universal(constant):
         k = 2 * round(constant**2) + 1
-        x = -math.sqrt(2 * k + 1) / (k + 1)  # where the k + 1 lie: half above the axis, half below
+        x = -math.sqrt(2 * k + 1) / (k + 1)  # position of the k + 1, half of them above the axis
 
         def total(z):
             return (k + 1) * math.hypot(x - z, math.sqrt(1 - x * x)) + k * (z + 1e3)
@@ -180,8 +184,9 @@ def chernoff(ledger):
     <= exp(-e^2 mu / (2 + e)) for all e >= 0, and P[mu_hat < (1 - e) mu] <= exp(-e^2 mu / 2) for all
     e in (0, 1).
 
-    Both hold for independent X_i, by exact tails, and no 2 in an exponent can be 1.7. Independence
-    is not printed, and 100 copies of one coin need it; the paper draws its indices independently.
+    Both bounds hold for independent X_i, by exact tails. No 2 in an exponent can be 1.7.
+    Independence is not printed, but it is needed: 100 copies of one coin violate the bounds. The
+    paper draws its indices independently.
     """
     of = {"n": Integer(1, 10**6), "p": Interval(1e-6, 1.0, log=True), "weight": 2.0}
     of |= {"extremal": [{"n": 1, "p": 1.0, "e": 0.5}, {"n": 10**6, "p": 0.01, "e": 0.08}]}
@@ -223,8 +228,8 @@ def chernoff(ledger):
 def objective_and_quantiles(ledger):
     """For every dataset D in R^d: f(x_star) >= (1 - tau) r^(tau) for all tau in [0, 1].
 
-    It is tight: two points at the median and two at distance 1, tau just above 1/2. It holds about
-    any point in place of x_star, so for each minimiser.
+    It is tight: take two points at the median and two at distance 1, and tau just above 1/2. It
+    holds for any point in place of x_star, and so for each minimiser.
     """
     tight = {"points": np.array([[0.0], [0.0], [1.0], [-1.0]]), "z": np.zeros(1), "tau": 0.5 + 1e-9}
     case = {**CLOUDS, "tau": Interval(0.0, 1.0), "extremal": [tight], "tolerance": 1e-6}
@@ -237,7 +242,7 @@ def objective_and_quantiles(ledger):
         least = factor * (1 - tau) * quantile_radius(points, tau, center)
         return least, distances(points, center).mean()
 
-    step = ledger.step("(1 - tau) n summands, at least, are r^(tau) or more")
+    step = ledger.step("at least (1 - tau) n summands are r^(tau) or more")
 
     @step.falsify(strict=False, mutant={"strict": True}, **case)
     def far(points, z, tau, strict):
@@ -251,9 +256,9 @@ def robustness(ledger):
     norm(x_star - x) is at most (2n - 2 |S|) / (n - 2 |S|) times the largest norm(x_i - x) over i
     not in S.
 
-    Taken from Cohen et al. (2016), without a proof. It is loose by a factor of 2 at least, which is
-    attained at |S| = 0: where s = 1 - |S| / n is the share of the other points, s / sqrt(2 s - 1)
-    is sharp, and Lemma 4 has 2 s / (2 s - 1).
+    It is taken from Cohen et al. (2016), without a proof. It is loose by a factor of at least 2,
+    which is attained at |S| = 0. Let s = 1 - |S| / n be the share of the other points. Then
+    s / sqrt(2 s - 1) is sharp, and Lemma 4 has 2 s / (2 s - 1).
     """
     attack_displacement(ledger, factor=2.0, power=1.0, mutant={"power": 0.0})
     attack_displacement(

@@ -31,13 +31,13 @@ def neighbours(ledger):
     if they differ in a single element.
 
     All proofs replace one entry, which is to "differ in a single element". The symmetric difference
-    is never of size 1 between multisets of one size: there it is 2. As sets, it is 1 also between
-    datasets that differ in many entries.
+    of two multisets of equal size never has size 1. For a replaced entry it has size 2. The
+    symmetric difference of two sets may have size 1 although the datasets differ in many entries.
     """
     words = ["".join(word) for n in (1, 2, 3) for word in itertools.product("abc", repeat=n)]
     pairs = [{"left": a, "right": b} for a in words for b in words if len(a) == len(b)]
 
-    @ledger.identity("pairs that our audits admit", cases=pairs, most=1, mutant={"most": 2})
+    @ledger.identity("pairs that our audits accept", cases=pairs, most=1, mutant={"most": 2})
     def admitted(left, right, most):
         differ = sum(x != y for x, y in zip(left, right, strict=True))
         try:
@@ -61,8 +61,8 @@ def differential_privacy(ledger):
     """A randomized algorithm A is (epsilon, delta)-DP, for (epsilon, delta) in [0, 1]^2, if P[A(D)
     in E] <= exp(epsilon) P[A(D') in E] + delta for all events E and all neighbouring D, D'.
 
-    The supremum over events is the hockey-stick divergence, by which other rows judge. (epsilon,
-    delta) may be 0 here; noise scales in later statements then are infinite.
+    The supremum over events is the hockey-stick divergence, which other rows use. (epsilon, delta)
+    may be 0 here. Then the noise scales in later statements are infinite.
     """
     apart = {"distributions": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}
 
@@ -79,7 +79,7 @@ def differential_privacy(ledger):
 
 
 def close(epsilon, delta, channel):
-    """Two (epsilon, delta)-close distributions: a channel, applied to the worst such pair."""
+    """Return two (epsilon, delta)-close distributions: the worst such pair, after a channel."""
     likely = 1 / (1 + math.exp(-epsilon))
     worst = np.array([delta, (1 - delta) * likely, (1 - delta) * (1 - likely), 0.0])
     channel = (channel + 1e-9) / (channel + 1e-9).sum(axis=1, keepdims=True)
@@ -92,7 +92,7 @@ def basic_composition(ledger):
     (epsilon_2, delta_2)-DP, then running A_2 on D and the output of A_1(D) is (epsilon_1 +
     epsilon_2, delta_1 + delta_2)-DP.
 
-    It holds even with delta_1 + delta_2 - delta_1 delta_2, which is sharp.
+    It also holds with delta_1 + delta_2 - delta_1 delta_2, which is sharp.
     """
     domain = {"channels": Array(SHARE, (3, 4, 4)), "epsilons": Array(SHARE, (2,))}
     domain |= {"deltas": Array(Interval(0.0, 0.5), (2,))}
@@ -104,7 +104,7 @@ def basic_composition(ledger):
         saved=1.0, mutant={"saved": 1.1}, **domain
     )
     def composed(channels, epsilons, deltas, saved):
-        """What runs second depends on the output of the first: its two sides may be exchanged."""
+        """Compose; the sides of the second mechanism may be exchanged, by the first output."""
         first, second, other = map(close, epsilons[[0, 1, 1]], deltas[[0, 1, 1]], channels)
         then = np.stack([second, second, other[::-1], other[::-1]], axis=1)
         p, q = (np.array(first)[:, :, None] * then).reshape(2, -1)
@@ -120,8 +120,8 @@ def gaussian_noise(ledger):
     draw from N(v(D), sigma^2 I_k) is (epsilon, delta)-DP for any sigma >= (2 Delta / epsilon)
     sqrt(log(2/delta)).
 
-    It holds even with sqrt 2 for the 2 in front, which is the limit for small delta. delta = 0 asks
-    for an infinite sigma.
+    It also holds with sqrt 2 for the 2 in front, which is the limit for small delta. delta = 0
+    requires an infinite sigma.
     """
     domain = {"epsilon": EPSILON, "delta": Interval(1e-250, 0.5, log=True)}
     domain["extremal"] = [{"epsilon": 1.0, "delta": 1e-250}]
@@ -135,8 +135,8 @@ def gaussian_noise(ledger):
     ledger.audit(
         partial(noise.gaussian_mechanism, sigma=2 * math.sqrt(math.log(2 / 0.01))),
         ApproxDP(1.0, 0.01, L2), NeighborPair(np.zeros(2), [0.6, 0.8], relation=L2), draws=2_000,
-        survivors="Of the noise, .41 is enough at this delta, exactly; below delta = 1e-4 half is "
-        "not, which exact deltas show and 2000 draws cannot.",
+        survivors="At this delta .41 of the noise is enough, exactly. Below delta = 1e-4 half of "
+        "it is too little, which exact deltas show and 2000 draws cannot show.",
     )  # fmt: skip
 
     @ledger.edge("epsilon, delta and alpha are positive").sweep(
@@ -153,8 +153,9 @@ def bounded_laplace_noise(ledger):
     Laplace noise of scale Delta/epsilon conditioned on abs(xi) <= tau. Then s(D) + xi is (epsilon,
     delta)-DP for any tau >= (Delta/epsilon) log(4/delta).
 
-    The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), at most .25 delta: log(1.36 /
-    delta) for log(4 / delta) is enough, and so is epsilon <= log 8. Of the noise, .6 is not.
+    The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), at most .25 delta. So
+    log(1.36 / delta) for log(4 / delta) is enough, and so is epsilon <= log 8. But .6 of the noise
+    is not enough.
     """
     worst = {"epsilon": 1.0, "delta": 0.5}
     case = {"epsilon": EPSILON, "delta": DELTA, "extremal": [worst], "inside": 4.0}
@@ -196,11 +197,11 @@ def coupling(ledger):
     that on every D the total variation distance between A(D) and A_bar(D) is at most delta'. Then
     A_bar is (epsilon, delta + 4 delta')-DP.
 
-    Sharp is 1 + e^epsilon for 4: 3.72 at epsilon = 1. The last line of the proof, which makes 4 of
-    it, needs epsilon <= log 3.
+    1 + e^epsilon is sharp in place of 4: it is 3.72 at epsilon = 1. The last line of the proof,
+    which replaces it by 4, needs epsilon <= log 3.
     """
 
-    def moved(distribution, to, amount):  # to one outcome, from all others
+    def moved(distribution, to, amount):  # moves mass to one outcome, from all others
         moves = (
             min(amount, 1 - distribution[to])
             * (np.eye(len(distribution))[to] - distribution)
@@ -232,12 +233,12 @@ def coupling(ledger):
 
 
 def laplace_tail(x, scale):
-    """P[Laplace(scale) >= x]."""
+    """Return P[Laplace(scale) >= x]."""
     return np.where(x > 0, np.exp(-np.abs(x) / scale) / 2, 1 - np.exp(-np.abs(x) / scale) / 2)
 
 
 def laplace_rule(low=-40, high=80, panels=2, order=8):
-    """Nodes and weights of the mean under Laplace(1): Gauss's rule on so many panels a unit."""
+    """Return nodes and weights of a mean under Laplace(1): Gauss's rule on panels of each unit."""
     x, w = np.polynomial.legendre.leggauss(order)
     starts = np.arange(low * panels, high * panels)
     nodes = ((starts[:, None] + (x + 1) / 2) / panels).ravel()
@@ -255,7 +256,7 @@ def above_threshold(ledger):
     top and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. That it draws noise also for queries that are never asked does not show.
+    numbers. It also draws noise for queries that are never asked, which does not change the output.
     """
     domain = {"queries": Array(Interval(-20.0, 20.0), ("t",)), "t": Choice((1, 2, 5))}
     domain |= {"tau": Interval(-9.0, 9.0), "sensitivity": Interval(0.1, 9.0), "first": 2.0}
@@ -269,7 +270,7 @@ def above_threshold(ledger):
         rng = np.random.default_rng(seed)
         levels = tau + rng.laplace(0, first * sensitivity / epsilon, 9)
         added = rng.laplace(0, each * sensitivity / epsilon, (9, len(queries)))
-        lines = np.full(added.shape, 9.0)  # where nothing is asked
+        lines = np.full(added.shape, 9.0)  # the value of queries that are not asked
         for run, t in np.ndindex(lines.shape):
             if (lines[run, :t] == 0).all():
                 lines[run, t] = queries[t] + added[run, t] >= levels[run]
@@ -283,11 +284,11 @@ def above_threshold_guarantees(ledger):
     bottom and q_t(D) <= tau + alpha for all t < k, and a_k is top and q_k(D) >= tau - alpha, or k =
     T + 1.
 
-    Privacy is tight in each of the two noises: a tenth less of either breaks it. In alpha, 4 does
-    for 8, with gamma / 3 for gamma, and 3.6 does not.
+    Privacy is tight in each of the two noises: a tenth less of either breaks it. In alpha, 4 is
+    enough in place of 8, with gamma / 3 for gamma. 3.6 is not enough.
     """
 
-    def falling(low, last):  # 100 low queries that rise, and one that falls
+    def falling(low, last):  # 100 low queries that rise, and one query that falls
         given = {"queries": np.r_[np.full(100, low), last], "moves": np.r_[np.ones(100), -1.0]}
         return {**given, "epsilon": 1.0}
 
@@ -308,7 +309,7 @@ def above_threshold_guarantees(ledger):
         return float(np.abs(np.log(p) - np.log(q)).max()), epsilon
 
     def halts(queries, size, *, rng, answer=first_above_threshold):
-        """How many noes: that tells all answers."""
+        """Return the number of answers no, which determines all answers."""
         answers = answer(queries, size, threshold=0.0, epsilon=2.0, rng=rng)
         return (answers == 0).sum(axis=1).astype(float)
 
@@ -321,9 +322,10 @@ def above_threshold_guarantees(ledger):
         ledger.audit(
             halts, PureDP(2.0, within), NeighborPair(left, right, relation=within), draws=draws,
             mutants=others,
-            survivors="Ten queries that rise show the noise of the threshold, and two of which one "
-            "falls that of the queries; neither pair shows the other one. A half of either shows "
-            "in events that are too rare to draw; the exact distributions show a tenth less.",
+            survivors="Ten queries that rise reveal the noise of the threshold. Two queries, of "
+            "which one falls, reveal that of the queries. Neither pair reveals the other noise. "
+            "Half of either noise is visible in events that are too rare to draw. The exact "
+            "distributions reveal a tenth less.",
         )  # fmt: skip
 
     domain = {"t": Integer(1, 1000), "gamma": Interval(1e-6, 0.999, log=True), "union": True}
@@ -333,10 +335,11 @@ def above_threshold_guarantees(ledger):
     @ledger.falsify("accuracy", constant=8.0, mutant={"union": False}, **domain)
     @ledger.sharper("4 for 8 in alpha").falsify(constant=4.0, mutant={"constant": 3.6}, **domain)
     def inaccurate(t, gamma, constant, union):
-        """Probability of a wrong answer on the hardest data.
+        """Return the probability of a wrong answer on the hardest data.
 
-        All queries are at tau - alpha, the last maybe at tau + alpha: one between cannot be
-        answered wrongly, and none is asked after one at tau + alpha without a mistake.
+        All queries are at tau - alpha, and the last may be at tau + alpha. A query between them
+        cannot be answered wrongly. After a query at tau + alpha, no query is asked without a
+        mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         no, yes = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)

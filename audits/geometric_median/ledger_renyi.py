@@ -21,12 +21,12 @@ def renyi_privacy(ledger):
     A(D')) is at most alpha rho for all neighbouring D, D', and rho-CDP if this holds for all alpha
     >= 1.
 
-    The bound is alpha rho, not rho as in Mironov (2017). D_alpha is defined for alpha > 1 only: at
+    The bound is alpha rho, not rho as in Mironov (2017). D_alpha is defined only for alpha > 1. At
     1 its limit is meant, the Kullback-Leibler divergence.
     """
 
     @ledger.identity(
-        "the divergence by which other rows judge",
+        "the divergence with which other rows are judged",
         distributions=Array(Interval(1e-3, 1.0), (2, 4)),
         alpha=Interval(1.01, 20.0), tolerance=1e-7, power=1, mutant={"power": 0},
     )  # fmt: skip
@@ -49,7 +49,8 @@ def renyi_composition(ledger):
     """If A_1 is (alpha, rho_1)-RDP and A_2 is (alpha, rho_2)-RDP for any fixed output of A_1, then
     the composition of A_2 and A_1 is (alpha, rho_1 + rho_2)-RDP.
 
-    An equality for independent runs; what runs second may depend on the output before it.
+    It is an equality for independent runs. The second mechanism may depend on the output of the
+    first.
     """
     swapped = np.array([[[5, 5], [1, 9], [5, 5]], [[5, 5], [9, 1], [5, 5]]]) / 10.0
     distributions = {
@@ -60,7 +61,7 @@ def renyi_composition(ledger):
 
     @ledger.falsify(over=np.max, mutant={"over": np.mean}, **distributions)
     def composed(distributions, alpha, over):
-        """Laws on two outcomes: of the first mechanism, and of the second after each of them."""
+        """Take distributions on two outcomes: of the first mechanism, and of the second."""
         (p, *p_then), (q, *q_then) = distributions / distributions.sum(axis=2, keepdims=True)
         joint = [
             (distribution[:, None] * then).ravel()
@@ -76,8 +77,8 @@ def renyi_to_approximate(ledger):
     """If A is (alpha, rho)-RDP, it is also (alpha rho + log(1/delta) / (alpha - 1), delta)-DP for
     all delta in (0, 1).
 
-    It is for alpha > 1, and tight only near 1: it holds with delta / alpha (1 - 1 / alpha)^(alpha -
-    1) for the second delta (Canonne, Kamath and Steinke 2020).
+    It holds for alpha > 1, and is tight only near 1. It also holds with delta / alpha
+    (1 - 1 / alpha)^(alpha - 1) for the second delta (Canonne, Kamath and Steinke 2020).
     """
 
     def promised(divergence, alpha, delta, less, gain):
@@ -95,7 +96,7 @@ def renyi_to_approximate(ledger):
     normal["extremal"] = [{"rho": 0.1, "alpha": 1.5, "delta": 1e-3}]
 
     @ledger.falsify("finite distributions", gain=0.0, mutant={"less": 0.0}, **finite)
-    @ledger.sharper("as Canonne, Kamath and Steinke convert it").falsify(
+    @ledger.sharper("the conversion of Canonne, Kamath and Steinke").falsify(
         gain=1.0, mutant={"gain": 1.1}, **finite
     )
     def of_distributions(distributions, alpha, delta, less, gain):
@@ -114,7 +115,7 @@ def gaussian_renyi_privacy(ledger):
     """Let v map datasets to R^k with sensitivity Delta. Then, for any sigma > 0, a draw from
     N(v(D), sigma^2 I_k) is Delta^2 / (2 sigma^2)-CDP.
 
-    An equality where v moves by Delta.
+    It is an equality if v moves by Delta.
     """
     domain = {"shift": Interval(0.1, 2.0), "sigma": Interval(1.0, 9.0), "tolerance": 1e-6}
 
@@ -128,7 +129,7 @@ def gaussian_renyi_privacy(ledger):
         return found, alpha * factor * shift**2 / sigma**2
 
     @ledger.identity(
-        "what is drawn", seed=Integer(0, 2**32), less=1.0, mutant={"less": 0.9}, **domain
+        "the drawn values", seed=Integer(0, 2**32), less=1.0, mutant={"less": 0.9}, **domain
     )
     def drawn(shift, sigma, seed, less):
         values, rngs = np.array([shift, 0.0]), [np.random.default_rng(seed) for _ in range(2)]

@@ -16,10 +16,10 @@ from dpaudit.mechanisms import generator
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Method
 
-__all__ = ["DIMENSION", "RHO"]  # for ledger_baselines
+__all__ = ["DIMENSION", "RHO"]  # ledger_baselines imports them
 
 CLUSTER_RADIUS = setup.effective_radius(CLUSTER)  # r-hat of Section 5.2
-NOT_TOLD = {"delta": DELTA}  # in Section 5.2; taken from Section 5.1
+NOT_TOLD = {"delta": DELTA}  # not given in Section 5.2; taken from Section 5.1
 DRAWN = {"method": Method.MONTE_CARLO}
 SETTINGS = [{"family": k, "scale": s} for k, scales in setup.SCALES.items() for s in scales]
 
@@ -44,7 +44,7 @@ RADII = {"as taken": setup.true_radius, "other": setup.other_radius}
 
 
 def radius_of_sample(seed, family, scale, radius):
-    """r^(.75) of 20000 points in R^10, and what it is said to be."""
+    """Return r^(.75) of 20000 points in R^10, and the value that the paper gives."""
     points = cloud(family, scale, 20_000, 10, generator(seed, "rtrue"))
     return quantile_radius(points, 0.75), RADII[radius](family, scale, 10)
 
@@ -55,14 +55,14 @@ def true_radius_of_a_cluster(ledger):
     be r_true = sigma sqrt(d).
 
     The paper says "we estimate". As an estimate it is right up to 25 % at d = 5, 19 % at d = 10 and
-    9 % at d = 50. As the quantile radius it is not: at d = 10 it holds 56 % of the inliers, half of
-    the data. With the quantile radius all ratios of Figure 1 (a) are 1.19 times smaller: 1.9 to 2.7
-    here instead of 2.2 to 3.2.
+    9 % at d = 50. It is not the quantile radius. At d = 10 the ball contains 56 % of the inliers,
+    which is half of the data. With the quantile radius all ratios of Figure 1 (a) are smaller by a
+    factor of 1.19. They are 1.9 to 2.7 here instead of 2.2 to 3.2.
     """
 
     @ledger.reading("it is the quantile radius").sweep(
         "at least .75 of the data lie within it", fraction=0.9, d=[10, 5, 20, 50],
-        lhs="gamma", rhs="the share of the data within sigma sqrt(d) of mu, outliers apart",
+        lhs="gamma", rhs="the share of the data within sigma sqrt(d) of mu, without outliers",
     )  # fmt: skip
     def held(fraction, d):
         return 0.75, fraction * chi2.cdf(d, d)
@@ -85,9 +85,9 @@ def true_radius_of_heavy_tails(ledger):
     """For HeavyTailed the quantile radius of gamma = 0.75 is taken to be r_true = sqrt(d F(gamma)),
     where F is the CDF of the Fisher F-distribution with d and nu degrees of freedom.
 
-    The squared norm over d has the distribution F(d, nu), so that the radius that holds a share
-    gamma is sqrt(d F^-1(gamma)): the quantile function is meant. At d = 10, nu = 4 the printed
-    radius holds 7 % of the data.
+    The squared norm divided by d has the distribution F(d, nu). So the radius that contains a share
+    gamma is sqrt(d F^-1(gamma)), and the quantile function is meant. At d = 10, nu = 4 the printed
+    radius contains 7 % of the data.
     """
     ledger.consequence(
         "With the formula as printed the ratios of Figure 1 (b) are 2.1 to 3.3 times as large, "
@@ -119,22 +119,23 @@ def data_in_the_ball(ledger):
     whose inliers are N(mu, sigma^2 I) with norm(mu) = R/2 and whose outliers are uniform in B(R),
     and HeavyTailed.
 
-    At R = .5 one inlier in ten lies outside, from R = 1 on none to speak of; HeavyTailed lies in no
-    ball.
+    At R = .5 one inlier in ten lies outside. From R = 1 on almost none does. HeavyTailed is not
+    contained in any ball.
     """
     ledger.consequence(
-        "FastRadius stays private on such data, but what the paper proves of its accuracy does not "
-        "cover R = .5 in Figure 1 (a), nor HeavyTailed; whoever checks the input has to refuse it.",
+        "FastRadius stays private on such data. But the accuracy results of the paper do not cover "
+        "R = .5 in Figure 1 (a), nor HeavyTailed. An implementation that checks its input has to "
+        "refuse such data.",
         harm="accuracy",
     )
-    outside = {"lhs": "points outside of B(R), expected", "rhs": "less than one", "mutant": None}
+    outside = {"lhs": "expected points outside of B(R)", "rhs": "less than one", "mutant": None}
     outside |= {"method": Method.NUMERIC}
 
     @ledger.sweep("GaussianCluster, 900 inliers in R^10", sigma=0.1, R=[0.5], **outside)
     def inliers(sigma, R):
         return 900 * ncx2.sf((R / sigma) ** 2, 10, (R / 2 / sigma) ** 2), 1.0
 
-    @ledger.sweep("HeavyTailed, no R is told: the largest of Figure 1 (a)", n=1000, R=10.0,
+    @ledger.sweep("HeavyTailed, no R is given: the largest of Figure 1 (a)", n=1000, R=10.0,
                   degrees=[2.0, 20.0], **outside)  # fmt: skip
     def heavy_tails(n, R, degrees):
         return n * f.sf(R**2 / 10, 10, degrees), 1.0
@@ -157,15 +158,15 @@ def objective_and_radius(ledger):
     """For the datasets of Section 5.2, f_D >= r_hat, because of outliers. There r_hat is 20 sigma
     sqrt(d) for GaussianCluster and 20 sqrt(d F(0.75)) for HeavyTailed.
 
-    f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers but its tails, and .24, .43 and
-    .82 for GaussianCluster with R = 25, 50 and 100 and nine tenths of inliers. With half of the
-    points outliers, frac_in is not told, it would hold for R >= 50. Even at the start, .75 r_hat
-    from the median, f is below r_hat for HeavyTailed.
+    f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. It is .24, .43
+    and .82 for GaussianCluster with R = 25, 50 and 100 and nine tenths of inliers. The paper does
+    not give frac_in. With half of the points outliers, the claim would hold for R >= 50. For
+    HeavyTailed even the start, .75 r_hat from the median, has f below r_hat.
     """
     ledger.consequence(
         "An error that is small as a multiple of r_hat may be 25 times as large as a multiple of "
-        "f(x_star), which the theorems bound: the metric of Figures 2 to 5 looks better than that, "
-        "not worse.",
+        "f(x_star), which the theorems bound. So the metric of Figures 2 to 5 looks better than "
+        "a multiple of f(x_star), not worse.",
         harm="accuracy",
     )
     rhs = "the average distance to {}, at least f(x_star), on average over the data"
@@ -198,9 +199,9 @@ def error_metric(ledger):
     """The error that Figures 2 to 5 show is (f(x_hat) - f(x_hat)) / r_hat, the excess error as a
     multiple of the radius r_hat.
 
-    f(xhat) - f(xhat) is 0 for every xhat; f(xhat) - f(x_star) is meant.
+    f(xhat) - f(xhat) is 0 for every xhat. f(xhat) - f(x_star) is meant.
     """
-    ledger.consequence("A slip of the pen: nobody computes the metric as printed.", "the wording")
+    ledger.consequence("It is a typing error: nobody computes the printed metric.", "the wording")
     domain = {
         "points": Array(Interval(-1.0, 1.0), ("n", "d")),
         "z": Array(Interval(-1.0, 1.0), ("d",)),
@@ -231,10 +232,11 @@ def initial_point(ledger):
     r_hat, whose centre is not named, and K^(1) is the ball of radius r_hat around that start, which
     is to hold x_star.
 
-    B(.75 r_hat) has no centre; by Section 2.1 that is 0. Then the cluster, at R / 2 = 25, is
-    farther than r_hat = 14.1 from every start, and K^(1) cannot hold x_star, for R = 50 and 100; at
-    R = 25 it does for few directions. Around the cluster or x_star, which must be meant, it always
-    does. For HeavyTailed both agree.
+    The paper writes B(.75 r_hat) without a centre. By Section 2.1 the centre is then 0. For R = 50
+    and 100 the cluster, at R / 2, at least 25, is farther than r_hat = 14.1 from every start. So
+    K^(1) cannot contain x_star. At R = 25 it contains x_star for few directions. If the ball is
+    around the cluster or x_star, which must be meant, K^(1) always contains x_star. For HeavyTailed
+    both readings agree.
     """
 
     @ledger.reading("the ball around 0").sweep(
@@ -262,13 +264,14 @@ def what_the_protocol_leaves_out(ledger):
     methods, delta (in m) and frac_in in Section 5.2, the R of HeavyTailed, beta of RadiusFinder,
     and how gamma = 0.75 enters FastRadius, whose threshold is 0.775 n.
 
-    What is left open changes the figures: delta in m a factor 2 of StableDPSGD's noise between .01
-    and 1e-6, frac_in a factor 4.5 of f(x_star) between .5 and .9, beta a factor 1.6 of
-    RadiusFinder's offset between .05 and .001; and eta of the SGD methods decides Figures 2 and 3.
-    R of HeavyTailed matters little: the number of radii grows with log R. Figures can be redone in
-    several ways, and they differ.
+    The open choices change the figures. The delta in m changes StableDPSGD's noise by a factor of 2
+    between .01 and 1e-6. The choice of frac_in changes f(x_star) by a factor of 4.5 between .5 and
+    .9. The choice of beta changes RadiusFinder's offset by a factor of 1.6 between .05 and .001.
+    The eta of the SGD methods decides Figures 2 and 3. R of HeavyTailed matters little, because the
+    number of radii grows with log R. So the figures can be reproduced in several ways, with
+    different results.
     """
-    same = ledger.reading("all reasonable choices give the same, up to a tenth")
+    same = ledger.reading("all reasonable choices give the same results, up to a tenth")
 
     @same.sweep(
         "delta in m", T=1023, n=1000, delta=[1e-6], other=1e-2,

@@ -23,7 +23,7 @@ from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Method
 from mutants import geometric_median as mutants
 
-C_PRIME = 7.0  # what the repaired Theorem 3 gives
+C_PRIME = 7.0  # the constant of the repaired Theorem 3
 PARAMETERS = {
     "d": Integer(1, 10_000),
     "alpha": Interval(1e-3, 1.0, log=True),
@@ -31,11 +31,11 @@ PARAMETERS = {
     "delta": DELTA,
 }
 DOUBLINGS = Interval(2.0, 300.0)  # log2(R / r)
-EASIEST = {"d": 1, "alpha": 1.0, "epsilon": 1.0}  # where the fewest users are asked for
+EASIEST = {"d": 1, "alpha": 1.0, "epsilon": 1.0}  # the condition requires the fewest users here
 
 
 def level_of(d, alpha, epsilon, delta, floor=True):
-    """The logarithm in Theorem 4's condition on n, with its inner one not below log 16."""
+    """Return the logarithm in Theorem 4's condition on n, with the inner one at least log 16."""
     inner = math.log(16 * d / (alpha * delta * epsilon)) if floor else 1.0
     return math.log(16 * inner / delta)
 
@@ -48,7 +48,7 @@ def users(d, alpha, epsilon, delta, doublings, floor=True, constant=30_000):
 
 
 def parameters(n, d, alpha, epsilon, delta, doublings):
-    """Return what the repaired proof gives at n; None where it gives nothing."""
+    """Return the parameters of the repaired proof at n, or None if there are none."""
     try:
         return private_geometric_median_parameters(
             n, d, alpha=alpha, min_radius=1.0, max_radius=2.0**doublings, epsilon=epsilon,
@@ -59,7 +59,7 @@ def parameters(n, d, alpha, epsilon, delta, doublings):
 
 
 def excess_error(d, alpha, epsilon, delta, doublings, constant):
-    """The promised excess error against alpha r_hat / 40 <= alpha f(x_star)."""
+    """Compare the promised excess error with alpha r_hat / 40 <= alpha f(x_star)."""
     n = users(d, alpha, epsilon, delta, doublings, constant=constant)
     found = parameters(n, d, alpha, epsilon, delta, doublings)
     return (math.inf if found is None else found.error_factor), alpha / 40
@@ -69,11 +69,13 @@ def excess_error(d, alpha, epsilon, delta, doublings, constant):
 
 
 def many_radii(constant, delta, n, log2_ratio):
-    """Half of the time the noise of FastRadius' threshold is negative; then that of one of so many
-    queries passes it, FastCenter finds no neighbours and gives up; d = alpha = epsilon = 1.
+    """Bound the probability of failure from below, at d = alpha = epsilon = 1.
+
+    The noise of FastRadius' threshold is negative with probability 1/2. Then the noise of one of so
+    many queries passes it, and FastCenter finds no neighbours and fails.
     """
     assert n >= constant * math.log(math.log(1 / delta) / delta) ** 2.5
-    passes = math.exp(-0.775 * n / 48) / 2  # each query, whatever the data
+    passes = math.exp(-0.775 * n / 48) / 2  # probability for each query, for all data
     halts = 0.5 * -math.expm1(log2_ratio * math.log1p(-passes))
     k = math.ceil(600 * math.log(18 * n / (delta / 4)))
     return halts - n * binom.sf(k // 2, k, 1 / n), delta
@@ -87,10 +89,10 @@ RADII = {
         from math import ceil, exp, expm1, log, log1p
         from scipy.stats import binom
         C, delta, n, log2_ratio = 10.0, 0.01, 932, 5e8  # d = alpha = epsilon = 1
-        assert n >= C * log(log(1 / delta) / delta) ** 2.5  # what Theorem 4 asks for
-        # The points lie about R from 0 and R / 2^40 from each other. FastRadius goes through r,
-        # 2 r, 4 r, ... Half of the time the noise of its threshold is negative; then every query
-        # passes with this probability or more, whatever the data, and one does far below R / 2^40.
+        assert n >= C * log(log(1 / delta) / delta) ** 2.5  # the condition of Theorem 4
+        # The points lie about R from 0 and R / 2^40 from each other. FastRadius tries r, 2 r,
+        # 4 r, ... The noise of its threshold is negative with probability 1/2. Then every query
+        # passes with this probability or more, for all data, and one far below R / 2^40 does.
         passes = exp(-0.775 * n / 48) / 2
         halts = 0.5 * -expm1((log2_ratio - 41) * log1p(-passes))
         k = ceil(600 * log(18 * n / (delta / 4)))  # FastCenter then finds no neighbours, unless
@@ -102,7 +104,7 @@ RADII = {
 
 
 def outside(constant, alpha, delta):
-    """With T and eta of the proof, x_hat keeps more of its first noise than all balls reach."""
+    """Return the probability that x_hat keeps more of its first noise than all balls can undo."""
     n = constant / alpha * math.log(math.log(1 / alpha / delta) / delta) ** 2.5
     phases = 10
     for _ in range(50):
@@ -117,7 +119,7 @@ def outside(constant, alpha, delta):
 
 BALLS = {
     "cases": [{"constant": 10.0, "alpha": 1e-10, "delta": 1e-6}],
-    "lhs": "probability that f(x_hat) = (1 + x_hat^2) / 2 is above (1 + alpha) / 2, at least",
+    "lhs": "lower bound on the probability that f(x_hat) = (1 + x_hat^2) / 2 > (1 + alpha) / 2",
     "rhs": "delta",
 }
 
@@ -129,13 +131,14 @@ def approximation(ledger):
     then Algorithm 4 with (xbar, r_hat) from Theorem 3 is (epsilon, delta)-DP and returns x_hat with
     f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
-    It is refuted for the algorithm that it names. For every C there is a ratio R / r, exp(.775 n
-    epsilon / 48) doublings and some more, at which FastRadius halts far below all distances, by
-    noise alone: Theorem 3, on which the proof rests, asks for n >= C log(log(R / r) / delta) /
-    epsilon, and Theorem 4 forgets it. So n is not independent of R / r. A logarithm that vanishes
-    asks for no data at all, but only for delta beyond 1/2. With both mended, and the balls of
-    Algorithm 4, without which its proof fails (gm.lemma14), the theorem stands; the proof asks for
-    most at d = alpha = epsilon = 1 and delta near 1/2.
+    It is refuted for the algorithm that it names. For every C there is a ratio R / r, a little more
+    than exp(.775 n epsilon / 48) doublings, at which FastRadius halts far below all distances, by
+    noise alone. The proof uses Theorem 3, which requires n >= C log(log(R / r) / delta) / epsilon.
+    Theorem 4 omits this condition. So n is not independent of R / r. In another case a logarithm
+    vanishes, and the condition requires no data at all, but only for delta beyond 1/2. With both
+    conditions corrected, and with repaired balls in Algorithm 4, the theorem holds. Without the
+    repaired balls its proof fails (gm.lemma14). The proof requires the most at
+    d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",
@@ -143,8 +146,8 @@ def approximation(ledger):
     )(many_radii)  # fmt: skip
 
     @ledger.edge("logarithms are at least 1").sweep(
-        "log(log(1 / delta) / delta) near 0, C = 10^8: two users do", constant=1e8,
-        lhs="the n >= 20 that Lemma 9 needs", rhs="what the condition on n asks for",
+        "log(log(1 / delta) / delta) near 0, C = 10^8: two users are enough", constant=1e8,
+        lhs="the n >= 20 that Lemma 9 needs", rhs="the n that the condition requires",
     )  # fmt: skip
     def two_users(constant):
         inner = math.exp(constant**-0.4)
@@ -159,9 +162,9 @@ def approximation(ledger):
         draws=2_000,
         mutants=[partial(mutants.private_geometric_median_exact_start, epsilon=1.0, delta=1e-6,
                          **options)],
-        survivors="Of five users nothing passes FastCenter, and the noise of FastRadius and of "
-        "boosting is far more than their data can move: what each of them needs is measured at "
-        "gm.lemma5, gm.lemma9 and gm.lemma12, at sizes where it decides.",
+        survivors="With five users nothing passes FastCenter, and the noise of FastRadius and of "
+        "boosting is far more than their data can move. The noise that each of them needs is "
+        "measured at gm.lemma5, gm.lemma9 and gm.lemma12, at sizes where it matters.",
     )  # fmt: skip
 
     ledger.step(
@@ -181,7 +184,7 @@ def approximation(ledger):
     )(excess_error)  # fmt: skip
 
     @repair.falsify(
-        "enough users for FastRadius and line 9 of FastCenter, however large R / r",
+        "enough users for FastRadius and line 9 of FastCenter, for all R / r",
         doublings=Interval(2.0, 1e300, log=True), forgotten=False, mutant={"forgotten": True},
         extremal=[{**EASIEST, "delta": 0.5, "doublings": 1e300}], **PARAMETERS,
     )  # fmt: skip
@@ -192,8 +195,8 @@ def approximation(ledger):
         return asked, users(d, alpha, epsilon, delta, 0.0 if forgotten else doublings)
 
     ledger.consequence(
-        "Whoever takes n from Theorem 4 for a wide search range gets an answer that is as far "
-        "from the median as the data are from 0, more often than delta. Privacy is not touched.",
+        "A user who takes n from Theorem 4 for a wide search range gets an answer that is as far "
+        "from the median as the data are from 0, more often than delta. Privacy is not affected.",
         harm="accuracy",
     )
 
@@ -202,7 +205,7 @@ def approximation(ledger):
 
 
 def promised(terms, phases, n, epsilon, delta, step):
-    """Right side of a display for d = 1, in units of r_hat: (inverse, linear, noise, power)."""
+    """Return a display's right side for d = 1; terms are inverse, linear, noise and power."""
     inverse, linear, noise, power = terms
     t, level = 2**phases - 1, math.log(16 * phases / delta)
     square = noise * t * level**power / (epsilon * n) ** 2
@@ -210,7 +213,7 @@ def promised(terms, phases, n, epsilon, delta, step):
 
 
 def least_error(phases, n, epsilon, delta, step):
-    """All steps and ten sigma of all noises, from a point at distance 1 of all data: d = 1.
+    """Return what is left after all steps and ten sigma of all noises, from distance 1, for d = 1.
 
     More is left of the way except with probability 1e-20.
     """
@@ -227,16 +230,16 @@ def constant_after_rho(ledger):
     probability at least 1 - delta/2, f(x_hat) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8
     r_hat sqrt(log(16K/delta) / T) + 5256 T eta d log^5(16K/delta) / (epsilon^2 n^2).
 
-    5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)); rho has a 32, two lines
-    above. And the first term is that of Lemma 14, which is too small: a small step eta promises
-    what so short a way cannot give.
+    5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)), but rho has a 32, two lines
+    above. Also the first term is that of Lemma 14, which is too small. A small step eta promises
+    more than such a short way can give.
     """
     run = {"phases": 18, "n": 2**18 - 1, "epsilon": 1.0, "delta": 0.5, "step": 1e-6}
 
     @ledger.sweep(
         "d = 1, all points in one place, at distance r_hat from xbar", cases=[run], end_to_end=True,
-        lhs="f(x_hat) - f(x_star), at least, but for probability 1e-20, in units of r_hat",
-        rhs="what is promised with probability 1 - delta / 2", snippet="""
+        lhs="f(x_hat) - f(x_star) in units of r_hat, a bound that fails with probability 1e-20",
+        rhs="the bound that is promised with probability 1 - delta / 2", snippet="""
             from math import log, sqrt
             K, n, epsilon, delta = 18, 2**18 - 1, 1.0, 0.5  # T = n, d = 1, r_hat = 1
             T, L, eta = 2**K - 1, log(16 * K / delta), 1e-6
@@ -245,7 +248,7 @@ def constant_after_rho(ledger):
             noise = sum(3**-k * (2 * m + 1) * eta / sqrt(rho) for k in range(1, K + 1))
             rhs = 1 / (16 * eta * T) + 19 * eta + 8 * sqrt(L / T)
             rhs += 5256 * T * eta * L**5 / (epsilon * n) ** 2
-            lhs = 1 - way - 10 * noise  # all data in one place, 1 away from where it starts
+            lhs = 1 - way - 10 * noise  # all data are in one place, 1 away from the start
             print(lhs, ">", rhs)
         """,
     )  # fmt: skip
@@ -256,7 +259,7 @@ def constant_after_rho(ledger):
     step = ledger.step("rho inserted into Lemma 14", mends="42048 = 32 * 1314 for 5256 = 4 * 1314")
 
     @step.falsify("1314 log^4(8 K / (delta / 2)) / rho", constant=5256,
-                  lhs="what Lemma 14 has", rhs="what is printed", **domain)  # fmt: skip
+                  lhs="the term of Lemma 14", rhs="the printed term", **domain)  # fmt: skip
     @ledger.repair(REPAIR_37).falsify("42048", constant=42048, mutant={"constant": 5256}, **domain)
     def inserted(k, epsilon, delta, constant):
         rho = epsilon**2 / (32 * math.log(4 / delta))
@@ -264,7 +267,7 @@ def constant_after_rho(ledger):
         return exact, constant * math.log(16 * k / delta) ** 5 / epsilon**2
 
     ledger.consequence(
-        "The constants of Theorem 4 grow; its shape stands (gm.thm4, gm.lemma14).", "a constant"
+        "The constants of Theorem 4 grow, but its form stands (gm.thm4, gm.lemma14).", "a constant"
     )
 
 
@@ -280,17 +283,17 @@ def optimised_step(ledger):
     n^2), L = log(16K/delta), in eta gives f(x_hat) - f(x_star) <= 12 r_hat sqrt(L/T) + 37 r_hat
     sqrt(d L^5) / (epsilon n).
 
-    The arithmetic from the printed Lemma 14 is right, but that lemma is not: at the best eta for it
-    all steps together cover a twentieth of the way, so that the error stays at .9 r_hat where less
-    than half of it is promised. With the repaired terms it is 20 and 821.
+    The arithmetic from the printed Lemma 14 is right, but that lemma is not. At its best eta all
+    steps together cover a twentieth of the way. So the error stays at .9 r_hat, where less than
+    half of it is promised. With the repaired terms the constants are 20 and 821.
     """
     run = {"phases": 18, "n": 10_000, "epsilon": 1.0, "delta": 0.5}
 
     @ledger.sweep(
         "d = 1, all points in one place, at distance r_hat from xbar, at the best printed eta",
         cases=[run], end_to_end=True,
-        lhs="f(x_hat) - f(x_star), at least, but for probability 1e-20, in units of r_hat",
-        rhs="what is promised with probability 1 - delta / 2", snippet="""
+        lhs="f(x_hat) - f(x_star) in units of r_hat, a bound that fails with probability 1e-20",
+        rhs="the bound that is promised with probability 1 - delta / 2", snippet="""
             from math import log, sqrt
             K, n, epsilon, delta = 18, 10_000, 1.0, 0.5  # d = 1, r_hat = 1
             T, L = 2**K - 1, log(16 * K / delta)
@@ -298,7 +301,7 @@ def optimised_step(ledger):
             eta = sqrt(1 / (16 * T) / (19 + 5256 * T * L**5 / (epsilon * n) ** 2))
             way = sum(4**-k * eta * 2 ** (K - k) for k in range(1, K + 1))  # of all steps
             noise = sum(3**-k * (2 * m + 1) * eta / sqrt(rho) for k in range(1, K + 1))
-            lhs = 1 - way - 10 * noise  # all data in one place, 1 away from where it starts
+            lhs = 1 - way - 10 * noise  # all data are in one place, 1 away from the start
             rhs = 12 * sqrt(L / T) + 37 * sqrt(L**5) / (epsilon * n)
             print(lhs, ">", rhs)
         """,
@@ -324,19 +327,19 @@ def optimised_step(ledger):
         "20 and 821", first=20.0, second=821.0, mutant={"second": 790.0}, **better, **domain
     )
     def optimised(level, t, x, inverse, square, first, second):
-        """For x = sqrt(d L^5) / (epsilon n); A / eta + B eta is at least 2 sqrt(A B)."""
+        """Compare for x = sqrt(d L^5) / (epsilon n); A / eta + B eta is at least 2 sqrt(A B)."""
         error = 2 * math.sqrt(inverse / t * (19.0 + square * t * x**2))
         return error + 8 * math.sqrt(level / t), first * math.sqrt(level / t) + second * x
 
     ledger.consequence(
-        "Whoever takes T and eta from here stops at .9 r_hat, far from the median. With the "
+        "A user who takes T and eta from here stops at .9 r_hat, far from the median. With the "
         "repaired constants n must be 22 times as large for the same error.",
         harm="accuracy",
     )
 
 
 def smallest_phases(n, alpha, delta, factor=57600):
-    """Return K of the smallest T = 2^K - 1 that Theorem 4 asks for."""
+    """Return K of the smallest T = 2^K - 1 that Theorem 4 allows."""
     for phases in range(1, 2000):
         level = math.log(16 * phases / delta)
         if 2**phases - 1 >= n + factor * C_PRIME**2 * level / alpha**2:
@@ -350,10 +353,10 @@ def number_of_steps(ledger):
     log(16K/delta) / alpha^2, the sum 12 r_hat sqrt(L/T) + 37 r_hat sqrt(d L^5) / (epsilon n), L =
     log(16K/delta), is at most alpha r_hat / (10C').
 
-    Read as arithmetic, with the smallest such T = 2^K - 1, it holds for C = 2400 C'. It does not
-    help the theorem, as 12 and 37 are wrong: with 20 and 821 it takes 160000 for 57600 and C =
-    53000 C'. For delta beyond 1/2 the condition on n can vanish, and where T may be larger than it
-    must, no C does, as K is in the second term.
+    As pure arithmetic, with the smallest such T = 2^K - 1, it holds for C = 2400 C'. This does not
+    help the theorem, because 12 and 37 are wrong. With 20 and 821 it needs 160000 for 57600 and
+    C = 53000 C'. For delta beyond 1/2 the condition on n can vanish. If T may be larger than
+    necessary, no C is enough, because K is in the second term.
     """
     extremal = [{**EASIEST, "delta": 0.5}]
     printed = {"first": 12, "second": 37, "factor": 57_600, "constant": 2400}
@@ -364,7 +367,7 @@ def number_of_steps(ledger):
         "both terms", extremal=extremal, mutant={"second": 1642}, **better, **PARAMETERS
     )
     def error(d, alpha, epsilon, delta, first, second, factor, constant):
-        """In units of r_hat, at the smallest T and the n of Theorem 4 with C = constant C'."""
+        """Compare in units of r_hat, at the smallest T and the n of Theorem 4, C = constant C'."""
         level = level_of(d, alpha, epsilon, delta)
         n = math.ceil(constant * C_PRIME * math.sqrt(d) / (alpha * epsilon) * level**2.5)
         phases = smallest_phases(n, alpha, delta, factor)
@@ -373,7 +376,7 @@ def number_of_steps(ledger):
         noise = second * math.sqrt(d * level**5) / (epsilon * n)
         return first * steps + noise, alpha / (10 * C_PRIME)
 
-    @ledger.step("a T = 2^K - 1 of that size exists, although K stands on both sides").falsify(
+    @ledger.step("a T = 2^K - 1 of that size exists, although K is on both sides").falsify(
         "at most three times as large", n=Interval(1.0, 1e9, log=True), times=3,
         alpha=PARAMETERS["alpha"], delta=DELTA, mutant={"times": 1},
     )  # fmt: skip
@@ -397,7 +400,7 @@ def privacy_parameter(ledger):
     """
 
     @ledger.falsify(
-        "1 / rho as Lemma 12 asks for it at (epsilon / 2, delta / 2)", constant=32.0,
+        "1 / rho as Lemma 12 requires it at (epsilon / 2, delta / 2)", constant=32.0,
         epsilon=EPSILON, delta=ANY_DELTA, extremal=[{"epsilon": 1.0, "delta": 1.0}],
     )  # fmt: skip
     def rho(epsilon, delta, constant):
@@ -424,9 +427,9 @@ def running_time(ledger):
     """The algorithm of Theorem 4 runs in time O(n d log(R/r) log(d log(R/r) / (alpha delta
     epsilon)) + (d/alpha^2) log(log(d / (alpha delta epsilon)) / delta)).
 
-    With sizes that are polynomial; else FastCenter's 600 log(72 n / delta) samples for each point
-    are more than a logarithm without n allows, as n may be as large as it likes. The bound vanishes
-    where R is near r. T rounded up to 2^K - 1 at most doubles it.
+    It holds if sizes are polynomial. Otherwise FastCenter's 600 log(72 n / delta) samples for each
+    point exceed a logarithm without n, because n may be arbitrarily large. The bound vanishes if R
+    is near r. Rounding T up to 2^K - 1 at most doubles it.
     """
     most = {**EASIEST, "delta": 0.5, "doublings": 2.0, "power": 3.0}
 
@@ -435,7 +438,7 @@ def running_time(ledger):
         doublings=DOUBLINGS, logs=True, mutant={"logs": False}, **PARAMETERS,
     )  # fmt: skip
     def polynomial(power, logs, **case):
-        """Distances computed, against 3 * 10^4 times the first and 10^8 times the second term."""
+        """Compare distances with 3 * 10^4 times the first and 10^8 times the second term."""
         d, alpha, doublings = case["d"], case["alpha"], case["doublings"]
         inner = d / (alpha * case["delta"] * case["epsilon"])
         n = users(**case) * inner ** (power - 1)
@@ -451,7 +454,7 @@ def running_time(ledger):
     @ledger.edge("sizes are polynomial").sweep("n = 10^300", n=1e300, doublings=2.0, **words)
     @ledger.edge("R >= 4 r").sweep("R = 2^.72 r", n=1e6, doublings=0.72, **words)
     def printed(n, doublings):
-        """At d = alpha = epsilon = 1 and delta = 1/2; FastRadius and FastCenter at delta / 4."""
+        """Compare at d = alpha = epsilon = 1 and delta = 1/2; both algorithms at delta / 4."""
         t, k = math.ceil(doublings), 600 * math.log(18 * n / 0.125)
         logs = doublings * math.log(2) * math.log(doublings * math.log(2) / 0.5)
         return t * n * 3 * math.log(4 * t / 0.125) + n * k, 1e4 * n * logs

@@ -23,7 +23,7 @@ def one_step(ledger):
     """One step of phase k with a stochastic gradient g of norm at most 1 satisfies, for any u in
     K^(k), eta^(k) g^T (z_t - u) <= norm(z_t - u)^2 / 2 - norm(z_(t+1) - u)^2 / 2 + (eta^(k))^2 / 2.
 
-    It is sharp wherever the projection does nothing. u has to lie in the ball.
+    It is sharp if the projection changes nothing. u has to lie in the ball.
     """
 
     def shortened(vector, longest=1.0):
@@ -42,7 +42,7 @@ def one_step(ledger):
 
 
 def too_long(d, phases, parts, delta, c):
-    """Some of so many Gaussian noises is longer than c sigma sqrt(d log(parts K / delta))."""
+    """Bound the probability that a noise is longer than c sigma sqrt(d log(parts K / delta))."""
     level = math.log(parts * phases / delta)
     return phases * chi2.sf(c**2 * d * level, d), delta / parts
 
@@ -52,9 +52,9 @@ def the_last_output_lies_in_the_ball(ledger):
     """With probability at least 1 - delta/4, norm(xi^(k)) <= 2 sigma^(k) sqrt(d log(4K/delta)) for
     all k in [K]; thus xbar^(k-1) lies in K^(k) for all 2 <= k <= K, and x_star in K^(1).
 
-    The noises are as short as said, but the second half does not follow. The ball of phase k is
-    around xbar^(k-1) + xi^(k-1), whose noise has three times the sigma^(k) of its radius. For d =
-    1, each xbar^(k-1) is outside with a probability of about (delta / 4K)^(2/9).
+    The noises are as short as stated, but the second half does not follow. The ball of phase k is
+    around xbar^(k-1) + xi^(k-1). This noise has three times the sigma^(k) of the radius. For d = 1,
+    each xbar^(k-1) is outside with a probability of about (delta / 4K)^(2/9).
     """
 
     @ledger.sweep(
@@ -69,11 +69,11 @@ def the_last_output_lies_in_the_ball(ledger):
     ledger.sharper("sqrt 2 for 2").falsify(c=math.sqrt(2), mutant={"c": 1.3}, **NOISES)(too_long)
     repair = ledger.repair("K^(k) has radius 2 sigma^(k-1) sqrt(d log(4K/delta)) for 2 <= k <= K")
     repair.falsify("all balls", c=2.0, mutant={"c": 2 / 3}, **NOISES)(too_long)
-    ledger.consequence("Later phases may not get back to what the noise left.", harm="accuracy")
+    ledger.consequence("Later phases may be unable to correct the noise.", harm="accuracy")
 
 
 def settings(phases, delta, rho):
-    """T, log(4K/delta) and all sigma^(k), where n = T, d = eta = 1."""
+    """Return T, log(4K/delta) and all sigma^(k), for n = T, d = eta = 1."""
     sigmas = (7 + 6 * math.log(8 / delta)) * 3.0 ** -np.arange(1, phases + 1) / math.sqrt(rho)
     return 2**phases - 1, math.log(4 * phases / delta), sigmas
 
@@ -85,24 +85,25 @@ def error_of_each_phase(ledger):
     T^(1)) and, for 2 <= k <= K, f(xbar^(k)) - f(xbar^(k-1)) <= 2 (sigma^(k))^2 d L / (eta^(k)
     T^(k)) + eta^(k)/2 + 8 sigma^(k) L sqrt(2d / T^(k)).
 
-    The proof takes u = xbar^(k-1), which need not lie in K^(k), and bounds norm(z_0 - u), the noise
-    of phase k - 1, by that of phase k. With all data at xbar phase 1 stays there; where its noise
-    leaves the ball of phase 2, that cannot come back. The bound for phase 1 is right, and sharp
-    where all data lie in one point that the steps just reach.
+    The proof takes u = xbar^(k-1), which need not lie in K^(k). It bounds norm(z_0 - u), the noise
+    of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there. If its
+    noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is right, and
+    sharp if all data lie in one point that the steps just reach.
     """
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
     @ledger.sweep(
         "phase 2, n = T, d = eta = 1, all data at xbar; sigma^(2) in ball and bound",
         ball=2, bound=2, end_to_end=True,
-        lhs="probability, at least, that phase 2 breaks its bound", rhs="delta / 2", **seen,
+        lhs="lower bound on the probability that phase 2 violates its bound", rhs="delta / 2",
+        **seen,
     )  # fmt: skip
     @ledger.repair(
         "K^(k) has radius 2 sigma^(k-1) sqrt(d log(4K/delta)), and the bound contains sigma^(k-1) "
         "for sigma^(k), for 2 <= k <= K"
     ).falsify(ball=1, bound=1, mutant={"ball": 2, "bound": 2}, extremal=[seen], **RUNS)
     def second_phase(phases, delta, rho, ball, bound):
-        """The average is nearer to xbar than the noise by all steps, or the radius, at most."""
+        """Bound how much nearer phase 2 gets to xbar: by all steps, or by the radius, at most."""
         steps, level, sigmas = settings(phases, delta, rho)
         eta, length, s = 1 / 16, (steps + 1) // 4, sigmas[bound - 1]
         most = 2 * s**2 * level / (eta * length) + eta / 2 + 8 * s * level * math.sqrt(2 / length)
@@ -115,7 +116,7 @@ def error_of_each_phase(ledger):
         extremal=[{"phases": 30, "delta": 0.9, "way": 1.0}],
     )  # fmt: skip
     def first_phase(phases, delta, way, half):
-        """All steps together cover a share of r_hat."""
+        """Compare for steps that together cover a share of r_hat."""
         length, level = 2 ** (phases - 1), math.log(4 * phases / delta)
         allowed = 1 / (half * way) + way / length / 2 + 4 * math.sqrt(2 * level / length)
         return 1 - way * (length - 1) / length / 2, allowed
@@ -130,9 +131,10 @@ def martingale_terms(ledger):
     is at most 4 r_hat sqrt(2L / T^(1)) for k = 1, and 8 sigma^(k) L sqrt(2d / T^(k)) for all 2 <= k
     <= K.
 
-    It holds for u that is fixed before the phase, as x_star and xbar^(k-1) are. Whether that is in
-    K^(k) is known when the phase begins, so that nothing later is conditioned. Given the past, a
-    term ranges over twice the diameter, not four times that: both bounds could be halved.
+    It holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). Whether this u
+    is in K^(k) is known when the phase begins, so nothing later is conditioned. Given the past, a
+    term ranges over twice the diameter, not four times the diameter. So both bounds could be
+    halved.
     """
     some = {"steps": Integer(1, 4000), "phases": Integer(1, 12), "delta": ANY_DELTA, "log": True}
     some["extremal"] = [{"steps": 4000, "phases": 12, "delta": 1e-12}]
@@ -140,7 +142,7 @@ def martingale_terms(ledger):
     @ledger.falsify("a stopped walk", factor=1.0, mutant={"log": False}, **some)
     @ledger.sharper("half of it").falsify(factor=0.5, mutant={"factor": 0.45}, **some)
     def stopped_walk(steps, delta, phases, factor, log):
-        """A fair walk with steps as long as the diameter stops once it is beyond: by reflection."""
+        """Bound a fair walk, with steps as long as the diameter, that stops outside: reflection."""
         level = math.log(4 * phases / delta) if log else 1.0
         printed, diameter = 8 * level * math.sqrt(2 / steps), 4 * math.sqrt(level)  # of sigma^(k)
         beyond = math.floor(factor * printed * steps / diameter + 1e-9) + 1
@@ -149,7 +151,7 @@ def martingale_terms(ledger):
 
 
 def total(steps, level, rho, eta, repaired, passes=1.0, d=1, power=4):
-    """The bound of Lemma 14, for r_hat = 1."""
+    """Return the bound of Lemma 14, for r_hat = 1."""
     most = 64**repaired / (16 * eta * (steps + repaired)) + 19 * eta + 8 * math.sqrt(level / steps)
     return most + 1314 * eta * d * (level + math.log(2)) ** power * passes**2 / (rho * steps)
 
@@ -160,11 +162,12 @@ def total_error(ledger):
     outputs x_hat^(K) with f(x_hat^(K)) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8 r_hat
     sqrt(log(4K/delta) / T) + 1314 T eta d log^4(8K/delta) / (rho n^2).
 
-    First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), up to 64 times what is printed:
-    at eta = 3.5 r_hat / T all steps together cover half of the way to data at distance r_hat, so
-    that the error is .5 r_hat, not .05. Second, with data at xbar the later balls together reach
-    less far than the noise with a probability of about (delta / 4K)^(4/9), which exceeds a small
-    delta. With both repaired 19 and 1314 are three times what is needed.
+    There are two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), up to 64
+    times the printed term. At eta = 3.5 r_hat / T all steps together cover half of the way to data
+    at distance r_hat. So the error is .5 r_hat, not .05. Second, take data at xbar. With a
+    probability of about (delta / 4K)^(4/9), which exceeds a small delta, the noise is longer than
+    the later balls together can correct. With both errors repaired, 19 and 1314 are three times as
+    large as needed.
     """
     repair = ledger.repair(
         "r_hat^2 / (16 eta T) reads 4 r_hat^2 / (eta (T + 1)), and K^(k) has radius 2 sigma^(k-1) "
@@ -176,7 +179,7 @@ def total_error(ledger):
 
     @ledger.sweep(
         "n = T, d = 1, all data in one point at distance r_hat = 1 of xbar, eta = way / T",
-        repaired=False, end_to_end=True, rhs="the bound", lhs="r_hat less all steps and 10 sigma "
+        repaired=False, end_to_end=True, rhs="the bound", lhs="r_hat minus all steps and 10 sigma "
         "of every noise: smaller errors have a probability below 1e-20", **near,
     )  # fmt: skip
     @repair.falsify("steps", extremal=[near], **{**twice, "way": Interval(0.01, 100.0, log=True)})
@@ -187,11 +190,11 @@ def total_error(ledger):
 
     @ledger.sweep(
         "n = T, d = 1, all data at xbar, r_hat = eta = 1", repaired=False, end_to_end=True,
-        lhs="probability, at least, that the error is above the bound", rhs="delta", **far,
+        lhs="lower bound on the probability that the error exceeds the bound", rhs="delta", **far,
     )  # fmt: skip
     @repair.falsify("balls", extremal=[far], **twice)
     def out_of_reach(phases, delta, rho, repaired):
-        """A phase moves by the radius of its ball at most."""
+        """Use that a phase moves by at most the radius of its ball."""
         steps, level, sigmas = settings(phases, delta, rho)
         least = 2 * math.sqrt(level) * sum(sigmas[:-1] if repaired else sigmas[1:])
         least += total(steps, level, rho, 1.0, repaired)
@@ -208,8 +211,8 @@ def total_error(ledger):
         plan = schedule.stable_dpsgd_schedule(n, d, radius=1.0, **given)
         return plan.error_bound, total(steps, level, rho, step, True, steps / n, d, power)
 
-    words = "Whoever chooses eta by it, as the proof of Theorem 4 does, stops far from the median. "
-    words += "With the printed balls Theorem 4 fails too often, for small alpha, delta and n."
+    words = "A user who chooses eta by it, as in the proof of Theorem 4, stops far from the median."
+    words += " With the printed balls Theorem 4 fails too often, for small alpha, delta and n."
     ledger.consequence(words, harm="accuracy")
 
 
@@ -220,9 +223,10 @@ def steps_of_the_chain(ledger):
     L / sqrt(rho T) at most; the last two are at most 1296 T eta d M^3 / (rho n^2) and 36 sqrt(d T)
     eta M^2 / (sqrt(rho) n), and all but A at most 19 eta + 1314 T eta d M^4 / (rho n^2).
 
-    r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T); eta = 10^-6
-    r_hat shows it. The other sums are right, but inherit sigma^(k) from Lemma 13: with sigma^(k-1)
-    they are 3.91 and 2.51 times what 144 and 12 allow. 19 and 1314 have room for that (Lemma 14).
+    r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T). eta = 10^-6
+    r_hat shows the difference. The other sums are right, but inherit sigma^(k) from Lemma 13. With
+    sigma^(k-1) they are 3.91 and 2.51 times as large as 144 and 12 allow. The constants 19 and 1314
+    are large enough for that (Lemma 14).
     """
     sides = {"lhs": "the first term of the first line, alone", "rhs": "the last line"}
 
@@ -233,7 +237,7 @@ def steps_of_the_chain(ledger):
 
     repair = ledger.repair(
         "The first term is 4 r_hat^2 / (eta (T + 1)); with sigma^(k-1) for sigma^(k), 576 and 31 "
-        "stand for 144 and 12"
+        "replace 144 and 12"
     )
     domain = {"passes": Interval(1.0, 1e4, log=True), "delta": ANY_DELTA}
     every = {**domain, "phases": Integer(1, 39)}
@@ -245,7 +249,7 @@ def steps_of_the_chain(ledger):
     @repair.falsify("576", power=2, constant=576, before=1, mutant={"constant": 540}, **every)
     @repair.falsify("31", power=1, constant=31, before=1, mutant={"constant": 29}, **every)
     def fourth_line(phases, passes, delta, power, constant, before):
-        """All terms but the first ones, for d = rho = eta = 1."""
+        """Sum all terms but the first ones, for d = rho = eta = 1."""
         steps, level, _ = settings(phases, delta, 1.0)
         m, k = 3 * (passes + math.log(8 / delta)), np.arange(2, phases + 1)
         sigma, length = 3.0 ** (before - k) * (2 * m + 1), 2.0 ** (phases - k)
@@ -261,7 +265,7 @@ def steps_of_the_chain(ledger):
     @ledger.falsify("144 m^2 to 1296 and M^3", power=2, **some)
     @ledger.falsify("12 m to 36 and M^2", power=1, **some)
     @ledger.edge("n >= 2").sweep(
-        "m^2 L <= 9 (T / n)^2 log^3(8 K / delta) where K = T = n = 1", power=2, larger=8, **one
+        "m^2 L <= 9 (T / n)^2 log^3(8 K / delta) at K = T = n = 1", power=2, larger=8, **one
     )
     def fifth_line(phases, passes, delta, power, larger):
         m, level = 3 * (passes + math.log(8 / delta)), math.log(4 * phases / delta)
@@ -272,10 +276,12 @@ def steps_of_the_chain(ledger):
 
     @ledger.falsify("the last line", x=x, mutant={"middle": 1296}, **split)
     def closing(x, middle):
-        """For x = sqrt(d T) M^2 / (sqrt(rho) n)."""
+        """Compare for x = sqrt(d T) M^2 / (sqrt(rho) n)."""
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2
 
-    ledger.consequence("The first term of Lemma 14, and all that follows from it.", harm="accuracy")
+    ledger.consequence(
+        "The first term of Lemma 14 is wrong, and all that follows from it.", harm="accuracy"
+    )
 
 
 @statement("gm.lemma14.xiK")
@@ -283,7 +289,7 @@ def last_noise(ledger):
     """The last noise satisfies norm(xi^(K)) <= 2 sigma^(K) sqrt(d log(2/delta)) with probability at
     least 1 - delta/2, so that this and Lemma 13 both hold with probability at least 1 - delta.
 
-    sqrt 2 would do for 2.
+    sqrt 2 is enough in place of 2.
     """
     some = {**NOISES, "phases": 1, "parts": 2, "mutant": {"c": 1.3}}
     ledger.falsify("the exact tail", c=2.0, **some)(too_long)

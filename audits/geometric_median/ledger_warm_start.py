@@ -26,7 +26,7 @@ from dpaudit.stats import oracles
 
 
 def log_tail(hits, draws, rate):
-    """Return log P[Bin(draws, rate) > hits], for hits from the mean to draws - 1: no underflow."""
+    """Return log P[Bin(draws, rate) > hits] without underflow, from the mean to draws - 1."""
     least = hits + 1
     first = -betaln(least + 1, draws - least + 1) - math.log(draws + 1)
     first += least * math.log(rate) + (draws - least) * math.log1p(-rate)
@@ -38,7 +38,7 @@ def log_tail(hits, draws, rate):
 
 
 def distribution_of_radius(points, radii, k, epsilon, threshold=6.0, query=12.0):
-    """Probability of each radius, and of R at last: lines 3 to 17 of Algorithm 2, as printed."""
+    """Return the probability of each radius, and of R: lines 3 to 17 of Algorithm 2, as printed."""
     n = len(points)
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     level = 0.775 * n + threshold / epsilon * NODES
@@ -63,10 +63,10 @@ def fast_radius_as_printed(ledger):
     returns the first r_t with q_t + Laplace(12/epsilon) >= 0.775 n + Laplace(6/epsilon), whose
     noise is drawn once, or R where none passes.
 
-    k is no integer, but a product of k distributions needs one: it is rounded up. S^(i) on line 9
-    is S_t^(i) of line 8. The implementation is compared with the exact distribution of the printed
-    lines, at epsilon = 20, where four points feel the sampling and both noises; mutants have half
-    or twice the noise.
+    k is not an integer, but a product of k distributions needs an integer. It is rounded up. S^(i)
+    on line 9 is S_t^(i) of line 8. The implementation is compared with the exact distribution of
+    the printed lines, at epsilon = 20. There four points make the sampling and both noises visible.
+    The mutants have half or twice the noise.
     """
 
     @ledger.identity(
@@ -99,20 +99,20 @@ def fast_radius_as_printed(ledger):
                 for e, distribution in exact.items()
             }
             ledger.monte_carlo(
-                f"{radius:g} is returned {'more' if often else 'less'} often by .008 at most",
+                f"{radius:g} is returned {'more' if often else 'less'} often by at most .008",
                 allowed=0.008 + float(chances[20.0]), draws=50_000, radius=radius, often=often,
                 mutant={"epsilon": max(chances, key=chances.get)},
             )(returns)  # fmt: skip
     likeliest = int(np.argmax(exact[40.0] - exact[20.0]))
     ledger.monte_carlo(
-        "and with samples drawn instead of hits, by 5 %",
+        "the same with drawn samples instead of hits, up to 5 %",
         allowed=1.05 * float(exact[20.0][likeliest]), draws=4_000, radius=outputs[likeliest],
         route="samples", mutant={"epsilon": 40.0},
     )(returns)  # fmt: skip
 
     @ledger.edge("R >= 4 r").sweep(
-        "r = R: T = 0, and line 2 asks for the logarithm of 0; R is returned all the same",
-        ratio=1.0, delta=0.5, lhs="samples that can be drawn, at least", rhs="k of line 2",
+        "r = R: T = 0, and line 2 needs the logarithm of delta / 0; R is still returned",
+        ratio=1.0, delta=0.5, lhs="number of samples that can be drawn", rhs="k of line 2",
     )  # fmt: skip
     def without_radii(ratio, delta):
         t = math.ceil(math.log2(ratio))
@@ -124,9 +124,10 @@ def instance_of_above_threshold(ledger):
     """Algorithm 2 is an instance of Algorithm 1 with Delta = 3, but for the fact that the
     sensitivities of its queries are random, as they depend on the subsampled sets.
 
-    Algorithm 1 asks for queries of sensitivity 3; these have it only while an index is sampled at
-    most 2 k times, as the paper says, and up to n otherwise. The exact distribution of the lines of
-    Algorithm 2 is that of Algorithm 1 on the same queries, averaged over them.
+    Algorithm 1 requires queries of sensitivity 3. The queries of Algorithm 2 have it only while an
+    index is sampled at most 2 k times, as the paper says, and up to n otherwise. The exact
+    distribution of the lines of Algorithm 2 is that of Algorithm 1 on the same queries, averaged
+    over the queries.
     """
 
     def above_threshold(queries, n, epsilon, sensitivity):
@@ -150,7 +151,7 @@ def instance_of_above_threshold(ledger):
         found = distribution_of_radius(np.zeros((n, 1)), 2.0 ** np.arange(steps), k, epsilon)
         return found, above_threshold(np.full(steps, float(n)), n, epsilon, sensitivity)
 
-    @ledger.identity("all points far apart: a query is a binomial over k", **options)
+    @ledger.identity("all points far apart: a query is a binomial divided by k", **options)
     def random(n, k, epsilon, sensitivity):
         mixed = sum(
             chance * above_threshold([hits / k], n, epsilon, sensitivity)
@@ -169,12 +170,12 @@ def sensitivity_of_a_query(ledger):
     the index n occurs at most 2k times in the samples of all i in [n - 1], then abs(q_t - q'_t) <=
     3.
 
-    3 is attained from n = 3 on; for n = 2 the largest is 2. The mean of a query over the samples
-    moves by less than 2.
+    3 is attained from n = 3 on. For n = 2 the largest move is 2. The mean of a query over the
+    samples moves by less than 2.
     """
 
     def star(n, k, copies=2):
-        """So many k copies of the index n, spread over the others; none in its own row."""
+        """Return `copies` times k copies of index n, in the others' rows and not in its own."""
         table = np.zeros((n, k))
         table[:-1].flat[: copies * k] = 1.0
         return {"points": np.zeros((n, 1)), "other": np.array([4.0]), "table": table}
@@ -195,7 +196,7 @@ def sensitivity_of_a_query(ledger):
 
 
 def least_epsilon(p, q, delta):
-    """Least epsilon at which distributions on a few outcomes are (epsilon, delta)-close."""
+    """Return the least epsilon at which two discrete distributions are (epsilon, delta)-close."""
     found = 0.0
     for one, other in ((p, q), (q, p)):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -214,32 +215,33 @@ PULLED = {"places": np.zeros((12, 1)), "other": np.array([0.4]), "doublings": 2}
 def privacy_of_fast_radius(ledger):
     """Algorithm 2 is (epsilon, delta)-DP.
 
-    It is even (epsilon, delta / 4)-DP: whether index n is sampled too often in any of T iterations
-    does not depend on the data, so that Lemma 1, which makes delta of delta / 4, is not needed. Two
-    steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n - 1) / (3 n)), which is
-    more than delta / (4 T). And the variant is conditioned on the copies "in all encountered
-    iterations": how many are encountered depends on the data, so the samples of the two runs are
-    distributed differently once conditioned, and Lemma 2, which is about the same queries in both
-    runs, says nothing of them. k = 2.6 log(4 T / delta) would do and 2.5 would not. Exactly, the
-    largest epsilon found is 0.47 of that promised with 20 points in one place, one of them moved,
-    and 0.48 with 40: the mean of a query moves by less than 2, not by 3.
+    It is even (epsilon, delta / 4)-DP. The event that index n is sampled too often in any of T
+    iterations does not depend on the data. So Lemma 1, which replaces delta / 4 by delta, is not
+    needed. Two steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n - 1) / (3
+    n)), which is more than delta / (4 T). Also the variant is conditioned on the copies "in all
+    encountered iterations". How many iterations are encountered depends on the data. So the samples
+    of the two runs have different distributions once conditioned, and Lemma 2, which needs the same
+    queries in both runs, does not apply. The value k = 2.6 log(4 T / delta) is enough, but 2.5 is
+    not. By exact computation, the largest epsilon found is 0.47 of the promised one with 20 points
+    in one place, one of which moves, and 0.48 with 40 points. The reason is that the mean of a
+    query moves by less than 2, not by 3.
     """
     ledger.audit(
         partial(fast_radius, min_radius=1.0, max_radius=4.0, epsilon=1.0, delta=1e-3),
         ApproxDP(1.0, 1e-3, Relation.REPLACE_USER),
         moved(groups((12, 0.0)), 1.5, "12 points in one place, one of them 1.5 r away"),
         draws=8_000,
-        survivors="The noise of the threshold is missed in runs of noes only, which are rare; it "
-        "is removed in the exact distributions, which notice. Half of the noise is enough on any "
-        "data that was found, .47 of it is not: queries are said to move by 3, and move by 2. On "
-        "this pair both queries are above the threshold without any noise. What line 8 samples is "
-        "no noise that privacy rests on.",
+        survivors="The noise of the threshold matters only in runs of no, which are rare. Its "
+        "removal is detected in the exact distributions. Half of the noise is enough on all data "
+        "that were found, and .47 of it is not: queries are said to move by 3, and move by 2. On "
+        "this pair both queries are above the threshold without any noise. Privacy does not need "
+        "the samples of line 8 as noise.",
     )
 
     exact = {"epsilon": 1.0, "delta": 1e-6, "threshold": 1.0, "query": 1.0, "end_to_end": True}
     exact |= {"lhs": "least epsilon at that delta", "rhs": "epsilon"}
 
-    @ledger.sweep("runs of noes", mutant={"threshold": 0.0}, **FEW, **exact)
+    @ledger.sweep("runs of no", mutant={"threshold": 0.0}, **FEW, **exact)
     @ledger.sweep("the second radius alone", mutant={"query": 0.0}, **PULLED, **exact)
     @ledger.falsify(
         "exact distributions of Algorithm 2 on neighbours",
@@ -272,7 +274,7 @@ def privacy_of_fast_radius(ledger):
         constant=2.6, limit=2, mutant={"constant": 2.5}, extremal=[smallest], **every,
     )  # fmt: skip
     def too_many(n, t, delta, constant, limit):
-        """Both sides as -log: the probability itself is below the smallest float."""
+        """Return both sides as -log, because the probability is below the smallest float."""
         level = math.log(4 * t / delta)
         k = math.ceil(constant * level)
         return level, -log_tail(limit * k, (n - 1) * k, 1 / n)
@@ -289,8 +291,8 @@ def privacy_of_fast_radius(ledger):
 
     conditioning = ledger.step(
         "'conditions on ... at most 2 k copies in all encountered iterations', then Lemma 2",
-        mends="draw the samples of all T iterations beforehand and condition on all of them: the "
-        "event is then independent of the data, and of probability 1 - delta / 4",
+        mends="draw the samples of all T iterations beforehand and condition on all of them. Then "
+        "the event is independent of the data, and has probability 1 - delta / 4",
     )
 
     @conditioning.sweep(
@@ -298,20 +300,20 @@ def privacy_of_fast_radius(ledger):
         n=40,
         k=9,
         lhs="total variation distance, between the two runs, of the number of copies of n in "
-        "iteration 1, each run given that what it encounters is in order",
-        rhs="what Lemma 2 needs",
+        "iteration 1, each run given that its encountered iterations have few copies",
+        rhs="the distance that Lemma 2 needs",
     )
     def encountered(n, k):
         copies, own = np.arange(2 * k + 1)[:, None], np.arange(k + 1)
         distribution = binom.pmf(copies[:, 0], (n - 1) * k, 1 / n)
-        bad = binom.sf(2 * k, (n - 1) * k, 1 / n)  # in iteration 2, if that is encountered
+        bad = binom.sf(2 * k, (n - 1) * k, 1 / n)  # in iteration 2, if it is encountered
         gap = 0.775 * n - (n - 1 + (own - copies) / k)  # below 0: tau - q_1 with the nth away
         halts = 1 - (144 * np.exp(gap / 12) - 36 * np.exp(gap / 6)) / 216
         away = distribution * (1 - bad * (1 - halts @ binom.pmf(own, k, 1 / n)))
         return abs(away / away.sum() - distribution / distribution.sum()).sum() / 2, 0.0
 
     ledger.consequence(
-        "Nobody is hurt: with samples drawn beforehand the proof gives (epsilon, delta / 4)-DP, "
-        "more than is claimed.",
+        "No user is affected: with samples drawn beforehand the proof gives "
+        "(epsilon, delta / 4)-DP, which is more than claimed.",
         harm="the wording",
     )

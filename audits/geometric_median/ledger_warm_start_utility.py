@@ -30,15 +30,15 @@ def lemma6_sizes(t, epsilon, delta, constant=2400.0):
 
 
 def attack_the_sum(ledger):
-    """The step that the proofs of (5) and of Lemma 6 share."""
+    """Test the step that the proofs of (5) and of Lemma 6 share."""
     step = ledger.step(
         "'we can view n q_t as a random sum of Bernoulli variables with mean n q_star_t'",
         mends="n q_t is n / k times a sum of n k of them: Fact 1 gives n k for n^2 in the "
-        "exponents, and n k / 16000 >= log(2 T / delta) as well",
+        "exponents, and also n k / 16000 >= log(2 T / delta)",
     )
 
     @step.sweep(
-        "q_star_t = .75 n, all points having as many neighbours",
+        "q_star_t = .75 n, with an equal number of neighbours for all points",
         t=2, epsilon=1.0, delta=0.5, lhs="exponent in the bound that (6) gives: n^2 / 15100",
         rhs="-log of the exact probability that q_t > .76 n",
     )  # fmt: skip
@@ -47,7 +47,7 @@ def attack_the_sum(ledger):
         n, k = math.ceil(2400 / epsilon * level), math.ceil(3 * level)
         return n * n / 15100, -binom.logsf(math.floor(0.76 * n * k), n * k, 0.75)
 
-    @ledger.step("the mended exponent").falsify(
+    @ledger.step("the repaired exponent").falsify(
         "n k / 16000 >= log(2 T / delta)",
         extremal=[{"t": 1, "epsilon": 1.0, "delta": 0.999}],
         power=1,
@@ -65,11 +65,11 @@ def queries_are_accurate(ledger):
     least 1 - delta/2, in all iterations t that Algorithm 2 completes, q_star_t > 0.8 n implies q_t
     > 0.79 n, and q_star_t < 0.75 n implies q_t < 0.76 n.
 
-    It holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is no sum of Bernoulli
-    variables of mean n q_star_t: it is n / k times a sum of n k of them. Its tail is not exp(-n^2 /
-    15100), and Fact 1 gives n k in the exponent, which still is enough. Equal numbers of neighbours
-    are the worst case (Hoeffding 1956). Log(delta / 4 T) in the proof is negative, 4 T / delta is
-    meant; .7 and .71 are .75 and .76.
+    It holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
+    Bernoulli variables of mean n q_star_t. It is n / k times a sum of n k of them. Its tail is not
+    exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which is still enough. Equal numbers of
+    neighbours are the worst case (Hoeffding 1956). The term log(delta / 4 T) in the proof is
+    negative. 4 T / delta is meant. The values .7 and .71 should be .75 and .76.
     """
     tight = {"t": 1, "epsilon": 1.0, "share": 0.0}
     case = {**SIZES, "extremal": [{**tight, "delta": delta} for delta in (0.999, 1e-12)]}
@@ -81,7 +81,7 @@ def queries_are_accurate(ledger):
     @even.falsify("q* > .8 n", low=True, constant=140.0, mutant={"constant": 80.0}, **case)
     @even.falsify("q* < .75 n", low=False, constant=140.0, mutant={"constant": 80.0}, **case)
     def wrong(t, epsilon, delta, share, low, constant, samples):
-        """Over all T radii; a share of the points has all as neighbours, the others are random."""
+        """Sum over all T radii; a share of points are neighbours of all, the others are random."""
         n, k = lemma6_sizes(t, epsilon, delta, constant)
         k, certain = samples or k, math.floor(share * n)
         draws, sure = (n - certain) * k, certain * k
@@ -94,8 +94,8 @@ def queries_are_accurate(ledger):
 
     attack_the_sum(ledger)
     ledger.consequence(
-        "Nobody, as n k is large enough too; but the printed tail is too small by factors like "
-        "exp(2900).",
+        "No user is affected, as n k is large enough too. But the printed tail is too small by "
+        "factors like exp(2900).",
         harm="a constant",
     )
 
@@ -106,9 +106,9 @@ def exponents(ledger):
     1/75 and e mu >= n^2/100, exp(-e^2 mu / (2 + e)) <= exp(-e mu / 151) <= exp(-n^2 / 15100) <=
     delta / (2T).
 
-    The inequalities hold; the first is an equality at e = 1/75. What fails is the premise beside
-    them, that n q_t is a sum of Bernoulli variables: see (5). .7 and .71 before (6) are .75 and
-    .76, with which e >= 1/75; with the printed numbers (6) holds too.
+    The inequalities hold. The first is an equality at e = 1/75. But their premise fails: n q_t is
+    not a sum of Bernoulli variables, see (5). The numbers .7 and .71 before (6) should be .75 and
+    .76, which give e >= 1/75. With the printed numbers (6) holds too.
     """
     links = {"e^2 mu / (2 + e) >= e mu / 151": {"divisor": 150}}
     links |= {"e mu / 151 >= n^2 / 15100": {"excess": 0.0095}}
@@ -122,7 +122,7 @@ def exponents(ledger):
 
 
 def chain(link, t, epsilon, delta, mean, top, divisor, excess, power):
-    """Two neighbours in (6), as exponents: mu is up to `top` n^2, the query 0.01 n^2 above that."""
+    """Return adjacent exponents in (6): mu up to `top` n^2, and the query 0.01 n^2 above."""
     n, _ = lemma6_sizes(t, epsilon, delta)
     mu = mean * top * n**2
     e = (top + excess) * n**2 / mu - 1
@@ -134,12 +134,12 @@ def chain(link, t, epsilon, delta, mean, top, divisor, excess, power):
 
 
 def multiplicities(copies, n):
-    """Share about n points out; at least one each."""
+    """Distribute about n points over the places, with at least one in each."""
     return np.maximum(np.round(copies / max(copies.sum(), 1e-9) * n).astype(int), 1)
 
 
 def ideal(places, times, radius):
-    """Ideal query, for so many points in each place."""
+    """Return the ideal query for the given numbers of points in each place."""
     near = np.linalg.norm(places[:, None] - places[None], axis=2) <= radius
     return int(times @ near @ times) / int(times.sum())
 
@@ -157,14 +157,14 @@ SYMMETRIC = {
 
 
 def bent_chain(core, middle, angle):
-    """Return `core` points at 0, `middle` at distance 1, as many within 1 of those, far from 0."""
+    """Return `core` points at 0, `middle` at distance 1, and as many near these but far from 0."""
     turn = (1 - 1e-9) * np.array([[0.0, 0.0], [math.cos(angle), math.sin(angle)]])
     ends = np.vstack([turn, [(1 - 1e-9) * 2 * math.cos(angle), 0.0]])
     return {"places": ends, "copies": np.array([core, middle, middle]), "n": core + 2 * middle}
 
 
 def cross(far):
-    """90 % of the points in four places at distance 1 of 0, the others at `far`."""
+    """Return 90 % of the points in four places at distance 1 of 0, and the others at `far`."""
     places = np.array([[0.0, 1], [1, 0], [-1, 0], [0, -1], [far, 0], [0, far]])
     return {"places": places, "copies": np.array([0.225] * 4 + [0.05] * 2)}
 
@@ -175,11 +175,11 @@ def utility_of_fast_radius(ledger):
     probability at least 1 - delta Algorithm 2 outputs r_hat with r^(0.75)/4 <= r_hat <= 4 r^(0.9).
 
     n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within its proof fails, as
-    said there; "Lemma 6" in it is Lemma 2. The lower bound is loose: r^(.75) = 1.984 r_hat is the
-    worst found, for 4 r_hat, on a bent chain of half of the points, a quarter and a quarter; it
-    tends to 2 as bend and rounding vanish, and a search found no more than 2. But r_hat >= r^(.75),
-    which Lemma 7 asks for, fails there, and on a line with 37 % at each of -.49 and .49, 13 % at
-    each of -1.48 and 1.48.
+    described there. "Lemma 6" in it should be Lemma 2. The lower bound is loose. The worst case
+    found is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. It is a bent chain of half of the
+    points, a quarter and a quarter. The factor tends to 2 as bend and rounding vanish, and a search
+    found no more than 2. But r_hat >= r^(.75), which Lemma 7 needs, fails there. It also fails on a
+    line with 37 % at each of -.49 and .49, and 13 % at each of -1.48 and 1.48.
     """
 
     @ledger.falsify(
@@ -218,7 +218,7 @@ def utility_of_fast_radius(ledger):
         constant=600.0, mutant={"constant": 300.0}, **searched
     )
     def fails(t, epsilon, delta, constant, loud):
-        """At most: it halts at one of t queries of .75 n, or not at the one of .81 n."""
+        """Bound the probability to halt at a query of .75 n, or to miss the one of .81 n."""
         n, k = lemma6_sizes(t, loud or epsilon, delta, constant)
         level = 0.775 * n + 6 / epsilon * nodes
         at = (np.arange(20) + 0.5) / 20
@@ -234,7 +234,7 @@ def utility_of_fast_radius(ledger):
     smallest, largest = quantile_radius(circle, 0.75) / 4, quantile_radius(circle, 0.9)
 
     @ledger.monte_carlo(
-        "a circle with outliers, at the least n that it asks for",
+        "a circle with outliers, at the least n that is required",
         allowed=0.5, draws=60, n=n, factor=4.0, mutant={"factor": 2.0},
     )  # fmt: skip
     def outside(size, *, rng, n, factor):
@@ -244,7 +244,7 @@ def utility_of_fast_radius(ledger):
 
     attack_the_sum(ledger)
     ledger.consequence(
-        "Nobody is hurt: (5) holds for another reason, with the same n.", harm="a constant"
+        "No user is affected: (5) holds for another reason, with the same n.", harm="a constant"
     )
 
 
@@ -253,9 +253,9 @@ def edges_of_the_search(ledger):
     """The bounds of Lemma 6, r^(0.75)/4 <= r_hat <= 4 r^(0.9), also hold where Algorithm 2 returns
     in its first iteration, r_hat = r, or after its last, r_hat = R.
 
-    They hold. For t = 1 the upper bound is the hypothesis, and the lower one is shown at gm.lemma6
-    for any radius. A third edge is left out, r = R, where no radius is tried: R is returned, which
-    is right, as r <= 4 r^(.9).
+    They hold. For t = 1 the upper bound is the hypothesis. gm.lemma6 shows the lower bound for any
+    radius. The paper omits a third edge, r = R, where no radius is tried. R is returned, which is
+    right, as r <= 4 r^(.9).
     """
 
     @ledger.falsify(
@@ -277,7 +277,7 @@ def edges_of_the_search(ledger):
         **CLOUDS,
     )  # fmt: skip
     def upper(places, copies, beyond, doublings, last):
-        """R is `beyond` times the largest norm, and r_T is `last` times R."""
+        """Take R = `beyond` times the largest norm, and r_T = `last` times R."""
         times = multiplicities(copies, 60)
         large = beyond * max(float(np.linalg.norm(places, axis=1).max()), 1e-3)
         radii = radius_grid(last * large / 2.0 ** (doublings - 1), large)
@@ -290,10 +290,11 @@ def edges_of_the_search(ledger):
 def running_time(ledger):
     """Algorithm 2 runs in time O(n d log(R/r) log(log(R/r) / delta)).
 
-    n k T distances are computed, at most 22 n log(R/r) log(log(R/r) / delta) for R >= 4 r and delta
-    <= 1/2; the constant falls to 3 / log 2 = 4.3 as R / r grows. As R / r falls to e^delta the
-    printed bound falls to 0, and below: at R = 1.6 r and delta = .5 it is negative, so that no
-    constant helps. (1 + log(R/r)) log((1 + log(R/r)) / delta), with another constant, holds always.
+    n k T distances are computed. For R >= 4 r and delta <= 1/2 this is at most 22 n log(R/r)
+    log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r grows. As R / r falls to
+    e^delta, the printed bound falls to 0, and below. At R = 1.6 r and delta = .5 it is negative, so
+    no constant helps. (1 + log(R/r)) log((1 + log(R/r)) / delta), with another constant, always
+    holds.
     """
 
     @ledger.identity(

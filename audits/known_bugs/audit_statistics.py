@@ -1,10 +1,10 @@
-"""Bugs of released libraries of statistics, each beside the algorithm as it should be.
+"""Bugs of released libraries of statistics, each with the correct algorithm.
 
-Every bug is re-created from its issue or pull request, small and with the noise of numpy; no code
-is taken over. A row of the data is one user's. Nobody names a pair: what is told, if anything, is
-the shape or the domain of the data.
+Every bug is re-created from its issue or pull request, in small form and with numpy's noise. No
+code is copied. A row of the data is one user's. No audit names a pair. At most it gives the shape
+or the domain of the data.
 
-What is marked as a known violation must be refuted, or the run fails.
+A mechanism that is marked as a known violation must be refuted, or the run fails.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ EPSILON, DELTA = 1.0, 1e-5
 REPLACE, ADD_REMOVE = Relation.REPLACE_USER, Relation.ADD_REMOVE_USER
 
 SHARE = 0.05
-"""Of the default budget; with all of it the same verdicts were found."""
+"""Share of the default draws. All draws give the same verdicts."""
 
 
 def first_item(data):
-    """The first item of each user, in [0, 1]."""
+    """Return the first item of each user, clipped to [0, 1]."""
     return np.clip(data[:, 0], 0.0, 1.0)
 
 
-# --- smartnoise-synth #622: what was clipped is not what is used ---------------------------------
+# --- smartnoise-synth #622: the clipped data are not used ----------------------------------------
 
 
 def covariances(columns):
-    """Lower triangle of the covariance matrix of columns [n, 2]."""
+    """Return the lower triangle of the covariance matrix of columns [n, 2]."""
     return np.cov(columns.T)[np.tril_indices(2)]
 
 
 def covariance_of_the_raw_data(data, size, *, rng):
-    """Clips to the bounds and then takes the data as they came.
+    """Clip to the bounds, and then use the data without clipping.
 
-    smartnoise-sdk, synth/snsynth/models/dp_covariance.py, release; issue #622, mended by PR #624
-    (2026). Each of the three entries moves by at most 1 / n, where a user in [0, 1]^2 is replaced.
+    smartnoise-sdk, synth/snsynth/models/dp_covariance.py, release; issue #622, fixed by PR #624
+    (2026). Each of the three entries moves by at most 1 / n if a user in [0, 1]^2 is replaced.
     """
-    np.clip(data, 0.0, 1.0)  # never read, as in the original
+    np.clip(data, 0.0, 1.0)  # the result is not used, as in the original
     scale = 3 / (len(data) * EPSILON)
     return covariances(data[:, :2]) + rng.laplace(scale=scale, size=(size, 3))
 
@@ -50,7 +50,7 @@ def covariance_of_the_clipped_data(data, size, *, rng):
     return covariances(np.clip(data[:, :2], 0.0, 1.0)) + rng.laplace(scale=scale, size=(size, 3))
 
 
-@pytest.mark.known_violation("smartnoise-synth #622: the covariance of data that nobody clipped")
+@pytest.mark.known_violation("smartnoise-synth #622: the covariance of data that are not clipped")
 def audit_smartnoise_synth_622(auditor):
     auditor.check(
         covariance_of_the_raw_data, PureDP(EPSILON, REPLACE, "DPcovariance"), draws_factor=SHARE
@@ -66,17 +66,17 @@ def audit_smartnoise_synth_622_mended(auditor):
     )
 
 
-# --- smartnoise-core #316: the scale of the noise, squared ---------------------------------------
+# --- smartnoise-core #316: the scale of the noise is squared -------------------------------------
 
 SIGMA = np.sqrt(2 * np.log(1.25 / DELTA)) / EPSILON
-"""Of the classic Gaussian mechanism, for sensitivity 1."""
+"""Standard deviation of the classic Gaussian mechanism, for sensitivity 1."""
 
 
 def gaussian_mean_scale_squared(data, size, *, rng):
-    """The standard deviation is squared on its way to the sampler.
+    """Square the standard deviation before it reaches the sampler.
 
-    smartnoise-core, PR #315, mended as of issue #316 (2020): "noise scale in the gaussian mechanism
-    should not be squared".
+    smartnoise-core, PR #315, fixed as of issue #316 (2020). The issue says: "noise scale in the
+    gaussian mechanism should not be squared".
     """
     return first_item(data).mean() + rng.normal(scale=(SIGMA / len(data)) ** 2, size=size)
 
@@ -85,7 +85,7 @@ def gaussian_mean(data, size, *, rng):
     return first_item(data).mean() + rng.normal(scale=SIGMA / len(data), size=size)
 
 
-@pytest.mark.known_violation("smartnoise-core #316: noise with the variance for its deviation")
+@pytest.mark.known_violation("smartnoise-core #316: the variance is used as standard deviation")
 def audit_smartnoise_core_316(auditor):
     auditor.check(
         gaussian_mean_scale_squared,
@@ -103,22 +103,23 @@ def audit_smartnoise_core_316_mended(auditor):
     )
 
 
-# --- smartnoise-core #356: the sensitivity of a mean, where users come and go --------------------
+# --- smartnoise-core #356: the sensitivity of a mean under add/remove ----------------------------
 
 TWO = neighbors.portfolio(n_users=2).under(ADD_REMOVE)
 
 
 def mean_with_the_private_size(data, size, *, rng):
-    """Sensitivity 1 / n under add/remove, with the n of the data at hand.
+    """Use sensitivity 1 / n under add/remove, with the n of the private data.
 
     smartnoise-core, whitepapers/sensitivities/mean, Section 2.1; issue #356 (2021). The scale of
-    the noise tells n, and the mean of one user is not within 1 / 2 of that of two.
+    the noise reveals n. Also the mean of one user need not be within 1 / 2 of the mean of two
+    users.
     """
     return first_item(data).mean() + rng.laplace(scale=1 / (len(data) * EPSILON), size=size)
 
 
 def sum_over_noisy_count(data, size, *, rng):
-    """Noisy numerator over noisy denominator, as the issue proposes."""
+    """Divide a noisy numerator by a noisy denominator, as the issue proposes."""
     total = first_item(data).sum() + rng.laplace(scale=2 / EPSILON, size=size)
     return total / np.maximum(len(data) + rng.laplace(scale=2 / EPSILON, size=size), 1.0)
 
@@ -143,11 +144,11 @@ def audit_smartnoise_core_356_mended(auditor):
     )
 
 
-# --- PipelineDP #551: the sum is clipped, not what each user adds --------------------------------
+# --- PipelineDP #551: the sum is clipped, not each user's contribution ---------------------------
 
 
 SHORT = neighbors.portfolio(m=1).under(ADD_REMOVE)
-"""Vectors of one coordinate, because it is quick; the default portfolio has eight."""
+"""Vectors of one coordinate, because they are fast; the default portfolio has eight."""
 
 
 def in_the_l1_ball(vectors):
@@ -157,7 +158,7 @@ def in_the_l1_ball(vectors):
 
 
 def vector_sum_clipped_at_the_end(data, size, *, rng):
-    """VECTOR_SUM clips the sum of a partition.
+    """Clip the sum of a partition, as VECTOR_SUM does.
 
     PipelineDP, pipeline_dp/combiners.py, VectorSumCombiner.compute_metrics; issue #551 (2025,
     open).
@@ -171,7 +172,7 @@ def vector_sum_clipped_by_user(data, size, *, rng):
     return total + rng.laplace(scale=1 / EPSILON, size=(size, data.shape[1]))
 
 
-@pytest.mark.known_violation("PipelineDP #551: one user turns the sum around")
+@pytest.mark.known_violation("PipelineDP #551: one user reverses the direction of the sum")
 def audit_pipelinedp_551(auditor):
     auditor.check(
         vector_sum_clipped_at_the_end,
@@ -191,22 +192,23 @@ def audit_pipelinedp_551_mended(auditor):
     )
 
 
-# --- diffprivlib #105: the lower bound twice -----------------------------------------------------
+# --- diffprivlib #105: the lower bound is used twice ---------------------------------------------
 
 LOWER, UPPER = 0.25, 1.0
 
 
 def sum_of_squares(data, size, rng, sensitivity):
-    """Second moment of a feature in [LOWER, UPPER], folded at 0, as LaplaceFolded does."""
+    """Return the second moment of a feature in [LOWER, UPPER], folded at 0 like LaplaceFolded."""
     x = np.clip(data[:, 0], LOWER, UPPER)
     return np.abs((x**2).sum() + rng.laplace(scale=sensitivity / EPSILON, size=size))
 
 
 def moment_by_the_lower_bound(data, size, *, rng):
-    """`np.max(np.abs([bounds_X[0][i], bounds_X[0][i]])) ** 2`.
+    """Use a sensitivity with the lower bound twice.
 
-    diffprivlib up to 0.6.6, models/linear_regression.py, line 144; issues #104 (2025, item 1) and
-    #105 (2026), PR #110 (open).
+    The code is `np.max(np.abs([bounds_X[0][i], bounds_X[0][i]])) ** 2`, in diffprivlib up to 0.6.6,
+    models/linear_regression.py, line 144; issues #104 (2025, item 1) and #105 (2026), PR #110
+    (open).
     """
     return sum_of_squares(data, size, rng, max(abs(LOWER), abs(LOWER)) ** 2)
 
@@ -215,7 +217,7 @@ def moment_by_both_bounds(data, size, *, rng):
     return sum_of_squares(data, size, rng, max(abs(LOWER), abs(UPPER)) ** 2)
 
 
-@pytest.mark.known_violation("diffprivlib #105: a sensitivity that knows the lower bound only")
+@pytest.mark.known_violation("diffprivlib #105: a sensitivity that uses the lower bound only")
 def audit_diffprivlib_105(auditor):
     auditor.check(
         moment_by_the_lower_bound, PureDP(EPSILON, REPLACE, "LinearRegression"), draws_factor=SHARE
@@ -242,11 +244,11 @@ def in_the_l2_ball(data):
 
 
 def second_moments_with_wishart_noise(data, size, *, rng):
-    """X^T X plus a positive definite matrix at random.
+    """Return X^T X plus a random positive definite matrix.
 
     diffprivlib up to 0.4, mechanisms/wishart.py; issues #23 (2020) and #42 (2021), PR #25. The
     noise is Wishart with d + 1 degrees of freedom and covariance 1 / (2 epsilon) I, after Imtiaz
-    and Sarwate (2016): the smallest eigenvalue tells what was impossible.
+    and Sarwate (2016). The smallest eigenvalue reveals which data were impossible.
     """
     moments = in_the_l2_ball(data).T @ in_the_l2_ball(data)
     root = rng.normal(scale=np.sqrt(1 / (2 * EPSILON)), size=(size, DIM + 1, DIM))
@@ -255,12 +257,12 @@ def second_moments_with_wishart_noise(data, size, *, rng):
 
 
 def second_moments_with_laplace_noise(data, size, *, rng):
-    """On the ball the l1 norm of the lower triangle of x x^T is at most 1.5."""
+    """Return X^T X with Laplace noise: the lower triangle of x x^T has l1 norm at most 1.5."""
     moments = (in_the_l2_ball(data).T @ in_the_l2_ball(data))[np.tril_indices(DIM)]
     return moments + rng.laplace(scale=2 * 1.5 / EPSILON, size=(size, len(moments)))
 
 
-@pytest.mark.known_violation("diffprivlib #23: noise that only adds excludes smaller data")
+@pytest.mark.known_violation("diffprivlib #23: noise that is only positive excludes smaller data")
 def audit_diffprivlib_23(auditor):
     auditor.check(
         second_moments_with_wishart_noise,

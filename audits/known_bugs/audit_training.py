@@ -1,10 +1,10 @@
-"""Bugs of released software that trains models, each beside the algorithm as it should be.
+"""Bugs of released software that trains models, each with the correct algorithm.
 
-Every bug is re-created from its issue, pull request or paper, small and with the noise of numpy; no
-code is taken over. A row of the data is the gradient of one example, or of one user. Nobody names a
-pair: what is told, if anything, is the shape of the data.
+Every bug is re-created from its issue, pull request or paper, in small form and with numpy's noise.
+No code is copied. A row of the data is the gradient of one example, or of one user. No audit names
+a pair. At most it gives the shape of the data.
 
-What is marked as a known violation must be refuted, or the run fails.
+A mechanism that is marked as a known violation must be refuted, or the run fails.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NOISE = analytic_gaussian_sigma(1.0, EPSILON, DELTA)
 ADD_REMOVE = Relation.ADD_REMOVE_USER
 
 SHARE = 0.05
-"""Of the default budget; with all of it the same verdicts were found."""
+"""Share of the default draws. All draws give the same verdicts."""
 
 
 SMALL = neighbors.portfolio(m=2).under(ADD_REMOVE)
-"""Gradients in two dimensions, because it is quick; the default portfolio has eight."""
+"""Gradients in two dimensions, because they are fast; the default portfolio has eight."""
 
 
 def clipped(gradients, norm=CLIP):
@@ -41,11 +41,11 @@ def promise(source):
     return ApproxDP(EPSILON, DELTA, ADD_REMOVE, source)
 
 
-# --- Opacus #571: the batch size that divides the gradient is the private number of examples ----
+# --- Opacus #571: the gradient is divided by the private number of examples ---------------------
 
 
 def step_divided_by_the_data(data, size, *, rng):
-    """`expected_batch_size = int(len(dataset) * sample_rate)`, here with one batch of everything.
+    """Divide by `expected_batch_size = int(len(dataset) * sample_rate)`, for one batch of all.
 
     Opacus, opacus/privacy_engine.py, make_private, all versions up to 1.6.0; issue #571 (2023,
     open), "Privacy Leakage at low sample size".
@@ -86,17 +86,17 @@ WIDE = neighbors.portfolio(m=64).under(ADD_REMOVE)
 
 
 def sampled_sum(data, size, rng, rate):
-    """Sum of clipped gradients over a Poisson sample, with noise."""
+    """Return the sum of clipped gradients over a Poisson sample, with noise."""
     taken = (rng.random((size, len(data))) < rate).astype(float)
     return taken @ clipped(data) + rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
 
 
 def sampled_step_divided_by_the_data(data, size, *, rng):
-    """The rate and the batch size follow from `len(dataset)`, the latter rounded down.
+    """Derive the rate and the batch size from `len(dataset)`; the batch size is rounded down.
 
-    With 20 examples the noisy sum is divided by 10, with 19 by 9. No clipped gradient tells this,
-    but the length of the noise does, the better the more dimensions there are: Opacus #819 (2026,
-    open), found by an audit, in versions 1.0.0 to 1.6.0.
+    With 20 examples the noisy sum is divided by 10, and with 19 by 9. No clipped gradient reveals
+    this. But the length of the noise does, and more clearly the more dimensions there are. It is
+    Opacus #819 (2026, open), found by an audit, in versions 1.0.0 to 1.6.0.
     """
     rate = 1 / math.ceil(len(data) / BATCH)
     return sampled_sum(data, size, rng, rate) / int(len(data) * rate)
@@ -106,7 +106,7 @@ def sampled_step_divided_by_a_constant(data, size, *, rng):
     return sampled_sum(data, size, rng, 0.5) / BATCH
 
 
-@pytest.mark.known_violation("Opacus #819: the length of the noise tells the number of examples")
+@pytest.mark.known_violation("Opacus #819: the length of the noise reveals the number of examples")
 def audit_opacus_819(auditor):
     auditor.check(
         sampled_step_divided_by_the_data,
@@ -126,15 +126,15 @@ def audit_opacus_819_mended(auditor):
     )
 
 
-# --- Opacus #664: the clipping norm that was asked for does not reach the module -----------------
+# --- Opacus #664: the requested clipping norm does not reach the module --------------------------
 
 SMALL_CLIP = 0.1
 
 
 def clips_to_the_default(data, size, *, rng):
-    """Ghost clipping to 1, with noise for `max_grad_norm` = 0.1.
+    """Clip to 1 by ghost clipping, with noise for `max_grad_norm` = 0.1.
 
-    Opacus before 1.5.2: `_prepare_model` did not hand on `max_grad_norm`; PR #664 (2024).
+    Opacus before 1.5.2: `_prepare_model` did not pass on `max_grad_norm`; PR #664 (2024).
     """
     noise = rng.normal(scale=NOISE * SMALL_CLIP, size=(size, data.shape[1]))
     return clipped(data, 1.0).sum(axis=0) + noise
@@ -145,7 +145,7 @@ def clips_to_what_was_asked(data, size, *, rng):
     return clipped(data, SMALL_CLIP).sum(axis=0) + noise
 
 
-@pytest.mark.known_violation("Opacus #664: clips to 1 where noise is for 0.1")
+@pytest.mark.known_violation("Opacus #664: clips to 1, but the noise is for 0.1")
 def audit_opacus_664(auditor):
     auditor.check(clips_to_the_default, promise("Opacus 1.5 accountant"), SMALL, draws_factor=SHARE)
 
@@ -164,10 +164,10 @@ def audit_opacus_664_mended(auditor):
 
 
 def one_key_for_all_leaves(data, size, *, rng):
-    """Noise of one leaf of the gradient is added to the other, which has its shape.
+    """Add the noise of one leaf of the gradient to the other leaf, which has the same shape.
 
-    JAX, examples/differentially_private_sgd.py, private_grad, before PR #3646 (2020). Differences
-    of the leaves have no noise.
+    JAX, examples/differentially_private_sgd.py, private_grad, before PR #3646 (2020). The
+    difference of the leaves has no noise.
     """
     leaf = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1] // 2))
     return clipped(data).sum(axis=0) + np.concatenate([leaf, leaf], axis=1)
@@ -177,7 +177,7 @@ def a_key_for_each_leaf(data, size, *, rng):
     return clipped(data).sum(axis=0) + rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
 
 
-@pytest.mark.known_violation("JAX #3646: leaves of one shape get the same noise")
+@pytest.mark.known_violation("JAX #3646: leaves of equal shape get the same noise")
 def audit_jax_3646(auditor):
     auditor.check(one_key_for_all_leaves, promise("DP-SGD"), SMALL, draws_factor=4 * SHARE)
 
@@ -199,12 +199,12 @@ BATCH_SIZE = 20
 
 
 def noise_divided_by_the_batch(data, size, *, rng):
-    """Gradients of the mean loss are clipped, and their sensitivity is divided by the batch again.
+    """Clip gradients of the mean loss, and divide their sensitivity by the batch size once more.
 
     After Section 4 of Tramer, Terzis, Steinke, Song, Jagielski and Carlini (2022), "Debugging
-    Differential Privacy: A Case Study for Privacy Auditing", on an implementation of
-    backpropagation clipping: epsilon = 0.21 was claimed, and at least 2.79 found. Networks and
-    layers are left out; the wrong factor is the same.
+    Differential Privacy: A Case Study for Privacy Auditing". It concerns an implementation of
+    backpropagation clipping: epsilon = 0.21 was claimed, and at least 2.79 was found. Networks and
+    layers are left out. The wrong factor is the same.
     """
     noise = rng.normal(scale=NOISE * CLIP / BATCH_SIZE, size=(size, data.shape[1]))
     return clipped(data / BATCH_SIZE).sum(axis=0) + noise
@@ -215,7 +215,7 @@ def noise_for_the_clipping_norm(data, size, *, rng):
     return clipped(data / BATCH_SIZE).sum(axis=0) + noise
 
 
-@pytest.mark.known_violation("Tramer et al. 2022: noise too small by the size of a batch")
+@pytest.mark.known_violation("Tramer et al. 2022: the noise is too small by the batch size")
 def audit_backpropagation_clipping(auditor):
     auditor.check(
         noise_divided_by_the_batch,
@@ -234,20 +234,21 @@ def audit_backpropagation_clipping_mended(auditor):
     )
 
 
-# --- NVFlare #343: weights that were accepted and not drawn are sent as they are ------------------
+# --- NVFlare #343: accepted weights that are not drawn are sent without noise ---------------------
 
 UPLOADED, GAMMA, TAU = 2, 1.0, 0.5
 SHARES = 0.5, 1.0, 1.5
-"""Of epsilon: for the threshold, for the comparisons, for the values that are released."""
+"""Shares of epsilon: for the threshold, for the comparisons, for the values that are released."""
 
 WEIGHTS = neighbors.portfolio(dim=4).under(within_sensitivity())
 
 
 def update_with_leftovers(weights, size, *, rng):
-    """Sparse vector filter of a model's update, which is changed in place.
+    """Filter a model's update, which is changed in place, by a sparse vector technique.
 
     NVFlare, nvflare/app_common/filters/svt_privacy.py, before PR #348 (2022); issue #343. Accepted
-    weights are drawn with replacement; those that are not drawn keep their value, without noise.
+    weights are drawn with replacement. Accepted weights that are not drawn keep their value,
+    without noise.
     """
     first, second, third = SHARES
     threshold = TAU + rng.laplace(scale=2 * GAMMA / first, size=(size, 1))
@@ -257,7 +258,7 @@ def update_with_leftovers(weights, size, *, rng):
         nu = rng.laplace(scale=4 * GAMMA * UPLOADED / second, size=(int(short.sum()), len(weights)))
         accepted[short] |= values + nu >= threshold[short]
     sent = np.where(accepted, weights, 0.0)
-    order = np.argsort(~accepted + rng.random(accepted.shape), axis=1)  # the accepted come first
+    order = np.argsort(~accepted + rng.random(accepted.shape), axis=1)  # accepted weights first
     pick = rng.integers(accepted.sum(axis=1, keepdims=True), size=(size, UPLOADED))
     drawn = np.take_along_axis(order, pick, axis=1)
     noise = rng.laplace(scale=2 * GAMMA * UPLOADED / third, size=(size, UPLOADED))
@@ -267,10 +268,10 @@ def update_with_leftovers(weights, size, *, rng):
 
 
 def update_of_the_first_accepted(weights, size, *, rng):
-    """A sparse vector technique that halts, and sends what it accepted, with noise.
+    """Halt after enough accepted weights, and send them with noise.
 
-    The repair of PR #348 sends zeros for what was not drawn. This goes further: it halts after
-    `UPLOADED` weights, as the proof of the technique needs (Lyu, Su and Li 2017).
+    The fix of PR #348 sends zeros for weights that are not drawn. This function goes further: it
+    halts after `UPLOADED` weights, as the proof of the technique needs (Lyu, Su and Li 2017).
     """
     first, second, third = SHARES
     threshold = TAU + rng.laplace(scale=2 * GAMMA / first, size=(size, 1))
@@ -281,7 +282,7 @@ def update_of_the_first_accepted(weights, size, *, rng):
     return np.where(accepted, np.clip(weights + noise, -GAMMA, GAMMA), 0.0)
 
 
-@pytest.mark.known_violation("NVFlare #343: weights that were accepted are sent without noise")
+@pytest.mark.known_violation("NVFlare #343: some accepted weights are sent without noise")
 def audit_nvflare_343(auditor):
     auditor.check(
         update_with_leftovers,

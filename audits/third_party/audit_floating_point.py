@@ -1,7 +1,7 @@
-"""What the low bits of an output betray: ``float_attack=True``.
+"""Audits of the low bits of an output, with ``float_attack=True``.
 
-In exact arithmetic all of these keep their claim. In doubles, noise that is added to a value leaves
-traces of the value: which is why OpenDP rounds to a lattice first.
+In exact arithmetic all of these mechanisms keep their claim. In doubles, noise that is added to a
+value leaves traces of the value. This is why OpenDP rounds to a lattice first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ONE_VALUE = nb.value_pattern("one_above", 1)
 NAIVE = partial(noise.laplace_mechanism, sensitivity=1.0)
 
 
-@pytest.mark.known_violation("adds a float noise sample to a float, as a reference may")
+@pytest.mark.known_violation("adds a float noise sample to a float, as in exact arithmetic")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def audit_reference_laplace(auditor, epsilon):
     auditor.check(
@@ -44,7 +44,7 @@ def audit_opendp_laplace_bits(auditor):
 
 
 @installed("diffprivlib")
-@pytest.mark.known_violation("a sampler that hides the noise, whose sum with the value is rounded")
+@pytest.mark.known_violation("the sampler hides the noise, but its sum with the value is rounded")
 def audit_diffprivlib_laplace_bits(auditor):
     auditor.check(
         diffprivlib_noise("Laplace", epsilon=EPSILON, sensitivity=1),

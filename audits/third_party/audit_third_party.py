@@ -1,11 +1,11 @@
 """Real mechanisms of OpenDP and diffprivlib, through `dpaudit.adapters`.
 
-Install with ``pip install '.[third-party]'``. Their noise is not numpy's, so that no mutants are
-made from it: a parameter is scaled instead, to half of the noise or twice the epsilon (to a third
-for the Gaussians, whose small delta needs many draws).
-Budgets differ, because most of these libraries draw one at a time.
+Install them with ``pip install '.[third-party]'``. Their noise is not numpy's, so no mutants can be
+made from it. Instead a mutant scales a parameter, to half of the noise or to twice the epsilon. For
+the Gaussians, whose small delta needs many draws, the noise is a third. The numbers of draws
+differ, because most of these libraries draw one output at a time.
 
-OpenDP draws from the operating system and cannot be seeded: `dpaudit replay` compares verdicts.
+OpenDP draws from the operating system and cannot be seeded. So `dpaudit replay` compares verdicts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ USERS = nb.clip_boundary_user(n_users=20, low=-1.0, high=1.0)
 def installed(library):
     try:
         importlib.import_module(library)
-    except ImportError as error:  # also diffprivlib beside a scikit-learn that it does not know
+    except ImportError as error:  # diffprivlib may also fail with an unknown scikit-learn version
         reason = f"{library}: {error}; pip install '.[third-party]'"
         return pytest.mark.skip(reason=reason)
     return lambda audit: audit
@@ -62,7 +62,7 @@ def selector(scale):
 
 
 def averager(n_users, scale):
-    """Mean of `n_users` values in [-1, 1], clamped, with Laplace noise."""
+    """Return the mean of `n_users` values in [-1, 1], clamped, with Laplace noise."""
     dp = opendp()
     bounded = dp.atom_domain(bounds=(-1.0, 1.0), nan=False)
     users = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=n_users)
@@ -163,7 +163,7 @@ def audit_diffprivlib_gaussian(auditor, name):
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
         mutants=[mutants.scaled(sensitivity=1 / 3)],
-        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.5 or more, needs as many
+        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is at least 2.5, needs 5 times
     )
 
 

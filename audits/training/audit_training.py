@@ -1,8 +1,9 @@
-"""Mistakes of private training, each beside its correct version, which is not refuted.
+"""Mistakes of private training, each with its correct version, which is not refuted.
 
-Claims are those of dp-accounting. The mistakes stay here as demonstrations; how large epsilon
-really is, `tests/test_training_mistakes.py` computes. Audits know what those know who train: the
-mechanism as it should be, whose likelihood ratio is the score, and a canary of their own making.
+The claims are those of dp-accounting. The mistakes are kept as demonstrations.
+`tests/test_training_mistakes.py` computes how large epsilon really is. The audits use what a person
+who trains knows: the correct mechanism, whose likelihood ratio is the score, and a canary that this
+person chooses.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EIGHT = {"others": 7, "relation": REPLACE}
 
 
 def audit_white_box(auditor):
-    """All noisy sums, against the whole curve of the accountant: nothing is left of its slack."""
+    """Audit all noisy sums against the whole curve of the accountant, which leaves no slack."""
     pair = loud_user(m=4)
     auditor.check(
         train(),
@@ -40,7 +41,7 @@ def audit_white_box(auditor):
     )
 
 
-@pytest.mark.known_violation("clips each of a user's examples, where the claim is per user")
+@pytest.mark.known_violation("clips each of a user's examples, but the claim is per user")
 def audit_clipping_per_example(auditor):
     pair = loud_user(m=4)
     auditor.check(
@@ -52,7 +53,7 @@ def audit_clipping_per_example(auditor):
     )
 
 
-@pytest.mark.known_violation("losses [n, 1] weighed by factors [n]: nothing is clipped")
+@pytest.mark.known_violation("losses [n, 1] weighted by factors [n]: nothing is clipped")
 def audit_ghost_clipping_of_columns(auditor):
     pair = loud_user()
     auditor.check(
@@ -79,7 +80,7 @@ def audit_one_step_in_many_dimensions(auditor):
 
 @pytest.mark.known_violation("noise scaled by the size of the batch that was drawn")
 def audit_noise_over_the_drawn_batch(auditor):
-    """No score: what is looked at is learnt, and found to be the length of the noise."""
+    """Audit without a score: the audit learns that the length of the noise is the best event."""
     auditor.check(
         train(mutants.NoiseOverDrawnBatch, d=32, q=0.5, steps=1),
         Accounted(poisson(q=0.5, steps=1)).at(DELTA),
@@ -98,7 +99,7 @@ def audit_last_iterate(auditor):
     )
 
 
-@pytest.mark.known_violation("moves at every microbatch, with noise at every sixth only")
+@pytest.mark.known_violation("moves at every microbatch, but adds noise only at every sixth")
 def audit_accumulation_without_noise(auditor):
     auditor.check(
         train(mutants.AccumulationWithoutNoise, microbatches=6, release="last"),
@@ -108,7 +109,7 @@ def audit_accumulation_without_noise(auditor):
     )
 
 
-# --- sampling: what is accounted as Poisson must be ---
+# --- sampling: the real samples must be Poisson if the accountant assumes it ---
 
 
 def in_epochs(sampling="poisson", **options):
@@ -158,7 +159,7 @@ def audit_balls_in_bins_as_poisson(auditor):
     ids=["shuffle", "balls_in_bins"],
 )
 def audit_once_in_an_epoch(auditor, sampling):
-    """A user takes part once in an epoch, so that each epoch is one Gaussian, not amplified."""
+    """Audit epochs in which a user takes part once: each epoch is one Gaussian, not amplified."""
     pair = loud_user(m=4, **EIGHT)
     epoch = {"steps": BATCHES, "sigma": SIGMA, **sampling}
     mechanism = train(**epoch)
@@ -180,7 +181,7 @@ def full_batches():
 
 
 def audit_full_batches_by_pld(auditor):
-    """Under REPLACE_ONE the PLD accountant doubles what one user moves."""
+    """Audit the PLD accountant, which doubles what one user moves under REPLACE_ONE."""
     pair = loud_user(relation=REPLACE)
     event = poisson(FULL_SIGMA, q=1.0, steps=FULL_STEPS)
     auditor.check(
@@ -193,9 +194,9 @@ def audit_full_batches_by_pld(auditor):
     )
 
 
-@pytest.mark.known_violation("an RDP accountant under REPLACE_ONE, told sigma over clip_norm")
+@pytest.mark.known_violation("an RDP accountant under REPLACE_ONE, given sigma over clip_norm")
 def audit_full_batches_by_rdp(auditor):
-    """It takes the noise relative to what replacing a user moves, which is twice the clip norm."""
+    """The accountant expects noise relative to a replaced user's move, twice the clip norm."""
     from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 
     accountant = RdpAccountant(neighboring_relation=accounting.NeighboringRelation.REPLACE_ONE)

@@ -1,4 +1,4 @@
-"""Training runs that are audited: logistic regression on a few users, one of whom is loud."""
+"""Training runs that are audited: logistic regression on a few users, one of whom is a canary."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ LOUD = 20.0
 
 
 def logistic(params, data):
-    """Gradients of log(1 + exp(-x params)), data holding x times a label of -1 or 1: [n, m, d]."""
+    """Return gradients of log(1 + exp(-x params)), [n, m, d]; data are x times a label -1 or 1."""
     margins = np.einsum("sd,nmd->snm", params, data)
     return -special.expit(-margins)[..., None] * data[None]
 
 
 def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
-    """Some users, and one who has a feature that nobody else has, and much of it.
+    """Return users and a canary: a user with a large feature that no other user has.
 
-    The loud user's gradient is clipped at all iterates that are reached, and orthogonal to those of
-    the others. Where users are replaced, it is by one who has as much of the opposite.
+    The canary's gradient is clipped at all iterates that are reached, and orthogonal to the
+    gradients of the others. If users are replaced, the other dataset has a user with the opposite
+    feature.
     """
     users = np.zeros((others, m, d))
     users[:, :, : d - 1] = np.random.default_rng(0).normal(size=(others, 1, d - 1)) / m
@@ -30,18 +31,18 @@ def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
     loud[..., -1] = LOUD
     left = np.concatenate([users, loud])
     right = users if relation == Relation.ADD_REMOVE_USER else np.concatenate([users, -loud])
-    return NeighborPair(left, right, relation=relation, recipe=f"a loud user with {m} items")
+    return NeighborPair(left, right, relation=relation, recipe=f"a canary with {m} items")
 
 
 def poisson(sigma=SIGMA, *, q=Q, steps=STEPS):
-    """Return what DP-SGD is accounted as: Poisson samples, a Gaussian on each, composed."""
+    """Return the accountant's view of DP-SGD: Poisson samples, a Gaussian on each, composed."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
     return SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)
 
 
 def train(kind=DPSGD, *, d=3, **options):
-    """Return a training run; its steps are short, so that the loud user stays loud."""
+    """Return a training run; its steps are short, so that the canary keeps its large gradient."""
     options = {"sigma": SIGMA, "steps": STEPS, **options}
     if "batch_size" not in options:
         options = {"q": Q, **options}

@@ -1,7 +1,7 @@
 """Oracles along a path, and the whole algorithm, on items that attain the sensitivities.
 
-What an oracle releases is an invertible image of nodes with noise of their own, which is integrated
-out; in d = 1 worst cases do not depend on the directions, and the answers are computed.
+An oracle releases an invertible image of nodes with independent noises. The audits integrate this
+noise out. In d = 1 the worst cases do not depend on the directions, and the answers are computed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FRESH = pytest.param("fresh", marks=pytest.mark.from_profile("full"))
 
 
 def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", dimension=1):
-    """B_2 = 1, D = delta / T, delta = L = 1; the printed sigma, or the exact one."""
+    """Return a plan with B_2 = 1, D = delta / T, delta = L = 1; sigma is printed or exact."""
     first = first_batch or math.ceil(rounds / 2)
     made = Plan(
         rounds, epochs, 1.0, 1 / rounds, 1 / rounds, VarianceReduced(first, 1, sigma or 1.0)
@@ -41,7 +41,7 @@ def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", di
 
 
 def path(rounds, dimension=1):
-    """w_1, ..., w_T, as far apart as Remark 4.1 allows where Delta_1 = 0, around the start."""
+    """Return w_1, ..., w_T around the start, as far apart as Remark 4.1 allows for Delta_1 = 0."""
     moves = np.r_[0.0, 1.0, np.full(rounds, 2.0)][:rounds] / rounds
     w = np.zeros((rounds, dimension))
     w[:, 0] = np.cumsum(moves * (-1.0) ** np.arange(rounds))
@@ -49,10 +49,10 @@ def path(rounds, dimension=1):
 
 
 def transcript(oracle, rounds, dimension=1, noise=1.0, directions=None):
-    """The noisy gradients of an epoch, with their noise to be integrated out.
+    """Return the noisy gradients of an epoch, with their noise to be integrated out.
 
-    On a line the centres do not depend on the directions of the items in `worst_cases`: given some,
-    they are no longer random, and the audit is a computation.
+    On a line the centres do not depend on the directions of the items in `worst_cases`. With given
+    directions the centres are not random, and the audit is a computation.
     """
     given = {
         "loss": loss(dimension), "oracle": oracle, "radius": 1.0,
@@ -74,7 +74,7 @@ def transcript(oracle, rounds, dimension=1, noise=1.0, directions=None):
 
 
 def axis_directions(n_items):
-    """All directions along the first axis, where the sensitivity is attained: public."""
+    """Return public directions along the first axis, where the sensitivity is attained."""
     u = np.zeros((n_items, 2, 2))
     u[..., 0] = 1.0
     return u
@@ -82,7 +82,7 @@ def axis_directions(n_items):
 
 @pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_gradient_estimate(auditor, directions):
-    """One Grad in d = 2 with noise for 2 d L / b: fresh directions hide most of it."""
+    """Audit one Grad in d = 2 with noise for 2 d L / b; fresh directions hide most of it."""
     centers = partial(
         gradient_estimate, loss=loss(2), radius=1.0, point=[0.0, 0.0],
         directions=axis_directions(2) if directions == "same" else None,
@@ -100,7 +100,7 @@ def audit_gradient_estimate(auditor, directions):
 
 @pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_difference_estimate(auditor, directions):
-    """One Diff in d = 2 (round 3 of an oracle), with noise for 2 d L norm(x - y) / (b delta)."""
+    """Audit one Diff in d = 2, round 3 of an oracle; noise for 2 d L norm(x - y) / (b delta)."""
     w = path(3, 2)
     sensitivity = 4 * np.linalg.norm(w[2] - w[1])
     oracle = VarianceReduced(1, 1, sensitivity / RHO)
@@ -121,7 +121,7 @@ def audit_difference_estimate(auditor, directions):
 
 @pytest.mark.parametrize("rounds", [1, 2, 8, 32])
 def audit_oracle(auditor, rounds):
-    """Exact noise for the transcript, d = 1: nothing less will do."""
+    """Audit exact noise for the transcript in d = 1: less noise is not enough."""
     made = plan(rounds).oracle
     n = made.first_batch + rounds - 1
     result = auditor.check(
@@ -139,7 +139,7 @@ def audit_oracle(auditor, rounds):
 
 @pytest.mark.parametrize("rounds", [3, 8, 16])
 def audit_corollary_4_4(auditor, rounds):
-    """The printed noise, where it is enough; the frontier shows by how much."""
+    """Audit the printed noise where it is enough; the frontier shows the margin."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma).oracle
     result = auditor.check(
@@ -153,7 +153,7 @@ def audit_corollary_4_4(auditor, rounds):
 
 @pytest.mark.parametrize("rounds", [2, 4])
 @pytest.mark.known_violation(
-    "the proof of Corollary 4.4 has all T noisy gradients released, with a noise that is too small "
+    "the proof of Corollary 4.4 releases all T noisy gradients, with a noise that is too small "
     "for T = 2 and 4; the output does not depend on the last one"
 )
 def audit_transcript_of_corollary_4_4(auditor, rounds):
@@ -167,7 +167,7 @@ def audit_transcript_of_corollary_4_4(auditor, rounds):
     )
 
 
-@pytest.mark.known_violation("Section 3 has iterates delta / T apart where they are 2 delta / T")
+@pytest.mark.known_violation("Section 3 takes iterates delta / T apart, but they are 2 delta / T")
 def audit_noise_for_short_moves(auditor):
     made = mutants.noise_for_short_moves(plan(8)).oracle
     auditor.check(
@@ -180,7 +180,7 @@ def audit_noise_for_short_moves(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_oracle_in_the_plane(auditor):
-    """Hidden directions, d = 2: most of the noise is not needed on this pair."""
+    """Audit hidden directions in d = 2: most of the noise is not needed on this pair."""
     made = plan(4, dimension=2).oracle
     result = auditor.check(
         transcript(made, 4, 2),
@@ -195,7 +195,7 @@ def audit_oracle_in_the_plane(auditor):
 
 
 def run(made, noise=1.0):
-    """The whole algorithm; its steps seldom reach the boundary, which would hide gradients."""
+    """Return the whole algorithm; steps seldom reach the boundary, which would hide gradients."""
     made = replace(made, step=made.domain / (2 * made.oracle.sigma + 2))
     return partial(
         conversion.private_zeroth_order, loss=loss(), plan=made, start=[0.0],
@@ -205,7 +205,7 @@ def run(made, noise=1.0):
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(5, marks=pytest.mark.from_profile("full"))])
 def audit_private_zeroth_order(auditor, rounds):
-    """The output, of one epoch, at the printed noise; its last gradient is never used."""
+    """Audit the output of one epoch at the printed noise; the last gradient is never used."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma)
     n = made.n_points
@@ -219,9 +219,9 @@ def audit_private_zeroth_order(auditor, rounds):
 
 @pytest.mark.from_profile("full")
 def audit_private_zeroth_order_in_many_epochs(auditor):
-    """All averages of 16 epochs, at the least noise with which they keep their promise.
+    """Audit the averages of 16 epochs, at the least noise with which they keep their guarantee.
 
-    The mutant runs all of them on the items of the first.
+    The mutant uses the items of the first epoch in all epochs.
     """
     made = plan(3, 16, covers="output")
     made = replace(made, step=made.domain / (2 * made.oracle.sigma + 2))
@@ -256,9 +256,10 @@ class Averages:
 
 @pytest.mark.parametrize("kind", ["tree", "naive"])
 def audit_released_gradients(auditor, kind):
-    """As they are released, by draws: coordinates and rounds must not share noise; d = 2.
+    """Audit the gradients by draws, as released: coordinates and rounds must not share noise.
 
-    The item moves the first coordinate only, so that noise that two coordinates share is no noise.
+    Here d = 2, and the item moves only the first coordinate. So noise that two coordinates share
+    gives no protection.
     """
     made = plan(2, dimension=2).oracle if kind == "tree" else Naive(1, 2 * 2 / 1 / RHO)
     options = {"loss": loss(2), "radius": 1.0, "points": path(2, 2), "oracle": made}
@@ -298,7 +299,7 @@ def naive(sigma, batch=2, rounds=3):
 
 
 def audit_naive_oracle(auditor):
-    """With noise for 2 d L / B, which d = 1 attains."""
+    """Audit noise for 2 d L / B, the sensitivity that d = 1 attains."""
     sigma = 2 / 2 / RHO
     result = auditor.check(
         naive(sigma),
@@ -327,10 +328,10 @@ def one_gaussian(values):
 
 
 @pytest.mark.known_violation(
-    "Section 2 has the conversion for delta >= exp(-rho^2); it needs delta <= exp(-0.73 rho^2)"
+    "Section 2 states the conversion for delta >= exp(-rho^2); it needs delta <= exp(-0.73 rho^2)"
 )
 def audit_conversion(auditor):
-    """At rho = 10, delta = 1e-6: a Gaussian with shift 10 and noise 1 is (alpha, 50 alpha)-RDP."""
+    """Audit rho = 10, delta = 1e-6; a Gaussian with shift 10, noise 1 is (alpha, 50 alpha)-RDP."""
     rho, delta = 10.0, 1e-6
     assert delta >= math.exp(-(rho**2))
     auditor.check(
@@ -342,7 +343,7 @@ def audit_conversion(auditor):
 
 
 def audit_conversion_where_it_holds(auditor):
-    """At delta = exp(-rho^2)."""
+    """Audit the conversion at delta = exp(-rho^2)."""
     rho = 3.0
     delta = math.exp(-(rho**2))
     result = auditor.check(

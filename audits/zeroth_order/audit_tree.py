@@ -1,4 +1,4 @@
-"""The tree mechanism: all running sums, exactly, by the noise of its nodes."""
+"""The tree mechanism: all running sums, exactly, through the noise of its nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLACK = (0.99, 0.95, 0.9, 0.7, 0.5)
 
 
 def nodes(values):
-    """The centres of the nodes; the noisy sums are an invertible image of the noisy nodes."""
+    """Return the centres of the nodes; the noisy sums are an invertible image of noisy nodes."""
     return node_sums(values)[:, 0]
 
 
@@ -31,7 +31,7 @@ def one_apart(n, position):
 
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 8, 256])
 def audit_running_sums(auditor, n):
-    """At the exact parameter: nothing less of the noise will do."""
+    """Audit the exact parameter: less noise is not enough."""
     positions = {1, max(1, n // 3), n}
     result = auditor.check(
         AdditiveNoise(nodes, "gaussian", 1.0),
@@ -43,7 +43,7 @@ def audit_running_sums(auditor, n):
 
 
 def audit_running_sums_with_given_noises(auditor):
-    """Sensitivities and noises that differ from time to time."""
+    """Audit sensitivities and noises that differ from time to time."""
     s, sigmas = 1 / np.arange(1, 13), 1 + 0.1 * np.arange(12)
 
     def whitened(values):
@@ -63,7 +63,7 @@ def audit_running_sums_with_given_noises(auditor):
 
 
 def audit_tree_sums_as_released(auditor):
-    """The sums themselves, by draws: the sampler, and not its centres."""
+    """Audit the sums by draws, which test the sampler as well as its centres."""
     auditor.check(
         partial(tree_sums, sigmas=1.0),
         GaussianDP(tree_gdp(np.ones(5), 1.0), REPLACE, f"{PAPER} Theorem 4.3, exact"),
@@ -74,7 +74,7 @@ def audit_tree_sums_as_released(auditor):
 
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.known_violation(
-    "Theorem 4.3 has sqrt(2 ln n) for sqrt(floor(log2 n) + 1), which is larger at n = 1, 2 and 4"
+    "Theorem 4.3 has sqrt(2 ln n); sqrt(floor(log2 n) + 1) is right, and larger at n = 1, 2 and 4"
 )
 def audit_theorem_4_3(auditor, n):
     auditor.check(
@@ -84,7 +84,7 @@ def audit_theorem_4_3(auditor, n):
     )
 
 
-@pytest.mark.known_violation("every running sum has noise of its own, of the size of a node's")
+@pytest.mark.known_violation("every running sum has separate noise, of the size of a node's noise")
 def audit_sums_without_tree(auditor):
     def sums(values):
         return mutants.sums_without_tree(values[:, 0])
@@ -97,7 +97,7 @@ def audit_sums_without_tree(auditor):
 
 
 @pytest.mark.known_violation(
-    "the proof of Theorem 4.3 gives all nodes of one right end one noise, and composes them all"
+    "the proof of Theorem 4.3 gives all nodes of one right end one noise, and composes all nodes"
 )
 def audit_all_nodes_of_the_proof(auditor):
     def released(values):

@@ -1,4 +1,4 @@
-"""Domains that the checks share; their conventions stand in ``statements.md``."""
+"""Domains that the checks share; `statements.md` has their conventions."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ ROUNDS = Integer(2, 10**6)
 
 SHARE = Interval(0.0, 1.0)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, where only their proportions matter."""
+"""Coordinates of points, for checks in which only their proportions matter."""

@@ -1,4 +1,4 @@
-"""Losses with kinks, directions of a quadrature, and an own writing of Grad and Diff."""
+"""Losses with kinks, directions of a quadrature, and a direct implementation of Grad and Diff."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 COARSE = 1 + 1e-3
-"""For quadrature over directions in d = 3; in d = 2 it errs by 1e-4, in d = 1 it is exact."""
+"""Tolerance of quadrature over directions in d = 3; d = 2 errs by 1e-4, and d = 1 is exact."""
 RADII = Interval(0.05, 5.0, log=True)
 APART = Interval(1e-3, 5.0, log=True)
 """norm(x - y) / delta."""
@@ -36,7 +36,7 @@ def constant_of(slopes):
 
 
 def as_loss(slopes, kinks):
-    """Item (0) is the first sum of ridges, item (1) minus the second."""
+    """Item (0) is the first sum of ridges; item (1) is minus the second sum."""
     d = slopes.shape[-1]
 
     def function(points, items):
@@ -47,7 +47,7 @@ def as_loss(slopes, kinks):
 
 
 def opposite(d, kink, **more):
-    """abs(x_1 - kink) and minus it: straight near 0 for kink = 9, a kink at 0 for kink = 0."""
+    """Return +-abs(x_1 - kink): straight near 0 for kink = 9, with a kink at 0 for kink = 0."""
     slopes, kinks = np.zeros((2, 3, d)), np.zeros((2, 3))
     slopes[:, 0, 0], kinks[:, 0] = 1.0, kink
     return {"slopes": slopes, "kinks": kinks, "at": np.zeros(d), "radius": 1.0, **more}
@@ -55,7 +55,7 @@ def opposite(d, kink, **more):
 
 @functools.cache
 def sphere(d, n=256):
-    """Directions and weights: exact for d = 1, by quadrature for d = 2 and 3."""
+    """Return directions and weights: exact for d = 1, by quadrature for d = 2 and 3."""
     if d == 1:
         return np.array([[1.0], [-1.0]]), np.full(2, 0.5)
     angles = 2 * math.pi * (np.arange(n) + 0.5) / n
@@ -69,7 +69,7 @@ def sphere(d, n=256):
 
 
 def single(f, radius, u, x, y=None):
-    """g_ij, or d_ij where there is a y, over u: numbers, for many directions u."""
+    """Return g_ij, or d_ij if there is a y, as numbers for many directions u."""
     d = u.shape[-1]
     if y is None:
         return d / (2 * radius) * (f(x + radius * u) - f(x - radius * u))
@@ -77,7 +77,7 @@ def single(f, radius, u, x, y=None):
 
 
 def moments(slopes, kinks, u, w, radius, x, y=None):
-    """Of one direction, for each item: E norm(g_ij)^2 [2] and E g_ij [2, d]."""
+    """Return E norm(g_ij)^2 [2] and E g_ij [2, d] of one direction, for each item."""
     signs = (1, -1)
     c = np.array([
         sign * single(lambda p, i=i: kinked(slopes[i], kinks[i], p), radius, u, x, y)
@@ -87,7 +87,7 @@ def moments(slopes, kinks, u, w, radius, x, y=None):
 
 
 def variance(slopes, kinks, u, w, radius, x, y=None):
-    """B times the variance of the estimator: d directions for each of b items from the two."""
+    """Return b times the estimator's variance, with d directions for each of b random items."""
     d = u.shape[-1]
     second, means = moments(slopes, kinks, u, w, radius, x, y)
     own = second.mean() / d + (1 - 1 / d) * (means**2).sum(axis=1).mean()
@@ -95,13 +95,13 @@ def variance(slopes, kinks, u, w, radius, x, y=None):
 
 
 def unit(directions):
-    """Directions of any length above 0, at length 1."""
+    """Scale directions to length 1; return None if a length is almost 0."""
     lengths = np.linalg.norm(directions, axis=-1, keepdims=True)
     return None if lengths.min() < 1e-6 else directions / lengths
 
 
 def transcribed(f, items, radius, u, x, y=None):
-    """Line 3 of Algorithm 1, or of Algorithm 2, with its sums written out."""
+    """Evaluate line 3 of Algorithm 1 or 2, with its sums written out."""
     b, n, d = u.shape
     total = np.zeros(d)
     for i in range(b):

@@ -27,7 +27,7 @@ WALK = {"raw": Array(UNIT, (5, "d")), "s": Array(SHARE, (5,)), "d": FEW}
 
 
 def walk(raw, s, domain=1.0):
-    """x_1 = 0; steps no longer than D."""
+    """Return w_1, ..., w_5 and the steps, for x_1 = 0 and steps no longer than D."""
     steps = np.array([projected(step, 1.0) for step in raw]) * domain
     x = np.cumsum(steps, axis=0) - steps
     return x + s[:, None] * steps, steps
@@ -43,10 +43,10 @@ def distance_moved(ledger):
     Therefore, if norm(Delta_t^k) <= D for all t, k, then norm(w_(t+1)^k - w_t^k) <= 2 D, and in
     general norm(w_t^k - w_(t')^k) <= 2 abs(t - t') D for all t, t' in [T].
 
-    2 D is attained for neighbours, by s_t = 0 and s_(t+1) = 1 on a straight path. In general (abs(t
-    - t') + 1) D is enough for t != t', about half of the printed bound for distant rounds; the mean
-    of norm(w_(t+1) - w_t)^2 over s is at most 7/6 D^2, not 4 D^2. Epochs are apart: w_1 of an epoch
-    is never compared with w_T of the last.
+    The bound 2 D is attained for successive rounds, by s_t = 0 and s_(t+1) = 1 on a straight path.
+    In general (abs(t - t') + 1) D is enough for t != t', about half of the printed bound for
+    distant rounds. The mean of norm(w_(t+1) - w_t)^2 over s is at most 7/6 D^2, not 4 D^2. Epochs
+    are separate: w_1 of an epoch is never compared with w_T of the previous epoch.
     """
 
     @ledger.identity("random steps", late=0, mutant={"late": 1}, floor=1.0, **WALK)
@@ -69,12 +69,12 @@ def distance_moved(ledger):
         return max(gap / bound for gap, bound in gaps), 1 + ROUNDING
 
     @ledger.sharper("E norm(w_(t+1) - w_t)^2 <= 7/6 D^2 over uniform s").falsify(
-        "two steps, the second of which may depend on s_t", most=7 / 6, mutant={"most": 1.1},
+        "two steps, of which the second may depend on s_t", most=7 / 6, mutant={"most": 1.1},
         first=Array(UNIT, ("d",)), then=Array(UNIT, (3, "d")), d=FEW,
         extremal=[{"first": np.ones(1), "then": np.ones((3, 1))}],
     )  # fmt: skip
     def squares(first, then, most):
-        """Three nodes of Gauss and Legendre: the mean and the variance of s are exact."""
+        """Use three Gauss-Legendre nodes: the mean and the variance of s are exact."""
         s, weights = uniform_nodes(3)
         first, total = projected(first, 1.0), 0.0
         for i, j in itertools.product(range(3), repeat=2):
@@ -99,7 +99,7 @@ def slope(v, x):
 
 
 def value(v, x):
-    """F, with F(-4) = 0: the integral of a piecewise linear slope, exactly."""
+    """Return F with F(-4) = 0: the integral of a piecewise linear slope, exactly."""
     at = np.concatenate([[0.0], np.cumsum((v[1:] + v[:-1]) / 2 * 0.5)])
     k = np.clip(((x + 4) / 0.5).astype(int), 0, 15)
     rest = x - KNOTS[k]
@@ -109,7 +109,7 @@ def value(v, x):
 
 
 def least(v):
-    """inf F, at a knot or where the slope is 0; the ends slope outwards."""
+    """Return inf F, attained at a knot or where the slope is 0; the ends slope outwards."""
     left, right = v[:-1], v[1:]
     cross = (left < 0) & (right > 0)
     zeros = KNOTS[:-1][cross] + 0.5 * left[cross] / (left[cross] - right[cross])
@@ -117,7 +117,7 @@ def least(v):
 
 
 def stationarity(v, x, radius):
-    """Definition 2.1 in d = 1: 0, or the end of the interval of slopes that is nearest to 0."""
+    """Return 0, or the end of the interval of slopes nearest to 0: Definition 2.1 in d = 1."""
     inside = np.abs(KNOTS - x[..., None]) < radius
     low, high = slope(v, x - radius), slope(v, x + radius)
     most = np.maximum(np.maximum(low, high), np.where(inside, v, -np.inf).max(axis=-1))
@@ -127,7 +127,7 @@ def stationarity(v, x, radius):
 
 @functools.cache
 def shares(count):
-    """Nodes for s_1, ..., s_count, and their weights."""
+    """Return nodes for s_1, ..., s_count, and their weights."""
     n = {1: 64, 2: 24, 3: 12, 4: 7}.get(count, 1)
     s, weights = uniform_nodes(n)
     if n == 1:
@@ -138,7 +138,7 @@ def shares(count):
 
 
 def converted(v, errors, T, K, radius, first, step, honest, gap, frozen, smooth, extra):
-    """Both sides of Lemma 4.6, or of Corollary 4.7 where F is smoothed.
+    """Return both sides of Lemma 4.6, or of Corollary 4.7 if F is smoothed.
 
     The learner starts with first D in each epoch and steps against honest grad + error.
     """
@@ -192,20 +192,21 @@ def conversion(ledger):
     gtilde_t^k, Delta_t^k - u^k>/(DKT), where u^k = -D sum_t grad F(w_t^k)/norm(sum_t grad
     F(w_t^k)).
 
-    Judged exactly on a line, for differentiable F with piecewise linear slopes, any errors of
-    gtilde (the lemma needs nothing of them) and uniform s by quadrature; tight as K grows, for a
-    long slope that the path slides down. The proof holds in every dimension; misprinted are
-    F(x_(T+1)) - F(x_1) <= F*, of which the difference must be turned round, u_t^k for u^k, and the
-    first sum over i. Where the gradients sum to 0 any u^k of length D or less will do. Needed and
-    not said: Delta_t is independent of s_t; the F of "any F that is differentiable" is integrable
-    along segments (x^2 sin(1/x^2) is not, and E <grad F(w_t), Delta_t> does not exist); for OSD the
-    regret is against u^k, which depends on all of the gradients.
+    The check is exact on a line. It takes differentiable F with piecewise linear slopes and
+    arbitrary errors of gtilde, of which the lemma needs nothing. A quadrature covers uniform s. The
+    bound is tight as K grows, for a long slope that the path slides down. The proof holds in every
+    dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the opposite difference.
+    u_t^k stands for u^k, and the first sum runs over i. If the gradients sum to 0, any u^k of
+    length at most D is suitable. The proof needs three facts that the paper does not state. Delta_t
+    is independent of s_t. F is integrable along segments. For x^2 sin(1/x^2) it is not, and E <grad
+    F(w_t), Delta_t> does not exist. For OSD the regret is against u^k, which depends on all
+    gradients.
     """
     case = {**LINE, "smooth": False, "extra": 0.0, "extremal": [LONG, SHORT, VALLEY]}
     ledger.falsify("piecewise quadratic F, arbitrary errors", mutant={"gap": 0.5}, **case)(
         converted
     )
-    ledger.falsify("the same, where s is not 0", mutant={"frozen": True}, **case)(converted)
+    ledger.falsify("the same, with s not 0", mutant={"frozen": True}, **case)(converted)
 
     @ledger.step("the fundamental theorem of calculus over uniform s").identity(
         "waves in d dimensions, by quadrature", x=Array(UNIT, ("d",)), delta=Array(UNIT, ("d",)),
@@ -239,9 +240,10 @@ def conversion_of_the_smoothing(ledger):
     Fhat_delta(w_t^k) - gtilde_t^k, Delta_t^k - uhat^k>/(DKT), where uhat^k = -D sum_t grad
     Fhat_delta(w_t^k)/norm(sum_t grad Fhat_delta(w_t^k)).
 
-    Lemma 4.6 for Fhat, then Corollary 2.3; judged exactly on a line as the lemma. Tight as K grows.
-    2 L delta is generous: inf Fhat >= inf F, so that F* + L delta d/(d + 1) is enough, a quarter of
-    2 L delta at d = 1. The proof leaves out grad signs in its last displays.
+    It follows from Lemma 4.6 for Fhat and then Corollary 2.3. The check is exact on a line, like
+    that of the lemma. The bound is tight as K grows. The term 2 L delta is generous. Since inf
+    Fhat >= inf F, F* + L delta d/(d + 1) is enough. The added term is then a quarter of 2 L delta
+    at d = 1. The proof omits grad signs in its last displays.
     """
     case = {**LINE, "smooth": True, "extremal": [LONG, SHORT]}
     words = "piecewise quadratic F, arbitrary errors"
@@ -259,7 +261,7 @@ def conversion_of_the_smoothing(ledger):
         extra=0.5, mutant={"extra": 0.2}, extremal=[{"v": comb(), "radius": 1.0}],
     )  # fmt: skip
     def gaps(v, radius, extra):
-        """Fhat by its own mean over the interval; its infimum from above, by a grid."""
+        """Average Fhat over the interval; a grid gives an upper bound of its infimum."""
         v = np.concatenate([[-abs(v[0])], v[1:-1], [abs(v[-1])]])
         s, weights = uniform_nodes(20)
         x = np.linspace(-4, 4, 65)
@@ -269,7 +271,7 @@ def conversion_of_the_smoothing(ledger):
 
 
 def comb():
-    """A valley at 0, and on the left one as deep, but flat and wide."""
+    """Return a valley at 0, and on the left a valley of equal depth that is flat and wide."""
     v = np.where(KNOTS > 0, 1.0, 0.0)
     v[5], v[7] = 1.0, -1.0
     return v
@@ -281,9 +283,9 @@ def within_the_ball(ledger):
     norm((1/T) sum_(t=1..T) grad F(w_t^k)).
 
     The distance is at most ((T + 1)/2 - 1/T) D, attained on a straight path with s_1 = 0 and all
-    others 1: below delta, as the open ball needs, and about half of it for large T. D = 2 delta/(T
-    + 1) would do as well: steps nearly twice as long. Points of which two are equal still make a
-    convex combination.
+    others 1. This is below delta, as the open ball requires, and about half of it for large T.
+    D = 2 delta/(T + 1), with steps nearly twice as long, would also be enough. If two points are
+    equal, the mean is still a convex combination.
     """
     ends = [{**straight([0, 1, 1, 1, 1]), "radius": 1.0}]
     domain = {**WALK, "radius": Interval(0.1, 5.0), "extremal": ends}
@@ -303,7 +305,7 @@ def within_the_ball(ledger):
 
     @ledger.sweep("every T, straight path", T=range(1, 400), longer=1, mutant={"longer": 2})
     def every(T, longer):
-        """In units of delta; s_1 = 0, all others 1."""
+        """Return both sides in units of delta; s_1 = 0, and all others are 1."""
         w = [Fraction(longer * t, T) for t in range(2, T + 1)]
         return sum(w, Fraction(0)) / T, Fraction(T - 1, T) if T > 1 else Fraction(0)
 

@@ -19,7 +19,7 @@ LEAST = (3 + 2 * math.sqrt(2)) / 8
 
 
 def divergence(p, q, alpha):
-    """Renyi divergence of distributions along the last axis."""
+    """Return the Renyi divergence of distributions along the last axis."""
     return logsumexp(alpha * np.log(p) + (1 - alpha) * np.log(q), axis=-1) / (alpha - 1)
 
 
@@ -32,7 +32,7 @@ def normalized(weights):
 
 
 def gaussian_exact(rho, delta):
-    """Delta of N(0, 1) against N(rho, 1), whose Renyi divergence is alpha rho^2 / 2."""
+    """Return delta of N(0, 1) against N(rho, 1), whose Renyi divergence is alpha rho^2 / 2."""
     epsilon = 2 * rho * math.sqrt(math.log(1 / delta))
     if delta < math.exp(-(rho**2)):
         return None
@@ -41,7 +41,7 @@ def gaussian_exact(rho, delta):
 
 
 def gaussian_logs(rho, own):
-    """log of the exact delta at epsilon = 2 rho sqrt(own)."""
+    """Return the log of the exact delta at epsilon = 2 rho sqrt(own)."""
     root = math.sqrt(own)
     upper, lower = log_ndtr(rho / 2 - 2 * root), 2 * rho * root + log_ndtr(-rho / 2 - 2 * root)
     return upper + math.log(-math.expm1(min(lower - upper, -1e-300)))
@@ -52,17 +52,17 @@ def from_renyi_to_approximate_privacy(ledger):
     """If an algorithm is (alpha, alpha rho^2/2)-RDP for all alpha > 1, then it is also (2 rho
     ln(1/delta)^(1/2), delta)-DP for all delta >= exp(-rho^2).
 
-    The direction is the wrong one: delta must be small against exp(-rho^2), not large. With
-    Mironov's Proposition 3 the best alpha gives rho^2 / 2 + rho sqrt(2 ln(1/delta)), which is at
-    most 2 rho sqrt(ln(1/delta)) exactly where delta <= exp(-c rho^2), c = (3 + 2 sqrt(2)) / 8 =
-    .7286; so delta <= exp(-rho^2) is enough. Gaussian noise shows that c is the best possible: its
-    own least c is .369 at rho = 5, .625 at 10, .7270 at 100, .7285 at 1000. The printed range fails
-    for Gaussian noise from rho = 3.8186 on (delta = .36, epsilon = 7.7), for each larger rho at
-    some delta, and for mechanisms of two outcomes from rho = 2.718 on (delta = .40, epsilon = 5.2);
-    at rho = 2.737 and delta = 1/2 epsilon is 4.56. For rho <= .975 it is true for all delta <= 1/2,
-    by Proposition 3; between .975 and 2.717 a search over two outcomes, which is not run here,
-    found nothing. Usual parameters, such as rho = 1 and delta = 1e-6, are outside of the printed
-    range, and inside of the corrected one.
+    The direction of the last inequality is wrong: delta must be small against exp(-rho^2), not
+    large. By Mironov's Proposition 3 the best alpha gives epsilon = rho^2 / 2 + rho sqrt(2
+    ln(1/delta)). This is at most 2 rho sqrt(ln(1/delta)) exactly if delta <= exp(-c rho^2) with
+    c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough. Gaussian noise shows that c
+    is the best possible. Its own least c is .369 at rho = 5, .625 at 10, .7270 at 100 and .7285 at
+    1000. The printed range fails for Gaussian noise from rho = 3.8186 on (delta = .36,
+    epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes it fails from
+    rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2 epsilon is 4.56. For
+    rho <= .975 it is true for all delta <= 1/2, by Proposition 3. Between .975 and 2.717 a search
+    over two outcomes, which is not run here, found nothing. Usual parameters, such as rho = 1 and
+    delta = 1e-6, are outside the printed range and inside the corrected range.
     """
     words = {"lhs": "exact delta at epsilon = 2 rho sqrt(ln(1/delta))", "rhs": "delta"}
     for rho, delta in ((20.0, 1e-6), (10.0, 1e-6), (4.0, 0.3)):
@@ -93,7 +93,7 @@ def from_renyi_to_approximate_privacy(ledger):
         return rho**2 / 2 + rho * math.sqrt(2 * own), 2 * rho * math.sqrt(own)
 
     @repair.falsify("Gaussian noise, exactly", mutant={"c": 0.72}, lhs="log of 1 / delta",
-                    rhs="of the exact delta", **range_of)  # fmt: skip
+                    rhs="log of 1 / (exact delta)", **range_of)  # fmt: skip
     def gaussian(rho, more, c):
         own = max(c * rho**2 + more, math.log(2))
         return own, -gaussian_logs(rho, own)
@@ -125,9 +125,9 @@ def from_renyi_to_approximate_privacy(ledger):
         return own, -gaussian_logs(more * rho, own)
 
     ledger.consequence(
-        "Whoever converts by it in the printed range: at rho = 20 and delta = 1e-6 Gaussian noise "
-        "has delta = .99 at the promised epsilon of 149, at rho = 10 .0058. No counterexample is "
-        "known below epsilon = 4.5.",
+        "It affects users who convert by it in the printed range. At rho = 20 and delta = 1e-6 "
+        "Gaussian noise has delta = .99 at the promised epsilon of 149, and at rho = 10 it has "
+        ".0058. No counterexample is known below epsilon = 4.5.",
         harm="privacy",
     )
 
@@ -137,10 +137,9 @@ def gaussian_noise(ledger):
     """If norm(A(Z) - A(Z')) <= s for any neighbouring Z, Z', then adding Gaussian noise N(0,
     sigma^2 I) with sigma = s/rho to the output of A ensures that it is (alpha, alpha rho^2/2)-RDP.
 
-    An equality at norm(A(Z) - A(Z')) = s, for every alpha and d. For an A with randomness of its
-    own, as Grad and Diff have, the condition must hold for the same randomness in both runs; the
-    mixture is then no worse, as the same output with that randomness published has this divergence
-    at most.
+    It is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. An A may be random, like
+    Grad and Diff. Then the condition must hold for the same randomness in both runs. The mixture is
+    no worse, because with this randomness published the same output has at most this divergence.
     """
 
     @ledger.identity("by quadrature along A(Z) - A(Z')", alpha=[1.1, 2.0, 10.0, 100.0],
@@ -175,7 +174,7 @@ def gaussian_noise(ledger):
 
 
 def descend(vectors, step):
-    """Regret of projected OSD from 0 on the unit ball, and norm(sum v)."""
+    """Return the regret of projected OSD from 0 on the unit ball."""
     x, suffered = np.zeros(vectors.shape[1]), 0.0
     for v in vectors:
         suffered += v @ x
@@ -185,7 +184,7 @@ def descend(vectors, step):
 
 
 def orthogonal(n):
-    """Unit vectors, each at a right angle to the sum of those before."""
+    """Return unit vectors, each at a right angle to the sum of the previous ones."""
     found, total = [np.array([1.0, 0.0])], np.array([1.0, 0.0])
     for _ in range(n - 1):
         found.append(np.array([-total[1], total[0]]) / np.linalg.norm(total))
@@ -199,14 +198,15 @@ def regret_of_descent(ledger):
     D has regret Reg_T(u) = sum_(t=1..T) <v_t, x_t - u> with E[Reg_T(u)] <= D sqrt(sum_(t=1..T) E
     norm(v_t)^2).
 
-    For eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0: D^2 / (2 eta) + eta / 2 times the sum is
-    the bound. Attained at T = 1, and for every T by unit vectors that are each at a right angle to
-    the sum before. Nothing is printed of eta or x_1, and both matter. A fixed eta of another size
-    fails by any factor; eta that adapts to the past, D / sqrt(sum of the squares so far), costs a
-    factor of at least 2 at T = 2, 2.45 at T = 20 (3 is enough), 1.81 at T = 14 with vectors of one
-    length; a start at the edge of the ball costs 2. The tuned eta is a fixed point, since v_t
-    depends on x_t and so on eta. The analysis needs less: with any V above the sum, eta = D /
-    sqrt(V) gives D sqrt(V), and Theorem 4.9 bounds the squares beforehand.
+    It holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. The bound is then D^2 / (2 eta)
+    plus eta / 2 times the sum. It is attained at T = 1, and for every T by unit vectors that are
+    each at a right angle to the sum of the previous ones. The paper prints neither eta nor x_1, and
+    both matter. A fixed eta of another size fails by any factor. An eta that adapts to the past is
+    D / sqrt(sum of the squares so far). It costs a factor of at least 2 at T = 2, and 2.45 at
+    T = 20 (3 is enough). With vectors of one length it costs 1.81 at T = 14. A start at the edge of
+    the ball costs a factor of 2. The tuned eta is a fixed point, since v_t depends on x_t and so on
+    eta. The analysis needs less. With any V above the sum, eta = D / sqrt(V) gives D sqrt(V), and
+    Theorem 4.9 bounds the squares beforehand.
     """
     domain = {"vectors": Array(UNIT, ("T", 2)), "T": Integer(1, 12), "most": 1.0}
     tight = [{"vectors": orthogonal(n)} for n in (1, 2, 5, 12)]
@@ -220,7 +220,7 @@ def regret_of_descent(ledger):
                     pair=Array(UNIT, (2, 6, 2)), p=SHARE, mutant={"most": 0.9},
                     extremal=[{"pair": np.array([orthogonal(6)] * 2), "p": 0.5}])  # fmt: skip
     def expected(pair, p, most):
-        """The comparator may depend on the sequence."""
+        """Let the comparator depend on the sequence."""
         squares = np.array([np.sum(v**2) for v in pair])
         shares = np.array([p, 1 - p])
         root = math.sqrt(shares @ squares) + 1e-12
@@ -243,12 +243,12 @@ def regret_of_descent(ledger):
     )
     @edge.sweep("eta too small", v=-1.0, eta=0.01, **words)
     def two_rounds(v, eta):
-        """v_1 = 1, v_2 = -v, x_2 = -eta."""
+        """Return the regret of v_1 = 1, v_2 = -v, with x_2 = -eta, and its bound."""
         return v * min(1.0, eta) + abs(1 - v), math.hypot(1, v)
 
     @edge.sweep("eta that adapts, vectors of length 1", turns=5, more=4, **words)
     def adaptive(turns, more):
-        """Signs that alternate, and then stay."""
+        """Use signs that alternate, and then stay the same."""
         x, suffered, total = 0.0, 0.0, 0
         signs = [1, -1] * turns + [-1] * more
         for t, v in enumerate(signs, start=1):
@@ -270,12 +270,12 @@ def adaptive_composition(ledger):
     outputs x_(1:n), is (alpha, epsilon)-RDP with epsilon <= max_(q in [m]) sum_(i in Out(q))
     epsilon_i.
 
-    Attained by mechanisms that do not look at the past and have one worst entry in common. Better,
-    and what the proof shows: each R^(i) may be charged for entry q only what it costs at entry q.
-    "z_i" must read "Z" (R^(i) takes a whole dataset, and may read any part of it), and the product
-    of S^(i) begins at S^(1). Each R^(i) must draw randomness of its own: the distribution of x_i
-    given x_(1:i-1) is that of R^(i). The tree of Theorem 4.3, as its proof defines it, has nodes
-    that share their noise.
+    The bound is attained by mechanisms that ignore the past and have one worst entry in common. The
+    proof shows a better bound: each R^(i) costs for entry q only its divergence at entry q. "z_i"
+    must read "Z" (R^(i) takes a whole dataset, and may read any part of it). The product of S^(i)
+    begins at S^(1). Each R^(i) must draw fresh randomness, so that the distribution of x_i given
+    x_(1:i-1) is that of R^(i). In the tree of Theorem 4.3, as its proof defines it, nodes share
+    their noise.
     """
     kernels = {"first": Array(SHARE, (4, 2)), "second": Array(SHARE, (2, 4, 2))}
     kernels |= {"third": Array(SHARE, (4, 4, 2)), "alpha": ORDER, "reads": Choice(tuple(range(64)))}
@@ -284,8 +284,8 @@ def adaptive_composition(ledger):
     kernels["extremal"] = [{**same, "alpha": 2.0, "reads": 63}]
 
     def costs(first, second, third, alpha, reads):
-        """Divergences of the whole, [q], and of each algorithm, [i, q, past], and worst pasts."""
-        data = np.arange(4)  # both entries as bits; each algorithm sees those that it reads
+        """Return divergences of the whole, [q], and of each algorithm, [i][q], by past."""
+        data = np.arange(4)  # both entries as bits; each algorithm sees the entries that it reads
         shown = [data & (reads >> shift & 3) for shift in (0, 2, 4)]
         one, two, three = (
             normalized(w)[..., seen, :]
@@ -302,14 +302,14 @@ def adaptive_composition(ledger):
     @ledger.falsify("three algorithms, two entries, in all ways to read them", adaptive=True,
                     mutant={"adaptive": False}, **kernels)  # fmt: skip
     def composed(first, second, third, alpha, reads, adaptive):
-        """The mutant takes epsilon_i at one past only."""
+        """The mutant takes epsilon_i at only one past."""
         whole, parts = costs(first, second, third, alpha, reads)
         worst = np.array([[c.max() if adaptive else c[0] for c in part] for part in parts])
         changed = np.array([[c.max() > 1e-13 for c in part] for part in parts])
         bound = (changed * worst.max(axis=1)[:, None]).sum(axis=0).max()
         return whole.max(), bound + ROUNDING
 
-    @ledger.sharper("each R^(i) charged for entry q what it costs there").falsify(
+    @ledger.sharper("each R^(i) costs for entry q only its divergence there").falsify(
         "entry by entry", parallel=False, mutant={"parallel": True}, **kernels
     )
     def entrywise(first, second, third, alpha, reads, parallel):
@@ -320,12 +320,12 @@ def adaptive_composition(ledger):
         q = int(gap.argmax())
         return whole[q], bound[q] + ROUNDING
 
-    @ledger.step("P_i given the past is the distribution of R^(i): randomness of its own").sweep(
-        "randomized response, and a coin of which nobody is told", fresh=True, flip=0.25, alpha=2.0,
+    @ledger.step("P_i given the past is the distribution of R^(i): fresh randomness").sweep(
+        "randomized response, and a coin that is never revealed", fresh=True, flip=0.25, alpha=2.0,
         mutant={"fresh": False},
     )  # fmt: skip
     def own_randomness(fresh, flip, alpha):
-        """x_1 = z xor coin, and x_2 a coin, that reads no data; the mutant publishes the first."""
+        """Return the cost of z xor coin and a second coin; the mutant publishes the first coin."""
         coin = np.array([1 - flip, flip])
         p, q = (np.outer(coin[::s], coin) if fresh else np.diag(coin)[::s] for s in (1, -1))
         if ((p > 0) & (q == 0)).any():
@@ -336,7 +336,7 @@ def adaptive_composition(ledger):
 
 
 def tree_cost(n):
-    """Largest variance of a running sum in sigma^2: nodes of t, times nodes that hold one entry."""
+    """Return the largest variance of a sum over sigma^2: nodes of t, times nodes with one entry."""
     return ((n + 1).bit_length() - 1) * n.bit_length()
 
 
@@ -345,13 +345,13 @@ def price_of_a_sum(ledger):
     """If each of the algorithms M_1, ..., M_n requires sigma^2 noise for privacy, then the sum of
     M_1, ..., M_n only needs O(ln(n) sigma^2) noise for the same level of privacy.
 
-    It depends on what is noisy. One sum alone needs sigma^2, no more than each term, whatever n is.
-    Of all running sums, which the tree mechanism releases, each of the noises xi_b needs O(ln n
-    sigma^2), as Theorem 4.3 says; but a running sum has up to log_2 n of them, so that its variance
-    is of order ln^2 n sigma^2, (log_2(n + 1))^2 sigma^2 exactly at n = 2^k - 1. Corollary 4.5 has
-    this ln^2. No other Gaussian noise does better: its worst variance is at least (ln(2n + 1) /
-    pi)^2 sigma^2, by the nuclear norm of the matrix of running sums. O(ln n) is true of the
-    standard deviation.
+    The answer depends on which quantity has the noise. A single sum alone needs only sigma^2, like
+    each term, for every n. The tree mechanism releases all running sums. Each of its noises xi_b
+    needs O(ln n sigma^2), as Theorem 4.3 says. But a running sum has up to log_2 n of these noises.
+    So its variance is of order ln^2 n sigma^2, and exactly (log_2(n + 1))^2 sigma^2 at n = 2^k - 1.
+    Corollary 4.5 has this ln^2. No other Gaussian noise is better. Its worst variance is at least
+    (ln(2n + 1) / pi)^2 sigma^2, by the nuclear norm of the matrix of running sums. O(ln n) is true
+    for the standard deviation.
     """
     ledger.reading("the sum alone is released").sweep(
         "a Gaussian sum moves as much as its term", n=range(2, 500), c=1 / math.log(2), need=1,
@@ -396,6 +396,6 @@ def price_of_a_sum(ledger):
         return math.log(2 * n + 1) / math.pi, less * mean
 
     ledger.consequence(
-        "None: the bounds that are used, Theorem 4.3 and Corollary 4.5, have both logarithms.",
+        "None. The bounds in use, Theorem 4.3 and Corollary 4.5, have both logarithms.",
         "the wording",
     )

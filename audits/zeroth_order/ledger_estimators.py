@@ -62,9 +62,9 @@ def grad(ledger):
     i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d) sum_(j=1..d) (d/(2
     delta)) (f(x + delta u_ij, z_i) - f(x - delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, loops written out, to rounding. Its directions
-    are normalised Gaussians; of a linear loss in the plane, two angles and the independence of two
-    items are tested by draws. It takes 2 b d values of f for one estimate.
+    The implementation agrees with the printed line, with the loops written out, up to rounding. Its
+    directions are normalised Gaussians. For a linear loss in the plane, draws test two angles and
+    the independence of two items. One estimate needs 2 b d values of f.
     """
     domain = {**DRAWN, "moved": False, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 2.0}, **domain)(against_transcript)
@@ -80,7 +80,7 @@ def grad(ledger):
     @ledger.monte_carlo("two items: the upper 1/16 of the sum, if they are independent",
                         allowed=1 / 16, draws=20_000, mutant=0.7)  # fmt: skip
     def both(size, *, rng):
-        """<Grad, e> = <e, u_1>^2 + <e, u_2>^2, against its upper 1/16, by quadrature."""
+        """Compare <Grad, e> = <e, u_1>^2 + <e, u_2>^2 with its upper 1/16, by quadrature."""
         g = gradient_estimate(np.array([[1.0, 0.0]] * 2), size, rng=rng, **plane)
         squares = np.cos(math.pi * (np.arange(400) + 0.5) / 400) ** 2
         return g[:, 0] >= np.quantile(squares[:, None] + squares, 15 / 16)
@@ -92,9 +92,9 @@ def diff(ledger):
     u_11, ..., u_bd i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d)
     sum_(j=1..d) (d/delta) (f(x + delta u_ij, z_i) - f(y + delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, loops written out, to rounding. Values are
-    asked at x + delta u and y + delta u, on one side only: replacing u by -u changes d_ij, unlike
-    g_ij. It takes 2 b d values of f, as Grad does.
+    The implementation agrees with the printed line, with the loops written out, up to rounding. f
+    is evaluated at x + delta u and y + delta u, on one side only. So replacing u by -u changes
+    d_ij, unlike g_ij. One estimate needs 2 b d values of f, like Grad.
     """
     domain = {**DRAWN, "moved": True, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 0.5}, **domain)(against_transcript)
@@ -105,7 +105,7 @@ def diff(ledger):
         @ledger.monte_carlo("an octant of directions on either side has probability 1/8",
                             allowed=1 / 8, draws=20_000, mutant=0.8, sign=sign)  # fmt: skip
         def octant(size, *, rng, sign):
-            """Of f = x_1, Diff is 2 r u / delta: it tells u."""
+            """For f = x_1, Diff is 2 r u / delta, which reveals u."""
             g = difference_estimate(np.array([[1.0, 0.0]]), size, previous=np.zeros(2), rng=rng,
                                     **plane)  # fmt: skip
             return (sign * g[:, 0] > np.abs(g[:, 1])) & (g[:, 1] > 0)
@@ -120,7 +120,7 @@ def exact_mean(slopes, kinks, at, radius):
 
 
 def quadrature_mean(slopes, kinks, at, move, radius, moved, missing):
-    """The implementation at all directions of a quadrature, for a batch that is the population."""
+    """Use all directions of a quadrature, and a batch that is the population."""
     d = len(at)
     u = np.broadcast_to(sphere(d, 1000)[0], (2, *sphere(d, 1000)[0].shape))
     loss, items = as_loss(slopes, kinks), np.array([[0.0], [1.0]])
@@ -141,7 +141,7 @@ BIAS |= {"floor": 1.0}
 
 @functools.cache
 def outcomes(moved):
-    """All of Grad or Diff in d = 2, b = 2: items i.i.d. from two, directions from three angles."""
+    """Return all outcomes of Grad or Diff in d = 2, b = 2, with two items and three angles."""
     slopes = np.array([[[1.0, 0.2], [0.3, -0.5], [0, 0.1]], [[0.4, 1.0], [-0.6, 0.2], [0.2, 0]]])
     kinks = np.array([[0.1, -0.3, 0.0], [0.2, 0.4, -0.1]])
     at, move, radius = np.array([0.2, -0.1]), np.array([0.5, 0.3]), 0.7
@@ -177,10 +177,10 @@ def grad_is_unbiased(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E[Grad_(f,delta)(x, z_(1:b))] = grad
     Fhat_delta(x) for any delta > 0 and x in R^d.
 
-    Checked on the implementation with a quadrature over directions in d = 1 (exact) and 2, for a
-    population of two items with kinks, and over all outcomes of a finite model. It needs i.i.d.
-    items only in that each has the population's distribution; directions need not be independent
-    either. Differentiability of f is not needed.
+    The implementation is checked with a quadrature over directions in d = 1 (exact) and 2, for a
+    population of two items with kinks. It is also checked over all outcomes of a finite model. The
+    items need not be independent, but each item must have the distribution of the population. The
+    directions need not be independent either. f need not be differentiable.
     """
     ledger.identity("two kinked items, against the closed form", moved=False, **BIAS)(
         quadrature_mean
@@ -194,9 +194,9 @@ def diff_is_unbiased(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E[Diff_(f,delta)(x, y, z_(1:b))] =
     grad Fhat_delta(x) - grad Fhat_delta(y) for any delta > 0 and x, y in R^d.
 
-    As Lemma 3.1, on the implementation: quadrature over directions in d = 1 (exact) and 2, and all
-    outcomes of a finite model. The same u at x and at y is not needed for this, only for the
-    variance. A bracket is missing after F(y + delta u_ij) in the proof.
+    The implementation is checked like for Lemma 3.1: by quadrature over directions in d = 1 (exact)
+    and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here,
+    only for the variance. The proof lacks a bracket after F(y + delta u_ij).
     """
     ledger.identity("two kinked items, against the closed form", moved=True, **BIAS)(
         quadrature_mean
@@ -215,7 +215,7 @@ def grad_variance(slopes, kinks, at, radius, b, constant):
 
 
 def grad_constant(d):
-    """From Poincare's inequality on the sphere: E norm(g_ij)^2 <= d^2 L^2 / (d - 1)."""
+    """By Poincare's inequality on the sphere: E norm(g_ij)^2 <= d^2 L^2 / (d - 1)."""
     return d / (d - 1) + 1 - 1 / d if d > 1 else 1.0
 
 
@@ -232,13 +232,13 @@ def grad_varies_little(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E norm(Grad_(f,delta)(x, z_(1:b)) -
     grad Fhat_delta(x))^2 <= 16 d L^2/b for any delta > 0 and x in R^d.
 
-    Loose, and in d by a factor of d: (d/(d - 1) + 1 - 1/d) L^2/b is enough for d >= 2, at most 2.5
-    L^2/b, and L^2/b for d = 1, since by Poincare's inequality on the sphere E norm(g_ij)^2 <= d^2
-    L^2/(d - 1). Linear losses +-L <e, x> have (2 - 1/d) L^2/b, so that the true constant lies
-    between 1.5 and 2.5 at d = 2 and tends to 2: the bound is 16 times too large at d = 1, at least
-    12.8 times at d = 2 and 8 d times for large d. The proof bounds norm(g_ij) by d L and loses the
-    concentration that Section 3 itself quotes. Its last step is an equality at d = 1. The items
-    have to be independent.
+    The bound is loose by a factor of order d. For d >= 2, (d/(d - 1) + 1 - 1/d) L^2/b is enough,
+    which is at most 2.5 L^2/b. For d = 1, L^2/b is enough. The reason is Poincare's inequality on
+    the sphere, by which E norm(g_ij)^2 <= d^2 L^2/(d - 1). Linear losses +-L <e, x> have (2 - 1/d)
+    L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2 and tends to 2. The bound is 16
+    times too large at d = 1, at least 12.8 times at d = 2, and 8 d times for large d. The proof
+    bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. Its last step
+    is an equality at d = 1. The items have to be independent.
     """
     attempt = {**TWO, "b": Integer(1, 50)}
     attempt["extremal"] = [opposite(d, 9.0, b=1) for d in (1, 2, 3)]
@@ -261,7 +261,7 @@ def grad_varies_little(ledger):
                      extremal=[{"d": d, "far": 20.0, "low": 0.0, "high": 1.0} for d in (2, 50)],
                      )  # fmt: skip
     def distances(d, far, low, high, most):
-        """f(y) = clip(norm(y - far e)) between two of the values on the sphere."""
+        """Clip f(y) = norm(y - far e) between two of its values on the sphere."""
         least, span = abs(far - 1), far + 1 - abs(far - 1)
         ends = least + span * min(low, high), least + span * max(low, high)
 
@@ -303,7 +303,7 @@ def diff_variance(slopes, kinks, at, move, radius, b, constant):
 
 
 def diff_constant(d):
-    """With the exact smoothness c_d L / delta of fhat; c_d^2 <= d, so at most 2 d."""
+    """Use the exact smoothness c_d L / delta of fhat; since c_d^2 <= d, this is at most 2 d."""
     return d + (1 - 1 / d) * slab(d) ** 2
 
 
@@ -317,12 +317,13 @@ def diff_varies_little(ledger):
     - [grad Fhat_delta(x) - grad Fhat_delta(y)])^2 <= (16 d L^2/(b delta^2)) norm(x - y)^2 for any
     delta > 0 and x, y in R^d.
 
-    The factor d is needed: the exact constant is d + (1 - 1/d) c_d^2, with c_d = 2 Gamma(d/2 + 1) /
-    (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii); +-L abs(<e, x>) attain it as x - y shrinks
-    along e at their kink. It is 1 at d = 1, 2.81 at d = 2, (1 + 2/pi) d for large d, at most 2 d:
-    the printed 16 d is 16 times too large at d = 1 and 9.8 times for large d. A linear loss alone
-    has d. Typos in the proof: d L / b for d L / delta, (1/k) sum over k for (1/d) sum over d. Its
-    constants add up to 8 d at d = 1 exactly.
+    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2, with c_d = 2
+    Gamma(d/2 + 1) / (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>)
+    attain it as x - y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2,
+    (1 + 2/pi) d for large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1
+    and 9.8 times for large d. A linear loss alone has d. The proof has two typos: d L / b for d
+    L / delta, and (1/k) sum over k for (1/d) sum over d. Its constants add up to exactly 8 d at
+    d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [
@@ -332,7 +333,7 @@ def diff_varies_little(ledger):
                     tolerance=1e-10, mutant={"b": 1})(enumerated_variance)  # fmt: skip
     ledger.falsify("two kinked items, all directions", constant=sixteen,
                    mutant={"constant": slightly_less}, **attempt)(diff_variance)  # fmt: skip
-    sharper = ledger.sharper("d + (1 - 1/d) c_d^2 for 16 d, which is at most 2 d, attained")
+    sharper = ledger.sharper("d + (1 - 1/d) c_d^2 for 16 d; it is at most 2 d, and attained")
     sharper.falsify("two kinked items, all directions", constant=diff_constant,
                     mutant={"constant": slightly_less}, **attempt)(diff_variance)  # fmt: skip
 
@@ -345,7 +346,7 @@ def diff_varies_little(ledger):
                      extremal=[{"d": d, "apart": 1e-3, "kink": 0.0} for d in (1, 2, 30, 200)],
                      )  # fmt: skip
     def ridges(d, apart, kink, less):
-        """delta = 1, x and y at -+apart/2 on e."""
+        """Use delta = 1, x and y at -+apart/2 on e."""
         second, mean = ridge_moments(d, apart, kink)
         bound = less * diff_constant(d) * apart**2
         return second / d + (1 - 1 / d) * mean**2, bound * (1 + 1e-3)
@@ -367,7 +368,7 @@ def diff_varies_little(ledger):
         return np.abs(c).max(), bound + ROUNDING
 
     @ledger.edge("data points are i.i.d.").sweep(
-        "d = 1, the kink above with one sign for all b items", b=17,
+        "d = 1, the kink of the row above with one sign for all b items", b=17,
         lhs="E abs(Diff - difference of gradients)^2 over (r / delta)^2", rhs="16 d L^2 / b",
     )  # fmt: skip
     def all_the_same(b):
@@ -376,7 +377,7 @@ def diff_varies_little(ledger):
 
 
 def ridge_moments(d, apart, kink):
-    """E norm(d_ij)^2 and norm(E d_ij), for f = abs(<e, x> - kink) at x, y = -+apart/2 e."""
+    """Return E norm(d_ij)^2 and norm(E d_ij), for abs(<e, x> - kink) at x, y = -+apart/2 e."""
 
     def gap(t):
         return np.abs(apart / 2 + t - kink) - np.abs(-apart / 2 + t - kink)

@@ -24,15 +24,15 @@ BUDGET = Interval(1e-4, 1e4, log=True)
 
 
 def complexity(d, epsilon, delta, rho):
-    """What the abstract asks for, without its constant and logarithms; F* = L = 1."""
+    """Return the data size of the abstract, without constant and logarithms; F* = L = 1."""
     return d / (delta * epsilon**3), d**1.5 / (rho * delta * epsilon**2)
 
 
 def guarantee(M, d, delta, rho, longer=True):
-    """Bound of the proof of Theorem 4.9 at (delta, epsilon), in its constants, and K.
+    """Return the bound of the proof of Theorem 4.9 at (delta, epsilon), with its constants and K.
 
     F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, since the proof ends at twice
-    that radius; T is the larger, or the smaller, of the two printed terms.
+    that radius. T is the larger or the smaller of the two printed terms.
     """
     r = delta / 2
     share = r * M / (1 + r)
@@ -47,7 +47,7 @@ def guarantee(M, d, delta, rho, longer=True):
 
 
 def decades(d, delta, rho, epsilon, longer):
-    """Growth of M for a bound of epsilon when epsilon falls tenfold, in decades; F* = L = 1."""
+    """Return the growth of M, in decades, for a bound of epsilon / 10, not epsilon; F* = L = 1."""
 
     def needed(goal):
         low, high = -5.0, 80.0  # of log10(M)
@@ -69,15 +69,16 @@ def data_complexity(ledger):
     epsilon^3) + d^(3/2)/(rho delta epsilon^2)). This matches the optimal complexity of its
     non-private zeroth-order analog.
 
-    Holds of the bound with T the maximum of the two terms of Theorem 4.9: M = 10^5 (1 + log)^2
-    times the formula is enough for a guarantee of epsilon, constants and rounding included, with
-    half the radius. With the printed minimum M has to grow as sqrt(d) rho/(delta epsilon^4): by a
-    factor of 10^4, not 10^3, where epsilon falls tenfold, and the more the weaker the privacy.
-    Stationary means in expectation. Data are counted, and not values of f: each item costs 2 d of
-    them, where the non-private analog (Kornowski and Shamir, 2023) takes 2, so that in values of f
-    it is d times more expensive. That the non-private rate d/(delta epsilon^3) is optimal is not
-    shown; Section 5 calls the optimality of the rate uncertain. The minimum is the one mistake that
-    zoo.thm4.9.T, .conv and .int come from.
+    It holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M = 10^5
+    (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants, rounding and
+    half the radius. With the printed minimum M has to grow like sqrt(d) rho/(delta epsilon^4). A
+    tenth of epsilon then needs 10^4 times the data, not 10^3. The weaker the privacy, the more data
+    are needed. Stationary means stationary in expectation. The complexity counts data, not values
+    of f. Each item costs 2 d values of f. The non-private analog (Kornowski and Shamir, 2023) uses
+    2 values for each item. So in values of f the algorithm is d times more expensive. The paper
+    does not show that the non-private rate d/(delta epsilon^3) is optimal, and Section 5 calls the
+    optimality of the rate uncertain. The minimum is the single mistake behind zoo.thm4.9.T, .conv
+    and .int.
     """
 
     @ledger.falsify(
@@ -95,17 +96,17 @@ def data_complexity(ledger):
     few = {"d": [1, 100], "delta": [0.1], "rho": [0.1, 1.0, 10.0], "epsilon": [1e-9]}
     ledger.step(
         "T is the minimum of the two terms",
-        mends="T = max{...}: the term that grows with T is the sum of the two at most, and each of "
+        mends="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
         "the others falls",
     ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
-            lhs="decades by which M grows", rhs="3, as for epsilon^-3", **few)(decades)  # fmt: skip
+            lhs="decades by which M grows", rhs="the 3 of epsilon^-3", **few)(decades)  # fmt: skip
     ledger.step("with the maximum of the two terms instead").sweep(
         "growth of M for a tenth of epsilon", longer=True, mutant={"longer": False},
         method=Method.NUMERIC, **few,
     )(decades)  # fmt: skip
     ledger.consequence(
-        "Whoever runs Theorem 4.9 as printed needs 1/epsilon times rho/sqrt(d) more data than the "
-        "abstract says, where that is above 1.",
+        "A user who runs Theorem 4.9 as printed needs 1/epsilon times rho/sqrt(d) more data than "
+        "the abstract says, if that factor is above 1.",
         harm="accuracy",
     )
 
@@ -115,10 +116,11 @@ def privacy_for_free(ledger):
     """Privacy is "for free" whenever rho >= sqrt(d) epsilon: then the non-private term d/(delta
     epsilon^3) of the data complexity dominates the private term d^(3/2)/(rho delta epsilon^2).
 
-    Exact, and "if and only if": the ratio of the two terms is sqrt(d) epsilon/rho. With the L of
-    Theorem 4.9 the condition is rho L >= sqrt(d) epsilon, for F* and for L delta alike; the
-    logarithms of Omegatilde multiply the private term only. With the T that Theorem 4.9 prints it
-    is the other way round: for rho > sqrt(d) epsilon, T is the second term, and M grows with rho.
+    It is exact, and "if and only if" holds, because the ratio of the two terms is sqrt(d)
+    epsilon/rho. With the L of Theorem 4.9 the condition is rho L >= sqrt(d) epsilon, both for the
+    F* terms and for the L delta terms. The logarithms of Omegatilde multiply only the private term.
+    With the T that Theorem 4.9 prints the opposite is true. For rho > sqrt(d) epsilon, T is the
+    second term, and M grows with rho.
     """
     domain = {"d": Integer(1, 10**6), "epsilon": SMALL, "delta": RADIUS}
 
@@ -142,7 +144,7 @@ def privacy_for_free(ledger):
 
 
 def naive(d, epsilon, delta, rho, B):
-    """M with which the bound of Appendix E is epsilon; F* + L delta = L = 1, each half of it."""
+    """Return M at which each term of the Appendix E bound is epsilon / 2; F* + L delta = L = 1."""
     spread = math.sqrt(d / B) + 1 + d**1.5 / (B * rho)
     return B * (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta
 
@@ -159,18 +161,19 @@ def naive_noise(ledger):
     obtained. Variance-reduced SGD with zeroth-order estimators only achieves O(d^(3/2)/(delta
     epsilon^3)) (Chen et al., 2023).
 
-    The estimator that is meant has B = 1: with rho = d its noise costs at most four times the data,
-    2.25 times on a line, so that there are such rho. From rho = sqrt(d) on the printed rate itself
-    is the non-private one, and Algorithm 6 attains it with B = d^(3/2)/rho between 1 and d. Those
-    of Theorem 4.9 begin at sqrt(d) epsilon. With B = 1 the analysis of Appendix E does not give
-    d^(3/2)/(rho delta epsilon^3) but d^3/(rho^2 delta epsilon^3). That variance-reduced SGD needs
-    d^(3/2)/(delta epsilon^3) is quoted (Chen et al., 2023), and not judged here.
+    The estimator that is meant has B = 1. With rho = d its noise costs at most four times the data,
+    and 2.25 times on a line. So there are values of rho with the non-private rate. From
+    rho = sqrt(d) on the printed rate is itself the non-private rate, and Algorithm 6 attains it
+    with B = d^(3/2)/rho between 1 and d. The values of Theorem 4.9 begin at sqrt(d) epsilon. With
+    B = 1 the analysis of Appendix E does not give d^(3/2)/(rho delta epsilon^3). It gives
+    d^3/(rho^2 delta epsilon^3). The rate d^(3/2)/(delta epsilon^3) of variance-reduced SGD is
+    quoted (Chen et al., 2023), and not judged here.
     """
     for words, B, rho in (("B = 1, rho = d", "1", "d"), ("B = d, rho = sqrt(d)", "d", "d**0.5")):
         ledger.sweep(
-            f"{words}: ten times the data that are needed without noise", B=B, rho=rho, times=10.0,
+            f"{words}: ten times the data needed without noise", B=B, rho=rho, times=10.0,
             d=[1, 100, 10**4], epsilon=[1e-8, 1e-4, 0.1], delta=0.1,
-            lhs="ten times the data without noise, B = 1", rhs="data with noise",
+            lhs="ten times the data without noise, B = 1", rhs="the data with noise",
         )(never_free)  # fmt: skip
 
     ledger.step(
@@ -178,14 +181,14 @@ def naive_noise(ledger):
         mends="B = max{1, d^(3/2)/rho}, which adds at most a constant to the term of the variance",
     ).sweep(
         "a thousand times the printed rate", rho=1e-6, d=1, epsilon=[0.1, 1e-3], delta=0.1,
-        lhs="data of the bound of Appendix E with B = 1",
+        lhs="the data of the bound of Appendix E with B = 1",
         rhs="1000 (d + d^(3/2)/rho)/(delta epsilon^3)",
     )(single)  # fmt: skip
 
     repair = ledger.repair(
         "with B = max{1, d^(3/2)/rho} the naive algorithm needs O(d/(delta epsilon^3) + "
-        "d^(3/2)/(rho delta epsilon^3)): it is free from rho = sqrt(d) on, the proposed one from "
-        "sqrt(d) epsilon"
+        "d^(3/2)/(rho delta epsilon^3)): privacy is free from rho = sqrt(d) on, and for the "
+        "proposed algorithm from sqrt(d) epsilon on"
     )
 
     @repair.falsify("144 (...)", d=DIMENSION, epsilon=SMALL, delta=RADIUS, rho=BUDGET, best=True,
@@ -197,13 +200,13 @@ def naive_noise(ledger):
 
     ledger.consequence(
         "The gap between the naive and the proposed algorithm is a factor of 1/epsilon in the rho "
-        "from which privacy is free, not that only one of them has such a rho.",
+        "from which privacy is free. Both algorithms have such a rho.",
         harm="the wording",
     )
 
 
 def never_free(d, epsilon, times, delta, B, rho):
-    """M with which (F* + L delta) B T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
+    """Return M at which (F* + L delta) B T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
     B, rho = {"1": 1, "d": d}[B], {"d": d, "d**0.5": d**0.5}[rho]
     found = []
     for batch, noise in ((1, 0.0), (B, d**1.5 / (B * rho))):
@@ -213,7 +216,7 @@ def never_free(d, epsilon, times, delta, B, rho):
 
 
 def single(rho, d, epsilon, delta):
-    """M with which (F* + L delta) T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
+    """Return M at which (F* + L delta) T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
     spread = math.sqrt(d) + 1 + d**1.5 / rho
     found = (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta
     return found, 1000 * (d + d**1.5 / rho) / (delta * epsilon**3)
@@ -228,9 +231,9 @@ def decomposition(ledger):
     sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))), which is estimated by
     Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
 
-    Misprint: the sum must begin at i = 2, as in Algorithm 4; with i = 1 it is grad Fhat(x_t) - grad
-    Fhat(x_0), and no x_0 is defined. It is right where x_0 is taken to be x_1. The proof of Lemma
-    4.8 begins at 2, but prints the index t for i in the sum.
+    This is a misprint. The sum must begin at i = 2, like in Algorithm 4. With i = 1 it is grad
+    Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. It is right if x_0 is taken to be x_1. The
+    proof of Lemma 4.8 begins at 2, but prints the index t for i in the sum.
     """
 
     @ledger.identity("from i = 2 on, Fhat of abs on a line", first=2, floor=1.0,
@@ -251,7 +254,7 @@ def decomposition(ledger):
 
 
 def path(moves, shares):
-    """Points x_t and w_t of Algorithm 3 for Delta_t in the unit ball; D = 1."""
+    """Return points x_t and w_t of Algorithm 3 for Delta_t in the unit ball; D = 1."""
     moves = moves / np.maximum(1, np.linalg.norm(moves, axis=1, keepdims=True))
     x = np.vstack([np.zeros(moves.shape[1]), np.cumsum(moves, axis=0)])
     return x, x[:-1] + shares[:, None] * moves
@@ -267,17 +270,17 @@ def successive_points(ledger):
     iterations is controlled by delta/T. As a result, the variance in Lemma 3.2 is bounded by O(d
     L^2/(b T^2)) and its sensitivity by O(d L/(b T)).
 
-    The points x_t, by which Section 3 writes its decomposition, move by delta/T at most. Algorithm
-    4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says, and in the limit by
-    that: s_t near 0, s_(t+1) near 1, Delta_t = Delta_(t+1). The bounds O(d L^2/(b T^2)) and O(d
-    L/(b T)) hold with constants 64 and 4, for 16 and 2 with delta/T. So does Corollary 4.4, whose
-    proof takes 2 delta/T.
+    The points x_t, which Section 3 uses in its decomposition, move by at most delta/T. But
+    Algorithm 4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says. This
+    distance is attained in the limit: s_t near 0, s_(t+1) near 1 and Delta_t = Delta_(t+1). The
+    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T the
+    constants would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
     """
     steps = {"moves": Array(UNIT, (5, 2)), "shares": Array(SHARE, (5,))}
     straight = {"moves": np.tile([0.6, 0.8], (5, 1)), "shares": np.array([0.01, 0.99] * 2 + [0.5])}
 
     @ledger.reading("the iterates x_t of Section 3, in units of delta/T").falsify(
-        "two successive ones", extremal=[straight], mutant={"most": 0.99}, most=1.0, **steps
+        "two successive iterates", extremal=[straight], mutant={"most": 0.99}, most=1.0, **steps
     )
     def iterates(moves, shares, most):
         return longest(path(moves, shares)[0]), most + ROUNDING
@@ -302,7 +305,8 @@ def successive_points(ledger):
         return 16 * d * (lipschitz * distance) ** 2 / b, constant * d * (lipschitz / T) ** 2 / b
 
     ledger.consequence(
-        "A factor of 2 in the sensitivity of Diff, which Corollary 4.4 has.", harm="a constant"
+        "It changes the sensitivity of Diff by a factor of 2, which Corollary 4.4 has.",
+        harm="a constant",
     )
 
 
@@ -312,9 +316,10 @@ def two_points(ledger):
     zeroth-order gradient estimator gtilde_t^k = (d/(2 delta)) (f(w_t^k + delta u, z_t^k) - f(w_t^k
     + delta u, z_t^k)) u, whose sensitivity is O(d L).
 
-    Misprint: both terms are the same, so the display is 0; the second must be f(w - delta u, z), as
-    in Algorithms 1 and 6. Then it is unbiased (exact for linear f), and its sensitivity is 2 d L at
-    fixed directions, attained by f = L <u, .> against -L <u, .>.
+    This is a misprint. Both terms are the same, so the display is 0. The second term must be
+    f(w - delta u, z), like in Algorithms 1 and 6. Then the estimator is unbiased (exactly for
+    linear f). Its sensitivity is 2 d L at fixed directions, which f = L <u, .> against -L <u, .>
+    attains.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(
@@ -322,7 +327,7 @@ def two_points(ledger):
         lhs="norm(grad fhat(w) - E of the estimator)", rhs="0",
     )  # fmt: skip
     def printed(angle, delta):
-        """The directions of a regular pentagon have the moments of the circle that are needed."""
+        """The directions of a regular pentagon have the necessary moments of the circle."""
         z, w, d = np.array([np.cos(angle), np.sin(angle)]), np.array([0.3, -1.0]), 2
         turns = 2 * np.pi * np.arange(5) / 5
         u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
@@ -332,7 +337,7 @@ def two_points(ledger):
     @ledger.identity("f(x, z) = <z, x> in the plane", z=Array(UNIT, (2,)), w=Array(UNIT, (2,)),
                      delta=RADIUS, back=-1.0, floor=1.0, mutant={"back": 0.0})  # fmt: skip
     def unbiased(z, w, delta, back):
-        """Floats lose digits where delta is small against w."""
+        """Compare rounded values, since floats lose digits if delta is small against w."""
         turns = 2 * np.pi * np.arange(5) / 5
         u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
         g = ((w + delta * u) @ z - (w + back * delta * u) @ z)[:, None] * u / delta

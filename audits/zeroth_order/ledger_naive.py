@@ -24,11 +24,11 @@ BATCH = Integer(1, 10**4)
 def second_moment(ledger):
     """The g_t^k of Algorithm 6 is an unbiased estimator, and E norm(g_t^k)^2 <~ L^2 (d/B + 1).
 
-    Of grad Fhat_delta(w_t^k), given w_t^k (Lemma 2.2 (iv)). For f = L <e, x> the second moment is
-    L^2 ((d - 1)/B + 1) exactly. For every f it is at most L^2 (d^2/((d - 1) B) + 1) for d >= 2
-    (Poincare's inequality on the sphere: odd 1-Lipschitz functions have second moment at most 1/(d
-    - 1)) and L^2 for d = 1: the constant is at most 2, at most 4/3 for B = 1, and 1 as d ->
-    infinity.
+    It is an unbiased estimator of grad Fhat_delta(w_t^k), given w_t^k (Lemma 2.2 (iv)). For f = L
+    <e, x> the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2 it is at most
+    L^2 (d^2/((d - 1) B) + 1). The reason is Poincare's inequality on the sphere: odd 1-Lipschitz
+    functions have second moment at most 1/(d - 1). For d = 1 it is at most L^2. So the constant is
+    at most 2, at most 4/3 for B = 1, and 1 as d -> infinity.
     """
     domain = {"d": DIMENSION, "B": BATCH}
 
@@ -41,7 +41,7 @@ def second_moment(ledger):
     @ledger.identity("linear f, by a design of the sphere", d=[1, 2, 3, 5], B=[1, 2, 3],
                      one=1, mutant={"one": 0})  # fmt: skip
     def linear(d, B, one):
-        """Directions +-e_j, seen from a generic f: each pair has the moments that are needed."""
+        """Use directions +-e_j and a generic f: each pair +-e_j has the necessary moments."""
         z = np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))
         singles = np.array([d * z[j] * np.eye(d)[j] for j in range(d)])
         all_of = [np.mean(c, axis=0) for c in itertools.product(singles, repeat=B)]
@@ -51,7 +51,7 @@ def second_moment(ledger):
                      w=Array(UNIT, (2,)), floor=1.0, tolerance=2e-3, examples=40,
                      mutant={"even": 0.5})  # fmt: skip
     def unbiased(p, w, even):
-        """The gradient of the smoothing, by a sum over the disc of radius 1."""
+        """Compare with the gradient of the smoothing, by a sum over the disc of radius 1."""
         angle = 2 * np.pi * (np.arange(720) + 0.5) / 720
         u = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         f = ((w + u) @ p.T).max(axis=1), ((w - u) @ p.T).max(axis=1)
@@ -62,7 +62,7 @@ def second_moment(ledger):
 
 
 def plane(rho, alpha, scale, sign=-1.0):
-    """Divergence of f = <e, x> from f = -<e, x>, B = 1, d = 2, directions hidden; by quadrature."""
+    """Return the divergence of +-<e, x>, B = 1, d = 2, directions hidden; by quadrature."""
     sigma = scale * 2 / rho
     angle = 2 * np.pi * np.arange(32) / 32
     ring = np.stack([1 + np.cos(angle), np.sin(angle)], axis=1)  # 2 <e, u> u
@@ -81,18 +81,20 @@ def noise(ledger):
     of Algorithm 6 is bounded by O(d L/B). Consequently, with sigma = d L/(B rho), each gtilde_t^k
     achieves (alpha, alpha rho^2/2)-RDP.
 
-    Two readings: "if we set sigma = d L/B rho" follows a bound O(d L/B). The sensitivity is 2 d
-    L/B; with sigma = 2 d L/(B rho), which is d L/(B rho) up to the constant of O, it is as claimed.
-    As printed, mu = 2 rho: Renyi divergence 4 times as large as promised, attained in d = 1 by f =
-    L x against -L x, at every alpha, B and rho, and the argument by sensitivity gives no more in
-    any dimension. In d >= 2 directions are hidden, and for linear losses no counterexample was
-    found: in the plane they stay within alpha rho^2/2, which is approached for small rho, since 2
-    <e, u> u is a circle that moves by d L = 2 only; for d >= 3 they can be coupled so that no
-    centre moves by more than d L. For other losses in d >= 2 nothing is known.
+    There are two readings, because "if we set sigma = d L/B rho" follows a bound O(d L/B). The
+    sensitivity is 2 d L/B. In the first reading sigma is d L/(B rho) up to the constant of O. With
+    sigma = 2 d L/(B rho) the claim holds. In the second reading sigma is as printed, and then
+    mu = 2 rho. The Renyi divergence is 4 times as large as promised. In d = 1, f = L x against -L x
+    attains it at every alpha, B and rho. The argument by sensitivity gives nothing better in any
+    dimension. In d >= 2 the directions are hidden, and no counterexample was found for linear
+    losses. In the plane linear losses stay within alpha rho^2/2, and approach it for small rho. The
+    reason is that 2 <e, u> u is a circle that moves by only d L = 2. For d >= 3 the directions can
+    be coupled so that no centre moves by more than d L. For other losses in d >= 2 nothing is
+    known.
     """
     reading = ledger.reading("sigma up to the constant of O: sigma = 2 d L/(B rho)")
 
-    @reading.falsify("means, at fixed directions", d=DIMENSION, B=BATCH, rho=RHO, left=UNIT,
+    @reading.falsify("centres at fixed directions", d=DIMENSION, B=BATCH, rho=RHO, left=UNIT,
                      right=UNIT, two=2.0, mutant={"two": 1.9}, extremal=[
                          {"d": 3, "B": 5, "rho": 1.0, "left": 1.0, "right": -1.0},
                      ])  # fmt: skip
@@ -114,8 +116,8 @@ def noise(ledger):
         method=Method.NUMERIC, mutant={"scale": 0.7},
     )(in_the_plane)  # fmt: skip
     ledger.consequence(
-        "With sigma as printed, Algorithm 6 has twice the rho that was asked for in d = 1; it is "
-        "the baseline of the paper, not its proposal.",
+        "With sigma as printed, Algorithm 6 in d = 1 has twice the rho that was required. It is "
+        "the baseline of the paper, not the algorithm that the paper proposes.",
         harm="privacy",
     )
 
@@ -128,14 +130,14 @@ def in_the_plane(rho, alpha, scale):
 
 
 def rounds(h, shares, noise, fresh):
-    """All outcomes of an epoch of T = 3, B = 1 on a line: errors, Delta, slopes; L = delta = 1."""
+    """Return errors, Delta and slopes of all epochs of T = 3, B = 1 on a line; L = delta = 1."""
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=6))).T
     z, xi = signs[:3] if fresh else signs[[0, 0, 0]], noise * signs[3:]
     D = 1 / 3
     x, Delta, out = np.zeros(64), np.zeros(64), []
     for t in range(3):
         w, x = x + shares[t] * Delta, x + Delta
-        slope = h * (np.abs(w + 1.1) - np.abs(w - 0.9)) / 2  # of h abs(x + .1), smoothed
+        slope = h * (np.abs(w + 1.1) - np.abs(w - 0.9)) / 2  # slope of h abs(x + .1), smoothed
         g = slope + (1 - h) * z[t] + xi[t]
         out.append((slope - g, Delta, slope))
         Delta = np.clip(Delta - 0.2 * g, -D, D)
@@ -150,10 +152,11 @@ def inner_products(ledger):
     Fhat_delta(w_t^k) - g_t^k)^2 + E norm(xi_t^k)^2) <~ D L sqrt(T) (sqrt(d)/sqrt(B) + 1 +
     d^(3/2)/(B rho)).
 
-    Exact on a line over all outcomes: the errors are uncorrelated with everything before. The bound
-    is attained up to E abs <= sqrt(E ()^2) for a uhat^k of the best sign. Its constant is at most
-    sqrt(2), by zoo.appE.moment (with sigma = 2 d L/(B rho), as privacy needs, 2). In the last
-    display the 1 is not needed: the error, unlike g itself, has no part of size L.
+    The check is exact on a line over all outcomes. The errors are uncorrelated with everything
+    before. For a uhat^k of the best sign the bound is attained up to the step E abs <= sqrt(E
+    ()^2). By zoo.appE.moment its constant is at most sqrt(2). With sigma = 2 d L/(B rho), which
+    privacy needs, it is at most 2. In the last display the 1 is not needed, because the error,
+    unlike g itself, has no part of size L.
     """
     domain = {"h": SHARE, "shares": Array(SHARE, (3,)), "noise": Interval(0.0, 3.0), "fresh": True}
 
@@ -165,7 +168,7 @@ def inner_products(ledger):
 
     far = {"h": 0.0, "shares": np.zeros(3), "noise": 0.0}
 
-    @ledger.falsify("the bound, for every comparator that knows all", mutant={"fresh": False},
+    @ledger.falsify("the bound, for every comparator that may see all", mutant={"fresh": False},
                     extremal=[far], end_to_end=True, **domain)  # fmt: skip
     def all_knowing(h, shares, noise, fresh):
         error, Delta, _ = rounds(h, shares, noise, fresh)

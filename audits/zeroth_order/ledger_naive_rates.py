@@ -21,13 +21,13 @@ BUDGET = Interval(1e-4, 1e4, log=True)
 
 
 def bound(M, T, B, d, rho):
-    """The display of Appendix E before T is set; F* + L delta = L = delta = 1."""
+    """Return the display of Appendix E before T is set; F* + L delta = L = delta = 1."""
     spread = (d / B) ** 0.5 + 1 + d**1.5 / (B * rho)
     return B * T / M + spread / T**0.5
 
 
 def shortest(M, d, rho, times):
-    """B = 1 and the T that is best for the display: spread / sqrt(T) = 2 T / M."""
+    """Return the display at B = 1 and its best T: spread / sqrt(T) = 2 T / M."""
     T = (M * (d**0.5 + 1 + d**1.5 / rho) / 2) ** (2 / 3)
     left = T / M + (d**0.5 + 1 + d**1.5 / rho) / T**0.5
     return left, times * ((d / M) ** (1 / 3) + (d**1.5 / (rho * M)) ** (1 / 3))
@@ -42,12 +42,13 @@ def naive_rate(ledger):
     F(wbar))_(2 delta) <= epsilon if M = Omega(d (F* L^2/(delta epsilon^3) + L^3/epsilon^3) +
     d^(3/2) (F* L^2/(rho delta epsilon^3) + L^3/(rho epsilon^3))).
 
-    False for every constant, and for every T: at B = 1 the least value of the left side is of order
-    ((F* + L delta) (sqrt(d) + d^(3/2)/rho)^2 L^2/(delta M))^(1/3), and (d^(3/2)/rho)^2 is not
-    d^(3/2)/rho. The ratio grows as d^(1/2) for d -> infinity at rho = 1, and as rho^(-1/3). The
-    printed minimum fails for rho -> infinity too, as rho^(1/3): it must be max. Repaired at B = 1
-    it is M of order d^3/(rho^2 delta epsilon^3). The printed M is right with another batch, B =
-    max{1, d^(3/2)/rho}. 2 L delta of Corollary 4.7 and sigma = 2 d L/(B rho) are constants.
+    It is false for every constant and for every T. At B = 1 let c = sqrt(d) + d^(3/2)/rho. The
+    least value of the left side is of order ((F* + L delta) c^2 L^2/(delta M))^(1/3). The right
+    side has d^(3/2)/rho in place of its square. The ratio grows like d^(1/2) for d -> infinity at
+    rho = 1, and like rho^(-1/3). The printed minimum also fails for rho -> infinity, like
+    rho^(1/3). It must be a maximum. Repaired at B = 1, M is of order d^3/(rho^2 delta epsilon^3).
+    The printed M is right with another batch, B = max{1, d^(3/2)/rho}. The 2 L delta of Corollary
+    4.7 and sigma = 2 d L/(B rho) change only constants.
     """
     words = {"rhs": "1000 times the right side"}
     ledger.sweep("B = 1, rho = 1, the best T", M=1e100, d=1e8, rho=1.0, times=1000.0,
@@ -87,12 +88,12 @@ def naive_rate(ledger):
         return bound(M, T, B, d, rho), most * right
 
     ledger.consequence(
-        "With B = 1 the naive oracle needs d^(3/2)/rho times more data than printed.", "accuracy"
+        "With B = 1 the naive oracle needs d^(3/2)/rho times as many data as printed.", "accuracy"
     )
 
 
 def without_noise(d, B, epsilon):
-    """M at which the display without noise is epsilon, at its best T; F* + L delta = L = 1."""
+    """Return M at which the noiseless display is epsilon, at its best T; F* + L delta = L = 1."""
     spread = math.sqrt(d / B) + 1
     # the best T of B T / M + s / sqrt(T) gives (6.75 B s^2 / M)^(1/3)
     return 6.75 * B * spread**2 / epsilon**3
@@ -102,9 +103,9 @@ def without_noise(d, B, epsilon):
 def batch_of_one(ledger):
     """To achieve the optimal non-private rate O(d/(delta epsilon^3)), Algorithm 6 needs B = 1.
 
-    Every B <= d does, at a cost of 4 in M at most: M is (sqrt(d) + sqrt(B))^2 (F* + L delta)
-    L^2/(delta epsilon^3) up to a constant. It is large B that noise needs: with B = 1 privacy costs
-    d^3/rho^2, with B = d^(3/2)/rho only d^(3/2)/rho. For B > d the rate is B/(delta epsilon^3).
+    Every B <= d achieves it, at a cost of at most 4 in M. M is (sqrt(d) + sqrt(B))^2 (F* + L delta)
+    L^2/(delta epsilon^3) up to a constant. Noise needs a large B. With B = 1 privacy costs
+    d^3/rho^2, and with B = d^(3/2)/rho only d^(3/2)/rho. For B > d the rate is B/(delta epsilon^3).
     """
 
     @ledger.sweep("B = d", d=[10**8, 10**4, 100], epsilon=[0.01, 0.1], times=10.0,
@@ -114,8 +115,8 @@ def batch_of_one(ledger):
         return times * one, many
 
     repair = ledger.repair(
-        "for the optimal non-private rate any B of order d at most will do (B <= d with at most 4 "
-        "times the data of B = 1), and no larger one"
+        "any B of order at most d gives the optimal non-private rate (B <= d with at most 4 "
+        "times the data of B = 1), and no larger B does"
     )
 
     @repair.falsify("B = 1, ..., d", d=DIMENSION, share=SHARE, epsilon=SMALL, more=1.0,
@@ -132,11 +133,11 @@ def batch_of_one(ledger):
             1 + ROUNDING
         )
 
-    ledger.consequence("It leads to B = 1, at which privacy is costly.", harm="accuracy")
+    ledger.consequence("It leads to B = 1, at which privacy costs more.", harm="accuracy")
 
 
 def proposed(d, epsilon, rho):
-    """M at which each term of Theorem 4.9, with T = max{...}, is epsilon / 3 at most."""
+    """Return M at which each term of Theorem 4.9, with T = max{...}, is at most epsilon / 3."""
     T = max(9 * d / epsilon**2, 3 * d**1.5 / (rho * epsilon))
     return 3 * T / epsilon
 
@@ -156,31 +157,31 @@ def weak_privacy(d, epsilon, rho):
 
 
 LIMIT = {5: 1.91, 10: 3.17, 20: 5.03}
-"""rho below which the variance-reduced bound is the smaller one for large M."""
+"""Values of rho below which the variance-reduced bound is smaller for large M, by d."""
 
 CROSSED = {
     (5, 0.5): 2.2e8, (5, 1.0): 7.5e8, (10, 0.5): 3.8e8, (10, 1.0): 5.5e8, (10, 2.0): 3.0e9,
     (20, 0.5): 9e8, (20, 1.0): 9e8, (20, 2.0): 1.6e9,
 }  # fmt: skip
-"""M at which it is, by d and rho."""
+"""Values of M at which it is smaller, by d and rho."""
 
 
 def best_batch(d, rho):
-    """The naive bound to the power 3 at its best T, real, and B, over 6.75 gain/(delta M)."""
+    """Return the cube of the naive bound at its best real T and B, over 6.75 gain/(delta M)."""
     B, single = np.arange(1, 3000), d * d / (d - 1)
     noise = 2 * d**1.5 / (B * rho)
     return (B * (np.sqrt(single / B) + noise + np.sqrt(single / B + 1 + noise**2)) ** 2).min()
 
 
 def in_the_limit(d, more):
-    """The same of the variance-reduced one."""
+    """Return the same for the variance-reduced bound, and the naive one at more * LIMIT."""
     curved = d + (1 - 1 / d) * smoothness_constant(d) ** 2
     reduced = 2 * math.sqrt(d / (d - 1) + 1 - 1 / d + 7 / 6 * curved) + 1
     return 2 * reduced**2, best_batch(d, more * LIMIT[d])
 
 
 def explicit(M, d, rho):
-    """Both bounds at their best T and B, the variance-reduced one first, with integers."""
+    """Return both bounds at their best T and B; the first, variance-reduced, has integers."""
     plan = scaled.variance_reduced(M, d, radius=0.5, rho=rho, lipschitz=1.0, gap=1.0)
     reduced = stationarity_bound(plan, d, lipschitz=1.0, gap=1.0).total
     return reduced, (6.75 * (2 + d / (d + 1)) / M * best_batch(d, rho)) ** (1 / 3)
@@ -193,21 +194,23 @@ def gap(ledger):
     d^(3/2)/(rho delta epsilon^2)) samples, as proved in Theorem 4.9: the naive algorithm suffers an
     additional cost of 1/epsilon for privacy.
 
-    Three readings. For rho <= sqrt(d) epsilon and with the best B of the naive oracle, d^(3/2)/rho,
-    it is exactly 1/epsilon, and no B does better. With B = 1, as Appendix E prints, the naive data
-    size is of order d^3/(rho^2 delta epsilon^3) for small rho, and the cost d^(3/2)/(rho epsilon).
-    For all rho: above sqrt(d) epsilon the naive oracle needs 1 + sqrt(d)/rho times more, and for
-    rho >= sqrt(d) the term named dominates nothing and 1/epsilon is not paid. Constants: with those
-    that can be proved (F* = L = 1, delta = 1/2, best T and B), the variance-reduced bound is the
-    smaller one for large M where rho < 1.91 (d = 5), 3.17 (10), 5.03 (20): at M = 2.2e8 and 7.5e8
-    (d = 5; rho = .5, 1), 3.8e8, 5.5e8 and 3e9 (d = 10; rho = .5, 1, 2), 9e8, 9e8 and 1.6e9 (d =
-    20), where both are .012 to .04 L. At half of these the naive one is smaller; at M = 1e5, d =
-    10, rho = 1 they are .96 L and .46 L (naive). Bounds are compared, not algorithms.
+    There are three readings. The first is rho <= sqrt(d) epsilon and the best B of the naive
+    oracle, d^(3/2)/rho. Then the cost is exactly 1/epsilon, and no B is better. The second is
+    B = 1, as Appendix E prints. For small rho the naive data size is then of order d^3/(rho^2 delta
+    epsilon^3), and the cost d^(3/2)/(rho epsilon). The third is all rho. Above sqrt(d) epsilon the
+    naive oracle needs 1 + sqrt(d)/rho times more. For rho >= sqrt(d) the named term does not
+    dominate, and the cost is not 1/epsilon. The constants are those that can be proved, for
+    F* = L = 1, delta = 1/2 and the best T and B. For large M the variance-reduced bound is then the
+    smaller one if rho < 1.91 (d = 5), 3.17 (10), 5.03 (20). It is smaller at M = 2.2e8 and 7.5e8
+    (d = 5; rho = .5, 1). For d = 10 these M are 3.8e8, 5.5e8 and 3e9 (rho = .5, 1, 2), and for
+    d = 20 9e8, 9e8 and 1.6e9. Both bounds are .012 to .04 L there. At half of these M the naive
+    bound is smaller. At M = 1e5, d = 10, rho = 1 the bounds are .96 L and .46 L (naive). Bounds are
+    compared, not algorithms.
     """
     best = ledger.reading("rho <= sqrt(d) epsilon, the naive oracle with its best B")
 
     @best.falsify(
-        "at least 1/epsilon apart, whatever B is", d=DIMENSION, epsilon=SMALL,
+        "at least 1/epsilon apart, for every B", d=DIMENSION, epsilon=SMALL,
         less=Interval(1e-6, 1.0, log=True), B=Integer(1, 10**6), power=1.0, mutant={"power": 1.2},
     )  # fmt: skip
     def apart(d, epsilon, less, B, power):
@@ -234,19 +237,19 @@ def gap(ledger):
         return naive(d, epsilon, rho, B), apart * proposed(d, epsilon, rho)
 
     ledger.reading("B = 1, as printed").sweep(
-        "d = 1, rho = 1e-6", d=1, epsilon=0.1, rho=1e-6, lhs="data of Appendix E with B = 1",
+        "d = 1, rho = 1e-6", d=1, epsilon=0.1, rho=1e-6, lhs="the data of Appendix E with B = 1",
         rhs="1000/epsilon times the data of the proposed algorithm",
     )(batch_one)  # fmt: skip
     ledger.reading("all rho").sweep(
         "d = rho = 1, epsilon = 1e-6, B = 1 (the best B is no worse)", d=1, epsilon=1e-6, rho=1,
         lhs="1/epsilon times the data of the proposed algorithm",
-        rhs="1000 times the data of the naive one",
+        rhs="1000 times the data of the naive algorithm",
     )(weak_privacy)  # fmt: skip
     ledger.step(
         "the data size of the proposed algorithm is proved in Theorem 4.9",
         mends="T = max{...} for T = min{...}, see zoo.thm4.9.T",
     ).sweep("sqrt(d) L/sqrt(T_2) <= epsilon, d = rho = 1", epsilon=1e-12,
-            lhs="M that the printed T asks for at least",
+            lhs="M that the printed T requires at least",
             rhs="1e6 times the M that is printed")(too_short)  # fmt: skip
 
     sharp = ledger.sharper("with explicit constants, for rho < 1.91, 3.17, 5.03 at d = 5, 10, 20")
@@ -256,7 +259,7 @@ def gap(ledger):
                  cases=[{"d": d, "rho": rho} for d, rho in CROSSED], mutant={"part": 1.0},
                  )  # fmt: skip
     def crossed(d, rho, part):
-        """The larger of two ratios; at half the naive bound is 0.3 per cent too small at most."""
+        """Return the larger ratio; at half M the naive bound is at most 0.3 per cent too small."""
         there = explicit(int(CROSSED[d, rho]), d, rho)
         half = explicit(int(part * CROSSED[d, rho]), d, rho)
         return max(there[0] / there[1], half[1] * 1.003 / half[0]), 1.0
@@ -268,7 +271,7 @@ def gap(ledger):
 
     ledger.consequence(
         "For rho >= sqrt(d) epsilon the naive oracle, with its best B, needs 1 + sqrt(d)/rho times "
-        "more, not 1/epsilon.",
+        "more data, not 1/epsilon times.",
         harm="the wording",
     )
 

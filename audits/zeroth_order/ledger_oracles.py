@@ -26,10 +26,10 @@ ROUNDING = 1e-9
 
 
 def replay(seed, d, naive, step, restart, every):
-    """Run Algorithm 3 on a loss that writes down where it is asked, and follow it line by line.
+    """Run Algorithm 3 on a loss that records its points, and follow it line by line.
 
-    Found are w_1^1, ..., w_T^K and the output; expected x_t^k + s Delta_t^k for the s in [0, 1]
-    that is nearest to w_t^k, and the nearest of wbar^1, ..., wbar^K.
+    The first array has w_1^1, ..., w_T^K and the output. The second array has x_t^k + s Delta_t^k
+    for the s in [0, 1] nearest to w_t^k, and the nearest of wbar^1, ..., wbar^K.
     """
     asked, T, K, radius = [], 3, 2, 0.3
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def replay(seed, d, naive, step, restart, every):
 
 
 class Onward(OnlineLearner):
-    """Plays D, whatever it learns."""
+    """A learner that always plays D."""
 
     def __init__(self, size, dimension):
         self._steps = np.ones((size, dimension))
@@ -102,11 +102,12 @@ def online_to_nonconvex(ledger):
     computes wbar^k = (1/T) sum_t w_t^k, resets x_1^(k+1) = x_(T+1)^k, restarts A, and outputs a
     uniform one of wbar^1, ..., wbar^K.
 
-    The implementation, with either oracle and no noise, follows the printed lines, replayed from
-    the places at which the loss was asked: steps, restarts, averages and output. That s is uniform,
-    fresh in each round, and the output uniform over the epochs is tested by draws. Gradient T of an
-    epoch is asked for, and told to nobody: no output depends on it. eta is printed nowhere; with
-    Delta_1 = 0 the first round of each epoch stands still, and T = 1 never moves.
+    The implementation, with either oracle and no noise, follows the printed lines. The check
+    replays steps, restarts, averages and output from the points at which the loss was evaluated. It
+    tests by draws that s is uniform and fresh in each round, and that the output is uniform over
+    the epochs. Gradient T of an epoch is computed but never used, so no output depends on it. The
+    paper does not print eta. With Delta_1 = 0 the first round of each epoch does not move, and
+    T = 1 never moves.
     """
     ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
     oracle = VarianceReduced(1, 1, 0.0)
@@ -144,10 +145,10 @@ def variance_reduced_oracle(ledger):
     Diff_(f,delta)(w_t^k, w_(t-1)^k, Z_t^k) and g_t^k = g_(t-1)^k + d_t^k. It returns gtilde_t^k <-
     gtilde_t^k + Tree(t).
 
-    The implementation agrees with lines 5 and 7, loops written out, and with the total of points;
-    its noise, tested by draws at t = 3, is that of two nodes. Two misprints: the partition is for t
-    = [2, T], not [2, K], with which K (B_1 + B_2 (K - 1)) points would be used, against the printed
-    total; and line 9 has gtilde_t on both sides, of which the right one is g_t.
+    The implementation agrees with lines 5 and 7, with the loops written out, and with the total
+    number of points. Draws at t = 3 test that its noise is that of two nodes. There are two
+    misprints. The partition is for t = [2, T], not [2, K], which would use K (B_1 + B_2 (K - 1))
+    points, not the printed total. Line 9 has gtilde_t on both sides, and the right one is g_t.
     """
 
     @ledger.identity("T = 4, B_1 = 4, B_2 = 1", summed=True, mutant={"summed": False}, **PATH)
@@ -191,8 +192,8 @@ def naive_oracle(ledger):
     u_i, where z_i is the i-th data point of Z_t^k, and returns gtilde_t^k = g_t^k + xi_t^k with
     xi_t^k ~ N(0, sigma^2 I) i.i.d.
 
-    The implementation agrees with line 5, loops written out, with one direction for each item; its
-    noise is tested by draws.
+    The implementation agrees with line 5, with the loops written out and one direction for each
+    item. Draws test its noise.
     """
 
     @ledger.identity("T = 3, B = 2", share=1.0, mutant={"share": 2.0}, **PATH)
@@ -227,9 +228,10 @@ TRIPLE = list(
 
 
 def enumerated(slopes, kinks, radius, first, step, shares):
-    """All runs of T = 3 rounds in d = 1 with B_1 = B_2 = 1: squared errors, and increments.
+    """Return squared errors and increments of all runs of T = 3, d = 1 and B_1 = B_2 = 1.
 
-    The learner moves against g_t, without noise; s is given, or over the nodes of a quadrature.
+    The learner moves against g_t, without noise. s is given, or runs over the nodes of a
+    quadrature.
     """
     z = np.array(TRIPLE)[:, None, :]
     s = np.asarray(shares)[None]
@@ -269,13 +271,14 @@ def oracle_varies_little(ledger):
     delta/T. Then the variance of the gradient oracle O (Algorithm 4) is bounded by E norm(grad
     Fhat_delta(w_t^k) - g_t^k)^2 <= 16 d L^2/B_1 + 64 d L^2/(B_2 T).
 
-    Loose: E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, as s is uniform, and with the
-    constants of Lemmas 3.1 and 3.2 that are enough, 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, and
-    L^2/B_1 + (7/6) L^2/(B_2 T) at d = 1. Linear losses +-L <e, x> on a straight path have (2 - 1/d)
-    L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2), so that 16 d is too large by 16 at d = 1 and by about 8
-    d for large d, and 64 by 33 to 55. All runs of three rounds are enumerated at d = 1, with a
-    learner that reacts to g_t. Misprints: i <= j for i < j, and the index t for i in the
-    telescoping sum; the first inequality of the last display is an equality.
+    The bound is loose. E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, because s is uniform.
+    So 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the constants that are enough in Lemmas 3.1 and
+    3.2. For d = 1, L^2/B_1 + (7/6) L^2/(B_2 T) holds. Linear losses +-L <e, x> on a straight path
+    have (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So 16 d is too large by 16 at d = 1 and
+    by about 8 d for large d, and 64 is too large by 33 to 55. At d = 1 the check enumerates all
+    runs of three rounds, with a learner that reacts to g_t. There are misprints: i <= j for i < j,
+    and the index t for i in the telescoping sum. The first inequality of the last display is an
+    equality.
     """
     some = {**RUNS, "s": Array(SHARE, (3,)), "most": 1.0}
     some["extremal"] = [{**STEEP, "s": np.array([0.0, 1.0, 0.0])}]
@@ -292,7 +295,7 @@ def oracle_varies_little(ledger):
     @sharper.falsify("all runs at d = 1, over s too", most=1 + 7 / 6 * 2 / 9, mutant={"most": 1.2},
                      extremal=[STEEP], **RUNS)  # fmt: skip
     def averaged(slopes, kinks, radius, first, step, most):
-        """Two nodes for each s: its mean and variance are exact, and no more is used."""
+        """Use two nodes for each s: its mean and variance are exact, and no more is needed."""
         s, weights = uniform_nodes(2)
         nodes = np.array(list(itertools.product(s, repeat=3)))
         w = np.prod(list(itertools.product(weights, repeat=3)), axis=1)

@@ -20,7 +20,7 @@ MANY = range(2, 513)
 
 
 def nodes_times(rounds, first, later):
-    """max_q s_q sqrt(nodes in use up to `rounds` that contain q), by walking up from q."""
+    """Return max_q s_q sqrt(nodes in use up to `rounds` that contain q), by walking up from q."""
     most = 0.0
     for q in range(1, rounds + 1):
         count, b = 0, q
@@ -31,13 +31,13 @@ def nodes_times(rounds, first, later):
 
 
 def settings(T, B_1, B_2, d=3, L=2.0, rho=0.7):
-    """s_1, the bound on s_t, and the printed sigma."""
+    """Return s_1, the bound on s_t, the printed sigma, and rho."""
     sigma = math.sqrt(2 * math.log(T)) * 4 * d * L / (B_2 * T * rho)
     return 2 * d * L / B_1, 4 * d * L / (B_2 * T), sigma, rho
 
 
 def any_learner(T, oracle):
-    """A plan for learners that need not begin with Delta_1 = 0."""
+    """Return a plan for learners that need not begin with Delta_1 = 0."""
     return Plan(T, 1, 5.0, 5.0 / T, 1.0, oracle, first_step_is_zero=False)
 
 
@@ -48,16 +48,17 @@ def private_oracle(ledger):
     rho^2/2)-RDP if the noises in the tree mechanism are set to sigma_t = sigma := sqrt(2 ln T) 4 d
     L/(B_2 T rho).
 
-    True of the output, and of all x, w and Delta: A is restarted after each epoch, so that nothing
-    depends on g~_T, if eta does not, and T - 1 noisy gradients have at most floor(log2(T - 1)) + 1
-    <= 2 ln T noises between them and an item. Tightest at T = 5, .965 of rho; for large T .85. The
-    proof has all T of them released: at T = 2 that is 1.2011 rho, at T = 4 1.0402 rho, in d = 1
-    with B_1 = T B_2/2 and a slope that is turned over; for all other T it is right. At T = 1 sigma
-    is 0: g~_1 is released as it is, and the output is x_1 whatever the data are, if Delta_1 does
-    not depend on them. For d >= 2 the sensitivities are attained with probability 0 only, since
-    directions are hidden. "The minimal noise" (Section 4.2) it is not: sqrt(floor(log2(T - 1)) + 1)
-    for sqrt(2 ln T) is exactly enough for all learners and B_1 = T B_2/2. With Delta_1 = 0 and B_1
-    = T + 1 a third of that is at T = 2, and .375 of it at T = 3.
+    It is true for the output, and for all x, w and Delta. A is restarted after each epoch. So
+    nothing depends on g~_T, if eta does not. In T - 1 noisy gradients at most
+    floor(log2(T - 1)) + 1 <= 2 ln T noisy nodes contain an item. The bound is tightest at T = 5,
+    with .965 of rho, and has .85 for large T. The proof releases all T of the gradients. At T = 2
+    this costs 1.2011 rho and at T = 4 1.0402 rho, in d = 1 with B_1 = T B_2/2 and a slope that
+    changes its sign. For all other T the proof is right. At T = 1 sigma is 0, and g~_1 is released
+    without noise. The output is then x_1 for all data, if Delta_1 does not depend on the data. For
+    d >= 2 the sensitivities are attained only with probability 0, since directions are hidden. The
+    noise is not "the minimal noise" (Section 4.2). For all learners and B_1 = T B_2/2,
+    sqrt(floor(log2(T - 1)) + 1) in place of sqrt(2 ln T) is exactly enough. With Delta_1 = 0 and
+    B_1 = T + 1, a third of this is enough at T = 2, and .375 of it at T = 3.
     """
 
     @ledger.sweep("all sensitivities attained, all learners", T=MANY, B_2=[1, 4], factor=1.0,
@@ -93,8 +94,8 @@ def private_oracle(ledger):
         "T = 3 and from 5 on", T=[3, *range(5, 513)], B_2=1, rho=1.0, mutant=0.85
     )(released)
     ledger.edge("T >= 2 and n >= 2").sweep(
-        "T = 1: no noise", T=[1], lhs="sigma^2 that g~_1 needs, over (4 d L/(B_2 rho))^2",
-        rhs="as printed, 2 ln T",
+        "T = 1: no noise", T=[1], lhs="the sigma^2 that g~_1 needs, over (4 d L/(B_2 rho))^2",
+        rhs="the printed 2 ln T",
     )(no_noise)  # fmt: skip
 
     sigma = printed.corollary_4_4_sigma(2, 1, 1, rho=RHO, lipschitz=1.0)
@@ -102,18 +103,19 @@ def private_oracle(ledger):
     ledger.audit(
         run(two), GaussianDP(RHO, REPLACE, "zeroth_order Corollary 4.4"), flipped(2, 0),
         draws=4_000,
-        survivors="Only the noise of g~_1 is behind the output; s_t and the directions protect "
-        "nobody in d = 1. 3,000 draws tell .5 of the noise, 30,000 .7.",
+        survivors="The output depends only on the noise of g~_1. In d = 1, s_t and the directions "
+        "protect no user. 3,000 draws detect .5 of the noise, and 30,000 detect .7.",
     )  # fmt: skip
     many = plan(8, sigma=printed.corollary_4_4_sigma(8, 1, 1, rho=RHO, lipschitz=1.0)).oracle
     ledger.audit(
         transcript(many, 8), GaussianDP(RHO, REPLACE, "zeroth_order Corollary 4.4"),
         [flipped(many.first_batch + 7, q) for q in (0, many.first_batch + 1)],
         draws=1_000, mutants=[transcript(many, 8, noise=0.85)],
-        survivors="Directions protect nobody in d = 1.",
+        survivors="Directions protect no user in d = 1.",
     )  # fmt: skip
     ledger.consequence(
-        "Whoever releases all noisy gradients of an epoch, with T = 2 or 4 rounds.", harm="privacy"
+        "It affects users who release all noisy gradients of an epoch with T = 2 or 4 rounds.",
+        harm="privacy",
     )
 
 
@@ -122,7 +124,7 @@ def no_noise(T):
 
 
 def released(T, B_2, rho):
-    """One slope that is turned over, d = L = 1, B_1 = T B_2 / 2, along a path that is given."""
+    """Change the sign of one slope, d = L = 1, B_1 = T B_2 / 2, along a given path."""
     sigma = np.sqrt(2 * np.log(T)) * 4 / (B_2 * T * rho)
     moved = 2 / (T * B_2 / 2)  # of g_1, and so of all g_t
     B = np.zeros((T, T))
@@ -139,9 +141,9 @@ def sensitivities(ledger):
     delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since B_1 >= T B_2/2, it holds
     that s_1 <= s_t for all t >= 2.
 
-    Read with s_t as its bound: equality at B_1 = T B_2/2. The s_t of a pair of points that stay
-    together is 0, and below s_1. Delta_1 = 0 makes s_2 half as large. The proof's last line has i
-    <= n for i <= b and n for T.
+    It holds if s_t is read as its bound, with equality at B_1 = T B_2/2. For two points that stay
+    together s_t is 0, and below s_1. Delta_1 = 0 makes s_2 half as large. The last line of the
+    proof has i <= n for i <= b and n for T.
     """
 
     @ledger.falsify("s_1 against 4 d L/(B_2 T)", T=ROUNDS, B_2=Integer(1, 1000), more=Integer(0, 9),
@@ -165,10 +167,10 @@ def privacy_of_the_theorem(ledger):
     Corollary 4.4, the output of Algorithm 3 is (alpha, alpha rho^2/2)-RDP, for any alpha > 1 and
     rho > 0.
 
-    True, also of all noisy gradients together, because B_1 = T + 1 is twice what Corollary 4.4 asks
-    for: an item of the first batch moves g_1 by half as much as sigma allows for. Tightest at every
-    power of 2: 1/sqrt(2 ln 2) = .849 of rho; exact parameters for T = 2 to 512. At T = 1 see
-    Corollary 4.4.
+    It is true, also for all noisy gradients together. The reason is that B_1 = T + 1 is twice the
+    B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half as much as sigma
+    allows. The bound is tightest at every power of 2, with 1/sqrt(2 ln 2) = .849 of rho. Exact
+    parameters are computed for T = 2 to 512. For T = 1 see Corollary 4.4.
     """
 
     @ledger.sweep("all noisy gradients, all learners", T=MANY, factor=1.0, mutant={"factor": 0.84},
@@ -192,5 +194,5 @@ def privacy_of_the_theorem(ledger):
             REPLACE, "zeroth_order Theorem 4.9, exact",
         ),
         [flipped(8, 0), flipped(8, 6)], draws=1_000,
-        survivors="Directions protect nobody in d = 1.",
+        survivors="Directions protect no user in d = 1.",
     )  # fmt: skip

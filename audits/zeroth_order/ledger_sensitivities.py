@@ -47,7 +47,7 @@ def estimate(slopes, kinks, items, radius, u, at, move=None):
 
 
 def same_directions(slopes, kinks, raw, at, radius, share, move=None):
-    """Three items, of which the second is exchanged."""
+    """Return the change if the second of three items is replaced, and its bound."""
     u, d = unit(raw), len(at)
     if u is None:
         return None
@@ -58,7 +58,7 @@ def same_directions(slopes, kinks, raw, at, radius, share, move=None):
 
 
 def worst(d, kink, **more):
-    """All directions equal to e_1."""
+    """Return a case in which all directions are equal to e_1."""
     raw = np.zeros((3, d, d))
     raw[..., 0] = 1.0
     return opposite(d, kink, raw=raw, **more)
@@ -70,13 +70,13 @@ def grad_moves_little(ledger):
     Grad_(f,delta)(x, z'_(1:b))) <= 2 d L/b for any delta > 0, x in R^d and neighbouring data
     batches z_(1:b), z'_(1:b) of size b.
 
-    Attained in every d, by +-L <e, x> where all directions are e; for d >= 2 such directions have
-    probability 0, and 2 L sqrt(d) s/b is enough, where s is the largest singular value of the
-    directions u_k1, ..., u_kd of the item that is exchanged: at most sqrt(d), and about 2 for
-    random ones. So the noise of the paper is about sqrt(d)/2 times what typical directions need;
-    RDP pays for the worst. The lemma says nothing of random directions, but its proof takes the
-    same u in both runs: with fresh ones in each run (b + 1) d L/b is attained by linear losses for
-    d >= 2, above 2 d L/b for b >= 2.
+    The bound is attained in every d, by +-L <e, x> if all directions are e. For d >= 2 such
+    directions have probability 0. Let s be the largest singular value of the directions u_k1, ...,
+    u_kd of the replaced item. Then 2 L sqrt(d) s/b is enough. s is at most sqrt(d), and about 2 for
+    random directions. So the noise of the paper is about sqrt(d)/2 times the noise that typical
+    directions need. But RDP has to cover the worst directions. The lemma does not mention random
+    directions, but its proof takes the same u in both runs. With fresh directions in each run
+    linear losses attain (b + 1) d L/b for d >= 2, which is above 2 d L/b for b >= 2.
     """
     domain = {**TWO, **FIXED}
     domain["extremal"] = [worst(d, 9.0) for d in (1, 2, 3)]
@@ -95,7 +95,7 @@ def grad_moves_little(ledger):
 
     @ledger.edge("the same directions in both runs").sweep(
         "b = d = 2, f = z x_1, z = (1, 1) and (-1, 1), L = delta = 1", b=2, d=2,
-        lhs="norm(Grad - Grad'), at directions of their own", rhs="2 d L / b",
+        lhs="norm(Grad - Grad'), at separate directions", rhs="2 d L / b",
     )  # fmt: skip
     def fresh(b, d):
         e, other = np.array([1.0, 0.0]), np.array([0.0, 1.0])
@@ -115,10 +115,11 @@ def diff_moves_little(ledger):
     Diff_f(x, y, z'_(1:b))) <= (2 d L/(b delta)) norm(x - y) for any delta > 0, x, y in R^d and
     neighbouring data batches z_(1:b), z'_(1:b) of size b.
 
-    Attained in every d, by +-L <e, x> where all directions are equal and x - y is along e, and by
-    +-L abs(<e, x>) across the kink. Diff has lost its index delta in print. With fresh directions
-    in each run it fails for b >= 2 and every d, d = 1 included: u = 1 and u = -1 give a linear loss
-    the estimates +-L r/delta, 2 L r/delta apart on the same data.
+    The bound is attained in every d, by +-L <e, x> if all directions are equal and x - y is along
+    e. The losses +-L abs(<e, x>) across the kink also attain it. The print of Diff lacks the index
+    delta. With fresh directions in each run it fails for b >= 2 and every d, including d = 1. Let
+    r = norm(x - y). For a linear loss u = 1 and u = -1 give the estimates +-L r/delta, which differ
+    by 2 L r/delta on the same data.
     """
     domain = {**MOVED, **FIXED}
     domain["extremal"] = [worst(d, 9.0, move=0.1 * np.eye(d)[0]) for d in (1, 2, 3)]
@@ -134,7 +135,7 @@ def diff_moves_little(ledger):
         return abs(runs[0] - runs[1]), 2 * r / b
 
 
-# --- the same with directions that nobody sees ---
+# --- the same with hidden directions ---
 
 
 def renyi(log_p, log_q, alpha, cell):
@@ -142,7 +143,7 @@ def renyi(log_p, log_q, alpha, cell):
 
 
 def mixture_divergence(kink, n_angles, rho, alpha, quiet, moved=False):
-    """Of Grad or Diff in d = 2, b = 1, items +-: the mean at u_1, u_2, plus noise, mixed."""
+    """Return the divergence of noisy Grad or Diff in d = 2, b = 1, items +-, mixed over u."""
     case = opposite(2, kink)
     u = sphere(2, n_angles)[0]
     x, y = (np.array([0.05, 0.0]), np.array([-0.05, 0.0])) if moved else (case["at"], None)
@@ -168,12 +169,13 @@ def hidden_directions(ledger):
     directions, is (alpha, alpha rho^2/2)-RDP: a mixture over the directions is no worse than the
     worst of them. The same holds of Diff with s = (2 d L/(b delta)) norm(x - y).
 
-    Renyi divergences of one order are quasi-convex in both arguments together, so a mixture over
-    what does not depend on the data is at most the worst of its parts. Attained at d = 1, where
-    Grad of +-L x does not depend on u. For d = 2 and b = 1, with directions mixed by quadrature,
-    Grad of +-L <e, x> has .24 to .25 of the bound, and Diff of +-L abs(<e, x>) across the kink .38
-    to .41; Diff of +-L <e, x> shows nothing at all, since the distribution of u is symmetric. The
-    directions must not depend on the data; publishing them does no harm.
+    Renyi divergences of one order are jointly quasi-convex in both arguments. So a mixture over a
+    variable that does not depend on the data is at most the worst of its parts. The bound is
+    attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1 a quadrature
+    mixes the directions. Grad of +-L <e, x> then has .24 to .25 of the bound, and Diff of +-L
+    abs(<e, x>) across the kink .38 to .41. Diff of +-L <e, x> reveals nothing, since the
+    distribution of u is symmetric. The directions must not depend on the data. Publishing them does
+    no harm.
     """
     parts = {"p": Array(UNIT, (4,)), "apart": Array(UNIT, (4,)), "weights": Array(SHARE, (4,))}
     parts |= {"rho": Interval(0.1, 3.0, log=True), "alpha": ORDER, "quiet": 1.0}
@@ -182,7 +184,7 @@ def hidden_directions(ledger):
     @ledger.falsify("mixtures of four shifted Gaussians, d = 1", extremal=[same],
                     mutant={"quiet": 0.9}, **parts)  # fmt: skip
     def mixed(p, apart, weights, rho, alpha, quiet):
-        """At direction k the mean is p_k or p_k + s apart_k: s = 1, sigma = 1 / rho."""
+        """Use mean p_k or p_k + s apart_k at direction k, with s = 1 and sigma = 1 / rho."""
         if weights.sum() < 1e-3:
             return None
         sigma, weights = quiet / rho, weights / weights.sum()
@@ -196,9 +198,9 @@ def hidden_directions(ledger):
 
     plane = {"kink": [9.0, 0.3], "rho": [0.5, 1.0, 2.0], "alpha": [1.5, 2.0, 5.0], "quiet": 1.0}
     plane |= {"method": Method.NUMERIC, "mutant": {"quiet": 0.3}, "n_angles": [1, 12]}
-    ledger.sweep("Grad in the plane, over directions of their own", moved=False,
+    ledger.sweep("Grad in the plane, over separate directions", moved=False,
                  **plane)(mixture_divergence)  # fmt: skip
-    ledger.sweep("Diff in the plane, over directions of their own", moved=True,
+    ledger.sweep("Diff in the plane, over separate directions", moved=True,
                  **plane | {"kink": [9.0, 0.0]})(mixture_divergence)  # fmt: skip
     ratios = [np.divide(*mixture_divergence(9.0, 24, rho, 2.0, 1.0)) for rho in (0.5, 1.0, 2.0)]
     words = ", ".join(f"{r:.3f}" for r in ratios)
@@ -226,11 +228,11 @@ def second_moment_of_one(ledger):
     """A single two-point estimator g_i = (d/(2 delta)) (f(x + delta u, z_i) - f(x - delta u, z_i))
     u, u uniform on the unit sphere, of an L-Lipschitz f satisfies E norm(g_i)^2 = O(d L^2).
 
-    Holds with d^2 L^2/(d - 1) for d >= 2, which is at most 2 d L^2, and with L^2 for d = 1, by
-    Poincare's inequality on the sphere; the concentration inequality of this section, integrated,
-    gives 4 d L^2. Linear losses have d L^2, so that the constant lies between 1 and d/(d - 1). With
-    one direction for each item Grad has the variance O(d L^2/b) of Lemma 3.1, as Section 3 says;
-    with d it has O(L^2/b).
+    By Poincare's inequality on the sphere it holds with d^2 L^2/(d - 1) for d >= 2, which is at
+    most 2 d L^2. For d = 1 it holds with L^2. The concentration inequality of this section,
+    integrated, gives 4 d L^2. Linear losses have d L^2, so the constant lies between 1 and
+    d/(d - 1). With one direction for each item Grad has the variance O(d L^2/b) of Lemma 3.1, as
+    Section 3 says. With d directions it has O(L^2/b).
     """
     domain = {**TWO, "extremal": [opposite(d, 9.0) for d in (1, 2, 3)]}
 
@@ -263,7 +265,7 @@ def second_moment_of_one(ledger):
 
 @functools.cache
 def polar(d):
-    """Angles from the pole and their probabilities."""
+    """Return angles from the pole and their probabilities."""
     n = 600
     angles = math.pi * (np.arange(n) + 0.5) / n
     weights = np.sin(angles) ** (d - 2.0)
@@ -271,13 +273,15 @@ def polar(d):
 
 
 def cap(d, angle):
-    """Probability of the cap of that angle."""
+    """Return the probability of the cap of that angle."""
     return float(betainc((d - 1) / 2, (d - 1) / 2, (1 - math.cos(angle)) / 2))
 
 
 def worst_of_caps(d, low, high, chordal=True):
-    """t and P for the worst 1-Lipschitz h with values c on a cap of angle low, and c + 2 t or more
-    beyond angle high: the most that E h allows on either side; None where caps overlap.
+    """Return t and P for the worst 1-Lipschitz h with two caps, and with one cap.
+
+    h is c on a cap of angle low, and c + 2 t or more beyond angle high. t is the most that E h
+    allows on either side. The result is None if the caps overlap.
     """
     if high <= low or high - low < 1e-6:
         return None
@@ -296,13 +300,13 @@ def concentration(ledger):
     """If h is L-Lipschitz on u and u is uniform on the unit sphere, then P{abs(h(u) - E h(u)) >= t}
     <= 2 exp(-d t^2/(2 L^2)).
 
-    True for all that was tried, around the mean and with d, not d - 1, in the exponent. By Levy's
-    isoperimetric inequality the values of h have the distribution of a monotone Lipschitz function
-    of the angle from a pole, so that two caps, or one, are the worst case; their angles are
-    searched for d from 2 to 100. At d = 1 it is .824 of the bound, attained by h = L u at t = L.
-    From d = 2 on the factor 2 is not needed in chordal distance (which f(x + delta u) has).
-    Distances along the sphere are larger; the bound stands there too, for d >= 2, with .503 of it
-    at d = 2. The paper does not say which distance is meant.
+    It holds for all cases that were tried, around the mean and with d, not d - 1, in the exponent.
+    By Levy's isoperimetric inequality the values of h have the distribution of a monotone Lipschitz
+    function of the angle from a pole. So two caps, or one cap, are the worst case. The check
+    searches their angles for d from 2 to 100. At d = 1 the probability is .824 of the bound,
+    attained by h = L u at t = L. From d = 2 on the factor 2 is not needed for chordal distance,
+    which f(x + delta u) has. Distances along the sphere are larger. The bound also holds for them
+    if d >= 2, with .503 of it at d = 2. The paper does not say which distance it means.
     """
     domain = {"d": Integer(2, 100), "low": Interval(0.0, math.pi), "high": Interval(0.0, math.pi)}
     domain |= {"two": 2.0, "times": 1.0, "chordal": True}
@@ -348,10 +352,10 @@ def difference_on_the_sphere(ledger):
     delta-Lipschitz, but using this would bound the variance at O(d L^2), which does not match the
     target of O(d L^2/T^2).
 
-    The constant 2 L delta is attained, by a kink between x + delta u and y + delta u with norm(x -
-    y) >= delta norm(u - u'); for norm(x - y) = r less than that the difference is at most 2 L r,
-    whatever u and u' are. The variance that follows from the concentration inequality, 16 d L^2,
-    has no T in it: the argument is right, and a remark on a method, not a bound from below.
+    The constant 2 L delta is attained, by a kink between x + delta u and y + delta u with
+    norm(x - y) >= delta norm(u - u'). For a smaller r = norm(x - y) the difference is at most 2 L
+    r, for all u and u'. The variance that follows from the concentration inequality, 16 d L^2,
+    contains no T. So the argument is right, but it is a remark on a method, not a lower bound.
     """
     domain = {**MOVED, "pair": Array(UNIT, (2, "d"))}
     vee = opposite(1, 0.0, at=np.array([1.0]), move=np.array([-2.0]), radius=0.5)
@@ -368,7 +372,7 @@ def difference_on_the_sphere(ledger):
         bound = two * lipschitz(slopes[0]) * radius * np.linalg.norm(u[0] - u[1])
         return abs(h[0] - h[1]), bound + ROUNDING
 
-    @ledger.identity("d^2 / delta^2 times 4 (2 L delta)^2 / d is 16 d L^2: no T", d=[1, 5, 50],
+    @ledger.identity("d^2 / delta^2 times 4 (2 L delta)^2 / d is 16 d L^2, without T", d=[1, 5, 50],
                      radius=[0.1, 2.0], L=[0.5, 3.0])  # fmt: skip
     def variance_from_it(d, radius, L):
         return d**2 / radius**2 * 4 * (2 * L * radius) ** 2 / d, 16 * d * L**2
@@ -379,9 +383,9 @@ def second_moment_of_a_difference(ledger):
     """Directly using the Lipschitzness of f bounds E norm((d/delta) (f(x + delta u, z_i) - f(y +
     delta u, z_i)) u)^2 <= ((d L/delta) norm(x - y))^2 = O(d^2 L^2/T^2).
 
-    The first bound is attained for every d and delta, by L <e, x> with x - y along e: an equality,
-    so that Lipschitzness alone gives no better. For the O, norm(x - y) <= 2 delta/T by Remark 4.1
-    gives the constant 4, and attains it; delta/T, which Section 3 says, is for x, not w.
+    For every d and delta L <e, x> with x - y along e attains the first bound. So Lipschitzness
+    alone gives nothing better. For the O, norm(x - y) <= 2 delta/T by Remark 4.1 gives the constant
+    4, and attains it. The distance delta/T in Section 3 is for x, not for w.
     """
     domain = {**MOVED}
     domain["extremal"] = [opposite(d, 9.0, move=0.1 * np.eye(d)[0]) for d in (1, 2, 3)]
@@ -397,6 +401,6 @@ def second_moment_of_a_difference(ledger):
                     stay=SHARE, leave=SHARE, four=4.0, mutant={"four": 3.9},
                     extremal=[{"d": 3, "rounds": 5, "stay": 0.0, "leave": 1.0}])  # fmt: skip
     def along_the_path(d, rounds, stay, leave, four):
-        """L = delta = 1, linear loss; a path straight on with steps D = delta / T."""
+        """Use L = delta = 1, a linear loss, and a straight path with steps D = delta / T."""
         r = (1 - stay + leave) / rounds
         return (d * r) ** 2, four * d**2 / rounds**2

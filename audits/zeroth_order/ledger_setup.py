@@ -1,4 +1,4 @@
-"""Zeroth-order optimization: stationarity and privacy as defined, claims of the introduction."""
+"""Zeroth-order optimization: definitions of stationarity and privacy, and introductory claims."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ KINKS = Array(Interval(-3.0, 3.0), (3,))
 
 
 def hull_value(slopes):
-    """Least absolute value in the convex hull of numbers."""
+    """Return the least absolute value in the convex hull of numbers."""
     return max(0.0, np.min(slopes), -np.max(slopes))
 
 
 def met(kinks, slopes, x, r):
-    """Slopes of the pieces of a piecewise linear function that meet the open ball B(x, r)."""
+    """Return the slopes of a piecewise linear function on its pieces that meet the ball B(x, r)."""
     ends = np.concatenate([[-np.inf], np.sort(kinks), [np.inf]])
     return slopes[(ends[:-1] < x + r) & (ends[1:] > x - r) & (ends[:-1] < ends[1:])]
 
 
 def smoothed(kinks, slopes, y, delta, d=1):
-    """Slopes of the smoothing of F(<e, x>) over balls of R^d, F piecewise linear, at y."""
+    """Return slopes at y of the smoothing of F(<e, x>) over balls of R^d, F piecewise linear."""
     above = 0.5 - (np.sort(kinks) - np.asarray(y)[..., None]) / (2 * delta)
     share = betainc((d + 1) / 2, (d + 1) / 2, np.clip(above, 0, 1))  # of the ball beyond a kink
     return slopes[0] + share @ np.diff(slopes)
 
 
 def tangents(delta, r, slack=1e-9):
-    """Gradients of the norm at the points of B(x, delta) seen at the widest angle, norm(x) = r."""
+    """Return gradients of the norm at the two points of B(x, delta) at the widest angle from 0."""
     sine = delta / r * (1 - slack)
     return np.array([[math.sqrt(1 - sine**2), sine], [math.sqrt(1 - sine**2), -sine]])
 
@@ -61,17 +61,18 @@ def stationary(ledger):
     of radius delta centered at x such that norm(E[grad F(y)]) <= epsilon, where y is uniformly
     distributed over S.
 
-    Definition 2.1 in other words: for n points on pieces of a line the best mean is within (largest
-    - least slope) / (2 n) of Goldstein's value, exactly so at n = 1, and never below. The two
-    differ where an infimum is not attained: for x^2 / 2 at x = delta + epsilon every mean over an
-    open ball exceeds epsilon, and the value is epsilon. "Uniformly distributed over S" fits finite
-    sets and sets of positive volume; with either the infimum is the same.
+    This is Definition 2.1 in other words. For n points on pieces of a line the best mean is at most
+    (largest - least slope) / (2 n) above Goldstein's value, and never below. This bound is attained
+    at n = 1. The two definitions differ if an infimum is not attained. For x^2 / 2 at
+    x = delta + epsilon every mean over an open ball exceeds epsilon, and the value is epsilon.
+    "Uniformly distributed over S" fits finite sets and sets of positive volume. The infimum is the
+    same with both.
     """
 
     @ledger.identity("the absolute value: stationary within delta of 0, nowhere else",
                      x=Interval(-3.0, 3.0), reach=1.0, mutant={"reach": 2.0})  # fmt: skip
     def absolute(x, reach):
-        """delta = 1; of two points one on each side of 0, where both are in the ball."""
+        """Use delta = 1 and two points, one on each side of 0 if both are in the ball."""
         left, right = x - 0.999999 * reach, x + 0.999999 * reach
         least = abs(np.sign(left) + np.sign(right)) / 2
         if abs(abs(x) - 1) < 1e-5:
@@ -83,7 +84,7 @@ def stationary(ledger):
                         {"slopes": np.array([-1.0, 1, 1, 1]), "n": 1},
                     ])  # fmt: skip
     def finite(slopes, n, half):
-        """Counts of points on the pieces of least and of largest slope."""
+        """Count points on the pieces of least and of largest slope."""
         low, high, count = slopes.min(), slopes.max(), np.arange(n + 1)
         best = np.abs((count * low + (n - count) * high) / n).min()
         return best, hull_value(slopes) + half * (high - low) / n + ROUNDING
@@ -96,20 +97,20 @@ def goldstein(ledger):
     h(x))_delta is the infimum of norm(g) over g in it. A point x* is a Goldstein (delta,
     epsilon)-stationary point of h if norm(grad h(x*))_delta <= epsilon.
 
-    For the norm at a distance r >= delta from its minimum the value is sqrt(1 - (delta/r)^2), less
-    than the norm 1 of every gradient: the hull matters. On a line it is the distance of 0 from an
-    interval of slopes. The ball is open, so of abs(x) at x = delta the value is 1; for a continuous
-    gradient an open and a closed ball have the same one. The union is over sets of one point, {grad
-    h(y)}, which the print drops.
+    For the norm at a distance r >= delta from its minimum the value is sqrt(1 - (delta/r)^2). This
+    is less than 1, the norm of every gradient, so the hull matters. On a line the value is the
+    distance of 0 from an interval of slopes. The ball is open, so for abs(x) at x = delta the value
+    is 1. For a continuous gradient an open and a closed ball have the same value. The union is over
+    the sets {grad h(y)} of one point. The print drops these braces.
     """
     outer = {"delta": Interval(0.01, 0.99), "reach": 1.0}
 
-    @ledger.falsify("the norm: no gradient of the hull is shorter", **outer, mutant={"reach": 1.2},
+    @ledger.falsify("the norm: no vector of the hull is shorter", **outer, mutant={"reach": 1.2},
                     angle=Interval(0.0, math.pi), share=SHARE,
                     extremal=[{"delta": s, "angle": math.acos(-s), "share": 1 - 1e-9}
                               for s in (0.1, 0.5, 0.9)])  # fmt: skip
     def supported(delta, angle, share, reach):
-        """At x = (1, 0): first coordinates of gradients at points of the ball, which bound it."""
+        """Bound the value at x = (1, 0) by first coordinates of gradients at points of the ball."""
         y = np.array([1.0, 0.0]) + delta * share * reach * np.array([np.cos(angle), np.sin(angle)])
         return math.sqrt(1 - delta**2), y[0] / math.hypot(*y) + ROUNDING
 
@@ -120,7 +121,7 @@ def goldstein(ledger):
         return math.sqrt(1 - delta**2), np.linalg.norm(gradients.mean(axis=0) if two else
                                                        gradients[0])  # fmt: skip
 
-    @ledger.falsify("on a line: the distance of 0 from the slopes that are met", kinks=KINKS,
+    @ledger.falsify("on a line: the distance of 0 from the slopes in the ball", kinks=KINKS,
                     slopes=SLOPES, weights=Array(SHARE, (4,)), hull=True, mutant={"hull": False},
                     extremal=[{"kinks": np.array([-0.5, 0.0, 0.5]), "weights": np.ones(4),
                                "slopes": np.array([-1.0, 1, -1, 1])}])  # fmt: skip
@@ -136,9 +137,9 @@ def means_bound_the_value(ledger):
     """For a differentiable h, norm(grad h(x))_delta is at most the infimum over subsets S of B(x,
     delta) of norm((1/card S) sum_(y in S) grad h(y)).
 
-    A mean is a convex combination, so it is exact, also for sets of positive volume. Over finite
-    sets it is an equality where the gradient is continuous: weights are approximated by points that
-    lie close together. Attained in the limit by two points for the norm in the plane.
+    A mean is a convex combination, so the bound holds exactly, also for sets of positive volume.
+    Over finite sets it is an equality if the gradient is continuous. Points that lie close together
+    then approximate weights. For the norm in the plane two points attain it in the limit.
     """
 
     @ledger.falsify("the norm in the plane, S of four points", delta=Interval(0.01, 0.99),
@@ -162,11 +163,11 @@ def smoothing_keeps_stationary_points(ledger):
     """Suppose F: R^d -> R is L-Lipschitz. Then for any epsilon, delta > 0, norm(grad
     Fhat_delta(x))_delta <= epsilon implies norm(grad F(x))_(2 delta) <= epsilon.
 
-    Exact on a line, where the value is the distance of 0 from an interval of slopes, and attained
-    by every linear F. The radius cannot be smaller: abs(x - s delta) at 0 has no gradient but -1
-    within s delta, and its smoothing a value of s - 1, for s below 2. The proof needs the mean of
-    gradients over the ball B(y, delta) to lie in their hull, which holds of the open ball too,
-    and norm(y - x) < delta, for which it writes <=.
+    The check is exact on a line, where the value is the distance of 0 from an interval of slopes.
+    Every linear F attains the bound. The radius cannot be smaller. For s below 2, abs(x - s delta)
+    has only the gradient -1 within s delta of 0. Its smoothing has a value of s - 1 at 0. The proof
+    needs that the mean of gradients over the ball B(y, delta) lies in their hull. This also holds
+    for the open ball. The proof also needs norm(y - x) < delta, but writes <=.
     """
     bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
     flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
@@ -175,7 +176,7 @@ def smoothing_keeps_stationary_points(ledger):
     @ledger.falsify("on a line", d=1, extremal=[bent, flat], **domain)
     @ledger.falsify("F(<e, x>) in R^2", d=2, extremal=[bent, flat], **domain)
     def corollary(kinks, slopes, d, factor):
-        """delta = 1 and x = 0; on a line slopes of the smoothing are extreme at the breakpoints."""
+        """Use delta = 1, x = 0; on a line slopes of a smoothing are extreme at its breakpoints."""
         at = np.concatenate([kinks - 1, kinks + 1, [-1, 1], [] if d == 1 else
                              np.linspace(-1, 1, 41)]).clip(-1, 1)  # fmt: skip
         near = hull_value(smoothed(kinks, slopes, at, 1.0, d))
@@ -200,13 +201,13 @@ def smoothing_keeps_stationary_points(ledger):
                    "slopes": np.array([-1.0, 0, 1, 1])}],
     )  # fmt: skip
     def averaged(y, delta, kinks, slopes, d, reach):
-        """How far it is from the middle of the slopes, against half their spread."""
+        """Compare its distance from the middle of the slopes with half their spread."""
         found = met(kinks, slopes, y, reach * delta)
         middle, half = (found.max() + found.min()) / 2, (found.max() - found.min()) / 2
         return abs(smoothed(kinks, slopes, y, delta, d) - middle), half + ROUNDING
 
     @ledger.step("the subdifferential at y with radius delta lies in that at x with 2 delta").sweep(
-        "the farthest point of the one ball from the center of the other", factor=2.0,
+        "the farthest point of one ball from the center of the other", factor=2.0,
         share=[i / 100 for i in range(100)], mutant={"factor": 1.9},
     )  # fmt: skip
     def included(share, factor):
@@ -218,10 +219,10 @@ def equivalence(ledger):
     """Finding a (2 delta, epsilon)-stationary point of a nonsmooth objective F is equivalent to
     finding a (delta, epsilon)-stationary point of its uniform smoothing Fhat_delta.
 
-    One direction only, Corollary 2.3, which is all that the paper uses; Section 2 says
-    "sufficient". The other fails: abs(y - s delta) has 0 in its subdifferential of radius 2 delta
-    at x = 0, and its smoothing a value of s - 1 there, up to L. What is left of it is trivial: (2
-    delta, epsilon) for F from (delta, epsilon) for the smoothing.
+    Only one direction holds. It is Corollary 2.3, which is all that the paper uses, and Section 2
+    says "sufficient". The other direction fails. abs(y - s delta) has 0 in its subdifferential of
+    radius 2 delta at x = 0. Its smoothing has a value of s - 1 there, up to L. The remaining
+    statement is trivial: (2 delta, epsilon) for F follows from (delta, epsilon) for the smoothing.
     """
 
     @ledger.falsify(
@@ -230,14 +231,14 @@ def equivalence(ledger):
         lhs="norm(grad Fhat(x))_delta", rhs="norm(grad F(x))_(2 delta)",
     )  # fmt: skip
     def converse(s, delta):
-        """Slopes of the smoothing on (-delta, delta) reach from -1 to (y - s delta)/delta."""
+        """Use slopes of the smoothing on (-delta, delta), from -1 to (y - s delta)/delta."""
         ends = np.clip((np.array([-delta, delta]) - s * delta) / delta, -1, 1)
         slopes = [-1, 1] if s < 2 else [-1]  # of F on (-2 delta, 2 delta)
         return max(0, ends[0], -ends[1]), max(0, min(slopes), -max(slopes))
 
     repair = ledger.repair(
         "a (delta, epsilon)-stationary point of Fhat_delta is a (2 delta, epsilon)-stationary "
-        "point of F; not conversely"
+        "point of F; the converse does not hold"
     )
 
     @repair.falsify("on a line", kinks=KINKS, slopes=SLOPES, factor=2.0, mutant={"factor": 1.9},
@@ -249,7 +250,7 @@ def equivalence(ledger):
         return hull_value(met(kinks, slopes, 0.0, factor)), near + ROUNDING
 
     ledger.consequence(
-        "Nothing in the proofs uses the direction that fails; a lower bound for the smoothing "
+        "The proofs do not use the direction that fails. But a lower bound for the smoothing "
         "would not carry over to F.",
         harm="the wording",
     )
@@ -270,10 +271,10 @@ def privacy(ledger):
     and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
     Renyi divergence.
 
-    Definitions; the divergences by which other rows judge are these. Of randomized response, which
-    is exactly (epsilon, 0)-DP, the Renyi divergence is at most alpha epsilon^2 / 2, and close to it
-    for small epsilon. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here
-    delta and epsilon are of privacy, elsewhere of stationarity.
+    These are definitions, and other rows use these divergences. Randomized response is exactly
+    (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2, and close to it for small
+    epsilon. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and
+    epsilon describe privacy, elsewhere stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])
@@ -318,12 +319,12 @@ def without_a_component(ledger):
     """Neither utilizing the O2NC technique nor sampling d i.i.d. estimators for each data point
     results in an additional dimension dependence of sqrt(d).
 
-    Of d directions for each item: with one, linear losses give estimates of gradient differences of
-    length d L norm(x - y)/delta, always, so that the error of their mean, which is sqrt(d) smaller
-    with d of them, grows by sqrt(d); but the data complexity goes with its square, and grows by d.
-    Which of the two "dimension dependence" means is not said. The number of values of f is the same
-    either way. That O2NC saves sqrt(d) is a comparison with Chen et al. (2023), and not judged
-    here.
+    Take one direction for each item instead of d. For linear losses estimates of gradient
+    differences then always have length d L norm(x - y)/delta. With d directions the error of the
+    mean is sqrt(d) times smaller. So with one direction the error grows by sqrt(d). But the data
+    complexity is proportional to the square of the error, and grows by d. The paper does not say
+    which of the two "dimension dependence" means. The number of values of f is the same for both.
+    That O2NC saves sqrt(d) is a comparison with Chen et al. (2023), which is not judged here.
     """
     ledger.reading("the error of an estimate").identity(
         "standard deviation with one direction over that with d of them", d=[2, 5, 50], power=0.5,
@@ -341,14 +342,14 @@ def without_a_component(ledger):
             grown.append(4 * T / epsilon)
         return grown[1] / grown[0], 10 * d**0.5
 
-    ledger.consequence("One of d directions is worth more than is said.", harm="the wording")
+    ledger.consequence("Sampling d directions is worth more than stated.", harm="the wording")
 
 
 def one_for_each(d, power):
-    """Diff of <e, x> along e in one direction, run; over sqrt(d) L norm(x - y)/delta.
+    """Return the length of one Diff of <e, x> along e, over sqrt(d) L norm(x - y)/delta.
 
-    Its length does not depend on the direction, and its mean is 0, so that d of them are sqrt(d)
-    smaller.
+    The length does not depend on the direction, and the mean over directions is 0. So d directions
+    make the error sqrt(d) times smaller.
     """
     e, u = np.eye(d)[:1], np.full((1, 1, d), d**-0.5)
     found = difference_estimate(
@@ -364,9 +365,10 @@ def noise_of_the_tree(ledger):
     to each gtilde_t^k: compared to the naive approach, of variance O(d^2 L^2/rho^2), it reduces
     noise by a factor of T^2.
 
-    In each coordinate card Node(t) sigma^2, at most 2 ln(T) * 2 ln(T) s^2/rho^2 with s = 4 d L/T
-    (for T >= 2): a factor of T^2 but for 64 ln(T)^2. The norm's square is d times that, as for the
-    naive oracle. B_1 = T is what Section 4.1 takes; Theorem 4.9 has T + 1.
+    In each coordinate the variance is card Node(t) sigma^2. For T >= 2 this is at most 2 ln(T) * 2
+    ln(T) s^2/rho^2 with s = 4 d L/T. So the factor is T^2 up to 64 ln(T)^2. The square of the norm
+    is d times the variance, like for the naive oracle. Section 4.1 takes B_1 = T, and Theorem 4.9
+    has T + 1.
     """
 
     @ledger.falsify(
@@ -378,8 +380,9 @@ def noise_of_the_tree(ledger):
         noises = max(len(node(t)) for t in {T, 2 ** ((T + 1).bit_length() - 1) - 1})
         return noises * sigma**2, factor * math.log(T) ** 2 * (d / (rho * T)) ** 2
 
-    @ledger.sharper("all T of the variance, against the naive 4 d^2 L^2/rho^2").sweep(
-        "T^2 (1 / (16 ln(T)^2)) less", T=[8, 64, 1024, 10**5], method=Method.NUMERIC, mutant=0.5,
+    @ledger.sharper("the variance for all T, against the naive 4 d^2 L^2/rho^2").sweep(
+        "smaller by a factor of T^2 / (16 ln(T)^2)", T=[8, 64, 1024, 10**5], method=Method.NUMERIC,
+        mutant=0.5,
     )  # fmt: skip
     def against(T):
         noises = (T + 1).bit_length() - 1

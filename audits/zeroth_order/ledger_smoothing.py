@@ -27,17 +27,17 @@ APART = Interval(1e-4, 5.0, log=True)
 
 
 def ball_share(t, d):
-    """P[v_1 <= t] for v uniform on the unit ball of R^d."""
+    """Return P[v_1 <= t] for v uniform on the unit ball of R^d."""
     return betainc((d + 1) / 2, (d + 1) / 2, (1 + np.clip(t, -1, 1)) / 2)
 
 
 def slab(d):
-    """The constant of Lemma A.1 for small moves: twice the density of v_1 at 0."""
+    """Return the constant of Lemma A.1 for small moves: twice the density of v_1 at 0."""
     return 2 * math.exp(gammaln(d / 2 + 1) - gammaln((d + 1) / 2)) / math.sqrt(math.pi)
 
 
 def lipschitz(slopes):
-    """Of h(x) = sum_k abs(<a_k, x> - b_k), at most: the longest sum of +-a_k."""
+    """Bound the constant of h(x) = sum_k abs(<a_k, x> - b_k) by the longest sum of +-a_k."""
     return np.linalg.norm(SIGNS @ slopes, axis=1).max()
 
 
@@ -46,7 +46,7 @@ def value(slopes, kinks, x):
 
 
 def smoothed(slopes, kinks, x, radius):
-    """hhat(x), exactly: E abs(s + v_1) for each ridge, in units of its own length times radius."""
+    """Return hhat(x), exactly: E abs(s + v_1) of each ridge, in units of its length * radius."""
     d, sizes = len(x), radius * np.linalg.norm(slopes, axis=1) + 1e-300
     s = np.clip((slopes @ x - kinks) / sizes, -1, 1)
     inside = s * (2 * ball_share(s, d) - 1) + slab(d) * (1 - s**2) ** ((d + 1) / 2) / (d + 1)
@@ -55,18 +55,18 @@ def smoothed(slopes, kinks, x, radius):
 
 
 def gradient(slopes, kinks, x, radius):
-    """Of hhat, exactly."""
+    """Return the gradient of hhat, exactly."""
     sizes = radius * np.linalg.norm(slopes, axis=1) + 1e-300
     return slopes.T @ (2 * ball_share((slopes @ x - kinks) / sizes, len(x)) - 1)
 
 
 def slope_at(d, kink):
-    """h(x) = abs(x_1 - kink)."""
+    """Return h(x) = abs(x_1 - kink)."""
     return {"slopes": np.eye(3, d) * np.eye(3)[:, :1], "kinks": np.array([kink, 0.0, 0.0])}
 
 
 def ridge(d, kink=0.0, **more):
-    """A case with this h."""
+    """Return a case with this h."""
     return {**slope_at(d, kink), "at": np.zeros(d), "radius": 1.0, **more}
 
 
@@ -78,8 +78,8 @@ def smoothing_keeps_lipschitz(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then its uniform smoothing hhat_delta(x) = E h(x + delta
     v), v uniform on the unit ball, is L-Lipschitz.
 
-    Attained by every linear function, for every d and delta. The proof, Jensen's inequality under
-    one common v, gives it for any distribution of v.
+    Every linear function attains the constant, for every d and delta. The proof, Jensen's
+    inequality under one common v, gives the lemma for any distribution of v.
     """
     linear = {**ridge(2, kink=-9.0), "move": np.array([0.5, 0.0])}
 
@@ -93,7 +93,7 @@ def smoothing_keeps_lipschitz(ledger):
     @ledger.identity("the closed form against quadrature", d=[1, 2, 3, 10], kink=[-0.9, 0.0, 0.6],
                      radius=[0.5, 2.0], more=2, tolerance=1e-8, mutant={"more": 1})  # fmt: skip
     def closed_form(d, kink, radius, more):
-        """One coordinate of the ball has the distribution that it has on the sphere in R^(d+2)."""
+        """Use that one coordinate of the ball has its distribution on the sphere in R^(d+2)."""
         found = smoothed(**slope_at(d, kink * radius), x=np.zeros(d), radius=radius)
         return found, radius * on_sphere(d + more, lambda t: np.abs(t - kink), kink)
 
@@ -114,9 +114,9 @@ def smoothing_keeps_lipschitz(ledger):
 def smoothing_moves_little(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then norm(hhat_delta(x) - h(x)) <= L delta for all x.
 
-    Never attained, and best possible only as d grows: the exact bound is L delta E norm(v) = L
-    delta d / (d + 1), half of the printed one at d = 1, attained by L norm(y - x) in every
-    dimension. (Both sides are numbers; the printed norm on the left is an absolute value.)
+    The bound is never attained, and is best possible only as d grows. The exact bound is L delta E
+    norm(v) = L delta d / (d + 1), half of the printed one at d = 1. L norm(y - x) attains it in
+    every dimension. (Both sides are numbers, so the printed norm on the left is an absolute value.)
     """
 
     @ledger.falsify("the distance to x, in closed form", L=LIPSCHITZ, radius=RADIUS, d=DIMENSION,
@@ -127,7 +127,7 @@ def smoothing_moves_little(ledger):
 
     domain = {**RIDGES, "extremal": [ridge(1)]}
 
-    @ledger.sharper("d / (d + 1) of it").falsify(
+    @ledger.sharper("d / (d + 1) times L delta").falsify(
         "sums of kinked ridges", less=1, mutant={"less": 1.1}, **domain
     )
     @ledger.falsify("sums of kinked ridges", less=0, mutant={"less": 1.3}, **domain)
@@ -142,19 +142,19 @@ def smoothing_is_smooth(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then hhat_delta is differentiable and (sqrt(d)
     L/delta)-smooth.
 
-    Attained at d = 1 for every move up to 2 delta; for larger d the constant is loose, by
-    sqrt(pi/2) = 1.2533 in the limit: the exact one is 2 Gamma(d/2 + 1) / (sqrt(pi) Gamma((d +
-    1)/2)), which h = L abs(<e, x>) attains (4/pi for sqrt(2) at d = 2). The proof shows that hhat
-    is differentiable almost everywhere only; everywhere follows, since its gradient is equal to E
-    grad h(x + delta v), which is continuous by the same display. This display is exact for ridges,
-    and its last step is Lemma A.1, whose proof is broken.
+    The constant is attained at d = 1 for every move up to 2 delta. For larger d it is loose, by
+    sqrt(pi/2) = 1.2533 in the limit. The exact constant is 2 Gamma(d/2 + 1) / (sqrt(pi)
+    Gamma((d + 1)/2)). h = L abs(<e, x>) attains it (4/pi for sqrt(2) at d = 2). The proof shows
+    only that hhat is differentiable almost everywhere. Differentiability everywhere follows, since
+    its gradient is equal to E grad h(x + delta v), which is continuous by the same display. This
+    display is exact for ridges. Its last step is Lemma A.1, whose proof is broken.
     """
     domain = {"L": LIPSCHITZ, "radius": RADIUS, "d": DIMENSION, "apart": APART, "power": 0.5}
     domain["extremal"] = [{"L": 1.0, "radius": 1.0, "d": d, "apart": 1e-2} for d in (1, 1000)]
 
     @ledger.falsify("h = L abs(<e, x>), in closed form", mutant={"power": 0.45}, **domain)
     def ridge_alone(L, radius, d, apart, power):
-        """The gradients of hhat at +-(apart / 2) delta e."""
+        """Compare the gradients of hhat at +-(apart / 2) delta e."""
         change = 2 * L * (2 * ball_share(apart / 2, d) - 1)
         return change, d**power * L / radius * (apart * radius)
 
@@ -167,7 +167,7 @@ def smoothing_is_smooth(ledger):
         bound = math.sqrt(len(at)) * lipschitz(slopes) * np.linalg.norm(move) / radius
         return np.linalg.norm(near - far), most * bound + ROUNDING
 
-    @ledger.falsify("differentiable at kinks too: hhat leaves its tangent quadratically",
+    @ledger.falsify("differentiable at kinks too: hhat differs from its tangent quadratically",
                     extremal=ends, smooth=True, mutant={"smooth": False}, **MOVED)  # fmt: skip
     def tangent(slopes, kinks, at, move, radius, smooth):
         """The mutant is h itself."""
@@ -203,7 +203,7 @@ def smoothing_is_smooth(ledger):
 
 
 def symmetric_difference(d, apart):
-    """vol(B(x, delta) symdiff B(y, delta)) / vol(delta B), for norm(x - y) = apart delta."""
+    """Return vol(B(x, delta) symdiff B(y, delta)) / vol(delta B), for norm(x - y) = apart delta."""
     return 2 * (2 * ball_share(apart / 2, d) - 1)
 
 
@@ -213,10 +213,10 @@ def gradient_by_finite_differences(ledger):
     hhat_delta(x) = E[(d/delta) h(x + delta u) u] = E[(d/(2 delta)) (h(x + delta u) - h(x - delta
     u)) u].
 
-    Both forms are exact. The proof makes two errors that cancel: its Stokes' theorem lacks the 1 /
-    delta of the chain rule (the gradient is that in x, of h(x + delta v)), and vol(B) / vol(S) of
-    the unit ball and sphere is 1 / d, not delta / d. It also writes f for h, and u for u' in its
-    last line.
+    Both forms are exact. The proof makes two errors that cancel. Its Stokes' theorem lacks the
+    1 / delta of the chain rule, because the gradient of h(x + delta v) is in x. And vol(B) / vol(S)
+    of the unit ball and sphere is 1 / d, not delta / d. The proof also writes f for h, and u for u'
+    in its last line.
     """
     waves = {"d": [1, 2, 3, 4, 10, 100], "frequency": [0.1, 1.0, 3.0, 10.0]}
 
@@ -224,7 +224,7 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], dims=0, tolerance=1e-10, floor=1e-6, mutant={"dims": 1},
                      **waves)  # fmt: skip
     def plane_wave(d, frequency, radius, dims):
-        """h(x + y) = sin(<k, y> + a); both sides are linear in h, and waves span all of them."""
+        """Use h(x + y) = sin(<k, y> + a); both sides are linear in h, and waves span all h."""
         t, w = roots_jacobi(60, (d - 1) / 2, (d - 1) / 2)
         inside = frequency * (np.cos(frequency * radius * t) @ w) / w.sum()
         outside = on_sphere(d, lambda t: np.sin(frequency * radius * t) * t)
@@ -234,7 +234,7 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], kink=[-0.9, 0.0, 0.2, 0.7], two=[False, True],
                      tolerance=1e-9, floor=1e-6, mutant={"dims": 1})  # fmt: skip
     def kinked(d, kink, radius, two, dims):
-        """kink in units of delta; with two function values also the second form."""
+        """kink is in units of delta; two function values also give the second form."""
         left, right = ((lambda t, s=s: np.abs(s * t - kink) * radius * t) for s in (1, -1))
         found = on_sphere(d, left, kink)
         if two:
@@ -252,7 +252,7 @@ def gradient_by_finite_differences(ledger):
 
     @ledger.step("Stokes' theorem as printed, without 1 / delta", mends=mends).sweep(
         "h = x_1", radius=0.5, d=2, lhs="first coordinate of the left side, in vol(B)",
-        rhs="of the right side",
+        rhs="first coordinate of the right side",
     )  # fmt: skip
     def stokes_printed(radius, d):
         return 1.0, d * (radius / d)  # vol(S) = d vol(B), E u_1^2 = 1 / d
@@ -264,12 +264,12 @@ def gradient_by_finite_differences(ledger):
         return math.pi / (2 * math.pi), radius / d
 
     ledger.consequence(
-        "None: the two errors cancel, and (iv) is what Algorithms 1 and 2 need.", "the wording"
+        "None. The two errors cancel, and (iv) is what Algorithms 1 and 2 need.", "the wording"
     )
 
 
 def on_sphere(d, function, *breaks):
-    """E function(u_1), u uniform on the unit sphere of R^d; smooth between breaks."""
+    """Return E function(u_1), u uniform on the unit sphere of R^d; smooth between breaks."""
     if d == 1:
         return (function(np.array(1.0)) + function(np.array(-1.0))) / 2
     cuts = [0.0, *sorted(math.acos(b) for b in breaks), math.pi]
@@ -287,15 +287,15 @@ def on_sphere(d, function, *breaks):
 
 @statement("zoo.lemA.1", expected="holds_proof_broken")
 def volume_between_balls(ledger):
-    """Let x, y in R^d and S = B(x, delta) symdiff B(y, delta). Then vol(S)/vol(delta B) <=
-    (sqrt(d)/delta) norm(x - y).
+    """Let x, y in R^d and S = B(x, delta) symdiff B(y, delta). Then vol(S)/vol(delta
+    B) <= (sqrt(d)/delta) norm(x - y).
 
-    Attained at d = 1 for every move up to 2 delta; loose by sqrt(pi/2) = 1.2533 for large d and
-    small moves. The proof loses a factor 2 from its first display to its second, and Lemma A.2 as
-    printed cannot give it back: with the 2 it yields 2 sqrt(2 d / pi) = 1.596 sqrt(d). The exact
-    constant of Lemma A.2, sqrt(pi n) / 2, yields sqrt(d) exactly. Moves above 2 delta, which
-    the proof leaves out, are trivial: the ratio is 2 there. r^n must read r^d in the volume of the
-    ball.
+    The bound is attained at d = 1 for every move up to 2 delta. It is loose by sqrt(pi/2) = 1.2533
+    for large d and small moves. The proof loses a factor 2 from its first display to its second,
+    and Lemma A.2 as printed cannot restore it. With the 2, Lemma A.2 yields 2 sqrt(2
+    d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n) / 2, yields sqrt(d)
+    exactly. The proof omits moves above 2 delta. They are trivial, because the ratio is 2 there.
+    r^n must read r^d in the volume of the ball.
     """
     domain = {"d": DIMENSION, "apart": Interval(1e-6, 10.0, log=True), "power": 0.5}
     domain["extremal"] = [{"d": 1, "apart": 2.0}, {"d": 1000, "apart": 1e-3}]
@@ -307,7 +307,7 @@ def volume_between_balls(ledger):
     @ledger.sweep("every d up to 3000, for small moves", d=range(1, 3001), less=1.0,
                   mutant={"less": 0.9})  # fmt: skip
     def small_moves(d, less):
-        """The density of v_1 is largest at 0, so that a larger move gains no more."""
+        """Use that the density of v_1 is largest at 0, so that a larger move gains no more."""
         return slab(d), less * math.sqrt(d)
 
     @ledger.identity("lens of two discs and of two balls, in elementary terms", d=[2, 3],
@@ -324,7 +324,7 @@ def volume_between_balls(ledger):
 
     mends = "the factor 2, with sqrt(pi n) / 2 for sqrt(2 n) in Lemma A.2, which holds"
 
-    @ledger.step("the second display: the factor 2 of the first is gone", mends=mends).sweep(
+    @ledger.step("the second display, without the factor 2 of the first", mends=mends).sweep(
         "the plane", d=2, apart=1.0, lhs="vol(S) / vol(delta B)", rhs="the second display"
     )
     def second_display(d, apart):
@@ -347,7 +347,7 @@ def volume_between_balls(ledger):
         return symmetric_difference(d, apart), twice * (caps[0] - caps[1]) * slab(d) / 2
 
     ledger.consequence(
-        "None: the printed sqrt(d) is right, and no smaller constant holds at d = 1.",
+        "None. The printed sqrt(d) is right, and no smaller constant holds at d = 1.",
         "the wording",
     )
 
@@ -364,15 +364,15 @@ def gamma_ratio(n):
 def ratio_of_gammas(ledger):
     """For all n in N, Gamma(n/2 + 1)/Gamma((n - 1)/2 + 1) <= sqrt(2n).
 
-    Loose: at n = 1 the ratio is .627 of the bound, and half of it for large n. sqrt(pi n) / 2
-    holds, is attained at n = 1, and is what Lemma A.1 needs. The induction is sound, with equality
-    of its double factorials at the base case n = 2; 0!! = 1, and gamma(n) must read Gamma(n). At n
-    = 0 the bound fails, .564 > 0.
+    The bound is loose. At n = 1 the ratio is .627 of the bound, and half of it for large n. The
+    bound sqrt(pi n) / 2 also holds, is attained at n = 1, and is what Lemma A.1 needs. The
+    induction is sound, with equality of its double factorials at the base case n = 2. It uses
+    0!! = 1, and gamma(n) must read Gamma(n). At n = 0 the bound fails, .564 > 0.
     """
 
     @ledger.sweep("every n up to 5000", n=range(1, 5001), two=2.0, mutant={"two": 0.7})
     def printed(n, two):
-        """The ratio over sqrt(n) falls from sqrt(pi) / 2 to sqrt(1/2), so that this is enough."""
+        """The ratio over sqrt(n) falls from sqrt(pi) / 2 to sqrt(1/2), so these n are enough."""
         return gamma_ratio(n), math.sqrt(two * n)
 
     @ledger.sharper("sqrt(pi n) / 2, attained at n = 1").sweep(
@@ -386,7 +386,7 @@ def ratio_of_gammas(ledger):
         mutant={"two": Fraction(199, 100)},
     )  # fmt: skip
     def double_factorials(n, two):
-        """Equal at n = 2."""
+        """The two sides are equal at n = 2."""
         return double_ratio(n) ** 2, two * n
 
     @ledger.step("the ratio of Gammas by double factorials").identity(
@@ -400,7 +400,7 @@ def ratio_of_gammas(ledger):
         "squared", n=range(2, 301), two=2, mutant={"two": Fraction(3, 2)}
     )
     def induction(n, two):
-        """The assumption at n - 1, times ((n + 1) / n)^2, against the claim at n + 1."""
+        """Compare the assumption at n - 1, times ((n + 1) / n)^2, with the claim at n + 1."""
         return Fraction(n + 1, n) ** 2 * 2 * (n - 1), two * (n + 1)
 
     @ledger.edge("natural N begins at 1").sweep("n = 0", n=0, lhs="the ratio", rhs="sqrt(2 n)")
@@ -409,7 +409,7 @@ def ratio_of_gammas(ledger):
 
 
 def double_ratio(n):
-    """n!! / (n - 1)!!."""
+    """Return n!! / (n - 1)!!."""
     found = Fraction(1)
     for k in range(2 - n % 2, n + 1, 2):
         found *= Fraction(k, max(k - 1, 1))

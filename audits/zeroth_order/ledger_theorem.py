@@ -27,13 +27,13 @@ def noisy_gradients(ledger):
     Fhat_delta(w_t^k))^2 + 3 E norm(Tree(t))^2 <= 3 * 80 d L^2/(B_2 T) + 3 L^2 + 3 (8 ln(T) d^(3/2)
     L/(B_2 T rho))^2, where the first term is bounded by Lemma 4.8 with B_1 >= T B_2/2.
 
-    With B_1 >= T B_2/2 Lemma 4.8 gives 96 in place of 80, which is right from B_1 >= T B_2 on, so
-    for the B_1 = T + 1 of the theorem. The display stands for B_1 >= T B_2/2 too, since Lemma 3.1
-    is loose: with variance 3 L^2/B_1 (Poincare's inequality on the sphere; L^2 for d = 1) the first
-    term is 70 d at most. The noise is within its third term for all T >= 2. The factor 3 is the
-    price of adding three vectors; Tree(t) is not independent of g_t, since w_t was made of earlier
-    noise. For f = L <z, x> with z uniform on the sphere, d = 10, T = 1000 and rho = 1 the left side
-    is 1/7 of the right at most.
+    With B_1 >= T B_2/2 Lemma 4.8 gives 96 in place of 80. The constant 80 is right from B_1 >= T
+    B_2 on, and so for the B_1 = T + 1 of the theorem. The display also holds for B_1 >= T B_2/2,
+    since Lemma 3.1 is loose. By Poincare's inequality on the sphere the variance is at most 3
+    L^2/B_1, and at most L^2/B_1 for d = 1. The first term is then at most 70 d. The noise is within
+    its third term for all T >= 2. The factor 3 comes from the sum of three vectors. Tree(t) is not
+    independent of g_t, since w_t depends on earlier noise. For f = L <z, x> with z uniform on the
+    sphere, d = 10, T = 1000 and rho = 1 the left side is at most 1/7 of the right side.
     """
     domain = {"d": DIMENSION, "T": ROUNDS, "batch": Integer(1, 100), "rho": RHO}
     domain |= {"more": Interval(1.0, 10.0), "more_noise": 1.0, "more_error": 1.0}
@@ -41,7 +41,7 @@ def noisy_gradients(ledger):
 
     @ledger.falsify("first term by Poincare, noise exactly", mutant={"more_noise": 1.7},
                     extremal=tight, **domain)  # fmt: skip
-    @ledger.falsify("the same, another mutant", mutant={"more_error": 40.0}, extremal=[
+    @ledger.falsify("the same, with another mutant", mutant={"more_error": 40.0}, extremal=[
         {"d": 1, "T": 1000, "batch": 1, "rho": 1e2, "more": 1.0},
     ], **domain)  # fmt: skip
     def stands(d, T, batch, rho, more, more_noise, more_error):
@@ -69,7 +69,7 @@ def noisy_gradients(ledger):
     ledger.step("the noise by Corollary 4.5").sweep(
         "most nodes of t <= T against 2 ln T", T=range(2, 5000), two=2.0, mutant={"two": 1.8},
     )(lambda T, two: ((T + 1).bit_length() - 1, two * math.log(T)))  # fmt: skip
-    ledger.consequence("80 is right for the B_1 of the theorem.", harm="the wording")
+    ledger.consequence("The constant 80 is right for the B_1 of the theorem.", harm="the wording")
 
 
 def lemma_4_8(d, T, batch, part):
@@ -79,11 +79,11 @@ def lemma_4_8(d, T, batch, part):
 
 @statement("zoo.thm4.9.M")
 def data_size(ledger):
-    """Upon setting B_1 = T + 1, B_2 = 1, D = delta/T, the data size is M = K (B_1 + B_2 (T - 1)) =
-    2 K T.
+    """Upon setting B_1 = T + 1, B_2 = 1, D = delta/T, the data size is M = K (B_1 + B_2
+    (T - 1)) = 2 K T.
 
-    Exact. Each epoch of T rounds uses T + 1 points for its first gradient, and one for each of
-    T - 1 differences. Algorithm 4 prints the rounds of its partition as t = [2, K], for [2, T].
+    It is exact. Each epoch of T rounds uses T + 1 points for its first gradient, and one for each
+    of T - 1 differences. Algorithm 4 prints the rounds of its partition as t = [2, K], for [2, T].
     """
 
     @ledger.identity("as displayed, and as the algorithm counts", K=[1, 2, 7, 100], T=range(2, 60),
@@ -94,7 +94,7 @@ def data_size(ledger):
 
 
 def terms(a, b, c):
-    """What the minimum of a T + b/sqrt(T) is of order of, and that of a T + c/T; T_1 and T_2."""
+    """Return the orders of the minima of a T + b/sqrt(T) and a T + c/T, and T_1 and T_2."""
     return (a * b**2) ** (1 / 3), math.sqrt(a * c), (b / a) ** (2 / 3), math.sqrt(c / a)
 
 
@@ -105,15 +105,16 @@ def length_of_an_epoch(ledger):
     L^2/(delta M))^(1/3) + (d L^3/M)^(1/3) + (F* d^(3/2) L/(rho delta M))^(1/2) + (d^(3/2) L^2/(rho
     M))^(1/2).
 
-    False for every constant: min must be max. With a = (F* + L delta)/(delta M), b = sqrt(d) L, c =
-    d^(3/2) L/rho the left side is a T + b/sqrt(T) + c/T, and the two terms balance a T at T_1 and
-    T_2; at the smaller of them the term that fell too little is left over. For M -> infinity, all
-    else fixed, T = T_2 and b/sqrt(T_2) is of order M^(-1/4), the right side of order M^(-1/3): the
-    ratio grows as (rho^3 L delta M/(d^(5/2) (F* + L delta)))^(1/12), beyond each power of ln T. It
-    grows as rho^(1/4) for rho -> infinity and as rho^(-1/2) for rho -> 0. With max{T_1, T_2} the
-    left side is at most 2 (X + Y), X = (a b^2)^(1/3), Y = (a c)^(1/2), and X + Y is at most the
-    right side: 2 is the best constant (Y/X -> 0 or X/Y -> 0). Rounded up it is 3, with ln T in c
-    another factor of max{1, ln T}. No T does better than 1.46 (X + Y).
+    It is false for every constant: min must be max. Let a = (F* + L delta)/(delta M), b = sqrt(d) L
+    and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. Its last two terms balance a T at
+    T_1 and T_2. At the smaller of T_1 and T_2 one of these terms is still too large. For M ->
+    infinity, with all else fixed, T = T_2. Then b/sqrt(T_2) is of order M^(-1/4), and the right
+    side of order M^(-1/3). The ratio grows like (rho^3 L delta M/(d^(5/2) (F* + L delta)))^(1/12),
+    faster than each power of ln T. It grows like rho^(1/4) for rho -> infinity and like rho^(-1/2)
+    for rho -> 0. Let X = (a b^2)^(1/3) and Y = (a c)^(1/2). With max{T_1, T_2} the left side is at
+    most 2 (X + Y), and X + Y is at most the right side. The constant 2 is the best one (Y/X -> 0 or
+    X/Y -> 0). With T rounded up it is 3, and with ln T in c there is another factor of max{1, ln
+    T}. No T is better than 1.46 (X + Y).
     """
     words = {"lhs": "left side at the printed T", "rhs": "1000 times the right side"}
     for claim, M, rho in (("M = 1e60, rho = 1", 1e60, 1.0), ("rho = 1e24", 1e9, 1e24),
@@ -134,14 +135,14 @@ def length_of_an_epoch(ledger):
                   power=10.0, lhs="log10 of the left side", rhs="log10 of the right side times "
                   "1000 (ln T)^10")  # fmt: skip
     def logarithms(log_M, power):
-        """d = rho = L = 1, F* + L delta = delta: T = sqrt(M), and sqrt(d) L/sqrt(T) alone."""
+        """Use d = rho = L = 1, F* + L delta = delta: T = sqrt(M), and only sqrt(d) L/sqrt(T)."""
         T = log_M / 2
         return -T / 2, 3 + power * np.log10(T * np.log(10)) + np.log10(6) - log_M / 3
 
     repair = ledger.repair(
         "with T = max{...} the left side is at most 2 (a b^2)^(1/3) + 2 (a c)^(1/2), at most twice "
-        "the right side; at most 3 times where T is rounded up and max{...} is at least 1, times "
-        "max{1, ln T} with the logarithm of the noise"
+        "the right side; it is at most 3 times the right side if T is rounded up and max{...} is "
+        "at least 1, times max{1, ln T} with the logarithm of the noise"
     )
     domain = {"a": POSITIVE, "b": POSITIVE, "c": POSITIVE}
     ends = [{"a": 1.0, "b": 1.0, "c": c} for c in (1e-9, 1e9)]
@@ -172,7 +173,7 @@ def length_of_an_epoch(ledger):
         right += math.sqrt(g * d**1.5 / (rho * M)) + math.sqrt(d**1.5 / (rho * M))
         return X + Y, most * right * (1 + ROUNDING)
 
-    @ledger.sharper("no T gives less than 1.46 (X + Y)").falsify(
+    @ledger.sharper("every T gives at least 1.46 (X + Y)").falsify(
         "the best T", part=1.46, mutant={"part": 1.5}, extremal=[
             {"a": 1.0, "b": 1.0, "c": 0.5916},
         ], **domain,
@@ -183,12 +184,13 @@ def length_of_an_epoch(ledger):
         return part * (X + Y), (a * T + b / np.sqrt(T) + c / T).min() * (1 + 1e-4)
 
     ledger.consequence(
-        "At the printed T the guarantee is of order M^(-1/4): M of order epsilon^-4.", "accuracy"
+        "At the printed T the guarantee is of order M^(-1/4), so M is of order epsilon^-4.",
+        "accuracy",
     )
 
 
 def printed_length(d, M, rho, times):
-    """The display for F* = L = delta = 1."""
+    """Return both sides of the display for F* = L = delta = 1."""
     T = min((d**0.5 * M / 2) ** (2 / 3), (d**1.5 * M / (2 * rho)) ** 0.5)
     left = 2 * T / M + (d / T) ** 0.5 + d**1.5 / (T * rho)
     right = 2 * (d / M) ** (1 / 3) + 2 * (d**1.5 / (rho * M)) ** 0.5
@@ -199,14 +201,15 @@ def printed_length(d, M, rho, times):
 
 
 def two_rounds(rho, slope, low, high, epsilon):
-    """E norm(grad F(wbar))_delta at least, with T = 2 and any K; L = delta = F* = d = 1.
+    """Bound E norm(grad F(wbar))_delta from below, with T = 2 and any K; L = delta = F* = d = 1.
 
-    f(x, z) = (1 - slope) z x + slope H(x), z = 1 or -1; H is abs, rounded off on [-.1, .1]; x_1 is
-    1/slope, and the sum of E norm(v_t)^2 between low and high. In each epoch x moves by clip(-eta
-    v_1, -D, D), and wbar is at most 1/4 away. E psi grows by c at least where abs(x) <= 1.35
-    (elsewhere abs(wbar) > 1.1: the slope all around is that of abs), falls by k at most elsewhere,
-    and rises by at most R E(move^2)/(2 x_1) an epoch on the whole, as psi(y) - psi(x_1) <= R (y^2 -
-    x_1^2)/(2 x_1) and moves point to 0 in the mean: epochs within 1.35 are (k + rise)/(c + k).
+    f(x, z) = (1 - slope) z x + slope H(x), z = 1 or -1. H is abs, rounded off on [-.1, .1]. x_1 is
+    1/slope, and the sum of E norm(v_t)^2 is between low and high. In each epoch x moves by
+    clip(-eta v_1, -D, D), and wbar is at most 1/4 away. If abs(x) <= 1.35, E psi grows by at least
+    c. Elsewhere abs(wbar) > 1.1, so that all slopes nearby are those of abs, and E psi falls by at
+    most k. On the whole it rises by at most R E(move^2)/(2 x_1) in an epoch. The reason is that
+    psi(y) - psi(x_1) <= R (y^2 - x_1^2)/(2 x_1), and moves point to 0 in the mean. So the share of
+    epochs within 1.35 is at most (k + rise)/(c + k).
     """
     D, R, sigma = 1 / 2, 1.6, np.sqrt(2 * np.log(2)) * 4 / (2 * rho)
     eta, gap = np.linspace(D / np.sqrt(high), D / np.sqrt(low), 41, retstep=True)
@@ -222,18 +225,18 @@ def two_rounds(rho, slope, low, high, epsilon):
 
 
 def one_round(slope, epsilon):
-    """The same with T = 1: the output is x_1, and slopes within 1 of it are those of slope abs."""
+    """Use T = 1: the output is x_1, and slopes within 1 of it are those of slope abs."""
     near = np.linspace(1 / slope - 1, 1 / slope + 1, 101)
     return abs(slope * np.sign(near)).min(), epsilon
 
 
 def formula(d, g, epsilon, rho):
-    """The M of Theorem 4.9 without constant and logarithms; L = delta = 1, F* = g."""
+    """Return the M of Theorem 4.9 without constant and logarithms; L = delta = 1, F* = g."""
     return (1 + g) * (d / epsilon**3 + d**1.5 / (rho * epsilon**2))
 
 
 def guarantee(M, d, g, rho, longer):
-    """The display of zoo.thm4.9.vac with radius delta / 2, T and K rounded; L = delta = 1."""
+    """Return the display of zoo.thm4.9.vac with radius delta / 2, integer T, K; L = delta = 1."""
     share = 0.5 * M / (g + 0.5)
     both = (math.sqrt(d) * share) ** (2 / 3), math.sqrt(d**1.5 * share / rho)
     T = max(2, math.ceil(max(both) if longer else min(both)))
@@ -254,22 +257,23 @@ def convergence(ledger):
     delta/T, T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
     rho))^(1/2)} and K = M/(2T) outputs a (delta, epsilon)-stationary point with M data points.
 
-    False with the printed T, of the algorithm and not only of its bound: for every C and p there is
-    a rho such that every M <= C log^p(.) (...) fails, under any rounding of T. On a line with F* =
-    L delta, T <= 2 for all M <= 8 rho, and for rho -> infinity C log^p(.) (...) falls below 8 rho.
-    Take f = (L - h) z x + h abs(x), z = 1 or -1 (abs rounded off at 0), and x_1 = L delta/h. At T =
-    1 the output is x_1, with slope h. T = 2 is gradient steps of delta/2 at most with a batch of 3,
-    which end up wandering over a range of order delta L/h: for h = .02 L and rho >= 1e6, E
-    norm(grad F(wbar))_delta >= .0112 L whatever K is, for every eta from .57 to .647 delta/L, thus
-    for Section 2's too: sqrt(E norm(v_t)^2) is at least (L - h)/sqrt(3) - h, and at most that with
-    + h, but for the variance of Diff, L^2/12 at most. The smaller eta of zoo.thm4.9.g2 gives .00062
-    L for h = .001 L. At fixed rho it is the bound that fails: sqrt(d) L/sqrt(T_2) <= epsilon asks
-    for M >= sqrt(d) rho L^3 (F* + L delta)/(delta epsilon^4). With T = max{...} the rate is as
-    printed, constants and rounding included: min for max is the one mistake behind zoo.thm4.9.T,
-    .conv, .int and the step of zoo.abs.1. What the proof ends at is (2 delta, epsilon): half the
-    radius must be put in. Stationary means in expectation.
+    It is false with the printed T, for the algorithm and not only for its bound. For every C and p
+    there is a rho such that every M <= C log^p(.) (...) fails, for any rounding of T. On a line
+    with F* = L delta, T <= 2 for all M <= 8 rho. For rho -> infinity C log^p(.) (...) falls below 8
+    rho. Take f = (L - h) z x + h abs(x), z = 1 or -1 (abs rounded off at 0), and x_1 = L delta/h.
+    At T = 1 the output is x_1, with slope h. T = 2 is gradient steps of at most delta/2 with a
+    batch of 3. These steps end up wandering over a range of order delta L/h. For h = .02 L and
+    rho >= 1e6, E norm(grad F(wbar))_delta >= .0112 L for all K and for every eta from .57 to .647
+    delta/L. These include the eta of Section 2. The reason is that sqrt(E norm(v_t)^2) is at least
+    (L - h)/sqrt(3) - h. It is at most (L - h)/sqrt(3) + h, except for the variance of Diff, at most
+    L^2/12. The smaller eta of zoo.thm4.9.g2 gives .00062 L for h = .001 L. At fixed rho the bound
+    fails. sqrt(d) L/sqrt(T_2) <= epsilon requires M >= sqrt(d) rho L^3 (F* + L delta)/(delta
+    epsilon^4). With T = max{...} the rate is as printed, including constants and rounding. Min for
+    max is the single mistake behind zoo.thm4.9.T, .conv, .int and the step of zoo.abs.1. The proof
+    ends at (2 delta, epsilon), so half the radius must be used. Stationary means stationary in
+    expectation.
     """
-    words = {"lhs": "E norm(grad F(wbar))_delta at least", "rhs": "epsilon"}
+    words = {"lhs": "a lower bound of E norm(grad F(wbar))_delta", "rhs": "epsilon"}
     own = {"slope": 0.02, "low": 0.5958, "high": 0.7697, "epsilon": 0.01, **words}
     proof = {"slope": 0.001, "low": 246.0, "high": 246.001, "epsilon": 5e-4, **words}
     for claim, rho, keywords in (
@@ -287,7 +291,7 @@ def convergence(ledger):
         mends="max{...} in place of min{...}, see zoo.thm4.9.T",
     ).sweep(
         "b/sqrt(T_2) <= epsilon, d = rho = F* = L = delta = 1", epsilon=1e-12, power=2.0,
-        lhs="M that the display asks for at least", rhs="1000 (1 + ln m)^2 m, m the formula for M",
+        lhs="M that the display requires at least", rhs="1000 (1 + ln m)^2 m, m the formula for M",
     )(fourth_power)  # fmt: skip
 
     @ledger.step(
@@ -297,7 +301,7 @@ def convergence(ledger):
     ).sweep("F(y) = abs(y - 1.9 delta) at 0", place=1.9, delta=1.0,
             lhs="norm(grad F(0))_delta", rhs="norm(grad F(0))_(2 delta)")  # fmt: skip
     def radius(place, delta):
-        """Slopes are -1 left of the kink and 1 right of it, so that 0 is between them or not."""
+        """Slopes are -1 left of the kink and 1 right of it, so 0 is between them or is not."""
         return float(place >= delta), float(place >= 2 * delta)
 
     repair = ledger.repair(
@@ -318,21 +322,22 @@ def convergence(ledger):
         return guarantee(M, d, g, rho, longer), epsilon
 
     ledger.consequence(
-        "Whoever takes T as printed: the bound needs more data than the M of the theorem for every "
-        "rho off sqrt(d) epsilon/L, its ratio to epsilon growing as rho^(1/4) above and rho^(-1/2) "
-        "below; the algorithm itself fails for rho of order M.",
+        "It affects users who take T as printed. For every rho other than sqrt(d) epsilon/L the "
+        "bound needs more data than the M of the theorem. The ratio of the bound to epsilon grows "
+        "like rho^(1/4) above this rho and like rho^(-1/2) below it. The algorithm itself fails "
+        "for rho of order M.",
         harm="accuracy",
     )
 
 
 def fourth_power(epsilon, power):
-    """T_2 = sqrt(M/2) must be at least epsilon^-2."""
+    """Use that T_2 = sqrt(M/2) must be at least epsilon^-2."""
     asked = 2 * (epsilon**-3 + epsilon**-2)
     return 2 * epsilon**-4, 1000 * (1 + np.log(asked)) ** power * asked
 
 
 def lengths(d, g, epsilon, rho, times):
-    """M and the two printed terms of T; L = delta = 1, F* = g."""
+    """Return M and the two printed terms of T; L = delta = 1, F* = g."""
     M = times * formula(d, g, epsilon, rho)
     return M, (math.sqrt(d) * M / (g + 1)) ** (2 / 3), math.sqrt(d**1.5 * M / ((g + 1) * rho))
 
@@ -342,15 +347,15 @@ def loops(ledger):
     """T and K = M/(2T) of Theorem 4.9 are lengths of loops: both are at least 1, and rounding them
     to integers costs constants only.
 
-    No sentence of the paper: implied by T and K = M/(2T) being loop counts. T >= 1 fails: for every
-    constant C, at M = C (...), T < 1 as soon as rho > C d^(5/2) (L/epsilon)^3 or so, since the
-    second term falls with rho. Rounded to 1, Algorithm 3 has no noise (ln T = 0), forgets every
-    gradient, and returns x_1. K >= 1 is safe: T <= M/2 whenever M >= 8 d, so with C = 8 and epsilon
-    <= L (above L every point is stationary). With max{...}, C = 64 and epsilon <= L: 16
-    (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs a factor of 17/8 in one term at
-    most.
+    This is no sentence of the paper. It is implied, because T and K = M/(2T) are loop counts.
+    T >= 1 fails. For every constant C, at M = C (...), T < 1 as soon as rho > C d^(5/2)
+    (L/epsilon)^3 or so, since the second term falls with rho. With T rounded to 1, Algorithm 3 has
+    no noise (ln T = 0), forgets every gradient, and returns x_1. K >= 1 is safe. T <= M/2 whenever
+    M >= 8 d, and so with C = 8 and epsilon <= L (above L every point is stationary). Now take
+    max{...}, C = 64 and epsilon <= L. Then 16 (L/epsilon)^2 <= T <= M/4, and rounding T up and K
+    down costs at most a factor of 17/8 in one term.
     """
-    words = {"lhs": "1", "rhs": "T, M = 1e6 times the formula without rho"}
+    words = {"lhs": "1", "rhs": "T at M = 1e6 times the formula without rho"}
 
     @ledger.sweep("rho = 1e30 for epsilon = .1, d = F* = L = delta = 1", rho=[1e30, 1e12, 1e10],
                   times=1e6, epsilon=0.1, **words)  # fmt: skip
@@ -371,9 +376,9 @@ def loops(ledger):
         return min(both), M / 2 * (1 + ROUNDING)
 
     repair = ledger.repair(
-        "T = max{...} is at least 16 (L/epsilon)^2 and at most M/4 where M is at least 64 times "
-        "the printed formula and epsilon <= L; rounding T up and K down costs 17/8 times as "
-        "much at most"
+        "T = max{...} is at least 16 (L/epsilon)^2 and at most M/4 if M is at least 64 times "
+        "the printed formula and epsilon <= L; rounding T up and K down costs at most 17/8 times "
+        "as much"
     )
 
     @repair.falsify("both ends", times=64.0, mutant={"times": 40.0}, extremal=[
@@ -383,12 +388,12 @@ def loops(ledger):
         M, *both = lengths(d, g, epsilon, rho, times)
         return max(16 / epsilon**2 / max(both), 4 * max(both) / M), 1 + ROUNDING
 
-    @repair.falsify("what a T/(delta M) is, with integers", times=64.0, most=17 / 8,
+    @repair.falsify("the cost of a T/(delta M), with integers", times=64.0, most=17 / 8,
                     mutant={"most": 1.01}, extremal=[worst], **domain)  # fmt: skip
     def cost(d, g, epsilon, rho, times, most):
         M, *both = lengths(d, g, epsilon, rho, times)
         return 1 / (M // (2 * math.ceil(max(both)))), most * 2 * max(both) / M * (1 + ROUNDING)
 
     ledger.consequence(
-        "For weak privacy, T = 1 and the output is the starting point.", harm="accuracy"
+        "For weak privacy, T = 1, and the output is the starting point.", harm="accuracy"
     )

@@ -23,7 +23,7 @@ REPLACE = Relation.REPLACE_USER
 
 
 def printed_node(t, ceil=math.ceil):
-    """Node(t), line by line, with logarithms in floats."""
+    """Return Node(t), line by line, with logarithms in floats."""
     k, S, depth = 0, [], ceil(math.log2(t))
     for i in range(depth + 1):
         if not k < t:
@@ -42,10 +42,11 @@ def algorithm_5(ledger):
     {}; for i = 0, ..., ceil(log_2 t), while k < t, it sets k' = k + 2^(ceil(log_2 t) - i) and, if
     k' <= t, adds (k + 1, k') to S and sets k = k'. It returns S.
 
-    The implementation gives the printed nodes for all t of a tree of depth 12, and from the same
-    generator the printed sums; it keeps the noise of Node(t) alone, at most floor(log2 t) + 1 of
-    them, which is all that later times use. ceil(log2 t) - i is never negative, so that the printed
-    loop ends in time. Node(t) is the binary representation of t: floor would do for ceil.
+    The implementation gives the printed nodes for all t of a tree of depth 12. From the same
+    generator it gives the printed sums. It stores only the noise of Node(t), for at most floor(log2
+    t) + 1 nodes, which is all that later times use. The exponent ceil(log2 t) - i is never
+    negative, so the printed loop ends in time. Node(t) is the binary representation of t, so floor
+    would be enough in place of ceil.
     """
 
     @ledger.identity("Node", t=DEEP, printed=printed_node, mutant={"printed": by_floor})
@@ -72,7 +73,7 @@ def algorithm_5(ledger):
 
 
 def by_floor(t):
-    """A mistake: one layer too few, so that t = 3 is (1, 2) and nothing."""
+    """A mistake: one layer is missing, so that t = 3 gives (1, 2) and nothing else."""
     k, S, depth = 0, [(0, 0)], t.bit_length() - 1
     for i in range(depth):
         end = k + 2 ** (depth - i)
@@ -88,8 +89,8 @@ def example_of_nodes(ledger):
     layer i, if it exists, such that n_j < n_i <= t, starting from the top level. As an example,
     Node(7) = {(1, 4), (5, 6), (7, 7)} and Node(8) = {(1, 8)}.
 
-    As printed. "The largest node in each layer, if it exists" is read with what Algorithm 5 does:
-    from the top, the node that continues where the ones before ended, if it ends by t.
+    It holds as printed. "The largest node in each layer, if it exists" is read as in Algorithm 5.
+    From the top, it is the node that continues at the end of the previous ones, if it ends by t.
     """
 
     @ledger.identity("both examples", t=[7, 8], last=7, mutant={"last": 8})
@@ -99,7 +100,7 @@ def example_of_nodes(ledger):
 
     @ledger.identity("the largest in each layer", t=DEEP, longer=0, mutant={"longer": 1})
     def layers(t, longer):
-        """From the top; a node continues where the ones before ended."""
+        """Go from the top; a node continues at the end of the previous ones."""
         ends, end = [], 0
         for depth in range(math.ceil(math.log2(t)), -1, -1):
             if end + 2**depth <= t:
@@ -117,8 +118,8 @@ def number_of_nodes(ledger):
     """card Node(t) <= ceil(log_2 t) for every t in [T].
 
     At t = 1 Node(1) = {(1, 1)} has one node and ceil(log2 1) = 0. For all other t it holds, and is
-    attained at t = 2^k - 1; card Node(t) is the number of binary digits 1 of t. This one t is all
-    that refutes zoo.rem4.2.c and zoo.cor4.5.mid, too.
+    attained at t = 2^k - 1. card Node(t) is the number of binary digits 1 of t. This single t also
+    refutes zoo.rem4.2.c and zoo.cor4.5.mid.
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="ceil(log2 t)", **CARDINALITY)
@@ -135,7 +136,7 @@ def number_of_nodes(ledger):
     repair.sweep("floor(log2 t) + 1", t=DEEP)(lambda t: (len(node(t)), t.bit_length()))
     repair.sweep("from t = 2 on", t=DEEP[1:])(lambda t: (len(node(t)), (t - 1).bit_length()))
     ledger.consequence(
-        "At t = 1 only: the first noisy gradient has noise, and Corollary 4.5 says it has none.",
+        "It matters only at t = 1: the first noisy gradient has noise, but Corollary 4.5 has none.",
         harm="a constant",
     )
 
@@ -144,8 +145,8 @@ def number_of_nodes(ledger):
 def logarithms(ledger):
     """ceil(log_2 t) <= 2 ln t for every t in [T].
 
-    Between powers of 2 only the right side grows, so that t = 2^k + 1 decides: k + 1 <= 2 ln(2^k +
-    1). Tightest at t = 5: 3 against 3.22; at t = 1 both are 0.
+    Between powers of 2 only the right side grows, so t = 2^k + 1 is decisive: k + 1 <= 2
+    ln(2^k + 1). It is tightest at t = 5, with 3 against 3.22. At t = 1 both sides are 0.
     """
 
     @ledger.sweep("a tree of depth 12", t=DEEP[1:], factor=2.0, mutant={"factor": 1.6})
@@ -161,8 +162,8 @@ def logarithms(ledger):
 def nodes_and_logarithms(ledger):
     """card Node(t) <= 2 ln t for every t in [T].
 
-    At t = 1 one node against 2 ln 1 = 0: the noise of the first gradient is lost in Corollary 4.5.
-    For t >= 2 it holds: the number of binary digits 1 is at most log2(t + 1).
+    At t = 1 one node stands against 2 ln 1 = 0, so Corollary 4.5 loses the noise of the first
+    gradient. For t >= 2 it holds, since the number of binary digits 1 is at most log2(t + 1).
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="2 ln t", **CARDINALITY)
@@ -189,9 +190,10 @@ def nodes_that_an_item_is_in(ledger):
     + 1 layers: card Out(q) = ceil(log_2 n) + 1 <= 2 ln n.
 
     The first equality holds in the complete tree. The inequality fails for n = 1 to 7, 9 to 12, 17
-    to 20 and 33, most at n = 2, where 2 nodes stand against 1.39. The released sums use only nodes
-    that end at odd multiples of their length, of which q is in at most floor(log2 n) + 1 (q = 1
-    is); that is at most 2 ln n for n = 3 and n >= 5, so that Theorem 4.3 survives there.
+    to 20 and 33. It fails most at n = 2, with 2 nodes against 1.39. The released sums use only
+    nodes that end at odd multiples of their length. An entry q is in at most floor(log2 n) + 1 of
+    these nodes, and q = 1 is in that many. This number is at most 2 ln n for n = 3 and n >= 5, so
+    Theorem 4.3 holds there.
     """
 
     @ledger.sweep("n = 2, 3, ...", n=DEEP[1:], lhs="ceil(log2 n) + 1", rhs="2 ln n")
@@ -223,7 +225,7 @@ def nodes_that_an_item_is_in(ledger):
         lambda n: (n.bit_length(), 2 * math.log(n))
     )
     ledger.consequence(
-        "Theorem 4.3 fails for n = 2 and n = 4 because of it; elsewhere its constant is right.",
+        "It makes Theorem 4.3 fail for n = 2 and n = 4. For other n its constant is right.",
         harm="privacy",
     )
 
@@ -235,11 +237,12 @@ def noise_of_all_nodes(ledger):
     which outputs the y_(a,b) of all nodes, is (alpha, epsilon)-RDP with epsilon <= max_q sum_((a,b)
     in Out(q)) max_(i in [a,b]) alpha s_i^2/(2 sigma_b^2).
 
-    The display gives xi_b to the node (a, b): 2n - 1 nodes, n noises. If nodes with the same right
-    end share it, as the index says, then y_(1,2) - y_(2,2) = M^(1)(Z_1) without noise, and the
-    composition is not private at all; Lemma C.1 needs fresh randomness in each step. If each node
-    has noise of its own, the display holds. The theorem needs only the nodes of Node(1), ...,
-    Node(n), of which exactly one ends at each b: there both readings agree.
+    The display gives xi_b to the node (a, b), which makes n noises for 2n - 1 nodes. First, suppose
+    that nodes with the same right end share their noise, as the index says. Then
+    y_(1,2) - y_(2,2) = M^(1)(Z_1) has no noise, and the composition is not private at all. Lemma
+    C.1 needs fresh randomness in each step. Second, suppose that each node has separate noise. Then
+    the display holds. The theorem needs only the nodes of Node(1), ..., Node(n), of which exactly
+    one ends at each b. For these nodes both readings agree.
     """
 
     @ledger.reading("nodes with the same right end share the noise xi_b").sweep(
@@ -247,14 +250,14 @@ def noise_of_all_nodes(ledger):
         rhs="sum over Out(1) of s^2 / sigma^2",
     )  # fmt: skip
     def shared(s, sigma):
-        """Nodes (1, 1), (1, 2), (2, 2); a little noise of its own makes the limit a number."""
+        """Nodes (1, 1), (1, 2), (2, 2); a little separate noise makes the limit a number."""
         cover, own = np.array([[1.0, 0], [1, 1], [0, 1]]), 1e-3
         share = np.array([[1.0, 0], [0, 1], [0, 1]])  # xi_1, xi_2, xi_2
         cov = sigma**2 * share @ share.T + own**2 * np.eye(3)
         moved = s * cover[:, 0]
         return moved @ np.linalg.solve(cov, moved), 2 * s**2 / sigma**2
 
-    @ledger.reading("each node has noise of its own").sweep(
+    @ledger.reading("each node has separate noise").sweep(
         "all nodes of trees, all q", method=Method.NUMERIC, n=[2, 4, 8, 16], factor=1.0,
         mutant={"factor": 0.9},
     )  # fmt: skip
@@ -265,9 +268,9 @@ def noise_of_all_nodes(ledger):
 
     @ledger.step(
         "y_(c,d) of Node(j) come before (a, b) for all j <= b",
-        mends="They do for j <= b - 1, and x_(1:i-1) with i <= b needs no more.",
+        mends="They come before it for j <= b - 1, and x_(1:i-1) with i <= b needs no more.",
     ).sweep("nodes of Node(j) against the node (1, b), b = 2", b=[2], lhs="b",
-            rhs="j <= b all of whose nodes come before (1, b)")  # fmt: skip
+            rhs="number of j <= b all of whose nodes come before (1, b)")  # fmt: skip
     def order(b):
         count = 0
         for j in range(1, b + 1):
@@ -287,14 +290,14 @@ def noise_of_all_nodes(ledger):
         return ends, np.full(n, one)
 
     ledger.consequence(
-        "Whoever releases all nodes of the tree with the noises of Algorithm 5, as the proof does, "
-        "releases differences without noise. The released sums are safe.",
+        "Users who release all nodes of the tree with the noises of Algorithm 5, like the proof, "
+        "release differences without noise. The released sums are private.",
         harm="privacy",
     )
 
 
 def exact_parameter(n):
-    """mu of x_1, ..., x_n for s = sigma = 1, from the covariance of Tree(1), ..., Tree(n)."""
+    """Return mu of x_1, ..., x_n for s = sigma = 1, from the covariance of Tree(1), Tree(2), ..."""
     B, A = np.zeros((n, n)), np.tril(np.ones((n, n)))
     for t in range(1, n + 1):
         k = t
@@ -306,7 +309,7 @@ def exact_parameter(n):
 
 
 def adaptive(values, size, *, rng, sigma=1.0):
-    """Terms that later gradients choose: the second is asked only where the first came out big."""
+    """Return sums with adaptive terms: each term gets the sign of the previous noisy sum."""
     tree = TreeNoise(size, (), sigmas=np.full(4, sigma), rng=rng)
     found, total = np.empty((size, 4)), np.zeros(size)
     for t in range(4):
@@ -324,13 +327,14 @@ def tree_mechanism(ledger):
     Z_(1:n), Z'_(1:n) and all auxiliary inputs x_(1:i-1). Then for all alpha > 1, A is (alpha, alpha
     rho^2/2)-RDP where rho <= sqrt(2 ln n) max_(b in [n], i <= b) s_i/sigma_b.
 
-    x_1, ..., x_n are an invertible image of n noisy nodes with independent noises, so that the
-    exact parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q): s/
-    sigma times sqrt(floor(log2 n) + 1) for equal s and sigma. That is above the printed bound for n
-    = 2 (1.4142 against 1.1774) and n = 4 (1.7321 against 1.6651), and for n = 1 (1 against 0), and
-    below it for all other n, with .85 as limit along n = 2^k. Computed from the covariance for n =
-    1 to 256 and every q. For mixed s and sigma the printed maximum over all i <= b is far from
-    tight. Z_i in the sum stands for Z_j. The proof's count and its noises fail; see there.
+    x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So the exact
+    parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q). For
+    equal s and sigma it is s/sigma times sqrt(floor(log2 n) + 1). This is above the printed bound
+    for n = 2 (1.4142 against 1.1774), n = 4 (1.7321 against 1.6651) and n = 1 (1 against 0). It is
+    below the printed bound for all other n, with .85 as limit along n = 2^k. The check computes it
+    from the covariance for n = 1 to 256 and every q. For mixed s and sigma the printed maximum over
+    all i <= b is far from tight. Z_i in the sum stands for Z_j. The count and the noises in the
+    proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,
@@ -371,17 +375,18 @@ def tree_mechanism(ledger):
     repair.audit(
         adaptive, GaussianDP(math.sqrt(3), REPLACE, "zeroth_order Theorem 4.3, repaired"),
         NeighborPair(np.zeros((4, 1)), np.eye(4)[:, :1], recipe="term 1 of 4"), draws=3_000,
-        survivors="Each noise is one of four, of which a term is behind three at most.",
+        survivors="Each noise is one of four, and a term affects at most three of them.",
     )  # fmt: skip
     repair.audit(
         lambda values, size, *, rng: tree_sums(values, size, sigmas=1.0, rng=rng)[:, :, 0],
         GaussianDP(math.sqrt(2), REPLACE, "zeroth_order Theorem 4.3, repaired"),
         one_apart(2, 1), draws=3_000,
-        survivors="Half of one noise of two is within what 3,000 draws can tell.",
+        survivors="Half of one noise of two is too small a change for 3,000 draws to detect.",
     )  # fmt: skip
     ledger.consequence(
         "With T = 2 or T = 4 rounds the noise of Corollary 4.4 is 17 or 4 per cent too small for "
-        "what its proof releases: 1.2011 and 1.0402 rho. The output, of T - 1 gradients, is safe.",
+        "the gradients that its proof releases: 1.2011 and 1.0402 rho. The output depends on T - 1 "
+        "gradients and is private.",
         harm="privacy",
     )
 
@@ -391,7 +396,7 @@ def without_tree(values):
 
 
 def all_after(s, sigma):
-    """A mistake: each term is behind all later noises."""
+    """A mistake: each term affects all later noises."""
     return math.sqrt(max(s[q] ** 2 * (1 / sigma[q:] ** 2).sum() for q in range(len(s))))
 
 
@@ -399,7 +404,7 @@ def all_after(s, sigma):
 
 
 def expected_square(t, rounds, dimension, sigma=1.0):
-    """E norm(Tree(t))^2, from the nodes."""
+    """Return E norm(Tree(t))^2, from the nodes."""
     return len(node(t)) * dimension * sigma**2
 
 
@@ -408,8 +413,8 @@ def noise_of_a_sum(ledger):
     """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
     norm(Tree(t))^2 <= 2 ln(t) d sigma^2.
 
-    Exactly, E norm(Tree(t))^2 = card Node(t) d sigma^2: at t = 1, which is in [T], d sigma^2
-    against 0. For t >= 2 it holds.
+    Exactly, E norm(Tree(t))^2 = card Node(t) d sigma^2. At t = 1, which is in [T], this is d
+    sigma^2 against 0. For t >= 2 it holds.
     """
 
     @ledger.sweep("t in [T], T = 16", t=range(1, 17), T=16, d=1, rho=1.0,
@@ -426,7 +431,7 @@ def noise_of_a_sum(ledger):
     @repair.identity("from the noises themselves", n=[16], nodes=1, tolerance=1e-9,
                      mutant={"nodes": 2})  # fmt: skip
     def measured(n, nodes):
-        """Unit noises one at a time: the squares of their coefficients add up."""
+        """Use unit noises one at a time: the squares of their coefficients add up."""
         squares = np.zeros(n)
         for b in range(n):
             tree = TreeNoise(1, (1,), sigmas=np.eye(n)[b], rng=np.random.default_rng(b))
@@ -435,7 +440,7 @@ def noise_of_a_sum(ledger):
         return squares, np.array([nodes * len(node(t)) for t in range(1, n + 1)], float)
 
     ledger.consequence(
-        "The second inequality of the corollary, which is what Theorem 4.9 uses, does not need it.",
+        "Theorem 4.9 uses the second inequality of the corollary, which does not need this one.",
         harm="a constant",
     )
 
@@ -445,9 +450,10 @@ def noise_of_all_sums(ledger):
     """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
     norm(Tree(t))^2 <= (8 ln(T) d^(3/2) L/(B_2 T rho))^2.
 
-    card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T for 1 <= t <= T and T >= 2; the worst t is
-    the largest 2^k - 1 <= T. At T = 1 both sides are 0, because sigma is. Tightest at T = 3: card
-    Node(3) = 2 against 2 ln 3 = 2.197. The proof goes through 2 ln(t), which is 0 at t = 1.
+    For 1 <= t <= T and T >= 2, card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T. The worst t is
+    the largest 2^k - 1 <= T. At T = 1 both sides are 0, because sigma is 0. The bound is tightest
+    at T = 3, with card Node(3) = 2 against 2 ln 3 = 2.197. The proof uses 2 ln(t), which is 0 at
+    t = 1.
     """
 
     @ledger.sweep("all t <= T <= 256", cases=[{"t": t, "T": T} for T in range(1, 257)
@@ -470,7 +476,8 @@ def noise_of_all_sums(ledger):
         )
     )
     ledger.consequence(
-        "One of two inequalities of a display; what is used stands.", harm="a constant"
+        "One of two inequalities of a display fails. The other one, which is used, holds.",
+        harm="a constant",
     )
 
 

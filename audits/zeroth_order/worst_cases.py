@@ -1,4 +1,4 @@
-"""Items that attain the sensitivities of Lemmas 3.1 and 3.2, and neighbours made of them."""
+"""Items that attain the sensitivities of Lemmas 3.1 and 3.2, and neighbours built from them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SLOPE, KINK = (1.0, 0.0), (0.0, 1.0)
 
 
 def flipped(n, position, item=None):
-    """Items of loss 0, but one that is turned over: a slope at position 0, else a kink at 0.
+    """Return neighbours of items with loss 0, except one item, which changes its sign.
 
-    In d = 1 Grad of a slope is the slope, and Diff of a kink is norm(x - y) / delta times its sign,
-    whatever the directions.
+    This item is a slope at position 0, and a kink at 0 elsewhere. In d = 1 Grad of a slope is the
+    slope, and Diff of a kink is norm(x - y) / delta times its sign, for all directions.
     """
     left = np.zeros((n, 2))
     left[position] = item or (SLOPE if position == 0 else KINK)

@@ -1,7 +1,7 @@
-"""Time of whole audits, and how much of the true epsilon they certify.
+"""Time of whole audits, and the share of the true epsilon that they certify.
 
 asv run --quick --python=same      # this checkout, in this environment
-asv run v0.1.0..main               # a history, each revision in an environment of its own
+asv run v0.1.0..main               # a history, each revision in its own environment
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def laplace(data, size, *, rng):
 
 
 def gaussian(data, size, *, rng):
-    """Add Gaussian noise to ten coordinates, of which one shifts by 1."""
+    """Add Gaussian noise to ten coordinates, one of which shifts by 1."""
     shift = np.zeros(10)
     shift[0] = data.sum()
     return shift + rng.standard_normal((size, 10))
@@ -47,7 +47,7 @@ class Audits:
 
 
 class Searches:
-    """An audit that nobody names a pair for, with mutants."""
+    """An audit with mutants and without a named pair."""
 
     timeout = 300
 

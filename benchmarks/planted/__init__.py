@@ -1,8 +1,8 @@
-"""Small realistic mistakes, one a mutant, for `benchmarks.mutation`; a file for each room.
+"""Small realistic mistakes for `benchmarks.mutation`, in one file for each package of dpaudit.
 
-Each replaces a text that stands in its file exactly once; where a file changed and its text is
-gone, `tests/test_mutation.py` fails and says which. Tests are those of the room, the exact ones
-first, so that a mutant dies early.
+Each mutant replaces a text that is in its file exactly once. If a file changed and the text is
+gone, `tests/test_mutation.py` fails and names the mutant. The tests of a mutant are those of its
+package, with the exact ones first, so that they fail early.
 """
 
 from benchmarks.planted import (
@@ -39,6 +39,6 @@ ROOMS = {
     "store": store.MUTANTS,
     "ledger": ledger.MUTANTS,
 }
-"""What is planted in each room, from the ground up."""
+"""The mutants of each package, from the bottom of the architecture to the top."""
 
 MUTANTS = tuple(mutant for planted in ROOMS.values() for mutant in planted)

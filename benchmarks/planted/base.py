@@ -9,7 +9,7 @@ STORE = ("tests/store",)
 MUTANTS = (
     Mutant(
         "_files.py",
-        "an atomic write made direct",
+        "a file is written directly, not atomically",
         'handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")\n',
         "handle, temporary = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), str(path)\n",
         STORE,

@@ -1,4 +1,4 @@
-"""Mistakes planted in what a dataset is."""
+"""Mistakes planted in the representation of datasets."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MUTANTS = (
     ),
     Mutant(
         "data/sides.py",
-        "a replaced user may be any number of users",
+        "more users may differ than the relation allows",
         "    check_count(count, most, [*changed, *gone, *come])\n",
         "",
         DATA,
     ),
     Mutant(
         "data/sides.py",
-        "rows of the others may be shuffled",
+        "the rows of the other users may be shuffled",
         "if a.order != b.order:",
         "if False:",
         DATA,
@@ -37,14 +37,14 @@ MUTANTS = (
     ),
     Mutant(
         "data/frames.py",
-        "rows may belong to nobody",
+        "rows without a user are accepted",
         "    if nobody:\n",
         "    if False:\n",
         DATA,
     ),
     Mutant(
         "data/sequences.py",
-        "a mechanism is handed the list that we keep",
+        "a mechanism receives the stored list instead of a copy",
         "[u if isinstance(u, np.ndarray) else copy.deepcopy(u) for u in value]",
         "value",
         DATA,

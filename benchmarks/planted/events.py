@@ -1,4 +1,4 @@
-"""Mistakes planted in how events are learnt."""
+"""Mistakes planted in the learning of events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FEATURES = ("tests/events/test_features.py",)
 MUTANTS = (
     Mutant(
         "events/learning.py",
-        "thresholds are chosen on the draws that taught the score",
+        "thresholds are chosen on the draws that trained the score",
         "rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))",
         "rest = tuple(x[:h] for x, h in zip(encoded, halves, strict=True))",
         PORTFOLIO,
@@ -25,7 +25,7 @@ MUTANTS = (
     ),
     Mutant(
         "events/cuts.py",
-        "the rates of the right are those of the left",
+        "the rates of the right side are those of the left side",
         "other = OTHER[likelier]\n        return (",
         "other = likelier\n        return (",
         PORTFOLIO,
@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "events/scores.py",
-        "a value not seen before counts as its neighbour",
+        "an unseen value counts as the value next to it",
         "index = np.where(seen[at] == values, at, len(seen))",
         "index = at",
         SCORES,
@@ -60,14 +60,14 @@ MUTANTS = (
     ),
     Mutant(
         "events/features.py",
-        "no answer is the first answer",
+        "a missing answer counts as the first answer",
         "return np.where(hit.any(axis=1), hit.argmax(axis=1), np.nan)",
         "return hit.argmax(axis=1) * 1.0",
         FEATURES,
     ),
     Mutant(
         "events/features.py",
-        "the last place is one too far",
+        "the last position is one too far",
         "hit.shape[1] - 1 - _first(",
         "hit.shape[1] - _first(",
         FEATURES,
@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     Mutant(
         "events/cuts.py",
-        "the declines of p and q change places in the complement",
+        "the declines of p and q are swapped in the complement",
         "mirrored - np.hypot(decline_q, factor * decline_p)",
         "mirrored - np.hypot(decline_p, factor * decline_q)",
         ("tests/events",),

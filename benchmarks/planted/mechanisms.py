@@ -1,4 +1,4 @@
-"""Mistakes planted in how a mechanism is called."""
+"""Mistakes planted in the calling of mechanisms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKERS = ("tests/mechanisms/test_workers.py",)
 MUTANTS = (
     Mutant(
         "mechanisms/one_draw.py",
-        "a generator heals a seed that is used twice",
+        "a second use of the same seed is not detected",
         "if rng.seeded > 1:",
         "if False:",
         ("tests/mechanisms/test_outcomes.py",),
@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/sampler.py",
-        "the id of the audit is forgotten in its seed",
+        "the id of the audit is missing in its seed",
         "rng = generator(self._seed, *self._labels, *labels)",
         "rng = generator(self._seed, *labels)",
         SAMPLER,
@@ -46,42 +46,42 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/independence.py",
-        "the limit is a logarithm to base 10",
+        "the limit uses a logarithm to base 10",
         "limit = math.log(4 / FALSE_REFUSAL)",
         "limit = math.log10(4 / FALSE_REFUSAL)",
         INDEPENDENCE,
     ),
     Mutant(
         "mechanisms/independence.py",
-        "the stake is not shared by the forecasters",
+        "the wealth is not divided among the forecasters",
         "special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(FORECASTERS)",
         "special.logsumexp(np.logaddexp(self._grown(), kept)))",
         INDEPENDENCE,
     ),
     Mutant(
         "mechanisms/watch.py",
-        "the time that is left grows",
+        "the remaining time grows",
         "left = self.time_limit - (time.perf_counter() - self.begun)",
         "left = self.time_limit + (time.perf_counter() - self.begun)",
         (MECHANISMS, "tests/mechanisms/test_watch.py"),
     ),
     Mutant(
         "mechanisms/one_draw.py",
-        "a score may look at other draws",
+        "a score may depend on other draws",
         "if 2 <= size <= _LOOKED_AT:",
         "if 2 <= size <= 0:",
         SCORES,
     ),
     Mutant(
         "mechanisms/one_draw.py",
-        "a change behind a score counts as made",
+        "a change behind a score always counts as made",
         'return getattr(self.mechanism, "changed", 1)',
         "return 1",
         SCORES,
     ),
     Mutant(
         "mechanisms/training.py",
-        "each example is clipped, and then their sum is not",
+        "each example is clipped, but their sum is not",
         "return _clip(gradients.sum(axis=2) if by_item else gradients, self.clip_norm)",
         "return _clip(gradients, self.clip_norm).sum(axis=2) if by_item else gradients",
         TRAINING,
@@ -102,14 +102,14 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/training.py",
-        "parameters climb",
+        "the parameters follow the gradient upwards",
         "return total, params - self.learning_rate * total",
         "return total, params + self.learning_rate * total",
         TRAINING,
     ),
     Mutant(
         "mechanisms/training.py",
-        "the user who was added is taken for one who is missing",
+        "an added user is treated as a missing user",
         "if len(data) >= len(other):",
         "if len(data) <= len(other):",
         LIKELIHOOD,
@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/training.py",
-        "an epoch that ends early is taken for a whole one",
+        "an epoch that ends early is treated as a whole one",
         "later = max(1.0 - weights.sum(), 0.0) if epoch.shape[1] < len(slots) else 0.0",
         "later = 0.0",
         LIKELIHOOD,
@@ -144,42 +144,42 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/training.py",
-        "the last iterate apart has the noise of one step",
+        "the last iterate without its noise has the noise of one step",
         "scale = self.scale * math.sqrt(self.steps / steps)",
         "scale = self.scale",
         ALONG,
     ),
     Mutant(
         "mechanisms/training.py",
-        "the ball leaves out those who pull the other way",
+        "the ball omits users who pull in the other direction",
         "np.minimum(moves, 0).sum(), np.maximum(moves, 0).sum()",
         "0.0, np.maximum(moves, 0).sum()",
         ALONG,
     ),
     Mutant(
         "mechanisms/training.py",
-        "the ball of all steps is that of one",
+        "the ball of all steps is the ball of one step",
         "half * math.sqrt(steps)",
         "half",
         ALONG,
     ),
     Mutant(
         "mechanisms/training.py",
-        "gradients may move along the direction",
+        "gradients may change along the direction of the user",
         "if off > _STILL * self.clip_norm:",
         "if off < 0:",
         ALONG,
     ),
     Mutant(
         "mechanisms/outcomes.py",
-        "a call that fails is one failed draw",
+        "a call that fails counts as one failed draw",
         "elif catches and (self.apart or self._fails_on(data)):",
         "elif catches:",
         OUTCOMES,
     ),
     Mutant(
         "mechanisms/outcomes.py",
-        "that a key is absent is forgotten",
+        "the absence of a key is lost",
         "np.array([key in one for one in dicts])",
         "np.array([True for one in dicts])",
         OUTCOMES,
@@ -193,14 +193,14 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/workers.py",
-        "what a dead worker had under way is lost",
+        "the tasks of a dead worker are lost",
         "for task in tasks:\n                    under_way",
         "for task in tasks[:1]:\n                    under_way",
         WORKERS,
     ),
     Mutant(
         "mechanisms/kept.py",
-        "calls of changed code are taken over",
+        "stored calls of changed code are reused",
         "        if known != told:\n",
         "        if False:\n",
         WORKERS,

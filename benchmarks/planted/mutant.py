@@ -1,4 +1,4 @@
-"""What a planted mistake is, and the tests that several rooms share."""
+"""The class of planted mistakes, and the tests that several packages share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Mutant:
     Parameters
     ----------
     file : str
-        Inside `dpaudit/`; its first part is the room.
+        Path inside `dpaudit/`. Its first part is the package.
     mistake : str
-        What somebody did.
+        Description of the mistake.
     old, new : str
-        What stands there, and what the mistake makes of it.
+        The correct text, and the text that replaces it.
     tests : tuple of str
-        Files or tests that are run; one of them must fail.
+        Test files or tests to run. At least one of them must fail.
     equivalent : str
-        Why no test can fail, where that is so.
+        The reason if no test can fail.
     """
 
     file: str
@@ -32,7 +32,7 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        """The package in which it is planted; "base" for the modules beside the packages."""
+        """The package in which it is planted; "base" for the modules outside of the packages."""
         return self.file.partition("/")[0] if "/" in self.file else "base"
 
 

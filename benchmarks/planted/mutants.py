@@ -1,4 +1,4 @@
-"""Mistakes planted in how mutants are made."""
+"""Mistakes planted in the making of mutants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.planted.mutant import Mutant
 MUTANTS = (
     Mutant(
         "mutants/added.py",
-        "whatever draws Laplace noise is said to add it",
+        "every mechanism that draws Laplace noise is said to add it",
         "if kind == LAPLACE and scale is None:",
         "if kind == LAPLACE and not shifts.any():",
         ("tests/engine/test_reach.py",),
@@ -21,7 +21,7 @@ MUTANTS = (
     ),
     Mutant(
         "mutants/treatments.py",
-        "halved is a third",
+        "noise is divided by 3 instead of 2",
         "half = (drawn - centre) / 2",
         "half = (drawn - centre) / 3",
         ("tests/mutants/test_treatments.py",),
@@ -35,42 +35,42 @@ MUTANTS = (
     ),
     Mutant(
         "mutants/recorder.py",
-        "what is stale takes the stream with it",
+        "stale noise leaves the random stream changed",
         "            bits.state = now\n",
         "            pass\n",
         ("tests/mutants/test_recorder.py",),
     ),
     Mutant(
         "mutants/recorder.py",
-        "the call after the one that was meant is changed",
+        "the call after the intended call is changed",
         "plan.only in (None, index)",
         "plan.only in (None, index + 1)",
         ("tests/mutants/test_recorder.py",),
     ),
     Mutant(
         "mutants/recorder.py",
-        "a site is its innermost line alone",
+        "a site consists only of its innermost line",
         "            lines.append(_line(frame))\n",
         "            lines = lines or [_line(frame)]\n",
         ("tests/mutants/test_recorder.py",),
     ),
     Mutant(
         "mutants/sites.py",
-        "steps are taken for loops over draws",
+        "loops over steps are treated as loops over draws",
         "by_run = after / before > RUNS / 3 and numbers < RUNS / 3",
         "by_run = numbers < RUNS / 3 or after > 0",
         ("tests/mutants/test_noise.py",),
     ),
     Mutant(
         "mutants/code.py",
-        "a function that was taken out is not put back",
+        "a replaced function is not restored",
         "                setattr(owner, key, self.target.original)\n            # A module",
         "                pass\n            # A module",
         ("tests/mutants/test_code.py",),
     ),
     Mutant(
         "mutants/code.py",
-        "only the module that defines a function forgets it",
+        "a function is replaced only in the module that defines it",
         "            for owner in _owners()\n",
         "            for owner in list(_owners())[:0] + [sys.modules[self.original.__module__]]\n",
         ("tests/mutants/test_code.py",),

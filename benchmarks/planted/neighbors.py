@@ -12,21 +12,21 @@ SCHEMA = ("tests/neighbors/test_schema.py",)
 MUTANTS = (
     Mutant(
         "neighbors/recipes.py",
-        "a user who leaves may stand in the middle, and shifts others",
+        "a removed user may be in the middle and shift the others",
         "at = len(others) if at is None or not self.is_replaced else at",
         "at = len(others) if at is None else at",
         ("tests/neighbors/test_order.py",),
     ),
     Mutant(
         "neighbors/portfolio.py",
-        "a portfolio that named no relation keeps its own",
+        "a portfolio keeps its default relation",
         "return self.variant(relation=relation)",
         "return self.variant(relation=self.relations[0])",
         ("tests/engine/test_misleading.py",),
     ),
     Mutant(
         "neighbors/crowds.py",
-        "halves of one parity only: the user never takes the median of an even number",
+        "halves of one parity only: the user is never the median of an even number",
         "for below in sorted({others // 2, (others + 1) // 2}):",
         "for below in sorted({others // 2}):",
         PORTFOLIOS,
@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "neighbors/crowds.py",
-        "thresholds are tipped by two users",
+        "two users, not one, are needed to cross a threshold",
         "(np.arange(crowd.n_users - 1) < count - 1)",
         "(np.arange(crowd.n_users - 1) < count - 2)",
         PORTFOLIOS,
@@ -54,14 +54,14 @@ MUTANTS = (
     ),
     Mutant(
         "neighbors/pairs.py",
-        "where a label differs, all else may",
+        "if a label differs, other values may differ too",
         "            census(left, relation.label), census(right, relation.label), relation.users\n",
         "            census(left, relation.label), census(left, relation.label), relation.users\n",
         DATA,
     ),
     Mutant(
         "neighbors/frames.py",
-        "specials are tried by nobody",
+        "special values are never tried",
         "special = [(c.name, value) for c in self.columns for value in c.special]",
         "special: list[Any] = []",
         SCHEMA,

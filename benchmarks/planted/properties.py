@@ -14,21 +14,21 @@ SEARCHES = (*JUDGING, "tests/ledger/test_attempts.py")
 MUTANTS = (
     Mutant(
         "properties/judging.py",
-        "NaN breaks no exact claim",
+        "NaN does not violate an exact claim",
         "broken = not lhs <= rhs",
         "broken = lhs > rhs",
         JUDGING,
     ),
     Mutant(
         "properties/judging.py",
-        "rounding breaks a claim",
+        "rounding violates a claim",
         "return tight, left, right, tight > 1.0 + self.tolerance",
         "return tight, left, right, tight > 1.0",
         JUDGING,
     ),
     Mutant(
         "properties/judging.py",
-        "NaN is set aside",
+        "NaN is ignored",
         "return inequality if self.nan_breaks else None",
         "return None",
         JUDGING,
@@ -49,7 +49,7 @@ MUTANTS = (
     ),
     Mutant(
         "properties/falsifying.py",
-        "a simpler case need not break the claim",
+        "a simplified case need not violate the claim",
         "if scratch.breaking is trial:",
         "if scratch.breaking is not None or trial:",
         SEARCHES,

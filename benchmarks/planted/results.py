@@ -1,4 +1,4 @@
-"""Mistakes planted in what an audit reports."""
+"""Mistakes planted in the results of an audit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.planted.mutant import Mutant
 MUTANTS = (
     Mutant(
         "results/mutants.py",
-        "a noise is noticed where any of its mutants was killed",
+        "a noise source counts as detected if any of its mutants was refuted",
         "judged = [m for m in mutants if m.certain and m.status is not MutantStatus.NOT_RUN]",
         "judged = [m for m in mutants if m.status is not MutantStatus.NOT_RUN]",
         ("tests/results/test_mutants.py",),

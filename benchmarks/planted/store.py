@@ -1,4 +1,4 @@
-"""Mistakes planted in what is kept on disk."""
+"""Mistakes planted in the storage of results."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ MUTANTS = (
     ),
     Mutant(
         "store/records.py",
-        "the datasets of another result are believed",
+        "the datasets of another result are accepted",
         "if hashlib.sha256(content).hexdigest() != digest:",
         "if not content:",
         STORE,
     ),
     Mutant(
         "store/records.py",
-        "half of what a function made is taken for all of it",
+        "a part of the results of a function is treated as all of them",
         'r.origin.get("records") == len(found) and accept(r)',
         "accept(r)",
         STORE,
     ),
     Mutant(
         "store/runs.py",
-        "a probability beyond 1",
+        "a probability may exceed 1",
         "min(math.fsum(record.total_failure_prob for record in records), 1.0)",
         "math.fsum(record.total_failure_prob for record in records)",
         STORE,
     ),
     Mutant(
         "store/lock.py",
-        "two runs take one lock",
+        "two runs hold the same lock",
         "        locked.acquire()\n",
         "",
         STORE,

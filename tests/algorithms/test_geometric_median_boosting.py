@@ -109,7 +109,7 @@ def test_parameters_refuse_too_few_steps() -> None:
     for parameters in (schedule.stable_dpsgd_parameters, schedule.fixed_order_dpsgd_parameters):
         with pytest.raises(ValueError, match="n_steps must be at least n_users = 16, got 15"):
             parameters(16, 2, **kwargs)
-    with pytest.raises(ValueError, match=r"n_steps must be 2\*\*K - 1 .* got 16; .* 15 and 31"):
+    with pytest.raises(ValueError, match=r"n_steps must be 2\*\*K - 1 .* got 16\. .* 15 and 31"):
         schedule.stable_dpsgd_schedule(3, 2, **(kwargs | {"n_steps": 16}))
 
 

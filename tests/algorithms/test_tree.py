@@ -122,7 +122,7 @@ def test_node_sums_are_sums_of_nodes():
         (lambda: tree.tree_gdp([1.0, 2.0], [1.0]), "sigmas must be a scalar or have one value"),
         (lambda: tree.tree_gdp([1.0], 0.0), "sigmas must be positive, got 0.0"),
         (lambda: tree.tree_gdp([math.nan], 1.0), "sensitivities must be finite"),
-        (lambda: tree.tree_gdp([1e200], 1e-200), "sensitivities over sigmas must be finite"),
+        (lambda: tree.tree_gdp([1e200], 1e-200), "sensitivities / sigmas must be finite"),
         (lambda: tree.node_sums([1.0]), "values must have at least 2 dimensions"),
         (
             lambda: tree.TreeNoise(1, (), sigmas=[-1.0], rng=np.random.default_rng(0)),

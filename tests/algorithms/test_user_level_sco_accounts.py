@@ -228,7 +228,7 @@ def test_bad_sizes_are_refused(make, change, words):
         ),
         (
             scaled.scaled_coordinatewise, {"step": 3.9, "spread": 1e-3},
-            "step must be smaller at smoothness = 0.5, got 3.9: scores of later",
+            "step must be smaller at smoothness = 0.5, got 3.9. Scores of later",
         ),
     ],
 )  # fmt: skip

@@ -131,7 +131,7 @@ def test_constants_are_checked(make, words):
 @pytest.mark.parametrize(
     ("loss", "data", "words"),
     [
-        (Linear(), [[[1.0]], [[1.0], [2.0]]], "same number of items for every user"),
+        (Linear(), [[[1.0]], [[1.0], [2.0]]], "got users or items of different lengths"),
         (Linear(), [[1.0, 2.0]], "data must have 3 dimensions"),
         (Linear(), [[[math.nan]]], "data must be finite"),
         (Linear(), np.zeros((0, 2, 1)), "data must not be empty"),
@@ -237,7 +237,7 @@ def test_outliers_replace_whole_users():
         (lambda: problems.linear(Ball(1.0), bias=1.0), "bias must be strictly between 0 and 1"),
         (
             lambda: problems.cube(Quadratic(), Ball(1.0), center=[2.0], half_width=1.0),
-            "center must lie in the domain",
+            "center must be in the domain",
         ),
         (
             lambda: problems.cube(Quadratic(), Box(1.0), center=[0.0] * 13, half_width=1.0),

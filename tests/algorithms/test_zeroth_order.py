@@ -447,8 +447,8 @@ class Far(conversion.OnlineLearner):
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        (np.full((2, 2), 1.0), "learner must play steps no longer than"),
-        (np.full((2, 2), math.nan), "learner must play steps no longer than"),
+        (np.full((2, 2), 1.0), "learner must play steps of at most"),
+        (np.full((2, 2), math.nan), "learner must play steps of at most"),
         (np.zeros((2, 3)), r"learner must play real numbers of shape \(2, 2\)"),
         (None, r"learner must play real numbers of shape \(2, 2\), got object"),
         (np.full((2, 2), 0.01), "learner must begin with Delta_1 = 0"),

@@ -231,7 +231,7 @@ def test_bad_losses(make, said):
 
 
 def test_values_only():
-    with pytest.raises(NotImplementedError, match="FunctionLoss tells values only"):
+    with pytest.raises(NotImplementedError, match="FunctionLoss has values but no gradients"):
         FunctionLoss(slow_then_fast, 3.0).gradients(np.zeros((1, 1)), np.zeros((1, 1)))
 
 

@@ -235,11 +235,11 @@ def test_below_the_threshold_the_bound_says_nothing(constants):
         (lambda: Naive(1, -1.0), "sigma must be at least 0"),
         (
             lambda: scaled.naive(100, 5, batch=1000, **PROBLEM),
-            "batch must be at most 100, for so many items",
+            "batch must be at most 100, the number of items",
         ),
         (
             lambda: scaled.variance_reduced(100, 5, rounds=60, **PROBLEM),
-            "rounds must be at most 50, for so many items",
+            "rounds must be at most 50, the number of items",
         ),
         (
             lambda: scaled.variance_reduced(100, 5, rounds=6, **(PROBLEM | {"gap": math.nan})),

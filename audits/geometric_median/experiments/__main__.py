@@ -1,12 +1,12 @@
-"""The experiments of geometric_median, Section 5, once more; one command makes all of them.
+"""The experiments of geometric_median, Section 5, repeated by one command.
 
     python -m audits.geometric_median.experiments [--quick|--full] [--out reports/experiments]
 
-writes the figures, `experiments.json` and `experiments.html`, which begins with what became of
-each claim of that section.  Where the paper does not say how something was done, `RULES` says how
-it is done here, and `CHOICES` what else is tried.
+It writes the figures, `experiments.json` and `experiments.html`, which begins with the verdict on
+each claim of that section. If the paper does not specify a choice, `RULES` states the choice that
+is made here, and `CHOICES` the others that are tried.
 
-Times are taken within this process and compared with one another; seconds are for information.
+Times are measured within this process and compared with one another. Seconds are for information.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from audits.geometric_median.experiments.radius import radius_ratios, seconds
 
 
 def measure(size: setup.Size, *, seed: int, say: Callable[[str], None]) -> Results:
-    """Run everything."""
+    """Run all experiments."""
     found = Results(size=size, seed=seed, took={})
     figure_1 = [(family, s) for family, scales in setup.FIGURE_1.items() for s in scales]
     trend = [(family, s) for family, scales in size.trend_scales.items() for s in scales]
@@ -72,7 +72,7 @@ def measure(size: setup.Size, *, seed: int, say: Callable[[str], None]) -> Resul
 
 
 def record(found: Results, claims: Sequence[object]) -> dict[str, object]:
-    """Return plain data for json; tables by column."""
+    """Return plain data for JSON, with tables by column."""
     tables = {k: v for k, v in vars(found).items() if isinstance(v, pd.DataFrame)}
     plain = {k: json.loads(v.to_json(orient="split", index=False)) for k, v in tables.items()}
     plain |= {"size": asdict(found.size), "seed": found.seed, "took": found.took}
@@ -80,12 +80,12 @@ def record(found: Results, claims: Sequence[object]) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run everything and write the page."""
+    """Run all experiments and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--quick", action="store_true", help="minutes (the default)")
+    group.add_argument("--quick", action="store_true", help="a few minutes (the default)")
     group.add_argument("--full", action="store_true", help="the sizes of the paper: 15 minutes")
     parser.add_argument("--out", type=Path, default=Path("reports/experiments"))
     parser.add_argument("--seed", type=int, default=0)

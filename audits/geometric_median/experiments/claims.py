@@ -1,4 +1,4 @@
-"""What became of the claims of Section 5, from what was measured, with 95 % intervals."""
+"""Verdicts on the claims of Section 5, from the measurements, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from audits.geometric_median.experiments.descent import AROUND_0, advantage, cha
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, HEAVY, STABLE
 
 YES, WITH, NO = "reproduces", "reproduces with a choice", "does not reproduce"
-UNDECIDED = "undecided by so few trials"
-CELL = ["family", "scale", "n", "d", "beta", "method"]  # of one average of Figure 1
+UNDECIDED = "undecided: too few trials"
+CELL = ["family", "scale", "n", "d", "beta", "method"]  # the keys of one average of Figure 1
 
 
 Results = SimpleNamespace
-"""All that was measured: `size`, `seed`, `took`, and tables with a row for each run."""
+"""All measurements: `size`, `seed`, `took`, and tables with one row for each run."""
 
 
 class Claim(NamedTuple):
-    """A claim of Section 5 and what became of it."""
+    """A claim of Section 5 and its verdict."""
 
     id: str
     words: str
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 def decided(found: Interval, most_allowed: float, yes: str = YES) -> str:
-    """Say whether a number is at most what is allowed: only where all of its interval agrees."""
+    """Decide whether a number is at most the allowed one; the whole interval has to agree."""
     return NO if found.low > most_allowed else yes if found.high <= most_allowed else UNDECIDED
 
 
@@ -50,19 +50,19 @@ def decided(found: Interval, most_allowed: float, yes: str = YES) -> str:
 
 
 def averages(ratios: pd.DataFrame) -> pd.Series:
-    """Return the interval of each average; all are right at once."""
+    """Return the interval of each average; all intervals are right at once."""
     cells = ratios.groupby(CELL).ratio
     return cells.apply(lambda values: ratio(values, among=cells.ngroups))
 
 
 def misses(average: Interval) -> Interval:
-    """Return by which factor an average misses 1.2 to 3, at most 1 within."""
+    """Return the factor by which an average misses 1.2 to 3; it is at most 1 within."""
     low, high = setup.BOUNDS
     return most([average.times(1 / high), average.inverse().times(low)])
 
 
 def spans(found: pd.Series, *by: str) -> str:
-    """Return the span of averages, by columns."""
+    """Return the span of the averages, by columns."""
     ends = found.map(lambda x: short(x.value)).groupby(list(by))
     return "; ".join(
         f"{', '.join(map(str, name))}: {min(x, key=float)} to {max(x, key=float)}"
@@ -71,7 +71,7 @@ def spans(found: pd.Series, *by: str) -> str:
 
 
 def judge_figure_1(found: Results) -> Claim:
-    """Both methods stay roughly between 1.2 and 3 times the true radius."""
+    """Decide whether both methods stay roughly between 1.2 and 3 times the true radius."""
     mean, keys = averages(found.ratios), found.ratios[["family", "scale", "d"]]
     factor = [setup.true_radius(*k) / setup.other_radius(*k) for k in keys.itertuples(index=False)]
     other = averages(found.ratios.assign(ratio=found.ratios.ratio * factor))
@@ -81,14 +81,14 @@ def judge_figure_1(found: Results) -> Claim:
         "both methods stay between roughly 1.2 and 3 times the true radius",
         decided(worst, setup.ROUGHLY, WITH),
         "F^-1 for F in r_true of HeavyTailed",
-        f"averages on {spans(mean, 'family', 'method')}; with the radius that does hold .75 of the "
+        f"averages on {spans(mean, 'family', 'method')}; with the radius that contains .75 of the "
         f"data, or the CDF as printed: {spans(other, 'family', 'method')}; the worst misses 1.2 to "
         f"3 by a factor {worst}; single trials go up to {short(found.ratios.ratio.max())}",
     )
 
 
 def judge_table_1(found: Results) -> Claim:
-    """FastRadius is 29 times faster at n = 1000."""
+    """Decide whether FastRadius is 29 times faster at n = 1000."""
     table = found.table.pivot(index=["family", "scale"], columns="way", values="seconds")
     over = {way: ratio(table[way], table[radius.SAMPLES]) for way in (*radius.WAYS, radius.COUNTS)}
     closest = min(radius.WAYS, key=lambda way: abs(math.log(over[way].value / 29)))
@@ -100,12 +100,13 @@ def judge_table_1(found: Results) -> Claim:
         "FastRadius is 29 times faster than RadiusFinder at n = 1000, d = 10",
         decided(apart, setup.SIGNIFICANT, WITH),
         f"neighbours counted {closest}",
-        f"time over that of FastRadius, which is of {power(growth(own.n, own.seconds))}: {told}",
+        f"time over that of FastRadius, which grows like {power(growth(own.n, own.seconds))}: "
+        f"{told}",
     )
 
 
 def judge_trend(found: Results) -> Claim:
-    """The trends of Figure 1 for other n and d."""
+    """Decide whether the trends of Figure 1 hold for other n and d."""
     mean = averages(found.trend)
     outside = mean[mean.map(lambda x: misses(x).value > setup.ROUGHLY)]
     others = averages(found.betas[(found.betas.method == setup.FINDER) & (found.betas.n == 500)])
@@ -129,7 +130,7 @@ def told(by: Mapping[float, Iterable[Interval]], name: str = "n") -> str:
 
 
 def judge_sizes(found: Results, id: str, family: str, words: str, factor: float) -> Claim:
-    """FixedOrderDPSGD beats DPGD by a factor at the largest n; on clusters StableDPSGD always."""
+    """Decide whether FixedOrderDPSGD beats DPGD by a factor at the largest n, and StableDPSGD."""
 
     def of(over: str, eta: str = setup.TUNED) -> dict[int, list[Interval]]:
         sizes = {n: chosen(found.errors, family, n) for n in sorted(found.size.longest)}
@@ -144,14 +145,14 @@ def judge_sizes(found: Results, id: str, family: str, words: str, factor: float)
         id,
         words,
         max(verdicts, key=[WITH, UNDECIDED, NO].index),
-        f"eta tuned, and at n = {sizes} only",
+        f"eta tuned, and only at n = {sizes}",
         f"over all passes, StableDPSGD's error over FixedOrderDPSGD's: {told(stable)}. DPGD's: "
         f"{told(over)}; with eta from the error bound: {told(of(DPGD, setup.OF_BOUND))}",
     )
 
 
 def judge_scales(found: Results, id: str, family: str) -> Claim:
-    """Relative performance does not depend on the scale."""
+    """Decide whether relative performance is independent of the scale."""
     scales, name = setup.SCALES[family], setup.NAME[family]
     settings = {s: chosen(found.errors, family, 1000, s) for s in scales}
     over = {s: advantage(errors, DPGD).values() for s, errors in settings.items()}
@@ -162,14 +163,14 @@ def judge_scales(found: Results, id: str, family: str) -> Claim:
         f"{family}, n = 1000: relative performance unchanged for {name} in {scales}",
         decided(most([change, other]), setup.SIGNIFICANT),
         "",
-        f"DPGD's error over FixedOrderDPSGD's: {told(over, name)}; it changes by a factor {change} "
-        f"at most, and StableDPSGD's by {other}; with starts around 0, at the most passes, DPGD's "
+        f"DPGD's error over FixedOrderDPSGD's: {told(over, name)}; it changes by at most a factor "
+        f"{change}, and StableDPSGD's by {other}; with starts around 0, at the most passes, DPGD's "
         f"by {most(changes(away, DPGD))}",
     )
 
 
 def judge_wall(found: Results) -> Claim:
-    """DPGD often takes less time at the same error."""
+    """Decide whether DPGD often takes less time at the same error."""
     walls = found.walls
     faster = walls[walls.reached & walls.faster.map(lambda x: x.low > 1)]
     slower = [f"{w.family} at n = {w.n}" for w in walls.drop(faster.index).itertuples()]

@@ -1,4 +1,4 @@
-"""Figures 2 to 5: the descent from a start in three ways, and every other choice."""
+"""Figures 2 to 5: the descent from a start by three methods, and with every other choice."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CHOICES: dict[str, dict[str, dict[str, object]]] = {
     "m = ceil(T^(k) / n) in phase k": {FIXED: {"accesses": "phase"}},
     "eta of DPGD: 1.5 r_hat / sqrt(T)": {DPGD: {"multiplier": 1.5}},
 }
-"""What else is tried: what it changes of the setting, or of one method."""
+"""Other choices that are tried: their changes to the setting, or to one method."""
 
 
 def sgd_steps(n: int, longest: int) -> list[int]:
-    """Return the numbers of steps that are run: 2**K - 1 >= n, K up to `longest`."""
+    """Return the numbers of steps to run: 2**K - 1 >= n, for K up to `longest`."""
     return [2**k - 1 for k in range(n.bit_length(), longest + 1)]
 
 
@@ -55,8 +55,8 @@ def sgd_errors(
 ) -> np.ndarray:  # fmt: skip
     """Run an SGD method on problems of one n, with all multipliers: ``[trials, multipliers]``.
 
-    All runs go side by side through `_sgd.run_phases`, the loop of `boosting`: their data are laid
-    end to end, and each reads rows of its own.  Step sizes, noise and balls are those of
+    All runs go side by side through `_sgd.run_phases`, the loop of `boosting`. Their data are
+    concatenated, and each run reads its own rows. Step sizes, noise and balls are those of
     `boosting`, times the step size of the run.
     """
     n = len(trials[0].points)
@@ -107,7 +107,7 @@ def method_table(
     method: str, settings: Sequence[setup.Setting], size: setup.Size, steps: Iterable[int],
     seed: int, **options,
 ) -> pd.DataFrame:  # fmt: skip
-    """Run one method on settings of one n and family, SGD with eta tuned on data of their own."""
+    """Run one method on settings of one n and family; SGD has eta tuned on separate data."""
     family, n, tables, etas = settings[0].family, settings[0].n, [], [TUNED]
     trials = [p for s in settings for p in setup.problems(s, size.trials, seed=seed, role="trial")]
     if method != DPGD:
@@ -134,9 +134,9 @@ def method_table(
 def descents(
     settings: Sequence[setup.Setting], size: setup.Size, *, seed: int, choice: str = AS_TAKEN
 ) -> pd.DataFrame:
-    """Run the methods on settings of one n and family; other choices at the most passes only.
+    """Run the methods on settings of one n and family.
 
-    Of another choice, only the methods that it changes.
+    Other choices run only at the most passes, and only with the methods that they change.
     """
     n, change = settings[0].n, CHOICES.get(choice, {})
     settings = [replace(setting, **change.get("setting", {})) for setting in settings]
@@ -154,7 +154,7 @@ def descents(
 
 
 def all_descents(n: int, size: setup.Size, *, seed: int) -> pd.DataFrame:
-    """Run what is run for one n; all scales for n = 1000 only."""
+    """Run all settings of one n; all scales only for n = 1000."""
     tables = []
     for family in (CLUSTER, HEAVY):
         scales = setup.SCALES[family] if n == 1000 else (setup.MIDDLE[family],)
@@ -185,7 +185,8 @@ def advantage(
 ) -> dict[float, Interval]:
     """Return the error of `over` divided by that of FixedOrderDPSGD, by passes of the latter.
 
-    `errors` are of one setting. All intervals are right at once, by default of this comparison.
+    `errors` belong to one setting. All intervals are right at once, by default those of this
+    comparison.
     """
     kept = errors[(errors.eta == eta) | (errors.method == DPGD)]
     table = kept.pivot(index="trial", columns=["method", "passes"], values="error")
@@ -200,7 +201,7 @@ def advantage(
 
 
 def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> list[Interval]:
-    """Return by which factor `advantage` changes between each two settings, pass by pass."""
+    """Return the factors by which `advantage` changes between each two settings, pass by pass."""
     among = len(advantage(settings[0], over)) * len(settings) * (len(settings) - 1) // 2
     found = [advantage(errors, over, eta, among=among).values() for errors in settings]
     pairs = (zip(one, two, strict=False) for one, two in itertools.combinations(found, 2))
@@ -213,9 +214,10 @@ def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> li
 
 
 def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
-    """Time DPGD, and FixedOrderDPSGD at its smallest error; errors of one setting.
+    """Time DPGD, and FixedOrderDPSGD at its smallest error, for errors of one setting.
 
-    DPGD takes the fewest passes with an error no larger; as many as were run, if all are larger.
+    DPGD takes the fewest passes whose error is no larger. If all errors are larger, it takes as
+    many passes as were run.
     """
     means = errors[errors.eta == TUNED].groupby(["method", "passes"]).error.mean()
     passes, least = means[FIXED].idxmin(), means[FIXED].min()

@@ -32,7 +32,7 @@ def _legend(figure: Figure, ncols: int) -> None:
 
 
 def _bars(ax, x: Sequence[float], values, **style) -> None:
-    """Draw averages with their standard deviations; `values` are grouped."""
+    """Draw averages with their standard deviations; `values` is grouped."""
     ax.errorbar(x, values.mean(), yerr=values.std(ddof=0), elinewidth=0.9, **style)
 
 
@@ -40,7 +40,7 @@ def _bars(ax, x: Sequence[float], values, **style) -> None:
 
 
 def radius_figure(ratios: pd.DataFrame, by: Sequence[str]) -> Figure:
-    """Figure 1, by scale; or for other n and d."""
+    """Draw Figure 1 by scale, or for other n and d."""
     figure = Figure(figsize=(8.8, 3.2))
     axes = figure.subplots(1, 2, sharey=True)
     for ax, (family, of_family) in zip(axes, ratios.groupby("family"), strict=True):
@@ -63,7 +63,7 @@ def radius_figure(ratios: pd.DataFrame, by: Sequence[str]) -> Figure:
 
 
 def descent_figure(settings: dict[str, pd.DataFrame]) -> Figure:
-    """One of Figures 2 to 5, by title of each panel."""
+    """Draw one of Figures 2 to 5, with one panel for each title."""
     figure = Figure(figsize=(9.6, 3.4))
     axes = figure.subplots(1, len(settings), sharey=True)
     for ax, (title, errors) in zip(axes, settings.items(), strict=True):
@@ -85,14 +85,14 @@ def descent_figure(settings: dict[str, pd.DataFrame]) -> Figure:
 
 
 def all_figures(found: Results) -> dict[str, tuple[Figure, str]]:
-    """Return file name to figure and caption; the claims stand in the table."""
+    """Return figures and captions by file name; the claims are in the table."""
     luck = (
         "DPGD's dip at 4 passes is luck: from .75 r_hat, steps of r_hat / 2 end at .25, -.25, .25 "
         "and -.25 r_hat from the median, and it returns their average."
     )
     sizes = (
-        "The same for other n and d. RadiusFinder asks for .75 n + 18 log(2T / .05) / epsilon "
-        "neighbours; at n = 500 that is more than there are inliers in GaussianCluster."
+        "The same for other n and d. RadiusFinder requires .75 n + 18 log(2T / .05) / epsilon "
+        "neighbours. At n = 500 this is more than the inliers of GaussianCluster."
     )
     figures = {
         "figure_1": (radius_figure(found.ratios, ["scale"]), "Figure 1. n = 1000, d = 10."),
@@ -123,7 +123,7 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 
 def times_table(table: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """Return seconds at n = 1000, as multiples of FastRadius, and how they grow with n."""
+    """Return seconds at n = 1000, as multiples of FastRadius, and their growth with n."""
     means = table.groupby(["way", "family"]).seconds.mean().unstack()
     told = (1e3 * means).map("{:.1f} ms".format) + (means / means.loc[SAMPLES]).map(
         " ({:.1f})".format
@@ -134,7 +134,7 @@ def times_table(table: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
 
 
 def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors at the most passes on GaussianCluster, R = 50, under every choice."""
+    """Return the errors at the most passes on GaussianCluster, R = 50, for every choice."""
     own = errors[(errors.family == setup.CLUSTER) & (errors.scale == setup.MIDDLE[setup.CLUSTER])]
     most = own.n.map(own[own.method == setup.FIXED].groupby("n").passes.max())
     own = own[own.passes == most.where(own.method != setup.DPGD, most // 1)]
@@ -145,13 +145,13 @@ def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(found: Results, claims: Sequence[Claim], folder: Path) -> Path:
-    """Write all figures as SVG, and the page that shows them; return its path."""
+    """Write all figures as SVG, and the page that contains them; return its path."""
     with mpl.rc_context(STYLE):
         shown = figures_html(all_figures(found), folder)
     size, verdicts = found.size, [claim.verdict for claim in claims]
     counts = "; ".join(f"{v}: {verdicts.count(v)}" for v in (YES, WITH, UNDECIDED, NO))
     rules = pd.DataFrame(
-        setup.RULES, columns=["parameter", "the paper says", "taken", "tried as well"]
+        setup.RULES, columns=["parameter", "the paper says", "taken", "also tried"]
     )
     body = f"""<p class="quiet">{len(claims)} claims of Section 5. {counts}. Size {size.name}:
 {size.ratio_trials} trials for Figure 1, {size.trials} for Figures 2 to 5; seed {found.seed};
@@ -160,23 +160,23 @@ audits.geometric_median.experiments --{size.name}</code>; all numbers are in
 <code>experiments.json</code>.</p>
 <h2>Claims</h2>
 {table_html(claims_table(claims))}
-<p class="quiet">"Roughly" and "similar" allow a factor {setup.ROUGHLY:g}; "a significant
-margin" is a factor {setup.SIGNIFICANT:g} at every number of passes, and "unchanged" a change
-below it. In brackets 95 % intervals, t intervals for logarithms, paired by trial, all of one list
-right at once; a claim is decided where all of its interval agrees.</p>
+<p class="quiet">"Roughly" and "similar" allow a factor {setup.ROUGHLY:g}. "A significant
+margin" is a factor {setup.SIGNIFICANT:g} at every number of passes, and "unchanged" is a change
+below it. Brackets contain 95 % intervals: t intervals for logarithms, paired by trial, all of one
+list right at once. A claim is decided if its whole interval agrees.</p>
 <h2>Figures</h2>
-<p class="quiet">Bars are standard deviations. Figures 2 to 5: solid, eta tuned on data of their
-own; each point is a run of its own that spends all of rho.</p>
+<p class="quiet">Bars are standard deviations. In Figures 2 to 5 solid lines have eta tuned on
+separate data. Each point is a separate run that spends all of rho.</p>
 {shown}
 <h2>Table 1: time at n = 1000, in brackets as multiples of FastRadius, and its growth</h2>
 {table_html(times_table(found.table, found.times))}
-<p class="quiet">Of this machine, for information; the paper has 1.192 and 0.0411 s, and 1.204 and
-0.0413 s: 29 and 29 times.</p>
+<p class="quiet">The times are from this machine, for information. The paper has 1.192 and 0.0411 s,
+and 1.204 and 0.0413 s: 29 and 29 times.</p>
 <h2>Other choices: errors on GaussianCluster, R = 50, at the most passes</h2>
 {table_html(choices_table(found.errors))}
 <h2>Rules</h2>
 {table_html(rules)}"""
     path = folder / "experiments.html"
-    title = "Private Geometric Median: the experiments, once more"
+    title = "Private Geometric Median: the experiments, repeated"
     path.write_text(page_html(title, body), encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""Figure 1 and Table 1: the radius, estimated by two methods, and their times."""
+"""Figure 1 and Table 1: estimates of the radius by two methods, and their times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def radius_ratios(
     family: str, scale: float, n: int, d: int, *, trials: int, seed: int,
     beta: float = setup.FAILURE_PROB,
 ) -> pd.DataFrame:  # fmt: skip
-    """Run both methods on `trials` data sets; return r_hat / r_true, a row for each run."""
+    """Run both methods on `trials` data sets; return r_hat / r_true, one row for each run."""
     rng = generator(seed, "radius", family, f"{scale:.1f}", n, d)
     true, rows = setup.true_radius(family, scale, d), []
     for trial in range(trials):
@@ -41,13 +41,13 @@ def radius_ratios(
 
 
 def rows_in_python(points: np.ndarray, radius: float) -> np.ndarray:
-    """Count the neighbours of one point after the other, as a plain implementation would."""
+    """Count the neighbours of one point after the other, like a simple implementation."""
     counts = [np.count_nonzero(np.linalg.norm(points - x, axis=1) <= radius) for x in points]
     return np.array(counts)
 
 
 def once_for_each_radius(points: np.ndarray, radius: float) -> np.ndarray:
-    """Count the neighbours of blocks of points; the distances are not kept."""
+    """Count the neighbours of blocks of points, without storing the distances."""
     return _points.neighbour_counts(points, np.array([radius]))[:, 0]
 
 
@@ -72,7 +72,7 @@ def finder_queries(points: np.ndarray, radii: np.ndarray, way: str) -> None:
 def seconds(
     family: str, scale: float, n: int, d: int, *, repeats: int, seed: int
 ) -> list[dict[str, object]]:
-    """Time each way to estimate the radius, in turns, on one data set; the least of each."""
+    """Time each way to estimate the radius on one data set, in turns; return the least times."""
     rng = generator(seed, "time", family, f"{scale:.1f}", n, d)
     points = setup.cloud(family, scale, n, d, rng)
     bounds = {"min_radius": 0.01, "max_radius": setup.search_radius(family, scale, points)}

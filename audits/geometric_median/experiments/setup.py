@@ -1,4 +1,4 @@
-"""What Section 5 of geometric_median says, what it leaves open, and the sizes of a run."""
+"""The protocol of geometric_median, Section 5, the choices it leaves open, and sizes of a run."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ CLUSTER, HEAVY = "GaussianCluster", "HeavyTailed"
 FAST, FINDER = "FastRadius", "RadiusFinder"
 DPGD, STABLE, FIXED = "DPGD", "StableDPSGD", "FixedOrderDPSGD"
 
-# --- what the paper says, and what it does not ---
+# --- the protocol of the paper, and the open choices ---
 
 SIGMA, GAMMA, EPSILON, DELTA, RHO = 0.1, 0.75, 1.0, 1e-5, 0.5
 INLIERS, FAILURE_PROB, BETAS = 0.9, 0.05, (0.001, 0.5, 0.999)
 FIGURE_1 = {CLUSTER: (0.5, 1.0, 2.0, 4.0, 8.0, 10.0), HEAVY: tuple(range(2, 21, 2))}  # R, nu
 SCALES = {CLUSTER: (25.0, 50.0, 100.0), HEAVY: (2.5, 5.0, 10.0)}  # Figures 4 and 5
 MIDDLE = {CLUSTER: 50.0, HEAVY: 5.0}  # Figures 2 and 3
-NAME = {CLUSTER: "R", HEAVY: "nu"}  # of the scale
+NAME = {CLUSTER: "R", HEAVY: "nu"}  # name of the scale
 DIMENSION = 50  # Section 5.2
-BOUNDS = (1.2, 3.0)  # of r_hat / r_true, "roughly"
+BOUNDS = (1.2, 3.0)  # the range of r_hat / r_true, "roughly"
 
-ROUGHLY = 1.25  # factor by which "roughly" may miss, and "similar" differ
+ROUGHLY = 1.25  # largest factor that "roughly" and "similar" allow
 SIGNIFICANT = 2.0  # factor in error that is "a significant margin"
 MULTIPLIERS = (0.25, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # on the minimiser of the error bound
 TUNED, OF_BOUND = "tuned", "1"
 
-RULES = (  # parameter, what the paper says of it, what is taken, and what else is tried
+RULES = (  # parameter, the paper's value, the value used, and other values that are tried
     ("trials", "100; 20 for Figures 2 to 5", "--full: the same; --quick: 20 and 5", "-"),
     ("data", "fresh for every experiment", "fresh for every trial", "-"),
     ("r_true, GaussianCluster", "sigma sqrt(d), for gamma = .75",
-     "as printed; it holds half of the data",
-     "the radius around the mean that holds .75 of the data"),
+     "as printed; it contains half of the data",
+     "the radius around the mean that contains .75 of the data"),
     ("r_true, HeavyTailed", "sqrt(d F(gamma)), F the CDF",
-     "sqrt(d F^-1(gamma)), the quantile function", "as printed: it holds 7 % at nu = 4"),
+     "sqrt(d F^-1(gamma)), the quantile function", "as printed: it contains 7 % at nu = 4"),
     ("R of the radius search", "R of the data; none for HeavyTailed",
      "the largest norm, rounded up to an integer, or R if that is larger (not private)", "-"),
     ("gamma in FastRadius", "gamma = .75",
      "Algorithm 2 has no gamma; its threshold is .775 n", "-"),
     ("beta of RadiusFinder", "-", ".05, as in the code of HSU24", ".001, .5 and .999"),
-    ("time of RadiusFinder", "wall-clock, code not at hand",
+    ("time of RadiusFinder", "wall-clock, code not available",
      "three ways to count the neighbours, each up to the radius at which it halts", "-"),
     ("frac_in, Section 5.2", "-", ".9, as in Section 5.1", ".5"),
     ("order of the rows", "-", "shuffled once, before anything else", "inliers first"),
@@ -55,12 +55,12 @@ RULES = (  # parameter, what the paper says of it, what is taken, and what else 
     ("delta, in m and in the balls", "-", "1e-5, as in Section 5.1", "1e-2 in StableDPSGD"),
     ("eta of the SGD methods", "-",
      "the minimiser of Schedule.error_bound times a multiplier from {1/4, 1, 4, 8, 16, 32, 64}: "
-     "the best one for each method, n, T, family and centre, on data of their own (not private; "
+     "the best one for each method, n, T, family and centre, on separate data (not private; "
      "the paper tuned DPGD only)",
      "every multiplier alone; 1 is the minimiser itself"),
     ("eta of DPGD", "r_hat / sqrt(T), multiplier 1", "the same", "multiplier 1.5"),
     ("points of a curve", "passes over the data",
-     "each is a run of its own that spends all of rho; T = 2^K - 1 >= n for the SGD methods", "-"),
+     "each is a separate run that spends all of rho; T = 2^K - 1 >= n for the SGD methods", "-"),
     ("visits in FixedOrderDPSGD", "m = ceil(T / n)", "the same",
      "ceil(T^(k) / n) in phase k, as private and less noisy"),
     ("error", "(f(xhat) - f(xhat)) / r_hat", "(f(xhat) - f(x_star)) / r_hat", "-"),
@@ -69,7 +69,7 @@ RULES = (  # parameter, what the paper says of it, what is taken, and what else 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run; SGD runs have T = 2**K - 1 >= n steps, for K up to longest[n]."""
+    """The size of a run; SGD runs have T = 2**K - 1 >= n steps, for K up to longest[n]."""
 
     name: str
     ratio_trials: int
@@ -80,7 +80,7 @@ class Size:
     tuning: int
     longest: dict[int, int]
     passes: dict[int, int]
-    """For each n: DPGD runs have 1, 2, 4, ... passes, up to these."""
+    """For each n, the largest number of passes of DPGD runs, which are 1, 2, 4, ..."""
 
 
 QUICK = Size(
@@ -108,14 +108,14 @@ def cloud(family: str, scale: float, n: int, d: int, rng, fraction: float = INLI
 
 
 def true_radius(family: str, scale: float, d: int) -> float:
-    """Return r_true: as printed, but for the quantile function in place of the CDF."""
+    """Return r_true as printed, with the quantile function in place of the CDF."""
     if family == HEAVY:
         return datasets.heavy_tailed_radius(d, scale, GAMMA)
     return datasets.gaussian_cluster_radius(SIGMA, d)
 
 
 def other_radius(family: str, scale: float, d: int) -> float:
-    """Return r_true of HeavyTailed as printed; of GaussianCluster, what holds .75 of the data."""
+    """Return r_true of HeavyTailed as printed, or the .75 quantile radius of GaussianCluster."""
     if family == HEAVY:
         return math.sqrt(d * float(stats.f.cdf(GAMMA, d, scale)))
     return SIGMA * math.sqrt(float(stats.chi2.ppf(GAMMA / INLIERS, d)))
@@ -127,14 +127,14 @@ def effective_radius(family: str, scale: float = 5.0) -> float:
 
 
 def search_radius(family: str, scale: float, points: np.ndarray) -> float:
-    """Return R of the radius search: the largest norm rounded up, and no less than R."""
+    """Return R of the radius search: the largest norm rounded up, and at least R."""
     farthest = math.ceil(float(np.linalg.norm(points, axis=1).max()))
     return float(farthest if family == HEAVY else max(farthest, scale))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A data set of Section 5.2 and a start, but for chance."""
+    """A data set of Section 5.2 and a start, up to randomness."""
 
     family: str
     scale: float
@@ -171,6 +171,6 @@ def problem(setting: Setting, rng: np.random.Generator) -> Problem:
 
 
 def problems(setting: Setting, size: int, *, seed: int, role: str) -> list[Problem]:
-    """Draw the trials of a setting; each `role` has data of its own, other choices the same."""
+    """Draw the trials of a setting; each `role` has its own data, other choices share the data."""
     words = (role, setting.family, str(setting.scale), setting.n)
     return [problem(setting, generator(seed, *words, trial)) for trial in range(size)]

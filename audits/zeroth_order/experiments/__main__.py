@@ -1,10 +1,10 @@
-"""Experiments on private zeroth-order optimisation; one command makes all of them.
+"""Experiments on private zeroth-order optimisation, all run by one command.
 
     python -m audits.zeroth_order.experiments [--quick|--full] [--out reports/zeroth_order]
 
-writes the figures, `experiments.json` and `experiments.html`: the variance-reduced oracle with its
-tree against the naive one with its best batch, at equal exact privacy and equal M, on three
-objectives; and from which M on the bounds with all constants say something.
+It writes the figures, `experiments.json` and `experiments.html`. They compare the variance-reduced
+oracle with its tree and the naive one with its best batch. Both have equal exact privacy and equal
+M, on three objectives. They also show the M from which the bounds with all constants are below L.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEASURES = ("objective", "stationarity")
 
 
 def draw(ax: Axes, own: pd.DataFrame, against: str, what: str) -> None:
-    """Draw averages over trials with their 95 % intervals, a line for each method."""
+    """Draw averages over trials with their 95 % intervals, one line for each method."""
     for method, runs in own.groupby("method", sort=False):
         places, found = [], []
         for place, trials in runs.groupby(against):
@@ -52,7 +52,7 @@ def draw(ax: Axes, own: pd.DataFrame, against: str, what: str) -> None:
 
 
 def size_figure(found: pd.DataFrame) -> Figure:
-    """Objective and stationarity against M at d = 10 and rho = 1, a column for each objective."""
+    """Draw objective and stationarity against M at d = 10 and rho = 1, by objective."""
     figure = Figure(figsize=(9.6, 5.2))
     axes = figure.subplots(2, 3, sharex=True)
     own = found[(found.d == 10) & (found.rho == 1.0)]
@@ -68,7 +68,7 @@ def size_figure(found: pd.DataFrame) -> Figure:
 
 
 def parameter_figure(found: pd.DataFrame) -> Figure:
-    """The objective against d and rho at the largest M."""
+    """Draw the objective against d and rho at the largest M."""
     figure = Figure(figsize=(9.6, 5.2))
     axes = figure.subplots(2, 3)
     own = found[found.n_points == found.n_points.max()]
@@ -85,7 +85,7 @@ def parameter_figure(found: pd.DataFrame) -> Figure:
 
 
 def tree_figure() -> Figure:
-    """The exact parameter of all running sums, and of those that the output uses, as printed."""
+    """Draw the parameter of all running sums and of those the output uses, exact and as printed."""
     figure = Figure(figsize=(9.6, 2.9))
     ax = figure.subplots()
     n = np.arange(1, 257)
@@ -105,7 +105,7 @@ def tree_figure() -> Figure:
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
-    """Return averages, and the plans that were chosen, of all settings."""
+    """Return averages and the chosen plans of all settings."""
     keys = ["objective_name", "d", "rho", "n_points"]
     rows = []
     for values, runs in found.groupby(keys, sort=False):
@@ -134,9 +134,9 @@ def write(
                 ),
                 "size": (
                     size_figure(found),
-                    "Averages and 95 % intervals of what is found with M items, d = 10, rho = 1. "
+                    "Averages and 95 % intervals of the results with M items, d = 10, rho = 1. "
                     "Stationarity is an upper estimate within 2 delta = "
-                    f"{2 * measure.RADIUS:g}, of the mean loss of 1,000 fresh items.",
+                    f"{2 * measure.RADIUS:g}, for the mean loss of 1,000 fresh items.",
                 ),
                 "parameters": (
                     parameter_figure(found),
@@ -145,19 +145,19 @@ def write(
             },
             folder,
         )
-    body = f"""<p class="quiet">Both oracles at equal exact privacy, rho-Gaussian DP of the output,
-and at equal M; T, K, batch and step size are those with the best objective on other data, a choice
-that is not private and favours all alike. Size {size.name}: {size.trials} data sets of two runs for
-each point; {seconds / 60:.1f} minutes. Made by
+    body = f"""<p class="quiet">Both oracles have equal exact privacy, rho-Gaussian DP of the
+output, and equal M. T, K, batch and step size are those with the best objective on other data.
+This choice is not private and favours all methods alike. Size {size.name}: {size.trials} data sets
+of two runs for each point; {seconds / 60:.1f} minutes. Made by
 <code>python -m audits.zeroth_order.experiments --{size.name}</code>.</p>
-<h2>The tree, and what is found with it</h2>
+<h2>The tree, and the results with it</h2>
 {figures}
-<h2>What the bounds promise</h2>
+<h2>What the bounds guarantee</h2>
 {table_html(tables["promised"])}
-<p class="quiet">Corollary 4.7 with all constants, at delta = L = F* = 1: below the first M it
-promises no more than L, which every point has. The paper compares the privacy terms of both bounds,
-which differ by 1 / epsilon; but the sums differ by a constant factor, at most 1 + sqrt(d) / rho up
-to constants, because d / (delta epsilon^3) is in both.</p>
+<p class="quiet">Corollary 4.7 with all constants, at delta = L = F* = 1. Below the first M the
+bound is not below L, which every point satisfies. The paper compares the privacy terms of both
+bounds, which differ by 1 / epsilon. But the sums differ by a constant factor, at most
+1 + sqrt(d) / rho up to constants, because d / (delta epsilon^3) is in both.</p>
 <h2>All settings</h2>
 {table_html(summary(found))}"""
     path = folder / "experiments.html"
@@ -167,7 +167,7 @@ to constants, because d / (delta epsilon^3) is in both.</p>
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run everything and write the page."""
+    """Run all experiments and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     group.add_argument("--full", action="store_true", help="all d and rho together, more M")
     parser.add_argument("--out", type=Path, default=Path("reports/zeroth_order"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; results do not depend")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; results do not change")
     asked = parser.parse_args(arguments)
     size = measure.FULL if asked.full else measure.QUICK
     began = time.perf_counter()

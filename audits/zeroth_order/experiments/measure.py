@@ -1,4 +1,4 @@
-"""Both oracles at equal privacy on three objectives, and what their bounds promise."""
+"""Both oracles at equal privacy on three objectives, and the guarantees of their bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpaudit.mechanisms import generator
 TREE, NAIVE, PUBLIC = "variance-reduced, tree", "naive, best batch", "variance-reduced, no noise"
 METHODS = (TREE, NAIVE, PUBLIC)
 RADIUS = 0.25
-"""delta; stationarity is measured at twice as much, as the bound is."""
+"""delta; stationarity is measured at twice this radius, like in the bound."""
 
 OBJECTIVES = {
     "robust regression": problems.robust_regression,
@@ -33,10 +33,10 @@ class Setting:
     Attributes
     ----------
     objective : str
-        Of `OBJECTIVES`.
+        One of `OBJECTIVES`.
     d : int
     rho : float
-        Of the output: exact Gaussian DP, whatever the oracle.
+        Exact Gaussian DP of the output, for every oracle.
     n_points : int
         M.
     """
@@ -49,12 +49,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """Extent of a run.
 
     Attributes
     ----------
     factorial : bool
-        All of d and rho together, or one changed at a time from d = 10 and rho = 1.
+        Whether all d and rho are combined, or one changes at a time from d = 10 and rho = 1.
     """
 
     name: str
@@ -75,7 +75,7 @@ FULL = Size(
     (4, 16, 64), (8, 32, 128), True,
 )  # fmt: skip
 STEPS = (1.0, 4.0)
-"""Multiples of the step size that the bound asks for."""
+"""Multiples of the step size that the bound requires."""
 
 
 def settings_of(size: Size) -> list[Setting]:
@@ -88,7 +88,7 @@ def settings_of(size: Size) -> list[Setting]:
 
 
 def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
-    """Yield the plans that are tried: epochs, rounds and step sizes; batches use all of M up."""
+    """Yield the plans that are tried: epochs, rounds and step sizes; the batches use all of M."""
     d, M = setting.d, setting.n_points
     for epochs in size.epochs:
         for rounds in size.rounds:
@@ -111,8 +111,8 @@ def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
 def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> dict[str, float]:
     """Return averages over the points ``[k, d]``: objective, and an upper estimate of stationarity.
 
-    The answer is one of the averages of all epochs, at random; all are judged, so that this
-    randomness is averaged out.
+    The answer is one of the averages of all epochs, at random. All averages are judged, so that
+    this randomness is averaged out.
     """
     problem = OBJECTIVES[setting.objective](setting.d)
     items = problem.items(1_000, rng=rng)
@@ -137,7 +137,7 @@ def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) ->
 
 
 def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each method and trial, at the plan with the best objective on other data.
+    """Return one row for each method and trial, at the plan with the best objective on other data.
 
     The choice is not private, and favours every method alike.
     """
@@ -163,9 +163,10 @@ def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
 
 
 def promised(d: int, rho: float) -> dict[str, Any]:
-    """Return from which M on the bounds say something, and how they compare, at delta = L = F* = 1.
+    """Return the M from which the bounds are below L, and their ratios, at delta = L = F* = 1.
 
-    Bounds with sharp constants, each at its best plan, but for the column that says otherwise.
+    The bounds have sharp constants, each at its best plan, except in the column of printed
+    constants.
     """
     given = {"radius": 1.0, "rho": rho, "lipschitz": 1.0, "gap": 1.0}
     row = {
