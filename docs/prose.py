@@ -3,8 +3,9 @@
     python docs/prose.py check [PATH ...]   # print each fault; the exit code is 1 if there is any
     python docs/prose.py sample SEED        # draw sentences for first-time readers
 
-The rules are a list of banned words with what to write instead, of openings that make a reader go
-back, and a limit on the words of a sentence. `EXCEPTIONS` lists what is allowed anyway.
+The rules: banned words with their replacements, openings of a sentence that make a reader go back,
+and a limit on the number of words. `EXCEPTIONS` lists sentences that are allowed anyway, and
+`QUOTED` files that quote papers. Rows of a ledger begin with a quoted statement, which is skipped.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ BANNED = {
 """Patterns, and what to write instead."""
 
 OPENINGS = {
-    r"Of (?!course\b)": "put the subject first",
+    r"Of (?!course\b|all\b|these\b|[\d0-9])": "put the subject first",
     r"What (?:is|are|was|does|do|has|can|no)\b[^?]*$": "name the thing",
     r"(?:Nor|Whom|Wherever|Whatever)\b": "put the subject first",
     r"(?:That|Those) (?:of|which|that)\b": "repeat the noun",
@@ -63,7 +64,11 @@ OPENINGS = {
 EXCEPTIONS: dict[str, str] = {}
 """Sentences that may stay, by how they begin, and why."""
 
+QUOTED = ("audits/*/statements.md",)
+"""Files of quotations, which neither the rules nor the sample read."""
+
 _NOT_A_SENTENCE = re.compile(r"(\be\.g|\bi\.e|\bvs|\bcf|\bet al|\bLemma|\bsec|\bfig|\bp)\.$", re.I)
+_BORDER = re.compile(r"^\s*=+(?: +=+)+\s*$")
 _UNDERLINE = re.compile(r"^\s*[-=~^]{3,}\s*$")
 
 
@@ -120,7 +125,8 @@ def of_module(path: Path) -> Iterator[Sentence]:
             body = node.body[0] if node.body else None
             if isinstance(body, ast.Expr) and isinstance(body.value, ast.Constant):
                 text = ast.get_docstring(node) or ""
-                for at, paragraph in _paragraphs(text):
+                quoted = "@statement" in source and any(map(_is_row, _decorators(node)))
+                for at, paragraph in list(_paragraphs(text))[int(quoted) :]:
                     for one in split(paragraph):
                         yield Sentence("docstring", path, body.lineno + at, one)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
@@ -142,11 +148,22 @@ def of_module(path: Path) -> Iterator[Sentence]:
         block.append((line, text))
 
 
+def _decorators(node: ast.AST) -> list[ast.expr]:
+    """Return the decorators of a function or class."""
+    return getattr(node, "decorator_list", [])
+
+
+def _is_row(decorator: ast.expr) -> bool:
+    """Whether a decorator makes a function a row of a ledger."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(called, ast.Name) and called.id == "statement"
+
+
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """Yield the prose of a docstring: no section heads, no types of parameters, no examples."""
     lines = inspect.cleandoc(text).split("\n")
     begun: list[str] = []
-    start, skips = 0, False
+    start, skips, in_table = 0, False, False
     for at, line in enumerate([*lines, ""]):
         after = lines[at + 1] if at + 1 < len(lines) else ""
         is_head = bool(_UNDERLINE.match(after)) or bool(_UNDERLINE.match(line))
@@ -154,6 +171,10 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
             skips and line.startswith("    ")
         )
         is_parameter = re.match(r"^\*{0,2}\w[\w., *]* : ", line) is not None
+        # The type of a returned value: a line of its own, with its description indented below it.
+        is_type = bool(re.match(r"^\w[\w.\[\], ]*$", line)) and after.startswith("    ")
+        in_table = bool(line.strip()) and (in_table or bool(_BORDER.match(line)))
+        is_parameter = is_parameter or is_type or in_table
         if not line.strip() or is_head or is_code or is_parameter:
             if begun:
                 yield start, " ".join(begun)
@@ -205,8 +226,16 @@ def sentences(paths: list[Path]) -> Iterator[Sentence]:
         path = ROOT / name
         if not name or name.startswith("reports/") or not path.is_file():
             continue
+        if any(Path(name).match(pattern) for pattern in QUOTED):
+            continue
         if not paths or any(path.is_relative_to(one.resolve()) for one in paths):
             yield from of_page(path) if path.suffix == ".md" else of_module(path)
+
+
+def _is_whole(sentence: Sentence) -> bool:
+    """Whether a reader can judge a sentence alone: prose of some words that ends as a sentence."""
+    ends = sentence.kind == "message" or sentence.text.endswith((".", "?", "!", ".)", ":"))
+    return ends and len(re.findall(r"[A-Za-z]{2,}", sentence.text)) > 3
 
 
 def main() -> int:
@@ -221,7 +250,7 @@ def main() -> int:
         every = sorted(set(sentences([])), key=lambda s: (str(s.path), s.line, s.text))
         rng = random.Random(asked.seed)
         for kind, count in SAMPLE.items():
-            chosen = [s for s in every if s.kind == kind and len(s.text.split()) > 3]
+            chosen = [s for s in every if s.kind == kind and _is_whole(s)]
             for one in rng.sample(chosen, min(count, len(chosen))):
                 print(f"{one.kind:10} {one.place}  {one.text}")
         return 0

@@ -1,7 +1,7 @@
 """diffprivlib 0.6.6: GaussianNB, for a class that is absent, and for bounds far from 0.
 
 Needs numpy and diffprivlib (beside scikit-learn 1.5). One row is replaced: its label changes.
-Epsilon is 1. The classes are told, by `partial_fit(..., classes=...)`.
+Epsilon is 1. The classes are given, by `partial_fit(..., classes=...)`.
 """
 
 import numpy as np

@@ -55,8 +55,7 @@ class MutantResult:
     note : str
         Why the mutant was not audited; empty if it was.
     change : str
-        What was done to the noise, such as "removed" or "halved"; empty for a mutant given by the
-        user.
+        Change of the noise, such as "removed" or "halved"; empty for a mutant given by the user.
     """
 
     name: str

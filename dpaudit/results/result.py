@@ -137,9 +137,9 @@ class AuditResult:
     diagnostics : Diagnostics
         Evidence: histogram, curves, search, versions.
     detectable_epsilon : float or None
-        Power of the audit: if the mechanism had less noise, so that it needed this epsilon on this
-        pair at the claimed delta, the audit would refute the claim with probability about 0.9. This
-        is an estimate. ``inf`` if no epsilon is detected with this probability. None if the claim
+        Power of the audit. If the mechanism had less noise and needed this epsilon on this pair at
+        the claimed delta, the audit would refute the claim with probability about 0.9. This is an
+        estimate. ``inf`` if no epsilon is detected with this probability. None if the claim
         is refuted, if the result was computed, or if the distributions are not known well enough.
     notes : tuple of str
         Further remarks for the reader.
@@ -244,7 +244,7 @@ class AuditResult:
     def draws_by_rank(self) -> int:
         """Draws per dataset on which guesses by rank certify `epsilon`; 0 for other methods.
 
-        These are all draws. Of given outputs, they are the ones that the randomised design uses.
+        These are all draws, or those of the given outputs that the randomised design uses.
         """
         counts = self.epsilon.counts
         return counts.draws_left // 2 if counts and self.epsilon.method == BY_RANK else 0
