@@ -8,7 +8,7 @@ OUT ?= reports
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest nightly coverage lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest nightly coverage lint types prose check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -19,7 +19,7 @@ help:
 	@echo "make nightly   slow tests, faults, adapters and planted mistakes; a skipped test is a failure"
 	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
 	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
-	@echo "make check   lint and types"
+	@echo "make check   lint, types, and the rules of docs/prose.py for all English"
 	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"
 	@echo "make test-lowest, make test-newest   the tests with the oldest and the newest packages allowed"
@@ -109,7 +109,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-check: lint types
+prose: $(VENV)/.dev
+	$(BIN)/python docs/prose.py check
+
+check: lint types prose
 
 # Shows the run of `make audit` or `make reference`; a warning is an error.
 docs: $(VENV)/.docs
