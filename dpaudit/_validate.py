@@ -31,7 +31,7 @@ LARGEST_INTEGER = 2**63 - 1
 
 LARGEST_SEED = 2**128 - 1
 
-_SHOWN = 100
+_MAX_LENGTH = 100
 """Largest number of characters of a value in a message."""
 
 
@@ -41,7 +41,7 @@ def shown(value: Any) -> str:
         words = " ".join(ascii(value).split()) if isinstance(value, str) else repr(value)
     except Exception:  # an integer with too many digits, or any error of an object
         words = f"a {type(value).__name__}"
-    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."
+    return words if len(words) <= _MAX_LENGTH else f"{words[: _MAX_LENGTH - 3]}..."
 
 
 def _typed(value: Any) -> str:

@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         "mechanisms/one_draw.py",
         "a score may depend on other draws",
-        "if 2 <= size <= _LOOKED_AT:",
+        "if 2 <= size <= _CHECKED_SIZE:",
         "if 2 <= size <= 0:",
         SCORES,
     ),

@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "store/files.py",
         "a checksum is not compared",
-        "if said != checksum_of(document):",
+        "if stored != checksum_of(document):",
         "if said is None:",
         STORE,
     ),

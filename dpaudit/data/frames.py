@@ -36,8 +36,8 @@ class FrameForm(Form):
 
     def digest(self, value: Any) -> bytes:
         frame = nw.from_native(value)
-        told = [_schema(frame), [content(frame[c].to_list()) for c in frame.columns]]
-        return hashlib.sha256(repr(told).encode()).digest()
+        identity = [_schema(frame), [content(frame[c].to_list()) for c in frame.columns]]
+        return hashlib.sha256(repr(identity).encode()).digest()
 
     def census(self, value: Any, label: Hashable = None) -> Census:
         frame = nw.from_native(value)

@@ -28,10 +28,10 @@ class SequenceForm(Form):
 
     def digest(self, value: Any) -> bytes:
         try:
-            told = repr([content(user) for user in value]).encode()
+            text = repr([content(user) for user in value]).encode()
         except PairError:  # users that cannot be compared
             return super().digest(list(value))
-        return hashlib.sha256(told).digest()
+        return hashlib.sha256(text).digest()
 
     def census(self, value: Any, label: Hashable = None) -> Census:
         if label is not None:

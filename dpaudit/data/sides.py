@@ -109,10 +109,10 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
 def check_count(count: int, most: int, users: Sequence[Any]) -> None:
     """Refuse differences in more users than a relation allows."""
     if count > most:
-        told = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
+        listed = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
         raise PairError(
             f"the datasets of a pair may differ in {_count(most)}, got differences in {count}: "
-            f"{told}. Use Relation.REPLACE_USER.of_group(k) for a group"
+            f"{listed}. Use Relation.REPLACE_USER.of_group(k) for a group"
         )
 
 

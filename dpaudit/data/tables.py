@@ -43,11 +43,11 @@ class TablesForm(Form):
         }
 
     def digest(self, value: Any) -> bytes:
-        told = [
+        summary = [
             (key, repr(value.get(key)) if form is None else form.digest(value[key]))
             for key, form in self.parts.items()
         ]
-        return hashlib.sha256(repr((told, list(value))).encode()).digest()
+        return hashlib.sha256(repr((summary, list(value))).encode()).digest()
 
     def census(self, value: Any, label: Hashable = None) -> Census:
         if label is not None and self.parts.get(str(label)) is None:
@@ -69,9 +69,9 @@ class TablesForm(Form):
         named = any(one.is_named for one in counts.values())
         lengths = {key: len(one.held) for key, one in counts.items()}
         if not named and len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key}: {length}" for key, length in lengths.items())
+            summary = ", ".join(f"{key}: {length}" for key, length in lengths.items())
             raise PairError(
-                f"the arrays of a dict must have one row for each user, got rows {told}. "
+                f"the arrays of a dict must have one row for each user, got rows {summary}. "
                 "Pass differ=function(left, right) for others"
             )
         users = dict.fromkeys(user for one in counts.values() for user in one.held)
@@ -83,12 +83,12 @@ class TablesForm(Form):
         return Census(held, is_named=named, order=flat, public=tuple(public))
 
     def words(self, value: Any) -> str:
-        told = (
+        summary = (
             f"{key} {form.words(value[key])}"
             for key, form in self.parts.items()
             if form is not None
         )
-        return "; ".join(told)
+        return "; ".join(summary)
 
     def items(self, value: Any, user: Any) -> list[Any] | None:
         found = []

@@ -228,14 +228,14 @@ class FloatAttack:
             epsilon = claim.point[0] if claim.point is not None else 1.0
             scales = [radius / epsilon for radius in radii if epsilon > 0] + radii
         positive = [s for s in scales if 0 < s < math.inf]
-        return cls(_first_few(references, MAX_REFERENCES), _first_few(positive, MAX_SCALES))
+        return cls(_at_most(references, MAX_REFERENCES), _at_most(positive, MAX_SCALES))
 
     def features(self, encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
         """Return the features of :func:`bit_features` for these guesses."""
         return bit_features(encoder, left, right, self.references, self.scales)
 
 
-def _first_few(values: Iterable[float], most: int) -> tuple[float, ...]:
+def _at_most(values: Iterable[float], most: int) -> tuple[float, ...]:
     unique = dict.fromkeys(v + 0.0 for v in values if math.isfinite(v))
     return tuple(unique)[:most]
 
@@ -343,8 +343,8 @@ def bit_features(
         features.append(_of(j, Column(f"granularity of {name}"), granularity))
         features.append(_of(j, Column(f"trailing zero bits of {name}"), trailing_zeros))
         features.append(_code(j, f"bits of {name}", *sides, 0.0))
-        few = _MAX_REFERENCE_COLUMNS // len(chosen)
-        for reference in [r for r in references if r != 0][:few]:
+        head = _MAX_REFERENCE_COLUMNS // len(chosen)
+        for reference in [r for r in references if r != 0][:head]:
             words = f"{name} - {reference:.6g}" if reference > 0 else f"{name} + {-reference:.6g}"
             features.append(
                 _of(j, Column(f"granularity of {words}"), _after(granularity, reference))
@@ -377,11 +377,11 @@ def _real(left: Floats, right: Floats, j: int) -> bool:
 def _most_telling(columns: list[int], left: Floats, right: Floats) -> list[int]:
     if len(columns) <= MAX_COLUMNS:
         return columns
-    few = slice(None, 4000)
+    head = slice(None, 4000)
 
     def excess(j: int) -> float:
-        code = _code(j, "", left[few, j], right[few, j], 0.0)
-        return TableScore.learn(code, code(left[few]), code(right[few])).significance
+        code = _code(j, "", left[head, j], right[head, j], 0.0)
+        return TableScore.learn(code, code(left[head]), code(right[head])).significance
 
     return sorted(sorted(columns, key=lambda j: -excess(j))[:MAX_COLUMNS])
 

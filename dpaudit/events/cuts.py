@@ -524,7 +524,7 @@ def with_examples(
     """Add typical outputs, from encoded draws, to events whose score means nothing to a person."""
     known: dict[tuple[int, str], Floats] = {}  # the events of a profile share few scores
 
-    def told(event: Event) -> Event:
+    def described(event: Event) -> Event:
         if not isinstance(event.score, ModelScore):
             return event
         encoded = left if event.likelier == "left" else right
@@ -534,10 +534,10 @@ def with_examples(
         return _with_example(event, encoded, known[key])
 
     if isinstance(primary, Guess):
-        primary = Guess(told(primary.left), told(primary.right))
+        primary = Guess(described(primary.left), described(primary.right))
     else:
-        primary = told(primary)
-    return primary, tuple(told(event) for event in profile)
+        primary = described(primary)
+    return primary, tuple(described(event) for event in profile)
 
 
 def _with_example(event: Event, encoded: Floats, scores: Floats) -> Event:

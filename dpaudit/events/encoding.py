@@ -143,7 +143,7 @@ ENDS = (1, 2, 3, 4, 6, 8)
 """Lengths of the prefixes and suffixes that are examined."""
 
 MAX_LABELS = 2**16
-FEW_LABELS = 1024
+LABELS_ALWAYS_KEPT = 1024
 """Number of labels that are always kept, even if they were seen in few draws."""
 
 PLAIN_LABELS = 64
@@ -244,7 +244,7 @@ class Labels:
     def learn(cls, hashes: Hashes, name: Callable[[int], str]) -> Labels:
         """Keep the labels seen; if they are very many, only repeated ones. `name` labels a row."""
         kept, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-        if len(kept) > max(FEW_LABELS, len(hashes) // 2):
+        if len(kept) > max(LABELS_ALWAYS_KEPT, len(hashes) // 2):
             repeated = counts > 1
             kept, first, counts = kept[repeated], first[repeated], counts[repeated]
         if len(kept) > MAX_LABELS:
@@ -330,11 +330,11 @@ def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]
     """Return runs of characters that differ in frequency between the sides, with the best first."""
     found: list[tuple[float, int, str, tuple[int, int]]] = []
     for count in _PARTS:
-        few, seen = [], []
+        samples, seen = [], []
         for side in (left, right):
             rows = max(min(len(side.codes), SCREENED, _PART_CELLS // side.codes.shape[1]), 1)
-            few.append(Texts(side.codes[:rows], side.lengths[:rows]))
-            hashes, inside = few[-1].parts(count)
+            samples.append(Texts(side.codes[:rows], side.lengths[:rows]))
+            hashes, inside = samples[-1].parts(count)
             # Each text counts once for each part, even if it contains the part repeatedly.
             hashes = np.sort(np.where(inside, hashes, np.uint64(0)), axis=1)
             fresh = np.ones(hashes.shape, dtype=bool)
@@ -342,11 +342,11 @@ def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]
             seen.append(hashes[fresh & (hashes != 0)])
         parts, inverse = np.unique(np.concatenate(seen), return_inverse=True)
         a, b = (np.bincount(at, minlength=len(parts)) for at in np.split(inverse, [len(seen[0])]))
-        gaps = np.abs(share_gap(a, b, *(len(x.codes) for x in few)))
+        gaps = np.abs(share_gap(a, b, *(len(x.codes) for x in samples)))
         for best in np.argsort(-gaps, kind="stable")[:_MAX_PARTS].tolist():
             if gaps[best] > _TELLING:
                 hashed = int(parts[best])
-                found.append((-gaps[best], -count, _spelt(few, count, hashed), (count, hashed)))
+                found.append((-gaps[best], -count, _spelt(samples, count, hashed), (count, hashed)))
     return [(part, hashed) for _, _, part, hashed in sorted(found)[:_MAX_PARTS]]
 
 
@@ -404,8 +404,8 @@ def row_words(encoder: Encoder, row: Floats) -> str:
     cells = [
         c.words(v) for c, v in zip(encoder.columns, row.tolist(), strict=True) if not c.derived
     ]
-    shown = ["-" if cell == "no answer" else cell for cell in cells[:24]]
-    return "(" + ", ".join(shown + ["..."] * (len(cells) > 24)) + ")"
+    listed = ["-" if cell == "no answer" else cell for cell in cells[:24]]
+    return "(" + ", ".join(listed + ["..."] * (len(cells) > 24)) + ")"
 
 
 @dataclass(frozen=True)
@@ -446,7 +446,7 @@ class Encoder:
         form = Form.of(outputs)
         columns: list[Column] = []
         groups = []
-        told = [list(form.coordinates(side)) for side in sides or ()]
+        by_side = [list(form.coordinates(side)) for side in sides or ()]
         for at, seen in enumerate(zip(*map(form.coordinates, outputs), strict=True)):
             name, derived = seen[0].name, seen[0].derived
             before = len(columns)
@@ -454,8 +454,8 @@ class Encoder:
                 texts = Texts.of(np.concatenate([c.values for c in seen]))
                 labels, read = whole(texts)
                 columns.append(Column(name, labels, view=read, derived=derived))
-                if told and not derived:
-                    apart = (Texts.of(side[at].values) for side in told)
+                if by_side and not derived:
+                    apart = (Texts.of(side[at].values) for side in by_side)
                     columns += [
                         Column(words, named, view=read, derived=True)
                         for words, named, read in views(name, texts, *apart)

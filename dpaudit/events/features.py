@@ -53,9 +53,9 @@ Read = Callable[[Floats], Floats]
 MAX_SPREADS = 200
 """Largest number of coordinates for which covariance matrices are compared."""
 
-_SHOWN = 2  # Number of directions of different spread that become features of their own.
+_DIRECTIONS = 2  # Number of directions of different spread that become features of their own.
 _QUADRATIC = 16  # Directions in a quadratic score.
-_REACH = 8.0  # Standard deviations to which draws are clipped while spreads are learnt.
+_CLIP = 8.0  # Standard deviations to which draws are clipped while spreads are learnt.
 _SLACK = 1.15  # Factor above the effect of chance on the ratio of two variances.
 
 
@@ -108,7 +108,7 @@ def spreads(
     if moving.sum() < 2:
         return
     columns, center, unit = columns[moving], center[moving], unit[moving]
-    sides = [np.clip((x[:, moving] - center) / unit, -_REACH, _REACH) for x in sides]
+    sides = [np.clip((x[:, moving] - center) / unit, -_CLIP, _CLIP) for x in sides]
     means = [x.mean(axis=0) for x in sides]
     covariances = [np.cov(x, rowvar=False) for x in sides]
     ridge = 1e-9 * np.eye(len(unit))
@@ -123,10 +123,10 @@ def spreads(
     order = np.argsort(-np.abs(np.log(np.maximum(ratios, 1e-12))), kind="stable")
     middle = center + unit * (means[0] + means[1]) / 2
     weights = vectors / unit[:, None]
-    shown = [i for i in order[:_SHOWN].tolist() if differ[i]]
-    for rank, i in enumerate(shown, 1):
+    directions = [i for i in order[:_DIRECTIONS].tolist() if differ[i]]
+    for rank, i in enumerate(directions, 1):
         name = "distance along the direction of different spread"
-        name += f" {rank}" if len(shown) > 1 else ""
+        name += f" {rank}" if len(directions) > 1 else ""
         yield Column(name), _distance(columns, middle, weights[:, i])
     use = [i for i in order.tolist() if differ[i] or abs(shift[i]) > 5 * math.sqrt(2 / n)]
     use = use[:_QUADRATIC]
@@ -223,12 +223,12 @@ def relations(
         of = _on(columns, read)
         if binned_excess(of(left), of(right)) > 0:
             yield Column(name), of, True
-    few = columns[:MAX_PAIRED]
-    for i, j in _equal_pairs(left[:_PAIRED_DRAWS, few], right[:_PAIRED_DRAWS, few]):
-        pair = f"{names[few[i]]} equals {names[few[j]]}"
-        yield YesNo(pair), _equality(int(few[i]), int(few[j])), False
-    for i, j in _related_pairs(left[:, few], right[:, few]):
-        a, b = int(few[i]), int(few[j])
+    examined = columns[:MAX_PAIRED]
+    for i, j in _equal_pairs(left[:_PAIRED_DRAWS, examined], right[:_PAIRED_DRAWS, examined]):
+        pair = f"{names[examined[i]]} equals {names[examined[j]]}"
+        yield YesNo(pair), _equality(int(examined[i]), int(examined[j])), False
+    for i, j in _related_pairs(left[:, examined], right[:, examined]):
+        a, b = int(examined[i]), int(examined[j])
         yield Column(f"{names[a]} - {names[b]}"), _combination(a, b, -1.0), True
         yield Column(f"{names[a]} + {names[b]}"), _combination(a, b, 1.0), True
 
@@ -299,8 +299,8 @@ def _correlation(x: Floats) -> Floats:
     """Return correlations of values clipped to six quartile ranges from the median."""
     x = np.where(np.isnan(x), 0.0, x)
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
-    reach = 6 * (high - low)
-    z = np.clip(x, middle - reach, middle + reach) - middle
+    half_width = 6 * (high - low)
+    z = np.clip(x, middle - half_width, middle + half_width) - middle
     spread = z.std(axis=0)
     z = np.where(spread > 0, (z - z.mean(axis=0)) / np.where(spread > 0, spread, 1.0), 0.0)
     return np.asarray(z.T @ z / len(z))
@@ -344,7 +344,7 @@ def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, R
     callable
         Function from values of the number to the feature.
     """
-    left, right = _few(left), _few(right)
+    left, right = _finite(left), _finite(right)
     pooled = np.concatenate([left, right])
     if min(len(left), len(right)) < _LEAST:
         return
@@ -369,7 +369,7 @@ def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, R
             yield Column(f"fractional part of {name} / {_words(period)}"), _fraction(period)
 
 
-def _few(values: Floats) -> Floats:
+def _finite(values: Floats) -> Floats:
     known = values[np.isfinite(values)][:SCREENED]
     return known[np.abs(known) < _LARGEST]
 
@@ -631,8 +631,8 @@ def _many(
         for column, read in spreads(columns, left, right):
             features.append(Feature(column, read, learnt=True))
         names = [c.name for c in encoder.columns]
-        few = (x[:SCREENED] for x in (left, right))
-        for column, read, ordered in relations(names, columns, *few):
+        examined = (x[:SCREENED] for x in (left, right))
+        for column, read, ordered in relations(names, columns, *examined):
             features.append(Feature(column, read, ordered=ordered, learnt=True))
         total = _of(columns, lambda x: x.sum(axis=1))
         for column, read in periodic("sum of coordinates", total(left), total(right)):

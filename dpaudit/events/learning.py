@@ -24,8 +24,8 @@ from dpaudit.events.encoding import Encoder
 from dpaudit.events.event import Goal, Selection
 from dpaudit.events.features import all_features
 from dpaudit.events.scores import (
-    FEW_ATOMS,
     MAX_ATOMS,
+    MAX_ORDERED_ATOMS,
     FeatureScore,
     ModelScore,
     OutcomeScore,
@@ -76,7 +76,7 @@ def all_scores(
         both = np.concatenate([a, b])
         if not _varies(both):
             continue
-        table = TableScore.learn(feature, a, b, FEW_ATOMS if feature.ordered else MAX_ATOMS)
+        table = TableScore.learn(feature, a, b, MAX_ORDERED_ATOMS if feature.ordered else MAX_ATOMS)
         tables.append(table)
         if feature.ordered:
             plain += FeatureScore.learn(feature, both)
@@ -106,10 +106,12 @@ def _of_many(
     ]
     least = min(len(left), len(right))
     linear: ModelScore | None = None
-    few = slice(None, _LOGISTIC_DRAWS)
-    shifted = [t.feature for t in tables if t.feature.ordered and _shifts(t, left[few], right[few])]
+    head = slice(None, _LOGISTIC_DRAWS)
+    shifted = [
+        t.feature for t in tables if t.feature.ordered and _shifts(t, left[head], right[head])
+    ]
     if least >= _LEAST_LOGISTIC and shifted:
-        linear = logistic_score(shifted, left[few], right[few])
+        linear = logistic_score(shifted, left[head], right[head])
         models.append(linear)
     if least >= _LEAST_BOOSTED:
         sides = left[:SCREENED], right[:SCREENED]
@@ -119,8 +121,8 @@ def _of_many(
             telling = [
                 t.feature for i, t in enumerate(tables) if t.significance > 0 or i in showing
             ]
-            few = slice(None, _BOOSTED_DRAWS)
-            models.append(boosted_score(telling, left[few], right[few], rng))
+            head = slice(None, _BOOSTED_DRAWS)
+            models.append(boosted_score(telling, left[head], right[head], rng))
     return [model for model in models if model is not None]
 
 

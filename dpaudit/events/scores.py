@@ -27,7 +27,7 @@ MAX_ATOMS = 2**16
 """Number of distinct values above which a feature or an output is treated as continuous. It is
 also treated as continuous if values are seen fewer than two times on average."""
 
-FEW_ATOMS = 256
+MAX_ORDERED_ATOMS = 256
 """Number of distinct values above which an ordered feature also gets a table of bins."""
 
 # Pooled quantiles that separate the bins of a continuous feature. They are fine in the tails, where

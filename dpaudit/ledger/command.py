@@ -83,22 +83,22 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
     console = Console(file=file, highlight=False)
     if not console.is_terminal:
         console = Console(file=file, highlight=False, width=_FILE_WIDTH)
-    shown = [row for row in rows if not words.is_left_out(row)]
-    cells = [_cells(row) for row in shown]
+    listed = [row for row in rows if not words.is_left_out(row)]
+    cells = [_cells(row) for row in listed]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
-    room = console.width - sum(widths) - 3 * len(widths) - 2
+    note_width = console.width - sum(widths) - 3 * len(widths) - 2
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in _HEADINGS:
         numbers = name in ("LHS/RHS", "examples")
         table.add_column(name, no_wrap=True, justify="right" if numbers else "left")
-    if room >= _LEAST_NOTE:
+    if note_width >= _LEAST_NOTE:
         table.add_column("note", no_wrap=True, style="dim")
-    for row, (name, verdict, *rest) in zip(shown, cells, strict=True):
+    for row, (name, verdict, *rest) in zip(listed, cells, strict=True):
         line = [escape(name), f"[{row.status.style}]{verdict}[/]", *rest]
-        if room >= _LEAST_NOTE:
-            line.append(escape(short(" ".join(words.remark(row).split()), room)))
+        if note_width >= _LEAST_NOTE:
+            line.append(escape(short(" ".join(words.remark(row).split()), note_width)))
         table.add_row(*line)
-    if shown:
+    if listed:
         console.print(table)
 
 

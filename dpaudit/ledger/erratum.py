@@ -224,9 +224,9 @@ def _heading(row: StatementResult) -> str:
 
 def _entry(row: StatementResult) -> list[str]:
     harm = f", harms {row.harm.value}" if row.harm is not None else ""
-    said = "Implied" if row.stated.kind == "derived" else "Printed"
+    label = "Implied" if row.stated.kind == "derived" else "Printed"
     words = f"*{row.verdict.words.capitalize()}{harm}.*"
-    lines = [words, "", f"**{said}.** {_plain(row.statement)}", ""]
+    lines = [words, "", f"**{label}.** {_plain(row.statement)}", ""]
     if row.stated.latex:
         lines += _fenced(row.stated.latex, "math")
     if row.stated.quote:

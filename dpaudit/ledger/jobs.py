@@ -126,9 +126,9 @@ def _row_of(path: Path, mark: Mark) -> Statement | str:
     if id not in rows:
         return f"{id} must be a statement of {paper}/{TABLE}. Add it there"
     if mark.text != rows[id].text:
-        said = f"begins with {short(mark.text, _QUOTED)!r}" if mark.text else "is missing"
+        start = f"begins with {short(mark.text, _QUOTED)!r}" if mark.text else "is missing"
         return (
-            f"the docstring of the check of {id} {said}. It must begin with the statement in the "
+            f"the docstring of the check of {id} {start}. It must begin with the statement in the "
             f"words of {paper}/{TABLE}: {rows[id].text}"
         )
     return rows[id]

@@ -290,12 +290,12 @@ class StatementResult:
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
-        shown = (
+        keys = (
             "id", "paper", "kind", "statement", "stated", "verdict", "method", "examples",
             "tightest", "counterexample", "repair", "repair_verdict", "note", "harm",
             "consequence", "seconds", "power", "weak",
         )  # fmt: skip
-        row = {name: getattr(self, name) for name in shown}
+        row = {name: getattr(self, name) for name in keys}
         row["edges"] = [edge.subject for edge in self.edges]
         row["broken_steps"] = [step.subject for step in self.broken_steps]
         row["seconds"] = round(self.seconds, 3)

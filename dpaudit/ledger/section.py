@@ -183,27 +183,27 @@ def render(
     """
     order = list(LedgerVerdict)
     older = kept(run, STATEMENT.name)
-    rows_in_order = sorted(rows, key=lambda row: (order.index(row.verdict), by_harm(row)))
+    in_order = sorted(rows, key=lambda row: (order.index(row.verdict), by_harm(row)))
     shaky = shaken(rows)
-    shown = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in rows_in_order]
+    entries = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in in_order]
     anchors: set[str] = set()
-    for row in shown:  # an id that occurs in two papers must not break the links
+    for row in entries:  # an id that occurs in two papers must not break the links
         while row["anchor"] in anchors:
             row["anchor"] += "-again"
         anchors.add(row["anchor"])
     by_name: dict[str, list[StatementResult]] = {}  # by paper, or by version of a paper
     for result in rows:
         by_name.setdefault(result.id.partition(".")[0], []).append(result)
-    places = {row["result"].id: row["anchor"] for row in shown}
+    places = {row["result"].id: row["anchor"] for row in entries}
     graphs = {name: premises_picture(own, places) for name, own in by_name.items()}
     return fill_page(
         "ledger.html.j2",
         run,
-        rows=shown,
+        rows=entries,
         errata=errata,
         conventions=[paper for paper in papers_of(run) if paper.conventions],
         premises={name: graph for name, graph in graphs.items() if graph},
-        mismatches=[row for row in shown if row["mismatch"]],
+        mismatches=[row for row in entries if row["mismatch"]],
         **counts(rows),
     )
 

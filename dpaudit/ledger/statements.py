@@ -84,10 +84,10 @@ def statement(
     def mark(check: _Check) -> _Check:
         text, _, found = (inspect.getdoc(check) or "").partition("\n\n")
         paragraphs = (" ".join(part.split()) for part in found.split("\n\n"))
-        said = Mark(
+        declared = Mark(
             id, kind, LedgerVerdict(expected), replays, plain_words(text), "\n".join(paragraphs)
         )
-        setattr(check, _MARK, said)
+        setattr(check, _MARK, declared)
         check.__test__ = True  # type: ignore[attr-defined]  # lets pytest collect it by any name
         return check
 

@@ -161,10 +161,10 @@ def main():
         except EOFError:
             return
         try:
-            told = answer(function, style, facts, arrays)
+            reply = answer(function, style, facts, arrays)
         except Exception as error:
-            told = {"error": "%s: %s" % (type(error).__name__, error)}, {}
-        write(stream, *told)
+            reply = {"error": "%s: %s" % (type(error).__name__, error)}, {}
+        write(stream, *reply)
 
 
 if __name__ == "__main__":

@@ -343,7 +343,7 @@ def _find(mechanism: OneDraw) -> str | None:
 # --- a mechanism followed by a fixed score of its outputs --------------------------------------
 
 
-_LOOKED_AT = 64
+_CHECKED_SIZE = 64
 """Largest size of calls that are scored twice; the calls that check the contract are among them."""
 
 
@@ -382,7 +382,7 @@ class Scored:
         """
         outputs = self.mechanism(data, size, rng=rng)
         scores = self._scores(outputs, size)
-        if 2 <= size <= _LOOKED_AT:
+        if 2 <= size <= _CHECKED_SIZE:
             half = size // 2
             alone = self._scores(outputs[:half], half)
             if not np.allclose(alone, scores[:half], rtol=1e-6, atol=1e-9, equal_nan=True):

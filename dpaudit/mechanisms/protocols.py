@@ -201,7 +201,7 @@ def global_generators_kept() -> Iterator[None]:
 # --- advice for a callable that is not a mechanism, or that does not return draws --------------
 
 
-_SHOWN_KEYS = 40
+_LISTED_KEYS = 40
 
 
 def keys_differ(*names: tuple[str, ...] | None) -> str:
@@ -209,12 +209,12 @@ def keys_differ(*names: tuple[str, ...] | None) -> str:
     if None in names or len(set(names)) < 2:
         return ""
     known = dict.fromkeys(name for some in names for name in some or ())
-    shown = ", ".join(map(_as_code, list(known)[:_SHOWN_KEYS])) + ", ..." * (
-        len(known) > _SHOWN_KEYS
+    listed = ", ".join(map(_as_code, list(known)[:_LISTED_KEYS])) + ", ..." * (
+        len(known) > _LISTED_KEYS
     )
     return (
         ". The presence of a key is an outcome. Declare every possible key: "
-        f"Outcomes(f, keys=[{shown}])"
+        f"Outcomes(f, keys=[{listed}])"
     )
 
 

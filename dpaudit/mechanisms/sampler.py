@@ -426,9 +426,9 @@ class Sampler:
         for field in fields or (None,):
             column = array if field is None else array[field]
             if column.dtype == object:
-                self._look_at(np.concatenate([np.zeros(0), *map(np.ravel, column)]), column)
+                self._check_values(np.concatenate([np.zeros(0), *map(np.ravel, column)]), column)
             elif column.dtype.kind == "f":
-                self._look_at(column, column)
+                self._check_values(column, column)
         return array
 
     def _array(self, outputs: Any) -> Array:
@@ -459,7 +459,7 @@ class Sampler:
             )
         return array
 
-    def _look_at(self, values: Array, draws: Array) -> None:
+    def _check_values(self, values: Array, draws: Array) -> None:
         """Record whether there are non-integers, and refuse infinite numbers."""
         if not self.saw_reals:
             known = values[np.isfinite(values)]

@@ -149,7 +149,7 @@ class Subprocess:
         except (OSError, EOFError, ValueError) as error:
             raise MechanismError(
                 f"the process of {self.target} ended with exit status {process.wait()}"
-                f"{self._said()}"
+                f"{self._stderr()}"
             ) from error
         except BaseException:  # interrupted: the next call must not read the answer of this one
             self.close()
@@ -183,18 +183,18 @@ class Subprocess:
         except (OSError, EOFError, ValueError) as error:
             status = self._process.wait()
             raise MechanismError(
-                f"{self.python} did not start {self.target}: exit status {status}{self._said()}"
+                f"{self.python} did not start {self.target}: exit status {status}{self._stderr()}"
             ) from error
         if "error" in ready.facts:
             self.close()
             raise MechanismError(f"{self.python} cannot run {self.target}: {ready.facts['error']}")
         return self._process
 
-    def _said(self) -> str:
+    def _stderr(self) -> str:
         """Return the end of what the process wrote to its standard error."""
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()
-        return f". Its standard error ended with: {said[-_TAIL:]}" if said else ""
+        tail_text = self._errors.read().decode(errors="replace").strip()
+        return f". Its standard error ended with: {tail_text[-_TAIL:]}" if tail_text else ""
 
 
 def _end(process: subprocess.Popen[bytes], errors: Any) -> None:

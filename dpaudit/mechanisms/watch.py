@@ -28,7 +28,7 @@ LONG = 180.0
 _JUDGED_AFTER = 30.0
 """Seconds after which the remaining time is estimated from the draws so far."""
 
-SHOWN = 2_000
+PRINT_LIMIT = 2_000
 """Largest number of characters printed by the mechanisms of an audit that are shown."""
 
 _LINE = 100
@@ -68,7 +68,7 @@ class Watch:
     done: int = field(default=0, init=False)
     is_warned: bool = field(default=False, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
-    may_show: int = field(default=SHOWN, init=False)
+    may_show: int = field(default=PRINT_LIMIT, init=False)
     """Number of further characters printed by mechanisms that are shown."""
     interrupted: bool = field(default=False, init=False)
     """Whether a signal asked this process to end; else the mechanism raised an interrupt."""
@@ -141,7 +141,7 @@ class Watch:
             If a time limit passed; the message names it.
         """
         process = os.getpid()
-        out, err = (_Shown(stream, self, name) for stream in (sys.stdout, sys.stderr))
+        out, err = (_LimitedOutput(stream, self, name) for stream in (sys.stdout, sys.stderr))
         try:
             if threading.current_thread() is not threading.main_thread():
                 with self._limit(name):  # only the main thread may change streams and signals
@@ -230,7 +230,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, left, interval)
 
 
-class _Shown:
+class _LimitedOutput:
     """A standard stream that passes on the first characters, and then reports that it stops."""
 
     def __init__(self, stream: Any, watch: Watch, name: str) -> None:
@@ -245,8 +245,8 @@ class _Shown:
         if sys.gettrace() is not None or self._stream is None:
             return len(text) if self._stream is None else int(self._stream.write(text))
         if watch.may_show > 0:
-            shown = text[: watch.may_show]
-            lines = shown.splitlines(keepends=True)[: watch.may_show // _LINE + 1]
+            printed = text[: watch.may_show]
+            lines = printed.splitlines(keepends=True)[: watch.may_show // _LINE + 1]
             watch.may_show -= sum(map(len, lines)) + _LINE * sum("\n" in line for line in lines)
             self._stream.write("".join(lines))
             if watch.may_show <= 0:

@@ -231,13 +231,13 @@ class Workers:
                     "Define it in a module, and open files, locks and connections inside it, or "
                     "leave workers= out"
                 ) from error
-            sent = Shipped(hashlib.sha256(content).hexdigest(), self._place(content))
+            sent = Shipped(hashlib.sha256(content).hexdigest(), self._deliver(content))
             if len(self._shipped) >= _KEPT:
                 self._shipped.pop(next(iter(self._shipped)))
             known = self._shipped[id(what)] = (what, sent)  # kept, so that its id is not reused
         return known[1]
 
-    def _place(self, content: bytes) -> Any:
+    def _deliver(self, content: bytes) -> Any:
         """Put an object where workers find it."""
         return content
 
@@ -375,7 +375,7 @@ class Processes(Workers):
         )
         return pool
 
-    def _place(self, content: bytes) -> str:
+    def _deliver(self, content: bytes) -> str:
         # A file lets each worker read the content once, instead of with every chunk.
         path = self._folder / hashlib.sha256(content).hexdigest()
         path.write_bytes(content)
@@ -532,7 +532,7 @@ class Cluster(Workers):
             return False
         return bool(self._client.status == "running")
 
-    def _place(self, content: bytes) -> Any:
+    def _deliver(self, content: bytes) -> Any:
         # A new key, because content that was lost with its worker is not found under the old key.
         with self._connected():
             return self._client.scatter(content, broadcast=True, hash=False)
@@ -551,7 +551,7 @@ class Cluster(Workers):
         """Send an object again, because only the dead worker may have held it."""
         for known, (what, was) in self._shipped.items():
             if was.digest == sent.digest:
-                again = Shipped(sent.digest, self._place(packed(what)))
+                again = Shipped(sent.digest, self._deliver(packed(what)))
                 self._shipped[known] = (what, again)
                 return again
         return sent

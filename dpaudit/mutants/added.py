@@ -161,8 +161,8 @@ class _Ray:
 
     def scale(self, found: Recording) -> float | None:
         """Return the scale of the noise of each number, if each has own draws of equal scale."""
-        shown = {value for site in found.sites for value in site.shown or (1.0, 1.0)}
-        if len(shown) != 1 or any(key[0] not in _SCALED for key in found.keys):
+        scales = {value for site in found.sites for value in site.amount_range or (1.0, 1.0)}
+        if len(scales) != 1 or any(key[0] not in _SCALED for key in found.keys):
             return None
         columns = self.noise.shape[1]
         if not self.drawn or sum(part.size for part in self.drawn) != RUNS * columns:
@@ -176,7 +176,7 @@ class _Ray:
             factors = (moved * seen).sum(axis=0) / np.maximum((moved**2).sum(axis=0), 1e-300)
             size = float(np.abs(factors).max())
             if _are_close(factors * moved, seen, self.rounding) and np.allclose(abs(factors), size):
-                return size * shown.pop()
+                return size * scales.pop()
         return None
 
 

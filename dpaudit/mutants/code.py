@@ -239,7 +239,7 @@ class Target:
         """Return the target of a name; refuse a name that is unknown or not a function."""
         if not isinstance(name, str) or "." not in name:
             raise ArgumentError(f"name must be module.function, got {name!r}")
-        owner, found = _looked_up(name)
+        owner, found = _resolve(name)
         original = inspect.getattr_static(owner, name.rpartition(".")[2])
         if not callable(found):
             raise ArgumentError(f"name must name a function, got {name!r}, which is {found!r}")
@@ -414,7 +414,7 @@ def _is_closed_over(cell: Any) -> bool:
     return any(isinstance(one, types.FunctionType) and is_own(one.__code__) for one in functions)
 
 
-def _looked_up(name: str) -> tuple[Any, Any]:
+def _resolve(name: str) -> tuple[Any, Any]:
     """Return the owner of a dotted name, and the object that the name refers to."""
     parent, _, last = name.rpartition(".")
     try:

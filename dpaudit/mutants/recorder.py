@@ -52,7 +52,7 @@ class Seen:
         Number of calls of the method.
     numbers : int
         Total number of values drawn.
-    shown : list of float
+    amounts : list of float
         Smallest and largest value of the argument that determines the amount of noise.
     in_threads : bool
         Whether a thread called the method that is not the thread of the mechanism's call.
@@ -62,7 +62,7 @@ class Seen:
 
     calls: int = 0
     numbers: int = 0
-    shown: list[float] = field(default_factory=list)
+    amounts: list[float] = field(default_factory=list)
     in_threads: bool = False
     has_probabilities: bool = False
 
@@ -219,16 +219,16 @@ class Recorder(Generator):
         seen.in_threads |= threading.get_ident() != self.log.thread
         sharpen = TREATMENTS[key[0]].sharpen if key[0] in TREATMENTS else None
         seen.has_probabilities |= sharpen is not None and sharpen(arguments) is not None
-        shown = TREATMENTS[key[0]].shown if key[0] in TREATMENTS else ""
+        amount = TREATMENTS[key[0]].amount if key[0] in TREATMENTS else ""
         try:
-            values = np.asarray(arguments[shown], dtype=float).ravel()
+            values = np.asarray(arguments[amount], dtype=float).ravel()
         except (KeyError, TypeError, ValueError):  # None, or not a number
             return drawn
         values = values[~np.isnan(values)]
         if values.size:
-            seen.shown = [
-                min([*seen.shown[:1], float(values.min())]),
-                max([*seen.shown[1:], float(values.max())]),
+            seen.amounts = [
+                min([*seen.amounts[:1], float(values.min())]),
+                max([*seen.amounts[1:], float(values.max())]),
             ]
         return drawn
 

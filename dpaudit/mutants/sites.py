@@ -47,7 +47,7 @@ class Site:
         `by_run`, and otherwise all draws of a call together.
     by_run : bool
         Whether every draw of the mechanism makes separate calls, as a loop over draws does.
-    shown : (float, float) or None
+    amount_range : (float, float) or None
         Smallest and largest value of the argument that determines the amount of noise.
     in_threads : bool
         Whether threads of the mechanism call it, so that its calls have no fixed order.
@@ -65,7 +65,7 @@ class Site:
     least: int
     most: int
     by_run: bool
-    shown: tuple[float, float] | None
+    amount_range: tuple[float, float] | None
     in_threads: bool = False
     has_probabilities: bool = False
     via: int = 0
@@ -80,11 +80,11 @@ class Site:
     @property
     def draws(self) -> str:
         """Description of the draws, as ``normal, scale 0.3``."""
-        if self.shown is None:
+        if self.amount_range is None:
             return self.method
-        low, high = (f"{value:.4g}" for value in self.shown)
+        low, high = (f"{value:.4g}" for value in self.amount_range)
         amount = low if low == high else f"{low} to {high}"
-        return f"{self.method}, {TREATMENTS[self.method].shown} {amount}"
+        return f"{self.method}, {TREATMENTS[self.method].amount} {amount}"
 
     @property
     def frequency(self) -> str:
@@ -147,32 +147,32 @@ def record(
     """
     datasets = list(datasets)
     watch = Watch() if watch is None else watch
-    looks: list[tuple[Log, Log]] = []
+    recordings: list[tuple[Log, Log]] = []
     for index, data in enumerate(datasets):
         for repeat in range(_SEEDS):
             one, many = (
                 _called(mechanism, data, size, generator(seed, "sites", index, repeat, size), watch)
                 for size in (1, RUNS)
             )
-            looks.append((one, many))
-    keys = list(dict.fromkeys(key for pair in looks for log in pair for key in log.seen))
+            recordings.append((one, many))
+    keys = list(dict.fromkeys(key for pair in recordings for log in pair for key in log.seen))
     taken = [key for key in keys if key[0] == UNSEEN]
     keys = [key for key in keys if key[0] != UNSEEN]
-    found = Recording(_told_apart([_site(key, looks) for key in keys]), tuple(keys))
+    found = Recording(_numbered([_site(key, recordings) for key in keys]), tuple(keys))
     return replace(found, unseen=_unseen(mechanism, datasets, found, taken, seed, watch))
 
 
-def _told_apart(sites: list[Site]) -> tuple[Site, ...]:
+def _numbered(sites: list[Site]) -> tuple[Site, ...]:
     """Find the line that distinguishes sites with equal descriptions."""
-    told: list[Site] = []
+    numbered: list[Site] = []
     for site in sites:
         twins = [other.lines for other in sites if str(other) == str(site) and other is not site]
         depth = range(1, len(site.lines))
         via = (i for i in depth if all(t[: i + 1] != site.lines[: i + 1] for t in twins))
         apart = replace(site, via=next(via, 0)) if twins else site
-        copies = sum(str(replace(other, copy=1)) == str(apart) for other in told)
-        told.append(replace(apart, copy=copies + 1))
-    return tuple(told)
+        copies = sum(str(replace(other, copy=1)) == str(apart) for other in numbered)
+        numbered.append(replace(apart, copy=copies + 1))
+    return tuple(numbered)
 
 
 def _called(
@@ -193,9 +193,9 @@ def _called(
         ) from error
 
 
-def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
-    one = [log.seen[key] for log, _ in looks if key in log.seen]
-    many = [log.seen[key] for _, log in looks if key in log.seen]
+def _site(key: Key, recordings: list[tuple[Log, Log]]) -> Site:
+    one = [log.seen[key] for log, _ in recordings if key in log.seen]
+    many = [log.seen[key] for _, log in recordings if key in log.seen]
     by_run = False
     if one and many:  # whether more draws make more calls, rather than larger ones
         before, after = sum(s.calls for s in one), sum(s.calls for s in many)
@@ -204,15 +204,15 @@ def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
         by_run = after / before > RUNS / 3 and numbers < RUNS / 3
     # If a call serves all draws together, count the calls made for several draws.
     counted = [s.calls for s in (one if by_run else many or one)]
-    absent = len(looks) - len(one if by_run else many)
-    shown = [value for s in one + many for value in s.shown]
+    absent = len(recordings) - len(one if by_run else many)
+    amounts = [value for s in one + many for value in s.amounts]
     return Site(
         key[0],
         tuple((PurePath(file).name, function, number) for file, function, number in key[1]),
         0 if absent else min(counted),
         max(counted),
         by_run,
-        (min(shown), max(shown)) if shown else None,
+        (min(amounts), max(amounts)) if amounts else None,
         any(s.in_threads for s in one + many),
         any(s.has_probabilities for s in one + many),
     )

@@ -46,7 +46,7 @@ class Treatment:
     low, high : callable, optional
         ``low(arguments, drawn) -> array_like``: the draws made certain; None if the method does not
         select.
-    shown : str
+    amount : str
         Name of the argument that determines the amount of noise; empty if there is none.
     sharpen : callable, optional
         ``sharpen(arguments) -> arguments``: probabilities squared and normalised, as if an
@@ -56,7 +56,7 @@ class Treatment:
     centre: Callable[[Arguments], ArrayLike] | None = None
     low: Callable[[Arguments, Any], ArrayLike] | None = None
     high: Callable[[Arguments, Any], ArrayLike] | None = None
-    shown: str = ""
+    amount: str = ""
     sharpen: Callable[[Arguments], dict[str, Any] | None] | None = None
 
     @property
@@ -219,47 +219,47 @@ _PERMUTED = Treatment(low=_ordered, high=_reversed)
 
 TREATMENTS: dict[str, Treatment] = {
     # noise around its location
-    "normal": Treatment(_of(np.asarray, "loc"), shown="scale"),
-    "laplace": Treatment(_of(np.asarray, "loc"), shown="scale"),
-    "logistic": Treatment(_of(np.asarray, "loc"), shown="scale"),
+    "normal": Treatment(_of(np.asarray, "loc"), amount="scale"),
+    "laplace": Treatment(_of(np.asarray, "loc"), amount="scale"),
+    "logistic": Treatment(_of(np.asarray, "loc"), amount="scale"),
     "gumbel": Treatment(
-        _of(lambda loc, scale: loc + np.euler_gamma * scale, "loc", "scale"), shown="scale"
+        _of(lambda loc, scale: loc + np.euler_gamma * scale, "loc", "scale"), amount="scale"
     ),
     "vonmises": Treatment(
-        _of(lambda mu: (mu + math.pi) % (2 * math.pi) - math.pi, "mu"), shown="kappa"
+        _of(lambda mu: (mu + math.pi) % (2 * math.pi) - math.pi, "mu"), amount="kappa"
     ),
     "multivariate_normal": Treatment(_of(np.asarray, "mean")),
     "standard_normal": Treatment(lambda _: 0.0),
     "standard_cauchy": Treatment(lambda _: 0.0),
-    "standard_t": Treatment(lambda _: 0.0, shown="df"),
+    "standard_t": Treatment(lambda _: 0.0, amount="df"),
     "triangular": Treatment(
-        _of(lambda a, b, c: (a + b + c) / 3, "left", "mode", "right"), shown="right"
+        _of(lambda a, b, c: (a + b + c) / 3, "left", "mode", "right"), amount="right"
     ),
     # positive noise, around its mean
-    "exponential": Treatment(_of(np.asarray, "scale"), shown="scale"),
+    "exponential": Treatment(_of(np.asarray, "scale"), amount="scale"),
     "standard_exponential": Treatment(lambda _: 1.0),
-    "gamma": Treatment(_of(lambda shape, scale: shape * scale, "shape", "scale"), shown="scale"),
-    "standard_gamma": Treatment(_of(np.asarray, "shape"), shown="shape"),
-    "chisquare": Treatment(_of(np.asarray, "df"), shown="df"),
-    "noncentral_chisquare": Treatment(_of(lambda df, nonc: df + nonc, "df", "nonc"), shown="df"),
-    "f": Treatment(_of(stats.f.median, "dfnum", "dfden"), shown="dfden"),
-    "noncentral_f": Treatment(_of(stats.ncf.median, "dfnum", "dfden", "nonc"), shown="dfden"),
-    "lognormal": Treatment(_of(lambda m, s: np.exp(m + s**2 / 2), "mean", "sigma"), shown="sigma"),
+    "gamma": Treatment(_of(lambda shape, scale: shape * scale, "shape", "scale"), amount="scale"),
+    "standard_gamma": Treatment(_of(np.asarray, "shape"), amount="shape"),
+    "chisquare": Treatment(_of(np.asarray, "df"), amount="df"),
+    "noncentral_chisquare": Treatment(_of(lambda df, nonc: df + nonc, "df", "nonc"), amount="df"),
+    "f": Treatment(_of(stats.f.median, "dfnum", "dfden"), amount="dfden"),
+    "noncentral_f": Treatment(_of(stats.ncf.median, "dfnum", "dfden", "nonc"), amount="dfden"),
+    "lognormal": Treatment(_of(lambda m, s: np.exp(m + s**2 / 2), "mean", "sigma"), amount="sigma"),
     "rayleigh": Treatment(
-        _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), shown="scale"
+        _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), amount="scale"
     ),
-    "wald": Treatment(_of(np.asarray, "mean"), shown="scale"),
-    "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), shown="a"),
-    "pareto": Treatment(_of(stats.lomax.median, "a"), shown="a"),
-    "power": Treatment(_of(lambda a: a / (a + 1), "a"), shown="a"),
-    "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), shown="a"),
+    "wald": Treatment(_of(np.asarray, "mean"), amount="scale"),
+    "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), amount="a"),
+    "pareto": Treatment(_of(stats.lomax.median, "a"), amount="a"),
+    "power": Treatment(_of(lambda a: a / (a + 1), "a"), amount="a"),
+    "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), amount="a"),
     "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
     # noise in integers, around its mean
-    "geometric": Treatment(_of(lambda p: 1 / p, "p"), shown="p"),
-    "poisson": Treatment(_of(np.asarray, "lam"), shown="lam"),
-    "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), shown="p"),
-    "logseries": Treatment(_of(_logseries, "p"), shown="p"),
-    "zipf": Treatment(_of(stats.zipf.median, "a"), shown="a"),
+    "geometric": Treatment(_of(lambda p: 1 / p, "p"), amount="p"),
+    "poisson": Treatment(_of(np.asarray, "lam"), amount="lam"),
+    "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), amount="p"),
+    "logseries": Treatment(_of(_logseries, "p"), amount="p"),
+    "zipf": Treatment(_of(stats.zipf.median, "a"), amount="a"),
     # uniform numbers: noise by inversion, or a coin
     "random": Treatment(
         # The logarithm stays finite, as for every number but one that the method draws.
@@ -271,11 +271,11 @@ TREATMENTS: dict[str, Treatment] = {
         _of(lambda low, high: (low + high) / 2, "low", "high"),
         lambda a, _: a["low"],
         lambda a, drawn: _below(a["high"], drawn, a["low"]),
-        shown="high",
+        amount="high",
     ),
     # selection
     "integers": Treatment(
-        low=lambda a, _: _bounds(a)[0], high=lambda a, _: _bounds(a)[1], shown="high"
+        low=lambda a, _: _bounds(a)[0], high=lambda a, _: _bounds(a)[1], amount="high"
     ),
     "choice": Treatment(
         low=lambda a, drawn: _chosen(a, drawn, last=False),
@@ -286,7 +286,7 @@ TREATMENTS: dict[str, Treatment] = {
     "permuted": _PERMUTED,
     "shuffle": _PERMUTED,
     "binomial": Treatment(
-        low=lambda a, _: 0, high=lambda a, _: a["n"], shown="p", sharpen=_sharpened("p")
+        low=lambda a, _: 0, high=lambda a, _: a["n"], amount="p", sharpen=_sharpened("p")
     ),
     "multinomial": Treatment(
         low=lambda a, drawn: _one_category(a, drawn, last=False),
@@ -296,12 +296,12 @@ TREATMENTS: dict[str, Treatment] = {
     "hypergeometric": Treatment(
         low=lambda a, _: np.maximum(0, np.subtract(a["nsample"], a["nbad"])),
         high=lambda a, _: np.minimum(a["nsample"], a["ngood"]),
-        shown="nsample",
+        amount="nsample",
     ),
     "multivariate_hypergeometric": Treatment(
         low=lambda a, drawn: _colors(a, drawn, last=False),
         high=lambda a, drawn: _colors(a, drawn, last=True),
-        shown="nsample",
+        amount="nsample",
     ),
     "bytes": Treatment(low=lambda a, _: 0, high=lambda a, _: 255),
 }

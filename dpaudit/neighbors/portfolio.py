@@ -44,7 +44,7 @@ _MOST_CELLS = 10**6
 _WHOLE = 2**53  # floats represent whole numbers up to this size exactly
 _KINDS = 32
 _SIZES = (20, 8)
-_FEW = (1, 2, 3, 4)  # users of small datasets; without the one who leaves there are 0 to 3
+_SMALL_SIZES = (1, 2, 3, 4)  # users of small datasets; without the one who leaves there are 0 to 3
 _SCALE_DOUBLES = slice(1, 2)  # the pair in which the number of users is halved
 
 
@@ -251,7 +251,7 @@ def _of_arrays(like: Any, given: dict[str, Any], relation: Relation | None = Non
         name=f"{first.name} and removals" if relation is None else first.name,
         pairs=tuple(in_turn(one.pairs for one in made)),
         ends=tuple(end for one in made for end in one.ends),
-        small=tuple(few for one in made for few in one.small),
+        small=tuple(small_crowd for one in made for small_crowd in one.small),
         variant=lambda relation=relation, items=m: _of_arrays(
             like, {**given, "m": items}, relation
         ),
@@ -306,7 +306,7 @@ def _of_relation(
     scales, kinds, positions = _levels(crowd, data, domain)
     pairs = crowds(crowd, scales, kinds, missing=gaps)
     ends = _farthest(crowd) if domain is None and data is None else ()
-    small = () if knows_size else _few_users(crowd, scales[0])
+    small = () if knows_size else _small_datasets(crowd, scales[0])
     spaces = [] if data is None else around(crowd, data, scales[0], positions, gaps)
     spaces.append(holders(crowd, kinds, scales[0]))
     if positions is not None:
@@ -315,12 +315,12 @@ def _of_relation(
     words |= {"low": domain and domain[0], "high": domain and domain[1]}
     words["missing"] = True if missing else None
     words["relation"] = None if relation == Relation.REPLACE_USER else relation
-    shown = in_words({key: value for key, value in words.items() if value is not None})
+    arguments = in_words({key: value for key, value in words.items() if value is not None})
     front = len(pairs) // 2
     pairs = pairs[:front] + small + pairs[front:] + ends
     if relation != Relation.REPLACE_USER:
         ends += small[_SCALE_DOUBLES]
-    return Portfolio(f"portfolio({shown})", pairs, tuple(spaces), ends, small)
+    return Portfolio(f"portfolio({arguments})", pairs, tuple(spaces), ends, small)
 
 
 def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
@@ -432,17 +432,17 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
     return lone, crowd.pair(others, top, bottom, words)
 
 
-def _few_users(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
+def _small_datasets(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
     """Return pairs of very few users, which expose a noise scale that depends on their number."""
     low, high = crowd.row(levels.low), crowd.row(levels.high)
     return tuple(
-        few.pair(
-            few.rows(levels.low),
+        small_crowd.pair(
+            small_crowd.rows(levels.low),
             high,
             low,
-            f"few_users({few.n_users}, others={levels.low}, {levels.high} to {levels.low})",
+            f"few_users({small_crowd.n_users}, others={levels.low}, {levels.high} to {levels.low})",
         )
-        for few in (replace(crowd, n_users=n_users) for n_users in _FEW)
+        for small_crowd in (replace(crowd, n_users=n_users) for n_users in _SMALL_SIZES)
     )
 
 

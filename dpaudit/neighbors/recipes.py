@@ -278,8 +278,8 @@ def _of_users(
                 raise ArgumentError(
                     f"relation must be replace_user or add_remove_user, got {relation}"
                 )
-            shown = {k: v for k, v in {"low": low, "high": high, **own}.items() if k != "rng"}
-            words = f"{name}({in_words(shown)})"
+            arguments = {k: v for k, v in {"low": low, "high": high, **own}.items() if k != "rng"}
+            words = f"{name}({in_words(arguments)})"
             return build(Crowd(int(n_users), shape, dtype, relation, *ends, name=words), **own)
 
         shared = inspect.signature(function, follow_wrapped=False).parameters.values()

@@ -109,7 +109,7 @@ class Domain:
         axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
         if not axes:
             return [self]
-        choices = [_few(_values(self.parts[axis])) for axis in axes]
+        choices = [_representatives(_values(self.parts[axis])) for axis in axes]
         some = []
         for lengths in itertools.product(*choices):
             given = dict(zip(axes, lengths, strict=True))
@@ -166,7 +166,7 @@ def _values(part: Any) -> tuple[Any, ...]:
     return tuple(part.values) if isinstance(part, Choice) else (part,)
 
 
-def _few(values: tuple[int, ...]) -> list[int]:
+def _representatives(values: tuple[int, ...]) -> list[int]:
     """Return all values, or some: both ends, and more of those near the lower end."""
     if len(values) <= _MOST_LENGTHS:
         return list(values)

@@ -60,10 +60,10 @@ def trace_of(
     if len(points) < _LEAST or not varying:
         return None
     varying.sort(key=lambda name: -_association(columns[name], ratios))
-    shown = tuple(sorted(varying[:2], key=names.index))
-    rows = zip(*(columns[name].tolist() for name in shown), ratios.tolist(), strict=True)
-    log = tuple(bool(0 < _WIDE * columns[n].min() < columns[n].max()) for n in shown)
-    return Trace(shown, log, tuple(rows))
+    axes = tuple(sorted(varying[:2], key=names.index))
+    rows = zip(*(columns[name].tolist() for name in axes), ratios.tolist(), strict=True)
+    log = tuple(bool(0 < _WIDE * columns[n].min() < columns[n].max()) for n in axes)
+    return Trace(axes, log, tuple(rows))
 
 
 def _association(column: NDArray[np.float64], ratios: NDArray[np.float64]) -> float:

@@ -62,7 +62,7 @@ class Candidate:
         The last stage that the trial reached.
     name : str
         Description of the pair or space.
-    looks : list of two arrays
+    samples : list of two arrays
         Draws on both sides, in the order in which they were made.
     score : (float, float)
         Result of its judgement.
@@ -75,17 +75,17 @@ class Candidate:
     make: Callable[[], NeighborPair]
     stage: str
     name: str
-    looks: list[tuple[Array, Array]] = field(default_factory=list)
+    samples: list[tuple[Array, Array]] = field(default_factory=list)
     score: tuple[float, float] = (0.0, 0.0)
 
     @property
     def draws(self) -> int:
         """Number of draws per dataset so far."""
-        return sum(len(left) for left, _ in self.looks)
+        return sum(len(left) for left, _ in self.samples)
 
     def drawn(self) -> tuple[Array, Array]:
         """Return all draws so far."""
-        left, right = zip(*self.looks, strict=True)
+        left, right = zip(*self.samples, strict=True)
         return joined(left), joined(right)
 
     def trial(self) -> Trial:
@@ -146,10 +146,10 @@ class Candidates:
         if isinstance(self.where, SearchSpace):
             candidates, sizes = [], [count]
         else:
-            room = count + count // 4
-            most = room // 2 if self.spaces else room
+            places = count + count // 4
+            most = places // 2 if self.spaces else places
             candidates = [self.given(pair) for pair in self.pairs[:most]]
-            sizes = self._sizes(room - len(candidates)) if self.spaces else []
+            sizes = self._sizes(places - len(candidates)) if self.spaces else []
         fills = []
         for arm, size in enumerate(sizes):
             dimension = len(self.spaces[arm].ranges)
@@ -161,20 +161,20 @@ class Candidates:
         self._fill = (at for turn in turns for at in turn if at is not None)
         return candidates
 
-    def _sizes(self, room: int) -> list[int]:
+    def _sizes(self, places: int) -> list[int]:
         """Return the number of points of each space; small spaces are tried completely.
 
         The other spaces share the remaining places equally. If there are too few places, only the
         first spaces get points.
         """
-        whole = [space.size <= room * _WHOLE for space in self.spaces]
-        left = room - sum(int(s.size) for s, fits in zip(self.spaces, whole, strict=True) if fits)
+        whole = [space.size <= places * _WHOLE for space in self.spaces]
+        left = places - sum(int(s.size) for s, fits in zip(self.spaces, whole, strict=True) if fits)
         each = max(int(0.8 * left / max(whole.count(False), 1)), 1)
         sizes = [
             int(space.size) if fits else each
             for space, fits in zip(self.spaces, whole, strict=True)
         ]
-        return sizes[: max(room, 1)]
+        return sizes[: max(places, 1)]
 
     def given(self, pair: NeighborPair) -> Candidate:
         """Return a given pair as a candidate that belongs to no space."""
@@ -230,7 +230,7 @@ class Candidates:
             return None
         self._seen.add(key)
         parameters = space.at(point)
-        shown = {name: _plain(value) for name, value in parameters.items()}
+        values_of = {name: _plain(value) for name, value in parameters.items()}
         name = "" if isinstance(self.where, SearchSpace) else space.name
 
         def build() -> NeighborPair:
@@ -239,7 +239,7 @@ class Candidates:
         try:
             pair = build()
         except ArgumentError as error:
-            self.trials.append(Trial(shown, 0.0, 0, stage, f"no valid pair: {error}", arm=name))
+            self.trials.append(Trial(values_of, 0.0, 0, stage, f"no valid pair: {error}", arm=name))
             return None
         if pair.relation.is_of_users != self.example.relation.is_of_users:
             raise ArgumentError(
@@ -249,7 +249,7 @@ class Candidates:
         # Hundreds of large pairs would not fit into memory, so these are built again when needed.
         large = pair.form.size(pair.left) + pair.form.size(pair.right) > _KEPT
         make = build if large else (lambda: pair)
-        candidate = Candidate(len(self.trials), arm, point, shown, make, stage, name)
+        candidate = Candidate(len(self.trials), arm, point, values_of, make, stage, name)
         self.trials.append(candidate)
         return candidate
 
@@ -303,8 +303,8 @@ class Candidates:
             if isinstance(values, Choice):
                 point[j] = self.rng.random()
             else:
-                reach = max(radius, 1.0 / values.steps if values.steps else 0.0)
-                point[j] += self.rng.uniform(-reach, reach)
+                step = max(radius, 1.0 / values.steps if values.steps else 0.0)
+                point[j] += self.rng.uniform(-step, step)
         return np.clip(point, 0.0, 1.0)
 
     def _centres(self, candidates: list[Candidate], halvings: int) -> list[Candidate]:

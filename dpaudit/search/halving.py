@@ -75,28 +75,28 @@ def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
     [(17, 1), (8, 1), (4, 2)]
     """
     yield candidates, 1
-    looks = 1
+    samples = 1
     while candidates >= 2 * keep:
         candidates //= 2
-        yield candidates, looks
-        looks *= 2
+        yield candidates, samples
+        samples *= 2
 
 
-def halving_looks(candidates: int, keep: int) -> int:
+def halving_cost(candidates: int, keep: int) -> int:
     """Return the cost of halving so many candidates, in units of the first draws."""
-    return sum(alive * looks for alive, looks in halvings(candidates, keep))
+    return sum(alive * samples for alive, samples in halvings(candidates, keep))
 
 
 def _affordable(budget: int, keep: int, least: int, most: int) -> int:
     """Return how many candidates, a power of two times `least`, can be halved within a budget."""
     count = least
-    while 2 * count <= most and halving_looks(2 * count, keep) * FIRST_DRAWS <= budget:
+    while 2 * count <= most and halving_cost(2 * count, keep) * FIRST_DRAWS <= budget:
         count *= 2
     return count
 
 
 LEAST_BUDGET = math.ceil(
-    halving_looks(LEAST_CANDIDATES + LEAST_CANDIDATES // 4, SURVIVORS)
+    halving_cost(LEAST_CANDIDATES + LEAST_CANDIDATES // 4, SURVIVORS)
     * LEAST_FIRST_DRAWS
     / DESIGN_SHARE
 )
@@ -173,7 +173,7 @@ def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple
     many coordinates. A pair on which nothing differs must not win for this reason.
     """
     left, right = candidate.drawn()
-    draws, last = candidate.draws, len(candidate.looks[-1][0])
+    draws, last = candidate.draws, len(candidate.samples[-1][0])
     middle = draws - last // 2
     judged = []
     for start, stop in ((draws - last, middle), (middle, draws)):
@@ -229,7 +229,9 @@ class _Search:
                 for side, data in (("left", pair.left), ("right", pair.right)):
                     self.sampler.draw(data, 1, f"keys {index}", side)
             except MechanismError as error:
-                if isinstance(error, FATAL) or not any(pair is few for few in where.small):
+                if isinstance(error, FATAL) or not any(
+                    pair is small_pair for small_pair in where.small
+                ):
                     raise type(error)(f"{error}; found on {pair.recipe}") from error
 
     # --- stages ---
@@ -240,10 +242,10 @@ class _Search:
         """Draw, judge, drop the worse half, and repeat with twice the draws."""
         if not candidates:
             return []
-        first = budget // halving_looks(len(candidates), keep)
-        for alive, looks in halvings(len(candidates), keep):
+        first = budget // halving_cost(len(candidates), keep)
+        for alive, samples in halvings(len(candidates), keep):
             candidates = best_first(candidates)[:alive]
-            candidates = [c for c in candidates if self._look(c, first * looks, stage)]
+            candidates = [c for c in candidates if self._sample(c, first * samples, stage)]
             for candidate in candidates:
                 candidate.score = _score(*candidate.drawn(), self.goal, self.rng)
         return best_first(candidates)
@@ -252,7 +254,7 @@ class _Search:
         self, survivors: list[Candidate], designed: list[Candidate], count: int
     ) -> list[Candidate]:
         budget = int(self.budget * LOCAL_SHARE)
-        least = halving_looks(LOCAL_CANDIDATES, 1) * LEAST_FIRST_DRAWS
+        least = halving_cost(LOCAL_CANDIDATES, 1) * LEAST_FIRST_DRAWS
         rounds = min(LOCAL_ROUNDS, budget // least)
         # If all survivors are given pairs, steps are made around the best of the design.
         known = survivors if any(len(c.point) for c in survivors) else designed
@@ -284,17 +286,17 @@ class _Search:
             self.left_over -= 1
             if not is_constant(joined(drawn)):
                 found = self.candidates.given(pair)
-                self._look(found, FIRST_DRAWS, "design")
+                self._sample(found, FIRST_DRAWS, "design")
                 found.score = _score(*found.drawn(), self.goal, self.rng)
                 return [found, *survivors]
         return survivors
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
         """Spend the remaining draws on the best few; the best on draws that chose nothing wins."""
-        room = max(self.left_over // _LEAST_FINAL, 1)
-        ends = self.candidates.ends(room // 2)
+        capacity = max(self.left_over // _LEAST_FINAL, 1)
+        ends = self.candidates.ends(capacity // 2)
         best = [c for c in best_first(survivors) if c not in ends]
-        finalists = best[: min(FINALISTS, room - len(ends))] + ends
+        finalists = best[: min(FINALISTS, capacity - len(ends))] + ends
         last = min(LAST, len(finalists))
         again = len(finalists) > last and self.left_over >= _LEAST_FINAL * (len(finalists) + last)
         finalists = self._judge(finalists, self.left_over // 2 if again else self.left_over)
@@ -319,14 +321,14 @@ class _Search:
         more[0] += draws - more.sum()
         answered = []
         for candidate, new in zip(finalists, more.tolist(), strict=True):
-            if self._look(candidate, new, FINAL):
+            if self._sample(candidate, new, FINAL):
                 candidate.score = _judged(candidate, self.goal, self.rng)
                 answered.append(candidate)
         return answered
 
-    def _look(self, candidate: Candidate, draws: int, stage: str) -> bool:
+    def _sample(self, candidate: Candidate, draws: int, stage: str) -> bool:
         """Draw on a candidate; return False if the mechanism is allowed to fail on it and does."""
-        role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.make()
+        role, pair = f"search {candidate.index} look {len(candidate.samples)}", candidate.make()
         self.sampler.turn()
         try:
             left = self.sampler.draw(pair.left, draws, role, "left")
@@ -337,14 +339,14 @@ class _Search:
         if self.candidates.needs_no_answer(candidate) and (_is_nan(left) or _is_nan(right)):
             self.candidates.leave_out(candidate, MechanismError("all outputs are NaN"))
             return False
-        looks = (left, *(one for one, _ in candidate.looks))
-        shapes = {drawn.shape[1:] for drawn in looks if drawn.dtype != object}
+        samples = (left, *(one for one, _ in candidate.samples))
+        shapes = {drawn.shape[1:] for drawn in samples if drawn.dtype != object}
         if len(shapes) > 1 and self.sampler.kinds.is_bound:
             raise MechanismError(
                 f"{self.sampler.name} must return draws of one shape for the same data, got "
-                f"{left.shape[1:]} after {candidate.looks[0][0].shape[1:]}"
+                f"{left.shape[1:]} after {candidate.samples[0][0].shape[1:]}"
             )
-        candidate.looks.append((left, right))
+        candidate.samples.append((left, right))
         candidate.stage = stage
         self.left_over -= draws
         return True

@@ -47,8 +47,8 @@ def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, 
             f"{path} has schema {document.get('schema')!r}, this version of dpaudit reads "
             f"{schema}. Run `dpaudit run` again"
         )
-    said = document.pop(CHECKSUM, None)
-    if said != checksum_of(document):
+    stored = document.pop(CHECKSUM, None)
+    if stored != checksum_of(document):
         raise StoreError(
             f"{path} does not agree with its checksum: it was changed after it was written"
         )

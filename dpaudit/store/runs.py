@@ -209,14 +209,14 @@ def _load(out: Path, *, whole: bool) -> tuple[StoredRun, list[Record], list[str]
     return run, records, lost
 
 
-_SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
+_COMPARED = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
 """Fields in which the summary of a record must agree with its file."""
 
 
 def _check_agreement(path: Path, record: Record, row: Mapping[str, Any]) -> None:
     """Refuse a complete and sealed file that was not written by its run."""
     own = _json.decode(Any, record.row())  # in the form in which the row was read
-    if any(key in own and row.get(key) != own[key] for key in _SAID):
+    if any(key in own and row.get(key) != own[key] for key in _COMPARED):
         raise StoreError(
             f"{path} does not agree with {RESULTS} next to it: it was written by another run"
         )

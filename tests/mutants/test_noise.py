@@ -88,7 +88,7 @@ def test_a_site_says_where_what_and_how_often() -> None:
     assert site.method == "laplace"
     assert site.lines[0][:2] == ("test_noise.py", "one_site")
     assert (site.least, site.most, site.by_run) == (1, 1, False)
-    assert site.shown == (2.0, 2.0)
+    assert site.amount_range == (2.0, 2.0)
     assert str(site) == f"line {site.lines[0][2]} of test_noise.py (laplace, scale 2)"
 
 
@@ -96,7 +96,7 @@ def test_loops_over_draws_are_told_from_steps() -> None:
     (site,) = record(looped, [DATA], seed=0).sites
     assert (site.most, site.by_run) == (3, True)
     (site,) = record(stepwise, [DATA], seed=0).sites
-    assert (site.most, site.by_run, site.shown) == (3, False, (1.0, 3.0))
+    assert (site.most, site.by_run, site.amount_range) == (3, False, (1.0, 3.0))
     (site,) = record(until_tails, [DATA], seed=0).sites
     assert not site.by_run
     assert site.least < site.most

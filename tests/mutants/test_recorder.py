@@ -157,10 +157,10 @@ def test_a_recursion_is_one_site() -> None:
 def test_the_amount_of_noise_is_taken_down() -> None:
     _, log = recorded(lambda rng: [rng.normal(scale=s) for s in (0.5, 3.0, np.array([1.0, 2.0]))])
     (seen,) = log.seen.values()
-    assert seen.shown == [0.5, 3.0]
+    assert seen.amounts == [0.5, 3.0]
     _, log = recorded(lambda rng: rng.normal(scale=np.array([]), size=0))
     (seen,) = log.seen.values()
-    assert seen.shown == []
+    assert seen.amounts == []
 
 
 def test_a_recorder_of_a_recorder_draws_the_same() -> None:
