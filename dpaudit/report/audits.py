@@ -9,7 +9,7 @@ from typing import ClassVar
 from dpaudit._json import encode
 from dpaudit.report.changes import VerdictChange, What, audit_changes
 from dpaudit.report.sections import Alert, Section, replay_command
-from dpaudit.results import STATUSES, AuditResult, Verdict, beside, score_words, undetected_words
+from dpaudit.results import STATUSES, AuditResult, Verdict, score_words, undetected_words
 
 _LEVELS = {
     "refuted": ("dpaudit/refuted", "error"),
@@ -36,9 +36,7 @@ class AuditSection(Section[AuditResult]):
 
     def facts(self, record: AuditResult) -> list[str]:
         """Return certified epsilon, killed mutants and seconds."""
-        claimed = record.claimed_epsilon
-        certified = beside(record.certified_epsilon, claimed, sign=">= ")
-        words = [f"epsilon {certified} of {claimed:.3g} claimed"]
+        words = [f"epsilon {record.certified_text()} of {record.claimed_epsilon:.3g} claimed"]
         if record.mutants:
             missed = record.verdict is Verdict.NOT_REFUTED and undetected_words(record.mutants)
             words.append(

@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.report.changes import EpsilonChange, Movement, VerdictChange, What, epsilon_change
 from dpaudit.report.sections import section_of, sections
-from dpaudit.results import AuditResult, at_most, beyond, number, short
+from dpaudit.results import AuditResult, at_most, number, short
 from dpaudit.store import RESULTS, Record, StoredRun, by_kind, load_record, read_whole_run
 
 LARGEST_COMMENT = 60_000
@@ -300,7 +300,7 @@ def epsilon_words(one: EpsilonChange) -> str:
 
 
 def _interval(result: AuditResult) -> str:
-    lower = beyond(result.certified_epsilon, result.claimed_epsilon)
+    lower = result.certified_text()
     upper = result.epsilon.upper
     return lower if math.isinf(upper) else f"{lower} and <= {at_most(upper)}"
 

@@ -32,7 +32,7 @@ from dpaudit.results.mutants import (
     undetected_words,
 )
 from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
-from dpaudit.results.words import at_least, at_most, beyond, number
+from dpaudit.results.words import at_least, at_most, claimed_below, number
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
@@ -311,9 +311,7 @@ class AuditResult:
         elif self.certified_epsilon <= 0:
             return f"The claim is {words}, and the audit certifies no positive epsilon{at}."
         else:
-            bound = beyond(
-                self.certified_epsilon, epsilon, ("at least epsilon =", "more than epsilon =")
-            )
+            bound = self.certified_text(("at least epsilon = ", "more than epsilon = "))
             needs = f"the mechanism needs {bound}{at}"
         chance = (
             f"certified; wrong with probability at most {self.failure_prob:g}"
@@ -321,6 +319,16 @@ class AuditResult:
             else "computed, not sampled"
         )
         return f"The claim is {words}, {'but' if refuted else 'and'} {needs} ({chance})."
+
+    def certified_text(self, signs: tuple[str, str] = (">= ", "> ")) -> str:
+        """Return the certified epsilon, rounded down, after the first of `signs`.
+
+        If the claim is refuted by less than the shown digits, return the claim after the second.
+        """
+        refuted = self.verdict is Verdict.REFUTED
+        claimed = self.claimed_epsilon if refuted else math.inf
+        below = claimed_below(self.certified_epsilon, claimed)
+        return signs[0] + at_least(self.certified_epsilon) if below is None else signs[1] + below
 
     def _power(self) -> list[tuple[str, str]]:
         """Return what the audit can detect and what it cannot, unless the claim is refuted."""

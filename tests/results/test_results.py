@@ -366,3 +366,13 @@ def test_verdicts_compare_with_other_vocabularies_the_same_from_both_sides(other
         same = str(other) == str(verdict)
         assert (verdict == other) is (other == verdict) is same
         assert (verdict != other) is (other != verdict) is not same
+
+
+def test_a_certified_number_equal_to_the_claim_is_shown_in_few_digits_unless_it_refutes() -> None:
+    claim = {**_result().claim, "epsilon": 18.163445759078474}
+    tight = replace(_result().epsilon, lower=18.16344575907848)
+    refuted = replace(_result(), claim=claim, epsilon=tight)
+    assert refuted.certified_text() == "> 18.163445759078474"
+    kept = replace(refuted, verdict=Verdict.NOT_REFUTED)
+    assert kept.certified_text() == ">= 18.1"
+    assert "at least epsilon = 18.1 (" in kept.sentence()
