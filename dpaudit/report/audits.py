@@ -9,7 +9,14 @@ from typing import ClassVar
 from dpaudit._json import encode
 from dpaudit.report.changes import VerdictChange, What, audit_changes
 from dpaudit.report.sections import Alert, Section, replay_command
-from dpaudit.results import STATUSES, AuditResult, Verdict, score_words, undetected_words
+from dpaudit.results import (
+    STATUSES,
+    AuditResult,
+    Verdict,
+    score_words,
+    short,
+    undetected_words,
+)
 
 _LEVELS = {
     "refuted": ("dpaudit/refuted", "error"),
@@ -19,6 +26,10 @@ _LEVELS = {
     "lost": ("dpaudit/violation-lost", "error"),
 }
 """Rule and level of an audit by the key of its status; other statuses give no alert."""
+
+
+_REASON = 80
+"""Largest length of the reason of a known violation in a line, in characters."""
 
 
 class AuditSection(Section[AuditResult]):
@@ -42,6 +53,8 @@ class AuditSection(Section[AuditResult]):
             words.append(
                 f"mutants {score_words(record.mutants)}" + ", some undetected" * bool(missed)
             )
+        if reason := record.origin.get("reason"):
+            words.append(f"known: {short(str(reason), _REASON)}")
         if record.diagnostics.sequential is not None:
             spent = sum(record.draws.values())
             words.append(f"{spent:,} of {record.diagnostics.sequential.budget:,} draws")
@@ -65,9 +78,9 @@ class AuditSection(Section[AuditResult]):
             f"delta >= {record.certified_delta!r}{hits}"
         )
 
-    def is_shown(self, record: AuditResult) -> bool:
-        """Whether its status is anything but NOT REFUTED."""
-        return record.status.key != "not_refuted"
+    def is_shown(self, record: AuditResult, *, verbose: bool = False) -> bool:
+        """Whether the audit needs attention; with `verbose`, whether it found a violation too."""
+        return record.status.key not in ("not_refuted", *["known"] * (not verbose))
 
     def rank(self, record: AuditResult) -> int:
         """Return the rank of its status."""
@@ -86,7 +99,7 @@ class AuditSection(Section[AuditResult]):
         found = [
             self.finding(record, verbose=verbose)
             for record in sorted(records, key=self.rank)
-            if self.is_shown(record)
+            if self.is_shown(record, verbose=verbose)
         ]
         return ("privacy", "\n\n".join(found)) if found else None
 

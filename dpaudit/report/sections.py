@@ -72,7 +72,7 @@ class Section(abc.ABC, Generic[R]):
     def numbers(self, record: R) -> str:
         """Return verdict and numbers in one line, with all digits."""
 
-    def is_shown(self, record: R) -> bool:
+    def is_shown(self, record: R, *, verbose: bool = False) -> bool:
         """Whether a run prints the finding of a record, and not its line alone."""
         return record.mismatch is not None
 

@@ -103,7 +103,7 @@ class RunDisplay:
         judged = [record for record in cargo.records if section_of(record).is_judged(record)]
         for record in judged:
             self._print_result(record)
-            if section_of(record).is_shown(record):
+            if section_of(record).is_shown(record, verbose=self._verbose):
                 self._shown.append(record)
         if report.failed and (cargo.status is None or not judged):
             self._print_error(report)

@@ -239,9 +239,9 @@ def _edited_summary(home):
         (_changed, "does not agree with its checksum"),
         (_cut, "is damaged or cut off"),
         (_missing, "cannot read before/audits/audit_mine.audit_coin.json"),
-        (_of_another_run, "does not agree with results.json beside it"),
-        (_of_another_audit, "does not agree with results.json beside it"),
-        (_edited_summary, "does not agree with results.json beside it"),
+        (_of_another_run, "does not agree with results.json next to it"),
+        (_of_another_audit, "does not agree with results.json next to it"),
+        (_edited_summary, "does not agree with results.json next to it"),
     ],
 )
 def test_what_cannot_be_trusted_is_reported_and_left_where_it_is(stored, damage, words):
