@@ -132,9 +132,9 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         "next": next_step(result),
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
-        "probability": f"all certified numbers together are wrong with probability at most {chance}"
+        "probability": f"Any of these numbers is wrong with probability at most {chance}."
         if result.failure_prob
-        else "computed, not sampled",
+        else "Computed, not sampled.",
         "upper": _upper,
         "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
         "languages": _languages(result),

@@ -299,7 +299,7 @@ def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, m
 
 def test_computed_results_speak_of_no_probability(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
-    assert "computed, not sampled" in text
+    assert "Computed, not sampled." in text
     assert "the probabilities were computed" in text
     assert "Event fired" not in text
     assert "(no guarantee)" not in text
@@ -438,7 +438,7 @@ def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_pat
 def test_want_of_mutants_is_said(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
     assert "Mutantsnone, so the power of this audit is unknown" in text
-    assert "NO POWER (none killed)" in text
+    assert "NO POWER (allowed)" in text
 
 
 def test_refuted_audit_needs_no_mutants_and_says_so(results, tmp_path):
@@ -658,7 +658,7 @@ def test_additive_noise_speaks_of_centres_and_method(special, tmp_path):
 
 def test_closed_form_speaks_of_no_draws_and_no_probability(special, tmp_path):
     text, _ = parts_of(special["closed"], tmp_path)
-    assert "computed, not sampled" in text
+    assert "Computed, not sampled." in text
     assert "none; the probabilities were computed" in text
     assert "standard errors" not in text
     assert "Estimated:" not in text

@@ -97,7 +97,7 @@ def test_a_bug_is_worse_and_mending_it_is_not(stored):
     assert done.code == 1
     done.matches(
         "note: files that differ: mine.py",
-        "WORSE    newly refuted: audit_mine::audit_coin  NO POWER (none killed) -> REFUTED  *",
+        "WORSE    newly refuted: audit_mine::audit_coin  NO POWER (allowed) -> REFUTED  *",
         "WORSE    newly refuted: audit_mine::audit_noisy  NOT REFUTED -> REFUTED  *",
         "epsilon  audit_mine::audit_coin  rose: estimated * (the lower bound now lies above *",
         "epsilon  audit_mine::audit_noisy  estimate only: estimated * before, * now; *",
@@ -111,7 +111,7 @@ def test_a_bug_is_worse_and_mending_it_is_not(stored):
     back = stored.dpaudit("compare", "after", "before")
     assert back.code == 0
     back.matches(
-        "changed  mended: audit_mine::audit_coin  REFUTED -> NO POWER (none killed)  *",
+        "changed  mended: audit_mine::audit_coin  REFUTED -> NO POWER (allowed)  *",
         "changed  mended: audit_mine::audit_noisy  REFUTED -> NOT REFUTED  *",
     )
     assert back.out.count(" fell: ") == 1

@@ -512,4 +512,4 @@ def test_an_audit_that_takes_too_long_is_broken_off(make):
     result = run(make(SLOW), "--time-limit", "0.2")
     assert result.code == 1
     assert "time_limit = 0.2 s" in result.out
-    assert "NO POWER (none killed) audit_mine::audit_patient" in result.out
+    assert "NO POWER (allowed) audit_mine::audit_patient" in result.out

@@ -116,7 +116,7 @@ def test_mutant_that_survives_fails_the_audit(project):
 def test_without_mutant_there_is_no_verdict_and_no_failure(project):
     result = run(project(HONEST.replace("mutants=[laplace(0.1)]", "mutants=None")))
     assert result.code == 0
-    result.matches("NO POWER (none killed)  audit_case::audit_honest  (*)", "*1 no verdict*")
+    result.matches("NO POWER (allowed)  audit_case::audit_honest  (*)", "*1 no verdict*")
     assert "  mutants " not in result.out
 
 
@@ -144,7 +144,7 @@ def audit_own(auditor):
     result = run(project(own))
     assert result.code == 0
     result.matches(
-        "NO POWER (none killed)  audit_case::audit_own  (*)",
+        "NO POWER (allowed)  audit_case::audit_own  (*)",
         "  reason              no violation found, and there is no mutant to show power: line * of "
         "audit_case.py takes rng.bit_generator, and draws made with it are not recorded. *",
         "  next                Give a mutant: *",
