@@ -10,7 +10,7 @@ draws suggest. Let (p0, q0) be the point of the null that minimises ``KL(p1, p) 
 One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
 
 **Why the bet is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)``, and define G(q) likewise. For any
-multipliers ``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``,
+multipliers ``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``, ::
 
     F(p) + G(q) <= F(p) + G(q) - k (p_L - t q_L - delta) - l (q_R - t p_R - delta) <= B,
     B = max(a_L - k, a_R + t l, a_0) + max(b_L + t k, b_R - l, b_0) + (k + l) delta,
