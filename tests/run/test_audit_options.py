@@ -134,7 +134,7 @@ def test_data_of_a_file_are_looked_around(home):
         (["--epsilon", "1", "--draws", "300"], "a pair that is named needs fewer"),
         (
             ["--epsilon", "1", "--relation", "add_remove_user", "--pair", "far_user:n_users=5"],
-            "the claim speaks of add_remove_user, but the pair is of replace_user",
+            "pair must have the relation of the claim, add_remove_user, got replace_user",
         ),
         (["--epsilon", "1", "--pair", "outlyer:n_users=3"], "Did you mean outlier?"),
     ],
