@@ -177,7 +177,17 @@ class RankedTally:
     """Guesses by rank in one direction, and the number of right guesses.
 
     Parameters
-    -------
+    ----------
+    chosen : Guess
+        The guess at the test that shows most, as cuts of the output, for a reader.
+    counts, right : Counts
+        Counts at that test: of the draws guessed left, and of those guessed right.
+    correct : tuple of int
+        Number of right guesses at each test.
+    looks : Looks
+        Numbers of guesses at which the walk is tested.
+    draws : int
+        Draws on both sides together.
     point : (float, float)
         The claim.
     """
