@@ -131,7 +131,7 @@ def test_data_of_a_file_are_looked_around(home):
         (["--epsilon", "1", "--relation", "neighbours"], "replace_user"),
         (["--epsilon", "1", "--like", "absent.npy"], "--like: cannot read absent.npy"),
         (["--epsilon", "1", "--like", "mine.npy"], "--like: cannot read mine.npy"),
-        (["--epsilon", "1", "--draws", "300"], "a pair that is named needs fewer"),
+        (["--epsilon", "1", "--draws", "300"], "Name a pair, which needs fewer"),
         (
             ["--epsilon", "1", "--relation", "add_remove_user", "--pair", "far_user:n_users=5"],
             "pair must have the relation of the claim, add_remove_user, got replace_user",
