@@ -86,10 +86,10 @@ def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
     -----
     Let outputs have distributions P and Q on the two sides, and s = delta + (1 - delta) pi with
     pi = e^eps / (1 + e^eps). Consider a mechanism with output distributions s P + (1 - s) Q and
-    s Q + (1 - s) P. It is (epsilon, delta)-DP, because s - e^eps (1 - s) = delta. Under it, any
-    outcome of N draws has at least s^N times its probability under P and Q. So a test that refutes
-    this mechanism with probability at most failure_prob refutes P and Q with probability at most
-    failure_prob / s^N.
+    s Q + (1 - s) P on the two sides. It is (epsilon, delta)-DP, because s - e^eps (1 - s) = delta.
+    Under it, any outcome of N draws has at least s^N times its probability under P and Q. So a test
+    that refutes this mechanism with probability at most failure_prob refutes P and Q with
+    probability at most failure_prob / s^N.
 
     Examples
     --------

@@ -155,9 +155,7 @@ def test_sequential_audits_and_curves_take_the_default() -> None:
 
 
 def test_too_few_draws_say_how_many_and_what_else() -> None:
-    with pytest.raises(
-        ArgumentError, match=r"draws must be .* got 500. Name a pair, which needs"
-    ):
+    with pytest.raises(ArgumentError, match=r"draws must be .* got 500. Name a pair, which needs"):
         audit(leaves, PureDP(1.0), draws=500, seed=1, mutants=None)
 
 

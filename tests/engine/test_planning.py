@@ -125,7 +125,7 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"true_epsilon": 1.0}, "true_epsilon must be a number > 1.0, the claimed one"),
+        ({"true_epsilon": 1.0}, "true_epsilon must be a number > 1.0, the claimed epsilon"),
         ({"true_epsilon": 0.5}, "no violation"),
         ({"true_epsilon": math.nan}, "true_epsilon"),
         ({"claim": ApproxDP(1.0, 1.0)}, "delta"),
