@@ -173,7 +173,7 @@ RAGGED = [[1.0], [1.0, 2.0]] * 25
         ((x for x in PLAIN), "got a generator. Pass list"),
         ([1.0, "a"] * 25, "must hold numbers, or texts, got both, such as 1.0 and 'a'"),
         ([(1.0, "a")] * 50, "records of both as a structured array or a data frame"),
-        ([[1.0, [2.0, 3.0]]] * 50, "neither texts nor lists of different lengths"),
+        ([[1.0, [2.0, 3.0]]] * 50, "got texts or lists of different lengths"),
         ([["a"], ["a", "b"]] * 25, "must hold a number or an array of numbers for each output"),
         (np.array([1.0, {}] * 25, dtype=object), r"must hold numbers, .* got 1.0 in row 0"),
         (np.array([["a", "b"], ["a", None]] * 25, dtype=object), "got None in row 1"),
