@@ -397,7 +397,7 @@ def test_a_refuted_function_is_exported_as_a_test(make, target, users):
     assert home.pytest(name).code == 0
     again = home.dpaudit("replay", str(found), "--export-test", name)
     assert again.code == 4
-    assert "is there already" in again.err
+    assert "which exists" in again.err
 
 
 @pytest.mark.slow
