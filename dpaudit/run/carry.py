@@ -42,7 +42,7 @@ class Cargo:
     Parameters
     ----------
     records : tuple of Record
-        The certificate of the mechanism.
+        Records of the function.
     packed : tuple
         The same records, packed by :func:`dpaudit.store.pack`.
     problems : tuple of str

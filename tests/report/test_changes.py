@@ -290,7 +290,7 @@ def test_how_the_runs_differ_is_said():
         "profile quick before, full now",
         "seed 0 before, 7 now",
         "failure_prob 1e-06 before, 1e-05 now",
-        "the run now was interrupted: it does not hold all",
+        "the run now was interrupted, so some records are missing",
         "a problem of the run now: boom",
         "versions that differ: n 1 before, 2 now",
         "files that differ: x.py",
@@ -347,7 +347,7 @@ def test_a_comment_has_room_for_all_or_says_how_many_more():
         small = comparison_markdown(found, limit)
         assert len(small) <= limit
         assert small.startswith("### dpaudit: 120 worse")
-        assert "an epsilon moved where" in small
+        assert "an epsilon moved if" in small
     assert " more |" not in comparison_markdown(many(3))
 
 

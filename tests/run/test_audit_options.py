@@ -117,13 +117,13 @@ def test_data_of_a_file_are_looked_around(home):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--mu", "1", "--rho", "1"], "--epsilon, --mu and --rho must be given, got --mu and --rho"),
+        (["--mu", "1", "--rho", "1"], "--mu and --rho must be given, got --mu and --rho"),
         (["--epsilon", "1", "--mu", "1"], "got --epsilon and --mu"),
         (["--mu", "1", "--delta", "0.1"], "--delta must be given with --epsilon or --rho, got it"),
         (["--mu", "-1"], "mu must be"),
         (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--pair and --like must not"),
         (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--pair and --m must not"),
-        (["--epsilon", "1", "--like", "x.npy", "--users", "3"], "--users must not be given"),
+        (["--epsilon", "1", "--like", "x.npy", "--users", "3"], "--users must not"),
         (["--epsilon", "1", "--range", "1", "0"], "low must be below high = 0, got 1"),
         (["--epsilon", "1", "--range", "0", "much"], "could not convert string to float: 'much'"),
         (["--epsilon", "1", "--range", "0", "inf"], "high must be a finite number"),
