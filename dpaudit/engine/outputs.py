@@ -215,7 +215,7 @@ def _fate(
     shape, wanted = sampler.left.shape[1:], audited.left.shape[1:]
     if shape != wanted:
         raise ArgumentError(
-            f"mutants must have outputs of the audited shape, but for {name!r} need "
+            f"mutants: the outputs of {name!r} must have the audited shape, "
             f"{words_of_draws(audited.left)}, got {words_of_draws(sampler.left)}"
         )
     found = certificate_of_stored(alone, sampler, "mutant")

@@ -89,8 +89,8 @@ class Plan:
         explored = "no draws are" if by_rank else f"{EXPLORE_SHARE:.0%} of the draws are"
         rates = "rates" if self.instrument == BY_EVENT else "right and wrong guesses at rates"
         few = [
-            f"They need {FEW_DRAWS[0]} to {FEW_DRAWS[1]:,} draws of one number, on a named "
-            f"pair. Otherwise {self.draws_without_ranks or 0:,} draws are needed."
+            f"They are made of {FEW_DRAWS[0]} to {FEW_DRAWS[1]:,} draws of one number, on a named "
+            f"pair. Elsewhere {self.draws_without_ranks or 0:,} draws do."
         ]
         return "\n".join(
             [
