@@ -244,7 +244,10 @@ def test_a_relation_of_ones_own_is_checked() -> None:
     ("arguments", "words"),
     [
         ({"name": "replace_user", "users": 0}, "users must be an integer >= 1"),
-        ({"name": "within_sensitivity", "norm": "l1", "radius": 1.0, "users": 2}, "users must be 1"),
+        (
+            {"name": "within_sensitivity", "norm": "l1", "radius": 1.0, "users": 2},
+            "users must be 1",
+        ),
         ({"name": "replace_label"}, "must have a label"),
         ({"name": "replace_user", "label": "y"}, "must have no label"),
         ({"name": "custom"}, "words must name a custom relation"),

@@ -125,7 +125,9 @@ def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed:
 
 def test_query_values_must_say_how_many_they_are() -> None:
     claim = PureDP(1.0, Relation.WITHIN_SENSITIVITY)
-    with pytest.raises(ArgumentError, match="number of query values is unknown. Pass neighbors.port"):
+    with pytest.raises(
+        ArgumentError, match="number of query values is unknown. Pass neighbors.port"
+    ):
         audit(leaves, claim, seed=1, mutants=None)
 
     def noisy(data: Array, size: int, *, rng: Generator) -> Array:

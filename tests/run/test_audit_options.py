@@ -123,7 +123,7 @@ def test_data_of_a_file_are_looked_around(home):
         (["--mu", "-1"], "mu must be"),
         (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--pair and --like must not"),
         (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--pair and --m must not"),
-        (["--epsilon", "1", "--like", "x.npy", "--users", "3"], "--users must not"),
+        (["--epsilon", "1", "--like", "x.npy", "--users", "3"], "--users must"),
         (["--epsilon", "1", "--range", "1", "0"], "low must be below high = 0, got 1"),
         (["--epsilon", "1", "--range", "0", "much"], "could not convert string to float: 'much'"),
         (["--epsilon", "1", "--range", "0", "inf"], "high must be a finite number"),
