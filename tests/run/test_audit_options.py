@@ -121,7 +121,7 @@ def test_data_of_a_file_are_looked_around(home):
         (["--epsilon", "1", "--mu", "1"], "got --epsilon and --mu"),
         (["--mu", "1", "--delta", "0.1"], "--delta must be given with --epsilon or --rho, got it"),
         (["--mu", "-1"], "mu must be"),
-        (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--pair and --like must not"),
+        (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--pair and --like must"),
         (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--pair and --m must not"),
         (["--epsilon", "1", "--like", "x.npy", "--users", "3"], "--users must"),
         (["--epsilon", "1", "--range", "1", "0"], "low must be below high = 0, got 1"),
