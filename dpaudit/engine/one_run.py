@@ -58,8 +58,8 @@ _CURVE_DELTA = 1e-5  # delta reported for a claim that is a curve, if nothing is
 _TINY = 1e-300
 _HOPELESS = 100.0
 _BINS = 30
-_UNFAIR = 1e-9  # Probability below which coins are refused as unfair.
-_REVERSED = 1e-3  # Probability below which uninformative scores are reported as reversed.
+_UNFAIR = 1e-9  # Probability with which fair coins are refused.
+_REVERSED = 1e-3  # Probability with which uninformative scores are reported as reversed.
 _MANY_TIES = 0.1  # Fraction of the canaries.
 
 

@@ -24,7 +24,7 @@ log P_eta(R) + A(eta) is the logarithm of a Laplace transform, so it is convex. 
 of the curve and the chord between them in eta. On the chord, log P exceeds its larger end by at
 most the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends
 and v the largest p (1 - p) on the chord. The points are solved for a level that is lower by the
-gap that is allowed. Where the gap is larger, monotonicity alone bounds the curve by a corner.
+allowed gap. Where the gap is larger, monotonicity alone bounds the curve by a corner.
 
 **Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
 critical a of their first member, so P(R) is bounded from above. Blocks are a twentieth of a

@@ -20,9 +20,9 @@ Then ``P(C_k >= h_k at some test) <= G(0, 0) + lam b(epsilon)`` for every mechan
 Proof. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi), in [0, 1]. Since
 ``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the budget's terms over r_{j+1}, .. inside the
 positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a height was reached, and 1
-from then on. G does not fall in c and its steps are at most 1. A step has
-rate q_j <= pi + (1 - pi) f_j. So it is worth at most 1 - f_j times the free step plus f_j times the
-sure step. Hence ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Sum over j, and note that
+from then on. G does not fall in c and its steps are at most 1. A step has rate
+q_j <= pi + (1 - pi) f_j. So it is worth at most 1 - f_j times the free step plus f_j times the sure
+step. Hence ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Sum over j, and note that
 M_n = 1 on the event.
 
 At lam = 1 - pi no sure step pays. The bound is then the crossing probability of the Bernoulli walk

@@ -112,7 +112,7 @@ class PairedBet:
         draws : int
             Pairs that will certify, >= 1.
         failure_prob : float
-            Failure probability that the certifying pairs will be given.
+            Failure probability of the bound that they will certify.
         target : Target
             The delta at which epsilon will be bounded, or the reverse.
         largest : float, optional

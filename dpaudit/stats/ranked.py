@@ -2,7 +2,7 @@ r"""Guesses by rank among few independent randomised draws, without splitting of
 
 Toss a fair coin for each of N draws and draw from the left dataset or the right accordingly. Order
 the outputs by confidence without knowing the coins, and guess the side of each. The order, the
-guesses and the outputs are fixed before any coin is revealed, so no draw has to be spent on
+guesses and the outputs are fixed before any coin is known, so no draw has to be spent on
 choosing a threshold.
 
 Theorem

@@ -362,7 +362,7 @@ def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> N
 def _losses(
     likely: ArrayLike, rare: ArrayLike, delta: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Losses of the event and of its swapped complement; -inf where a numerator is not positive."""
+    """Return the losses of event and swapped complement; -inf if a numerator is not positive."""
     p, q = np.broadcast_arrays(np.asarray(likely, dtype=float), np.asarray(rare, dtype=float))
     losses = []
     for top, bottom in ((p - delta, q), (1 - q - delta, 1 - p)):

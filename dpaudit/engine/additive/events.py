@@ -68,7 +68,7 @@ class RegionEvent:
     region : HalfSpace, Slab, Ball or Box
         Region of outputs.
     place : str
-        Quantity that the region limits, such as "coordinate 0".
+        Quantity along or around which the region is measured, such as "coordinate 0".
     """
 
     region: Region
