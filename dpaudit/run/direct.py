@@ -174,7 +174,7 @@ def load_target(target: str, root: Path | None = None) -> Any:
         if root is not None and not _is_defined_inside(found, root):
             raise click.UsageError(
                 f"{target} names code outside of this directory: a replay runs it. "
-                "Give --trust if you know who wrote the result, and that code"
+                "Pass --trust if you trust the authors of the result and of that code"
             )
     if found is None:
         raise click.UsageError(f"module {module_name} has no function {function!r}")

@@ -113,7 +113,7 @@ def export_test(stored: Path, file: Path) -> None:
     result = record
     if result.verdict is not Verdict.REFUTED:
         raise click.UsageError(
-            f"{result.id} is {result.verdict.words}: only what is refuted makes a test that fails"
+            f"{result.id} must be REFUTED to make a failing test, got {result.verdict.words}"
         )
     if file.exists():
         raise click.UsageError(f"--export-test must be a new file, got {file}, which exists")

@@ -89,7 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")
     settings = settings_of(config)  # refuse bad options before anything runs
     if out is None and config.getoption("--dpaudit-resume"):
-        raise pytest.UsageError("--dpaudit-resume needs --dpaudit-out, where the results are")
+        raise pytest.UsageError("--dpaudit-resume must be given with --dpaudit-out")
     if out is not None and not hasattr(config, "workerinput"):
         from dpaudit.errors import StoreError
         from dpaudit.run.session import AuditSession

@@ -72,7 +72,7 @@ def check_inside(record: Record) -> None:
         if not place.is_relative_to(here) or is_installed(place):
             raise click.UsageError(
                 f"{name} lies in {place}, outside of this directory: a replay runs it. "
-                "Give --trust if you know who wrote the result, and that code"
+                "Pass --trust if you trust the authors of the result and of that code"
             )
 
 
@@ -88,7 +88,7 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
         )
     path = Path(origin["path"])
     if not path.is_file():
-        raise click.UsageError(f"the file {path} is not here; replay from the directory of the run")
+        raise click.UsageError(f"the file {path} is not here. Replay from the directory of the run")
     try:
         settings = RunSettings(
             origin["profile"], stored.seed, origin["failure_prob"], origin["sequential"]
@@ -101,7 +101,7 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
         run_pytest(arguments, [])
         fresh = Path(scratch) / place_of(stored)
         if not fresh.exists():
-            raise DpauditError(f"the replay of {stored.id} found nothing: run {path} to see why")
+            raise DpauditError(f"the replay of {stored.id} found nothing. Run {path} to see why")
         return load_record(fresh)[0]
 
 

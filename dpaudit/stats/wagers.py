@@ -13,6 +13,7 @@ One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``
 multipliers ``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``, ::
 
     F(p) + G(q) <= F(p) + G(q) - k (p_L - t q_L - delta) - l (q_R - t p_R - delta) <= B,
+
     B = max(a_L - k, a_R + t l, a_0) + max(b_L + t k, b_R - l, b_0) + (k + l) delta,
 
 where a and b are the ratios that F and G average. The draws are independent, so the expected factor
