@@ -126,7 +126,9 @@ class RunSelection:
             Expression.compile(self.keyword)
         except Exception as error:  # of a class that differs between versions
             words = getattr(error, "msg", None) or error
-            raise click.UsageError(f"-k must be an expression, got {self.keyword!r}: {words}") from None
+            raise click.UsageError(
+                f"-k must be an expression, got {self.keyword!r}: {words}"
+            ) from None
 
     def words(self) -> list[str]:
         """Return the options that repeat the selection."""
