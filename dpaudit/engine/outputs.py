@@ -44,8 +44,8 @@ def audit_outputs(
 ) -> AuditResult:
     """Audit outputs, or scores of outputs, that were drawn elsewhere.
 
-    The outputs are shuffled and split. An event is learnt on one part and counted on the other. So
-    the bounds hold whatever was done with the outputs, or with the claim in mind, before.
+    The outputs are shuffled and split here. An event is learnt on one part and counted on the
+    other. So nothing that was done before with the claim in mind needs to be known.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] 
 
 
 def less_than_before(old: AuditResult, new: AuditResult) -> str:
-    """Return why the later audit may miss what the earlier one found; empty if it may not."""
+    """Return why finding no violation means less in the later audit; empty if it does not."""
     if _claim(old) != _claim(new):
         return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
     budgets = budget(old), budget(new)
