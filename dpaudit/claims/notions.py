@@ -340,8 +340,8 @@ class RenyiConversions(Claim):
 class _Edge:
     """Part of the boundary of a claim's event rates, and the orders that bind there.
 
-    The fields are logits of q (increasing), logits of the largest p for each q, both of shape (v,),
-    and the order that binds in either direction, shape (2, v).
+    The first two fields are logits of q (increasing) and of the largest p for each q, shape (v,).
+    The third is the order that binds in either direction, shape (2, v).
     """
 
     logit_q: Floats

@@ -35,9 +35,9 @@ class RunSettings:
     time_limit : float, optional
         Seconds after which an audit is stopped, > 0. Default: no limit.
     workers : int or str
-        Number of processes that draw for one audit, at least 1; or the address of a Dask scheduler
-        whose workers draw instead; or "local" for a scheduler on this machine. Results do not
-        depend on it.
+        Number of processes that draw for one audit, at least 1. Alternatively, the address of a
+        Dask scheduler whose workers draw, or "local" for a scheduler on this machine. Results do
+        not depend on it.
     """
 
     profile: str = "quick"

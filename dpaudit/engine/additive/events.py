@@ -160,7 +160,7 @@ class LikelihoodRatio:
 
         For Laplace noise the ratio is constant over whole regions. For Gaussian noise it is also
         constant between clusters of centres. An event that is cut at such a constant would identify
-        the noise by the last bits of a sum of doubles, which do not come from the mechanism.
+        the noise by the last bits of a sum of doubles. These bits do not come from the mechanism.
 
         Returns
         -------
@@ -314,8 +314,8 @@ class Candidate:
         centres l and r of either side. For two events, A for the left and B for the right, every
         centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under (epsilon, delta),
         ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may
-        be positive each, but their sum may not be positive, because in the sum A meets A and B
-        meets B. The centres of either side are independent of those of the other side. So is the
+        be positive each. Their sum may not be positive, because in the sum A meets A and B meets B.
+        The centres of either side are independent of those of the other side. So is the
         auxiliary noise of ratios, which two events do not share across sides. So the factors of a
         bet with the i-th centres have the expected product
         ``(1 + lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``. The wealth is that of a bet on
