@@ -34,8 +34,8 @@ then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
 Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. It becomes
 ``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times
 as r, and each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums
-may be taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at most
-theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most
+may be taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at
+most theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most
 theta + sum_t L(t) b(t).
 
 This is the dual of a linear program: its best value is the largest probability that the budget

@@ -314,7 +314,7 @@ class Candidate:
         centres l and r of either side. For two events, A for the left and B for the right, every
         centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under (epsilon, delta),
         ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may
-        be positive each. Their sum may not be positive, because in the sum A meets A and B meets B.
+        be positive each. Their sum cannot be positive, because in the sum A meets A and B meets B.
         The centres of either side are independent of those of the other side. So is the
         auxiliary noise of ratios, which two events do not share across sides. So the factors of a
         bet with the i-th centres have the expected product
