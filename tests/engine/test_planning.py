@@ -131,7 +131,7 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
         ({"claim": ApproxDP(1.0, 1.0)}, "delta"),
         ({"power": 1.0}, "power"),
         ({"failure_prob": 0.0}, "failure_prob"),
-        ({"true_epsilon": 1.0 + 1e-9}, "too close"),
+        ({"true_epsilon": 1.0 + 1e-9}, "must be farther above"),
         ({"rates": (0.9, 0.01)}, "rates must be possible"),
         ({"rates": (0.1, 0.5)}, "rates must violate the claim"),
         ({"claim": PureDP(25.0), "true_epsilon": 30.0}, "claim must have an epsilon of at most"),
