@@ -1,4 +1,4 @@
-"""Promises and relations: what a mechanism claims, and what it means to be neighbours."""
+"""Claims and relations: what a mechanism promises, and which inputs are neighbours."""
 
 from dpaudit.claims.libraries import Accounted, from_opendp
 from dpaudit.claims.notions import (

@@ -1,7 +1,7 @@
-"""Claims of the field's own accountants: dp-accounting and OpenDP.
+"""Claims made with the accountants dp-accounting and OpenDP.
 
-What an accountant says is taken as it is: the curve that it reports is the promise. Neither library
-is imported before it is needed, and neither is needed otherwise.
+The curve that an accountant reports is taken as the promise, unchanged. The two libraries are
+imported only when they are needed, and nothing else needs them.
 """
 
 from __future__ import annotations
@@ -26,42 +26,43 @@ from dpaudit.claims.notions import (
 from dpaudit.errors import ArgumentError
 
 _RELATIONS = {"ADD_OR_REMOVE_ONE": Relation.ADD_REMOVE_USER, "REPLACE_ONE": Relation.REPLACE_USER}
-"""What dp-accounting calls a relation, and what it is here."""
+"""Relations by their names in dp-accounting."""
 
 _STORED_DELTAS = (1e-9, 1e-7, 1e-5, 1e-3, 0.1)
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Accounted(Claim):
-    """What Google's dp-accounting says: the whole curve of an event, an accountant or a PLD.
+    """The curve that Google's dp-accounting reports for an event, an accountant or a PLD.
 
     Parameters
     ----------
     accounted : DpEvent, PrivacyAccountant or PrivacyLossDistribution
-        An event is composed on a ``PLDAccountant`` or, where that does not support it, on an
-        ``RdpAccountant``. An accountant is copied: what is composed on it later changes no claim.
+        An event is composed on a ``PLDAccountant`` or, if that does not support it, on an
+        ``RdpAccountant``. An accountant is copied: later compositions on it change no claim.
     relation : Relation, optional
-        Relation that the claim speaks of. Of an event by default dp-accounting's own default,
-        ``Relation.ADD_REMOVE_USER``; of an accountant its own, and no other is taken. A
-        ``PrivacyLossDistribution`` does not tell its relation, which must be given.
+        Relation of the claim. For an event, the default is that of dp-accounting,
+        ``Relation.ADD_REMOVE_USER``. For an accountant it is the accountant's own relation, and no
+        other is accepted. For a ``PrivacyLossDistribution``, which does not hold its relation, it
+        must be given.
     source : str, optional
         Who claims it and where.
 
     Raises
     ------
     ArgumentError
-        When `relation` is not the accountant's, when no accountant supports the event, or when
+        If `relation` is not that of the accountant, if no accountant supports the event, or if
         dp-accounting is not installed.
 
     Notes
     -----
-    The curve is what the object reports by ``get_delta`` and ``get_epsilon``, no more: an
-    ``RdpAccountant`` could promise more by a lossless conversion (see :class:`RenyiDP`), and the
-    discretisation of a PLD is pessimistic by less than its step. What is reported is cached.
+    The curve is what the object reports by ``get_delta`` and ``get_epsilon``, and no more. An
+    ``RdpAccountant`` could promise more by a lossless conversion (see :class:`RenyiDP`). The
+    discretisation of a PLD is pessimistic by less than its step. Reported values are cached.
 
     Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE`` a
-    ``PLDAccountant`` takes the noise multiplier relative to what one user adds, and doubles it;
-    an ``RdpAccountant`` takes it relative to what replacing one user moves, and does not.
+    ``PLDAccountant`` takes the noise multiplier relative to what one user adds, and doubles it.
+    An ``RdpAccountant`` takes it relative to what replacing one user moves, and does not double it.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class Accounted(Claim):
         known, curve, words, is_event = _read(accounted, relation)
         kind = type(curve).__name__
         self._set(known, source, kind=kind, words=words, _curve=curve, _deltas={}, _epsilons={})
-        # An event and its accountant settle the curve; other objects are known by themselves.
+        # An event and its accountant determine the curve. Other objects are identified by `id`.
         key = words if is_event else id(curve)
         object.__setattr__(self, "_key", (key, kind, known, self.source))
 
@@ -106,7 +107,7 @@ class Accounted(Claim):
         return self._deltas[epsilon]
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon that is reported at `delta`; ``inf`` where none is."""
+        """Return the epsilon that is reported at `delta`; ``inf`` if there is none."""
         delta = _validate.delta(delta=delta)
         if delta not in self._epsilons:
             ask = getattr(self._curve, "get_epsilon", None) or self._curve.get_epsilon_for_delta
@@ -114,7 +115,7 @@ class Accounted(Claim):
         return self._epsilons[delta]
 
     def at(self, delta: float) -> ApproxDP:
-        """Return the one point of the curve that is quoted in practice, as a claim of its own.
+        """Return the one point of the curve that is quoted in practice, as a separate claim.
 
         Parameters
         ----------
@@ -124,12 +125,12 @@ class Accounted(Claim):
         Raises
         ------
         ArgumentError
-            Where no finite epsilon is reported at `delta`.
+            If no finite epsilon is reported at `delta`.
         """
         epsilon = self.epsilon(delta)
         if math.isinf(epsilon):
             raise ArgumentError(
-                f"delta must be one at which a finite epsilon is reported, got {delta!r}"
+                f"delta must be a value at which a finite epsilon is reported, got {delta!r}"
             )
         return ApproxDP(epsilon, delta, self.relation, self.source or str(self))
 
@@ -158,26 +159,27 @@ def from_opendp(
     delta: float | None = None,
     source: str = "",
 ) -> Claim:
-    """Return what OpenDP's ``measurement.map(d_in)`` promises.
+    """Return the claim that OpenDP's ``measurement.map(d_in)`` makes.
 
     Parameters
     ----------
     measurement : opendp.Measurement
-        Of output measure ``MaxDivergence``, ``ZeroConcentratedDivergence``, either of them
+        Its output measure must be ``MaxDivergence``, ``ZeroConcentratedDivergence``, either of them
         approximate (of fixed delta), or ``SmoothedMaxDivergence``.
     d_in : number
-        Distance of neighbours in the input metric, as ``map`` takes it.
+        Distance of neighbours in the input metric, in the form that ``map`` takes.
     relation : Relation, optional
-        By default what the input metric and `d_in` say: one user added or removed for a
-        ``SymmetricDistance`` or ``InsertDeleteDistance`` of 1; one replaced for a
-        ``HammingDistance``, ``ChangeOneDistance`` or ``DiscreteDistance`` of 1; query values within
-        `d_in` for ``AbsoluteDistance``, ``L1Distance``, ``L2Distance`` and ``LInfDistance``. For
-        other metrics and distances, such as of a user with several records, say which it is.
+        Default: the relation that the input metric and `d_in` imply. A ``SymmetricDistance`` or
+        ``InsertDeleteDistance`` of 1 means one user added or removed. A ``HammingDistance``,
+        ``ChangeOneDistance`` or ``DiscreteDistance`` of 1 means one user replaced.
+        ``AbsoluteDistance``, ``L1Distance``, ``L2Distance`` and ``LInfDistance`` mean query values
+        within `d_in`. For other metrics and distances, such as those of a user with several
+        records, the relation must be given.
     delta : float, optional
-        Of a ``SmoothedMaxDivergence``, a curve, the delta at which it is read; needed there, and
-        only there.
+        For a ``SmoothedMaxDivergence``, which is a curve: the delta at which it is evaluated. It
+        must be given for this measure, and for no other.
     source : str, optional
-        Who claims it; by default that OpenDP does.
+        Who claims it. Default: OpenDP.
 
     Returns
     -------
@@ -186,7 +188,7 @@ def from_opendp(
     Raises
     ------
     ArgumentError
-        For another output measure, a `relation` that the metric contradicts, and where `delta` is
+        For another output measure, for a `relation` that contradicts the metric, and if `delta` is
         missing, superfluous, or has no finite epsilon.
     """
     for name in ("map", "output_measure", "input_metric"):
@@ -200,8 +202,8 @@ def from_opendp(
     relation = _agreed(known, relation, f"{measurement.input_metric} of {d_in}")
     if relation is None:
         raise ArgumentError(
-            f"relation must be given for {measurement.input_metric} of {d_in}, which is no "
-            "relation known here"
+            f"relation must be given for {measurement.input_metric} of {d_in}, which is not a "
+            "known relation"
         )
     source = _validate.text(empty=True, source=source) or "OpenDP"
     if (delta is None) == (measure == "SmoothedMaxDivergence"):
@@ -222,13 +224,13 @@ def from_opendp(
         return ApproxDP(float(found.epsilon(delta)), _validate.delta(delta=delta), relation, source)
     raise ArgumentError(
         "measurement must have an output measure that is MaxDivergence, "
-        "ZeroConcentratedDivergence, one of these approximate, or SmoothedMaxDivergence; got "
+        "ZeroConcentratedDivergence, one of these approximate, or SmoothedMaxDivergence, got "
         f"{measurement.output_measure}"
     )
 
 
 def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
-    """Return the relation of neighbours at distance `d_in`, where it is one that is known here."""
+    """Return the relation of neighbours at distance `d_in`, or None if it is unknown."""
     name = re.split(r"[(<]", metric)[0]
     norms = {"AbsoluteDistance": "linf", "L1Distance": "l1", "L2Distance": "l2"}
     norms["LInfDistance"] = "linf"
@@ -244,7 +246,7 @@ def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
 
 
 def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relation | None:
-    """Return the relation that is known or given; refuse two that differ."""
+    """Return the relation that is known or given; raise an error if the two differ."""
     if given is not None:
         _validate.instance(Relation, "a Relation or None", relation=given)
     if known is not None and given is not None and known != given:
@@ -256,7 +258,7 @@ def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relat
 
 
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str, bool]:
-    """Return relation, what reports the curve, words, and whether it is an event."""
+    """Return the relation, the object that reports the curve, words, and whether it is an event."""
     if relation is not None:
         _validate.instance(Relation, "a Relation or None", relation=relation)
     try:
@@ -264,7 +266,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
     except ImportError:
         raise ArgumentError(
-            "accounted must be an object of dp-accounting, which is not installed: "
+            "accounted must be an object of dp-accounting, which is not installed. Run "
             "pip install dp-accounting"
         ) from None
     if isinstance(accounted, PrivacyAccountant):
@@ -278,7 +280,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
     if isinstance(accounted, PrivacyLossDistribution):
         if relation is None:
             raise ArgumentError(
-                "relation must be given with a PrivacyLossDistribution, which does not tell its own"
+                "relation must be given with a PrivacyLossDistribution, which does not hold it"
             )
         return relation, copy.deepcopy(accounted), "a privacy loss distribution", False
     if isinstance(accounted, DpEvent):

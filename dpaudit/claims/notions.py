@@ -1,16 +1,16 @@
-"""What a mechanism promises, and what that promise implies at every epsilon and delta.
+"""Claims, and the (epsilon, delta) guarantees that they imply.
 
 Every claim has ``delta(epsilon)`` and ``epsilon(delta)``: the (epsilon, delta) guarantees that
 follow from the claim *and no more*. The conversions are lossless: for each point of the curve
 there is a mechanism that keeps the claim and is no better than that point.
 
-By data processing, a mechanism that keeps a bound on Renyi divergences and has an event with
-probabilities p and q on neighbouring inputs exists exactly when the two-point distributions with
-probabilities p and q keep the bound themselves (Asoodeh, Liao, Calmon, Kosut and Sankar 2021,
-"Three variants of differential privacy: lossless conversion and applications"). So
-``delta(epsilon)`` is the maximum of ``p - e^epsilon q`` over a convex region of the plane, and
-``epsilon(delta)`` that of ``log((p - delta) / q)``. This is sharper than the textbook conversions
-and than Canonne, Kamath and Steinke (2020), Proposition 12.
+Consider a bound on Renyi divergences, and an event with probabilities p and q on neighbouring
+inputs. By data processing, a mechanism that keeps the bound and has such an event exists exactly
+when the two-point distributions with probabilities p and q keep the bound themselves. (See Asoodeh,
+Liao, Calmon, Kosut and Sankar 2021, "Three variants of differential privacy: lossless conversion
+and applications".) So ``delta(epsilon)`` is the maximum of ``p - e^epsilon q`` over a convex region
+of the plane, and ``epsilon(delta)`` that of ``log((p - delta) / q)``. This is sharper than the
+textbook conversions and than Canonne, Kamath and Steinke (2020), Proposition 12.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Check = Callable[[Any, Any], Any]
 class Relation:
     """A neighbouring relation.
 
-    Use the constants ``Relation.REPLACE_USER`` and ``Relation.ADD_REMOVE_USER`` for datasets,
-    :meth:`of_group` for groups of users, :func:`replace_label` where all but one's label is public,
-    :func:`custom_relation` for one of your own, and :func:`within_sensitivity` for mechanisms that
-    are handed query values. ``Relation.WITHIN_SENSITIVITY`` is the common case of queries that each
-    move by at most 1.
+    Use the constants ``Relation.REPLACE_USER`` and ``Relation.ADD_REMOVE_USER`` for datasets. Use
+    :meth:`of_group` for groups of users, and :func:`replace_label` if all data but one user's label
+    are public. Use :func:`custom_relation` for a relation of your own. For mechanisms that take
+    query values, use :func:`within_sensitivity`; ``Relation.WITHIN_SENSITIVITY`` is the common case
+    of queries that each move by at most 1.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Relation:
         For relations of users: how many may differ together, at least 1.
     label : str or int, optional
         For "replace_label" only: the column, the table of a dict, the field of a record or the
-        place in an item that holds the label.
+        position in an item that holds the label.
     words : str, optional
-        For "custom" only: what it is called; two of the same words are one relation.
+        For "custom" only: the name of the relation. Two relations of the same name are equal.
     check : callable, optional
-        For "custom" only: ``check(left, right)`` returns whether they are neighbours.
+        For "custom" only: ``check(left, right)`` returns whether two datasets are neighbours.
     """
 
     name: str
@@ -85,12 +85,12 @@ class Relation:
             _validate.choice(NORMS, norm=self.norm)
             object.__setattr__(self, "radius", _validate.positive(radius=self.radius))
         elif self.norm is not None or self.radius is not None:
-            raise ArgumentError(f"norm and radius do not apply to the relation {self.name!r}")
+            raise ArgumentError(f"norm and radius must be None for the relation {self.name!r}")
         _validate.integer(1, users=self.users)
         if self.users > 1 and self.name not in ("replace_user", "add_remove_user", "replace_label"):
-            raise ArgumentError(f"users do not apply to the relation {self.name!r}")
+            raise ArgumentError(f"users must be 1 for the relation {self.name!r}")
         if (self.label is None) == (self.name == "replace_label"):
-            said = "needs a label" if self.label is None else "has no label"
+            said = "must have a label" if self.label is None else "must have no label"
             raise ArgumentError(
                 f"the relation {self.name!r} {said}, got {_validate.shown(self.label)}"
             )
@@ -101,7 +101,7 @@ class Relation:
         _validate.text(empty=True, words=self.words)
         if (self.name == "custom") != bool(self.words):
             raise ArgumentError(
-                f"words name a custom relation, got {self.words!r} for {self.name!r}"
+                f"words must name a custom relation, got {self.words!r} for {self.name!r}"
             )
         if self.check is not None and (self.name != "custom" or not callable(self.check)):
             raise TypeError(f"check must be a function of a custom relation, got {self.check!r}")
@@ -131,7 +131,7 @@ class Relation:
         return replace(self, users=users)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the relation as plain data; of a custom one its words."""
+        """Return the relation as plain data; for a custom relation, this includes its name."""
         told: dict[str, Any] = {"name": self.name, "norm": self.norm, "radius": self.radius}
         if self.users > 1:
             told["users"] = self.users
@@ -148,7 +148,7 @@ Relation.WITHIN_SENSITIVITY = Relation("within_sensitivity", "linf", 1.0)
 
 
 def checked_relation(relation: Any) -> Relation:
-    """Return a relation; refuse anything else, such as the name of one."""
+    """Return a relation; raise an error for anything else, such as the name of a relation."""
     return _validate.instance(
         Relation, "a Relation, such as Relation.REPLACE_USER", relation=relation
     )
@@ -166,12 +166,12 @@ def within_sensitivity(radius: float = 1.0, *, norm: str = "linf") -> Relation:
 
 
 def replace_label(label: str | int) -> Relation:
-    """Return the relation "one user has other labels": all else of the data is public.
+    """Return the relation "one user has other labels"; all other data are public.
 
     Parameters
     ----------
     label : str or int
-        Column of a frame, table of a dict, field of a record, or place in an item of an array.
+        Column of a frame, table of a dict, field of a record, or position in an item of an array.
 
     Examples
     --------
@@ -182,15 +182,15 @@ def replace_label(label: str | int) -> Relation:
 
 
 def custom_relation(words: str, check: Check) -> Relation:
-    """Return a relation of your own.
+    """Return a relation that you define.
 
     Parameters
     ----------
     words : str
-        What reports call it; claims and pairs of the same words speak of the same relation.
+        Name of the relation in reports. Claims and pairs with the same name have the same relation.
     check : callable
-        ``check(left, right)`` returns True for neighbours, and False, or a text that says why
-        not, for all others.
+        ``check(left, right)`` returns True for neighbours. For all others it returns False, or a
+        text that says why they are no neighbours.
 
     Examples
     --------
@@ -204,23 +204,23 @@ def custom_relation(words: str, check: Check) -> Relation:
 
 
 LARGEST_EPSILON = 1e100
-"""What is claimed above it is nothing, and numbers beside it would not be doubles."""
+"""A larger claimed epsilon promises nothing, and numbers near it would not be doubles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(abc.ABC):
-    """What every claim offers; derive from it to audit against a promise of your own.
+    """Base class of all claims; derive from it to audit against a claim of your own.
 
     Parameters
     ----------
     relation : Relation, optional
-        Relation that the claim speaks of; None means the relation of the audited pair.
+        Relation of the claim; None means the relation of the audited pair.
     source : str, optional
         Who claims it and where, such as "few_examples Lemma 18".
     """
 
     notion: ClassVar[str]
-    """What kind of claim it is, in stored results."""
+    """Kind of the claim in stored results."""
     relation: Relation | None = None
     source: str = ""
 
@@ -233,7 +233,7 @@ class Claim(abc.ABC):
 
     @property
     def point(self) -> tuple[float, float] | None:
-        """The (epsilon, delta) that says all of the claim; None when it takes a curve."""
+        """The (epsilon, delta) that is equivalent to the claim; None if the claim is a curve."""
         return None
 
     @abc.abstractmethod
@@ -252,7 +252,7 @@ class Claim(abc.ABC):
 def _at_remaining(delta: float, claimed: float, epsilon: Callable[[float], float]) -> float:
     """Return the epsilon at `delta` of a claim that says nothing with probability `claimed`.
 
-    `epsilon` is that of the rest, by the delta that remains for it.
+    `epsilon` maps the delta that remains for the rest of the claim to the epsilon of the rest.
     """
     delta = _validate.delta(delta=delta)
     if delta < claimed:
@@ -271,15 +271,15 @@ class RenyiConversions(Claim):
 
     @abc.abstractmethod
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Orders to impose at each of v points of the boundary, shape (a, 1) or (a, v).
+        """Return orders to impose at each of v points of the boundary, shape (a, 1) or (a, v).
 
-        `focus` holds orders found to bind, shape (f, v), None at first; return orders that are
-        dense within a factor `spread` of them, or the same orders always.
+        `focus` holds orders that were found to bind, shape (f, v); it is None at first. Return
+        orders that are dense within a factor `spread` of them, or always the same orders.
         """
 
     @abc.abstractmethod
     def renyi_budget(self, orders: Floats) -> Floats:
-        """Largest Renyi divergence that the claim allows at each order."""
+        """Return the largest Renyi divergence that the claim allows at each order."""
 
     def _edge(self, logit_q: Floats, focus: Floats | None, spread: float) -> _Edge:
         orders = self.renyi_orders(focus, spread)
@@ -290,14 +290,14 @@ class RenyiConversions(Claim):
         """Maximise ``value(logit_p, logit_q)`` over the event rates that the claim allows.
 
         Along the boundary, p as a function of q is concave, and the functions that we maximise
-        have one hump, so zooming into the best cells of a grid finds the top, be it smooth or the
-        kink where two orders cross. Leaving an order out only weakens the claim, so a missed one
-        errs on the side that the claim can defend.
+        have one hump. So zooming into the best cells of a grid finds the top, whether it is smooth
+        or the kink where two orders cross. Omitting an order only weakens the claim. So if an order
+        is missed, the claim still implies the result.
         """
         edge = _whole_boundary(self)
         for spread in (1.1, 1.05, 1.02, 1.01, 1.005, 1.002, 1.001):
             values = value(edge.logit_p, edge.logit_q)
-            # Near delta = 1 the top is flat up to rounding and ends at a cliff: stay in its middle.
+            # Near delta = 1 the top is flat up to rounding and ends at a cliff. Stay in its middle.
             tops = np.flatnonzero(values >= values.max() - 1e-15 * abs(values.max()))
             top = int(tops[len(tops) // 2])
             low = edge.logit_q[max(top - 2, 0)]
@@ -326,7 +326,7 @@ class RenyiConversions(Claim):
         log_delta = math.log(delta)
 
         def loss(logit_p: Floats, logit_q: Floats) -> Floats:
-            # log((p - delta) / q), and -inf where p does not reach delta
+            # log((p - delta) / q), and -inf if p does not reach delta
             log_p = special.log_expit(logit_p)
             log_spare = np.full(log_p.shape, -np.inf)
             use = log_p > log_delta
@@ -340,8 +340,8 @@ class RenyiConversions(Claim):
 class _Edge:
     """Part of the boundary of a claim's event rates, and the orders that bind there.
 
-    Logits of q (increasing) and of the largest p beside it, shape (v,), and the order that binds
-    in either direction, shape (2, v).
+    The first two fields are logits of q (increasing) and of the largest p for each q, shape (v,).
+    The third is the order that binds in either direction, shape (2, v).
     """
 
     logit_q: Floats
@@ -356,7 +356,7 @@ class _Edge:
 
 @functools.lru_cache(maxsize=64)
 def _whole_boundary(claim: RenyiConversions) -> _Edge:
-    """Return the whole boundary on a coarse grid, its orders settled: the start of every zoom."""
+    """Return the whole boundary on a coarse grid with its orders, the start of every zoom."""
     grid = np.concatenate([-np.geomspace(1e6, 60.0, 140), np.arange(-59.5, 36.5, 0.5)])
     edge = claim._edge(grid, None, 1.0)
     for spread in (1.3, 1.05):
@@ -365,10 +365,10 @@ def _whole_boundary(claim: RenyiConversions) -> _Edge:
 
 
 def _largest_p(logit_q: Floats, orders: Floats, budgets: Floats) -> tuple[Floats, Floats]:
-    """Return the largest p (as a logit) that the claim allows beside each q, by bisection.
+    """Return the largest p (as a logit) that the claim allows for each q, by bisection.
 
-    And the order that binds in each direction, shape (2, v). Logits keep full relative precision
-    for p and q near 0 and near 1.
+    Also return the order that binds in each direction, shape (2, v). Logits keep full relative
+    precision for p and q near 0 and near 1.
     """
     log_q, log_not_q = special.log_expit(logit_q), special.log_expit(-logit_q)
 
@@ -394,7 +394,7 @@ def _largest_p(logit_q: Floats, orders: Floats, budgets: Floats) -> tuple[Floats
         np.take_along_axis(everywhere, side.argmax(axis=0)[None], axis=0)[0]
         for side in excess(high)
     ]
-    return high, np.stack(binding)  # rounding errs on the side that the claim can defend
+    return high, np.stack(binding)  # rounding errs to a larger p, which favours the claim
 
 
 @dataclass(frozen=True, init=False)
@@ -408,15 +408,15 @@ class ApproxDP(Claim):
     delta : float
         In [0, 1].
     relation : Relation, optional
-        Relation that the claim speaks of; by default whatever relation the audited pair has.
+        Relation of the claim. Default: the relation of the audited pair.
     source : str, optional
         Who claims it and where.
 
     Notes
     -----
-    Below its own epsilon the claim still implies something: every (e0, d0)-DP mechanism is
+    The claim also implies something below its own epsilon. Every (e0, d0)-DP mechanism is
     post-processing of "reveal everything with probability d0, else randomised response at e0"
-    (Kairouz, Oh and Viswanath 2015), so at e < e0 it implies
+    (Kairouz, Oh and Viswanath 2015). So at e < e0 it implies
     ``d0 + (1 - d0) (exp(e0) - exp(e)) / (1 + exp(e0))``.
 
     Examples
@@ -513,13 +513,13 @@ class GaussianDP(Claim):
     Parameters
     ----------
     mu : float
-        Finite, > 0: no pair is easier to tell apart than N(0, 1) and N(mu, 1).
+        Finite, > 0: no pair is easier to distinguish than N(0, 1) and N(mu, 1).
     relation, source
         As in :class:`ApproxDP`.
 
     Notes
     -----
-    ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``, their Corollary 2.13, which is also
+    ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``, their Corollary 2.13. This is also
     the exact profile of the Gaussian mechanism with sensitivity / sigma = mu (Balle and Wang
     2018).
 
@@ -615,7 +615,7 @@ class RenyiDP(RenyiConversions):
         self._set(relation, source, alphas=alphas, claimed_divergences=budgets)
 
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return the claimed orders, whatever the focus."""
+        """Return the claimed orders, for any focus."""
         return np.array(self.alphas)[:, None]
 
     def renyi_budget(self, orders: Floats) -> Floats:
@@ -663,7 +663,7 @@ class ZeroConcentratedDP(RenyiConversions):
         self._set(relation, source, rho=_validate.positive(rho=rho))
 
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return orders all over (1, inf), denser near `focus`."""
+        """Return orders across (1, inf), denser near `focus`."""
         coarse = np.geomspace(1e-4, 1e7, 89)[:, None]
         if focus is None:
             return np.asarray(1 + coarse)
@@ -683,31 +683,32 @@ class ZeroConcentratedDP(RenyiConversions):
         return f"rho = {self.rho:g} (zero-concentrated DP)"
 
 
-# --- concentrated differential privacy but for events of small probability ---------------------
+# --- concentrated differential privacy, except for events of small probability -----------------
 
 
 @dataclass(frozen=True, init=False)
 class ApproxZCDP(Claim):
     """delta-approximate rho-zero-concentrated differential privacy.
 
-    On either of two neighbours there is an event of probability at least ``1 - delta``, and given
-    these events the Renyi divergence of every order alpha > 1 is at most ``rho * alpha``, in both
-    directions (Bun and Steinke 2016, Definition 8.1).
+    For any two neighbours, each output distribution has an event of probability at least
+    ``1 - delta``. Given these events, the Renyi divergence of every order alpha > 1 is at most
+    ``rho * alpha``, in both directions (Bun and Steinke 2016, Definition 8.1).
 
     Parameters
     ----------
     rho : float
         Finite, > 0.
     delta : float
-        In [0, 1]: what may lie outside the events.
+        In [0, 1]: largest probability outside the events.
     relation, source
         As in :class:`ApproxDP`.
 
     Notes
     -----
     ``delta(e) = d + (1 - d) z(e)`` where z is the curve of rho-zCDP (lossless). No more is
-    possible: outside the events, with probability at most d, any output tells all. No less is
-    implied: a mechanism that does so with probability d, and else attains z at e, keeps the claim.
+    possible: outside the events, which happens with probability at most d, any output may reveal
+    everything. No less is implied: a mechanism that reveals everything with probability d, and
+    otherwise attains z at e, keeps the claim.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The public function that audits one mechanism: its arguments, checked, and its settings.
+"""The public function that audits one mechanism, the checks of its arguments, and its settings.
 
 A score or a conversion of outputs is fixed before the first draw. It is post-processing, so
 whatever is certified of the wrapped mechanism holds for the mechanism.
@@ -56,9 +56,11 @@ class Settings:
     Parameters
     ----------
     workers : int or Workers, optional
-        Processes that draw; dead ones are replaced. Results equal those of one process, bit by bit.
+        Processes that draw; dead processes are replaced. Results equal those of one process, bit by
+        bit.
     executor : concurrent.futures.Executor, optional
-        Draws instead of `workers`, such as the executor of a cluster; it is left open.
+        Executor that draws instead of `workers`, such as the executor of a cluster. It is left
+        open.
     time_limit : float, optional
         Seconds after which the whole audit fails with :class:`MechanismTimeout`, > 0.
     call_limit : float, optional
@@ -66,14 +68,14 @@ class Settings:
         for where a hanging call can be interrupted.
     max_seconds : float, optional
         Seconds after which the audit ends with what is certified so far, > 0. Needs
-        ``method="sequential"``, the only method whose result is valid at any stopping time; 0.7 of
-        the time are for the mechanism, the rest for its mutants.
+        ``method="sequential"``, the only method whose result is valid at any stopping time. The
+        mechanism gets 0.7 of the time, and its mutants get the rest.
     cache_dir : path, optional
         Directory in which every call of the mechanism is stored as soon as it was made. An
         interrupted audit resumes where it stopped. An audit of another claim, with the same `id`,
-        `seed` and `draws`, reuses the stored draws; that claim must not be chosen by what the first
-        audit found, or `failure_prob` no longer holds. Calls of a mechanism whose file or bound
-        values changed are refused; changes of what it imports are not detected.
+        `seed` and `draws`, reuses the stored draws. This other claim must not be chosen by what the
+        first audit found; otherwise `failure_prob` no longer holds. Calls of a mechanism whose file
+        or bound values changed are refused; changes of what it imports are not detected.
     progress : callable, optional
         ``progress(done, total)``, called after each call with the draws made and planned.
 
@@ -103,7 +105,7 @@ class Settings:
 
 
 def checked_settings(settings: Settings | None) -> Settings:
-    """Return settings, the default ones for None; refuse anything else."""
+    """Return settings, with defaults for None; raise an error for anything else."""
     if settings is None:
         return Settings()
     return _validate.instance(Settings, "dpaudit.Settings(...) or None", settings=settings)
@@ -113,12 +115,12 @@ def checked_settings(settings: Settings | None) -> Settings:
 
 
 def scored(score: Any, mechanism: Any) -> Any:
-    """Return a mechanism followed by a score; without one, as it is.
+    """Return a mechanism followed by a score; without a score, return the mechanism itself.
 
     Raises
     ------
     TypeError
-        When `score` is no function, or the mechanism draws no outputs to score.
+        If `score` is not a function, or the mechanism draws no outputs to score.
     """
     if score is None:
         return mechanism
@@ -126,16 +128,16 @@ def scored(score: Any, mechanism: Any) -> Any:
         raise TypeError(f"score must be a function score(outputs) -> [size], got {score!r}")
     if isinstance(mechanism, AdditiveNoise | ExactMechanism):
         raise TypeError(
-            "score needs a mechanism that draws its outputs; "
-            f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
+            "mechanism must draw its outputs if score is given, got "
+            f"{mechanism_name(mechanism)}, which {kind_of(mechanism)}"
         )
     return Scored(mechanism, score)
 
 
 def wrapped_alike(variants: Any, mechanism: Any) -> Any:
-    """Wrap variants of a mechanism as it is wrapped; leave what is no list as it is.
+    """Wrap variants of a mechanism in the same way; return anything but a list unchanged.
 
-    Changes need no wrapping: they act inside. What cannot be wrapped is refused elsewhere.
+    Changes need no wrapping, because they act inside. Other checks refuse what cannot be wrapped.
     """
     if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
         return variants
@@ -152,14 +154,14 @@ def _alike(variant: Any, mechanism: Any) -> Any:
 
 
 def may_fail_late(mechanism: Any) -> bool:
-    """Whether a call may fail after trial calls passed, so that :func:`apart` is needed."""
+    """Return whether a call may fail after trial calls passed, so that :func:`apart` is needed."""
     while isinstance(mechanism, Scored):
         mechanism = mechanism.mechanism
     return isinstance(mechanism, Outcomes) and mechanism.may_fail_late
 
 
 def apart(mechanism: Any) -> Any:
-    """Return a mechanism of which each draw is a call of its own."""
+    """Return a mechanism that makes each draw in a separate call."""
     if isinstance(mechanism, Scored):
         return mechanism.of(apart(mechanism.mechanism))
     return mechanism.of(mechanism.mechanism, apart=True)
@@ -173,7 +175,7 @@ MIN_DRAWS, MAX_DRAWS = 20, 10**10
 METHODS = ("fixed", "sequential")
 
 NOISE = "noise"
-"""Asks for mutants of the mechanism's noise."""
+"""Value of `mutants` that requests mutants of the mechanism's noise."""
 
 _DRAWS = "draws its outputs"
 
@@ -226,8 +228,8 @@ def checked_task(
     for argument, value in needs.items():
         if value and kind_of(mechanism) != _DRAWS:
             raise TypeError(
-                f"{argument} needs a mechanism that draws its outputs; "
-                f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
+                f"mechanism must draw its outputs for {argument}, got "
+                f"{mechanism_name(mechanism)}, which {kind_of(mechanism)}"
             )
     if is_sequential and draws < 2 * LEAST_DRAWS:
         raise ArgumentError(
@@ -283,14 +285,14 @@ def default_portfolio(claim: Claim) -> Portfolio:
     relation = claim.relation
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
-            f"pairs must be given for a claim of {relation}, for nothing tells how many query "
-            "values there are: give neighbors.portfolio(dim=k).under(claim.relation)"
+            f"pairs must be given for a claim of {relation}, because the number of query values is "
+            "unknown. Pass neighbors.portfolio(dim=k).under(claim.relation)"
         )
     return portfolio()
 
 
 def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
-    """Return the mutants that were given, changes among them; None where none is wanted."""
+    """Return the given mutants, including changes; None if no mutants are wanted."""
     if mutants is None:
         return None
     if isinstance(mutants, str) and mutants == NOISE:
@@ -308,21 +310,20 @@ def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
 
 
 def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
-    """Refuse a mutant or a variant that is not audited as the mechanism is."""
+    """Raise an error if a mutant or a variant is not audited in the same way as the mechanism."""
     if not callable(variant) and not isinstance(variant, ExactMechanism):
         raise TypeError(
             f"{argument} must hold functions f(data, size, *, rng), got {_validate.shown(variant)}"
         )
     if kind_of(variant) != kind_of(mechanism):
         raise TypeError(
-            f"{argument} must hold mechanisms of the audited one's kind: "
-            f"{mechanism_name(mechanism)} {kind_of(mechanism)}, {mechanism_name(variant)} "
-            f"{kind_of(variant)}"
+            f"{argument} must hold mechanisms of the same kind as {mechanism_name(mechanism)}, "
+            f"which {kind_of(mechanism)}, got {mechanism_name(variant)}, which {kind_of(variant)}"
         )
 
 
 def kind_of(mechanism: Any) -> str:
-    """Say in words how a mechanism is looked at."""
+    """Return how a mechanism is audited, in words."""
     if isinstance(mechanism, ExactMechanism):
         return "has a pmf"
     if isinstance(mechanism, AdditiveNoise):
@@ -360,32 +361,33 @@ def audit(
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional
-        Where to audit. All of several pairs are explored and the most promising one is certified; a
-        space or a portfolio is searched for the worst pair (see :mod:`dpaudit.search`). Default:
-        :func:`dpaudit.neighbors.portfolio` under the relation of the claim.
+        Pairs to audit. If there are several pairs, all are explored and the most promising one is
+        certified. A space or a portfolio is searched for the worst pair (see
+        :mod:`dpaudit.search`). Default: :func:`dpaudit.neighbors.portfolio` under the relation of
+        the claim.
     draws : int, optional
-        Draws per dataset in all, exploration included; at least 20. Default 100,000.
+        Total draws per dataset, including exploration; at least 20. Default 100,000.
     seed : int, optional
-        Root seed, >= 0: with `id` it fixes every random number. Default 0.
+        Root seed, >= 0. Together with `id` it determines every random number. Default 0.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
     mutants : "noise", sequence or None, optional
-        An audit shows its power on mutants: the mechanism with one mistake each, audited on the
-        same claim and pairs (see :mod:`dpaudit.engine.mutation`). "noise" (the default) makes them
-        from the mechanism's noise. A sequence adds mechanisms with other mistakes, and changes such
-        as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``, all of which must
-        be killed. None makes none; an audit that finds no violation then ends in NO_POWER. A
+        Mutants on which an audit shows its power: the mechanism with one mistake each, audited on
+        the same claim and pairs (see :mod:`dpaudit.engine.mutation`). "noise" (the default) makes
+        them from the mechanism's noise. A sequence adds mechanisms with other mistakes, and changes
+        such as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``. All of these
+        must be killed. None makes none; an audit that finds no violation then ends in NO_POWER. A
         refuted claim needs no mutants.
     method : {"fixed", "sequential"} or Instrument, optional
         "fixed" (the default) certifies the most that `draws` can show. "sequential" stops as soon
-        as the claim is refuted, or the rest of the budget could not certify what violation may be
-        left; use it for expensive mechanisms that draw their outputs. See
-        :mod:`dpaudit.engine.bets`. An :class:`Instrument` of your own explores and certifies
-        instead; mutants are audited by the same instrument.
+        as the claim is refuted, or as soon as the rest of the budget could not certify any
+        violation that may be left. Use it for expensive mechanisms that draw their outputs. See
+        :mod:`dpaudit.engine.bets`. A custom :class:`Instrument` explores and certifies instead;
+        mutants are audited by the same instrument.
     score : callable, optional
-        ``score(outputs) -> [size]``, a fixed function of each output: the audit sees the
-        scores. This is post-processing, so whatever is certified holds for the outputs; use it
-        where the best score is known, such as a likelihood ratio. It must not depend on draws of
+        ``score(outputs) -> [size]``, a fixed function of each output; the audit uses the scores.
+        This is post-processing, so whatever is certified holds for the outputs. Use it if the best
+        score is known, such as a likelihood ratio. It must not depend on draws of this audit.
         this audit.
     float_attack : bool or FloatAttack, optional
         Also examine the low bits of floating-point outputs; a :class:`FloatAttack` names the
@@ -398,19 +400,19 @@ def audit(
     Returns
     -------
     AuditResult
-        Verdict, certified and estimated numbers, profile, witness, and what it takes to replay.
+        Verdict, certified and estimated numbers, profile, witness, and the data to replay it.
 
     Raises
     ------
     ValueError, TypeError
         For an argument out of range.
     MechanismError
-        When the mechanism breaks its contract: wrong shape, objects, inf, changed input, ignored
+        If the mechanism breaks its contract: wrong shape, objects, inf, changed input, ignored
         `rng`, or an exception of its own.
     MechanismTimeout
-        When it takes more time than it was given.
+        If the mechanism takes more time than it was given.
     RecipeError
-        When the function that builds the pairs of a space raises an exception.
+        If the function that builds the pairs of a space raises an exception.
 
     Examples
     --------
@@ -441,8 +443,8 @@ def audit(
     )
     if settings.max_seconds is not None and not task.sequential:
         raise ArgumentError(
-            'max_seconds needs method="sequential", the only method that may stop when the clock '
-            f"says so, got {settings.max_seconds:g} and method={method!r}"
+            'max_seconds must be None unless method="sequential", the only method that may stop at '
+            f"any time, got {settings.max_seconds:g} and method={method!r}"
         )
     given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
     with working(settings.workers, settings.executor) as workers:
@@ -452,10 +454,10 @@ def audit(
 
 
 def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
-    """Audit a mechanism, and again with each draw as a call of its own where calls fail late.
+    """Audit a mechanism, and again with a separate call for each draw if calls fail late.
 
-    Draws among which none fails are those that one by one would have been. So each of the two
-    audits errs with probability at most half of `failure_prob`.
+    Draws among which none fails are equal to the draws that separate calls would have given. So
+    each of the two audits errs with probability at most half of `failure_prob`.
     """
     if not may_fail_late(mechanism):
         return run_audit(task, mechanism, given)

@@ -12,14 +12,14 @@ So the sum is a non-negative supermartingale. By Ville's inequality, it *ever* r
 
 There is a wealth for each of a few levels of epsilon. The nulls are nested. The certified epsilon
 is the largest level that was ever refused together with all levels below it. It is wrong only if
-the smallest level at or above the truth was refused, which is one event of probability
+the smallest level at or above the true epsilon was refused. This is one event of probability
 failure_prob.
 
 References
 ----------
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
 for optional stopping".
-"Sequentially auditing differential privacy" (2025), arXiv:2509.07055, bets with kernels instead.
+"Sequentially auditing differential privacy" (2025), arXiv:2509.07055, which bets with kernels.
 """
 
 from __future__ import annotations
@@ -49,35 +49,35 @@ from dpaudit.mechanisms import (
 from dpaudit.results import SequentialPath, Witness
 from dpaudit.stats import LEFT, NEITHER, RIGHT, RateBounds, Wager, wager
 
-# --- one bet on a guess: which rates are bet on, and how they follow the draws that come in -----
+# --- one bet on a guess: the rates that are bet on, and how they follow the incoming draws ------
 
 
 Floats = NDArray[np.float64]
 
 Answers = NDArray[np.int64]
-"""How often left, right and neither was guessed, shape (3,)."""
+"""Numbers of guesses of left, right and neither, shape (3,)."""
 
 Limit = Callable[[float, int, float], Any]
 
 CAREFUL = 0.15
-"""One-sided level of the limits on which a careful bet is laid."""
+"""One-sided level of the limits that a careful bet uses."""
 
 _CHOSEN, _FEW = 0.4, 150
 
 
 class Stake(NamedTuple):
-    """How a bet is laid.
+    """How a bet is made.
 
     Parameters
     ----------
     rank : int
-        On which guess: 0 is the one that promised most before the batch, 1 the next.
+        The guess that is bet on: 0 is the most promising one before the batch, 1 the next.
     bold : float
-        How far it goes from the null to the rates.
+        Bet size: how far the bet goes from the null to the rates.
     share : float
         Initial share of the wealth.
     careful : bool
-        Whether the rates are moved against us first.
+        Whether the rates are first moved against the audit.
     """
 
     rank: int
@@ -91,7 +91,7 @@ STAKES = (
     Stake(rank=0, bold=1.0, share=0.25, careful=True),
     Stake(rank=1, bold=0.9, share=0.25, careful=False),
 )
-"""The bets. Those on the observed rates grow fastest if the guess is good; the careful one keeps
+"""The bets. Bets on the observed rates grow fastest if the guess is good. The careful bet keeps
 its wealth if the guess only looked good by chance."""
 
 _SHARES = np.array([[stake.share] for stake in STAKES])
@@ -99,7 +99,7 @@ _RESHARED = 0.1  # share of the wealth that is redistributed: a bet that lost so
 
 
 def first_wealths(levels: int) -> Floats:
-    """Return log wealths, shape (stakes, levels), whose wealths sum to 1 at each level."""
+    """Return log wealths, shape (bets, levels), whose wealths sum to 1 at each level."""
     return np.asarray(np.log(_SHARES) + np.zeros(levels))
 
 
@@ -110,8 +110,8 @@ def shared_again(wealths: Floats) -> Floats:
 
     Parameters
     ----------
-    wealths : ndarray, shape (stakes, levels)
-        Logarithms.
+    wealths : ndarray, shape (bets, levels)
+        Logarithms of the wealths.
     """
     back = np.log(_RESHARED) + np.log(_SHARES) + special.logsumexp(wealths, axis=0)
     return np.asarray(np.logaddexp(np.log1p(-_RESHARED) + wealths, back))
@@ -178,7 +178,7 @@ def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Float
 
 
 def chosen_at(draws: int) -> float:
-    """Level of the limits by which guesses are compared that were tried on so many draws.
+    """Return the level of the limits that compare guesses tried on this number of draws.
 
     With few draws, a stricter level would reject every guess. With many draws it costs little, and
     the best of many fine scores is often best by chance. The level falls from 0.4 to that of a
@@ -199,7 +199,7 @@ def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats
 
 
 def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
-    """Rates moved apart by their one-sided limits at `level`."""
+    """Return rates moved apart by their one-sided limits at `level`."""
     return (
         _shifted(left, LEFT, draws, level, approximate_upper, approximate_lower),
         _shifted(right, RIGHT, draws, level, approximate_upper, approximate_lower),
@@ -209,7 +209,7 @@ def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Float
 def _shifted(
     rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
 ) -> Floats:
-    """Rates of one side, its right answer moved by one limit, the wrong one by another."""
+    """Move one side's rate of the right answer by one limit, that of the wrong one by another."""
     bad = RIGHT if good == LEFT else LEFT
     moved = rates.copy()
     moved[good] = float(of_good(rates[good] * draws, draws, level))
@@ -228,10 +228,10 @@ GROWTH = 1.5
 """Each batch may be this much larger than the one before."""
 
 LOOKS = 16
-"""Calls of a batch, at most; the wealth is updated after each."""
+"""Largest number of calls of a batch. The wealth is updated after each call."""
 
 LEAST_CALL = 16
-"""Least number of draws of a call: enough to detect that the draws of a call depend."""
+"""Least number of draws of a call: enough to detect that the draws of a call are dependent."""
 
 LEAST_DRAWS = 96
 """Certifying draws per dataset before which no claim is refuted, so that independence can be
@@ -240,15 +240,15 @@ tested."""
 FUTILE_AFTER = 0.3
 """Share of the budget before which no audit stops as futile."""
 
-_PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
-_LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
-_MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
-_POOL = 6  # guesses that are remembered
-# One-sided levels at which rates are hoped for, of a guess that never abstains and of one that
-# may: one moves two rates, the other four, and both come as far as luck of one in forty.
+_PAIR_SHARE = 0.03  # Share of the budget for choosing among several pairs.
+_LEARN_SHARE = 0.6  # With few draws, a score needs more of them than its cut.
+_MARGIN = 1e-6  # How far above the claim the level lies whose refusal refutes the claim.
+_POOL = 6  # Number of guesses that are remembered.
+# One-sided levels of the optimistic rates, for a guess that never abstains and for one that may.
+# The first moves two rates, the second four. Both are as optimistic as luck of one in forty.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 
-_TIME_SHARE = 0.7  # of max_seconds, before mutants are looked at
+_TIME_SHARE = 0.7  # share of max_seconds before mutants are tested
 
 
 class Game:
@@ -296,7 +296,7 @@ class Game:
         batch, learnt_on, budget = 0, self.spent, self.task.draws
         while self.spent < budget and not self.is_late:
             batch += 1
-            # Batches grow with the draws that were bet on: a long search must not end in a leap.
+            # Batches grow with the draws that were bet on. A long search must not end in a leap.
             size = max(FIRST_BATCH, int((self.spent - self.explored) * (GROWTH - 1)))
             size = min(size, budget - self.spent)
             if self.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
@@ -310,7 +310,7 @@ class Game:
                 return
             if self.is_late:
                 break
-            waiting = self.refused > self.claim_level  # until the draws look independent
+            waiting = self.refused > self.claim_level  # until the draws seem independent
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
                 self.stopped = (
                     "the remaining draws could not certify any violation that is still possible"
@@ -322,20 +322,20 @@ class Game:
 
     @property
     def log_wealth(self) -> Floats:
-        """Logarithm of the wealth at each level, of all stakes together."""
+        """Logarithm of the wealth at each level, of all bets together."""
         return np.asarray(special.logsumexp(self.wealths, axis=0))
 
     @property
     def refused(self) -> int:
-        """How many levels are refused, counted from below without a gap."""
+        """Number of refused levels, counted from the lowest without a gap."""
         refused = self.most >= self.refuted_at
         return len(refused) if refused.all() else int(refused.argmin())
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is refuted, on draws that look independent or at the end of the budget.
+        """Whether the claim is refuted, on draws that seem independent or at the end of the budget.
 
-        If draws look dependent, the audit continues. Further draws either prove dependence, which
+        If draws seem dependent, the audit continues. Further draws either prove dependence, which
         raises an error, or show that the draws are independent. Waiting can only delay a
         refutation, so validity is unaffected.
         """
@@ -359,7 +359,7 @@ class Game:
     # --- learning ---
 
     def _everything(self) -> Draws:
-        """All draws so far."""
+        """Return all draws so far."""
         left, right = (joined(self.past[side]) for side in SIDES)
         self.past = {"left": [left], "right": [right]}
         return left, right
@@ -377,9 +377,9 @@ class Game:
         """Bet on the guesses that should grow fastest at the claimed level, new or known.
 
         Their rates are estimated on draws from which they were not learnt. Guesses that were learnt
-        in earlier batches have more of these draws. The rates are moved against the audit, less and
-        less as draws come in. Early in an audit, a large bet on a guess that looked good by chance
-        loses more than it gains.
+        in earlier batches have more of these draws. The rates are moved against the audit, by less
+        and less as draws come in. Early in an audit, a large bet on a guess that looked good by
+        chance loses more than it gains.
         """
         left, right = self._everything()
         delta = self.point[1]
@@ -450,7 +450,7 @@ class Game:
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
-        """Whether even optimistic rates of the best event would not refute within the budget."""
+        """Return whether optimistic rates of the best event cannot refute within the budget."""
         wealth = float(self.log_wealth[self.claim_level])
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
@@ -469,9 +469,9 @@ class ByBets:
 
 
 def _first_share(task: Task) -> float:
-    """Share of the budget on which the pair and the first events are chosen."""
+    """Return the share of the budget that chooses the pair and the first events."""
     pairs = len(task.pairs)
-    # What a pair is good for must be seen before it is bet on, also where its event is rare.
+    # A pair must be tried before it is bet on, also a pair whose event is rare.
     family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * task.draws))
     first = FIRST_BATCH if pairs == 1 else family
     return min(first / task.draws, EXPLORE_SHARE)

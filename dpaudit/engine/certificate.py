@@ -5,7 +5,7 @@ Learning a threshold would then cost most of the draws. Guesses by rank need no 
 guess the side of each output by its rank among all outputs, in both directions, and
 :mod:`dpaudit.stats.ranked` bounds epsilon from the number of right guesses. They get half of
 failure_prob. The other half is for learnt events, which detect differences that do not show in the
-order. The outputs alone, and not their sides, decide whether they are numbers.
+order. Whether the outputs are numbers is decided from the outputs alone, without their sides.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from dpaudit.stats import (
     ranked_p_value,
 )
 
-# --- what was counted of an event or a guess, and what the counts bound ------------------------
+# --- counts of an event or a guess, and the bounds that follow from them -----------------------
 
 
 _METHODS = (
     "exact joint bound of two binomials, on fresh draws",
-    "exact bound of right guesses among all guesses, on fresh draws at fair coins",
+    "exact bound of right guesses among all guesses, on fresh randomised draws",
 )
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How often a frozen event fired, or where a guess was made, in the certifying draws.
+    """Counts of a frozen event, or of a frozen guess, in the certifying draws.
 
     Parameters
     ----------
@@ -116,9 +116,10 @@ class Tally:
 
 
 def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
-    """Return the tally of how often left, right and neither was guessed on either side.
+    """Return the tally from the counts of left, right and neither guessed, on either side.
 
-    An event becomes the guess of its likelier side where it fires, and of the other side elsewhere.
+    An event is treated as the guess of its likelier side where it fires, and of the other side
+    elsewhere.
     """
     n, m = int(left.sum()), int(right.sum())
     guessed = [Counts(int(left[at]), n, int(right[at]), m) for at in (LEFT, RIGHT)]
@@ -128,7 +129,7 @@ def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.i
 
 
 def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:
-    """Return the events to count: one, or the two of a guess."""
+    """Return the events to count: one event, or the two events of a guess."""
     return (chosen.left, chosen.right) if isinstance(chosen, Guess) else (chosen,)
 
 
@@ -140,7 +141,7 @@ def rates_seen(counts: Counts, likelier: str) -> RateBounds:
     return RateBounds(likely, rare, 1.0)
 
 
-# --- few draws of a number: guesses by rank, on all draws at once, beside the events that were le
+# --- few draws of a number: guesses by rank on all draws at once, in addition to learnt events --
 
 
 Floats = NDArray[np.float64]
@@ -163,30 +164,30 @@ class Excess:
     delta: float
 
     def lower_epsilon(self, delta: float) -> float:
-        """Lower bound of the epsilon that the mechanism needs at `delta`."""
+        """Return a lower bound of the epsilon that the mechanism needs at `delta`."""
         return self.epsilon if delta <= self.delta else 0.0
 
     def lower_delta(self, epsilon: float) -> float:
-        """Lower bound of the delta that the mechanism needs at `epsilon`."""
+        """Return a lower bound of the delta that the mechanism needs at `epsilon`."""
         return self.delta if epsilon < self.epsilon else 0.0
 
 
 @dataclass(frozen=True)
 class RankedTally:
-    """Guesses by rank in one direction, and how many of them were right.
+    """Guesses by rank in one direction, and the number of right guesses.
 
     Parameters
     ----------
     chosen : Guess
-        At the look that shows most, as cuts of the output: for a reader.
+        The guess at the test that shows most, as cuts of the output, for a reader.
     counts, right : Counts
-        Counts at that look: of the draws guessed left, and of those guessed right.
+        Counts at that test: of the draws guessed left, and of those guessed right.
     correct : tuple of int
-        Right guesses at each look.
+        Number of right guesses at each test.
     looks : Looks
-        After how many guesses.
+        Numbers of guesses at which the walk is tested.
     draws : int
-        On both sides together.
+        Draws on both sides together.
     point : (float, float)
         The claim.
     """
@@ -204,7 +205,7 @@ class RankedTally:
 
     @property
     def pair_counts(self) -> Counts:
-        """Right guesses and wrong ones at the look that shows most, each of all draws."""
+        """Right and wrong guesses at the test that shows most, each out of all draws."""
         c, d = self.counts, self.right
         correct, wrong = c.hits_left + d.hits_right, c.hits_right + d.hits_left
         return GuessCounts(correct, wrong, self.draws).as_counts()
@@ -218,12 +219,12 @@ class RankedTally:
         return Excess(found, delta)
 
     def p_value(self) -> float:
-        """P-value of the claim."""
+        """Return the p-value of the claim."""
         epsilon, delta = self.point
         return ranked_p_value(self.correct, self.looks, self.draws, epsilon=epsilon, delta=delta)
 
     def seen(self) -> RateBounds:
-        """Rates of right and wrong guesses as observed at the best look; no guarantee."""
+        """Return the observed rates of right and wrong guesses at the best test; no guarantee."""
         c = self.pair_counts
         return RateBounds(
             np.array([(c.hits_left + 0.5) / (c.draws_left + 1)]),
@@ -233,7 +234,7 @@ class RankedTally:
 
 
 def is_number(encoder: Encoder) -> bool:
-    """Tell whether outputs are one number each, which have an order."""
+    """Return whether outputs are one number each, which have an order."""
     return len(encoder.columns) == 1 and encoder.columns[0].labels is None
 
 
@@ -245,7 +246,7 @@ def ranked(
     Parameters
     ----------
     run : Run
-        The run; its claim is a point, and its generator breaks ties.
+        The run. Its claim is a point, and its generator breaks ties.
     encoder : Encoder
         The encoder of outputs that are one number each.
     left, right : ndarray
@@ -269,7 +270,7 @@ def ranked(
     at = np.array(looks.guesses)
     found = []
     ordered = scores[order]
-    # An output that both ends reach is not guessed: from there on no guess counts as right.
+    # An output that both ends reach is not guessed. From there on no guess counts as right.
     met = (ordered[place] == ordered[n - 1 - place]) & (place != n - 1 - place)
     guessed = int(met.argmax()) if met.any() else n
     for rising in (True, False):
@@ -328,13 +329,13 @@ class Bound(NamedTuple):
 class Certificate:
     """Bounds for one mechanism on one pair, by draws or by computation.
 
-    `p_value` is the p-value of the claim, and 1 if it was not refuted. `bounds` hold together,
-    except with the failure probability of `epsilon`; certified curves follow from them.
+    `p_value` is the p-value of the claim, and 1 if the claim was not refuted. `bounds` hold
+    together, except with the failure probability of `epsilon`. Certified curves follow from them.
     `is_constant` says that all outputs on both datasets were equal. `tally` has the counts of
-    fresh draws behind `epsilon`, and `share` is their part of its failure probability. `reason`
-    and `advice` replace the sentences that are otherwise made from the other fields. `mu` is a
-    certified mu of Gaussian DP, if it is larger than that of the bounds. The other fields are
-    those of :class:`dpaudit.results.AuditResult`.
+    fresh draws behind `epsilon`, and `share` is the share of the failure probability that these
+    counts get. `reason` and `advice` replace the sentences that are otherwise made from the other
+    fields. `mu` is a certified mu of Gaussian DP, if it is larger than the mu of the bounds. The
+    other fields are those of :class:`dpaudit.results.AuditResult`.
     """
 
     pair: NeighborPair
@@ -405,7 +406,7 @@ class Certificate:
         whole : bool
             Whether the computed bounds are exact, and not only lower bounds.
         **rest
-            Other fields.
+            Other fields of the certificate.
         """
         if refuted is None:
             refuted = epsilon.lower > point[0] or delta.lower > point[1]
@@ -439,9 +440,9 @@ class Certificate:
 
 
 def severity(found: Certificate) -> tuple[bool, float, float]:
-    """Order of certificates: violations first; then by epsilon, and by the excess of delta.
+    """Return the sort key of a certificate: violations, then epsilon, then the excess of delta.
 
-    On a curve, epsilons at different deltas do not compare, excesses do.
+    On a curve, epsilons at different deltas cannot be compared, but excesses can.
     """
     claimed_epsilon, claimed_delta = found.point
     ratio = found.delta.lower / max(claimed_delta, 1e-300)

@@ -3,10 +3,13 @@
 Nothing is simulated:
 
 - For an event, two binomials give the probability that the joint bound exceeds the claim.
+
 - For guesses, learnt or by rank, a fair coin chooses the side of each draw.
+
 - For bets, the log wealth is approximated by a Brownian motion.
-- For guesses by rank, the guesses between two counts are assumed to be right independently, at
-  their mean rate. Ranks depend on each other, which changes the power by the order of 1 / draws.
+
+- For guesses by rank, the guesses between two tested counts are assumed to be right independently,
+  at their mean rate. Ranks depend on each other, which changes the power by the order of 1 / draws.
 
 Only the cost of learning is measured, and not derived. A learnt threshold is worse than the best
 one by about the same number of standard deviations of the test, for any number of draws. The table
@@ -54,7 +57,7 @@ WITHIN_REACH = 0.9
 
 MAX_DRAWS = 10**10
 
-_TRIED = 3  # of the events and guesses that stand out most
+_TRIED = 3  # number of events and guesses with the largest excess that are tried
 _USUAL = float(stats.norm.isf(1 - WITHIN_REACH))
 # Cost of learning, in standard deviations of the test: for a threshold, and for a choice among a
 # few outcomes. Bets learn and bet at once; they also lose some nats to bet sizes and early stops.
@@ -78,7 +81,7 @@ class Chance:
     power : float
         Probability of a refutation.
     likely, rare : float
-        Rates of the event; for guesses, the probabilities of a right and of a wrong one.
+        Rates of the event; for guesses, the probabilities of a right and of a wrong guess.
     instrument : str
         `BY_EVENT`, `BY_GUESS`, `BY_RANK` or `BY_BET`.
     """
@@ -169,7 +172,7 @@ class Chances:
         is_guess: bool = False,
         is_sequential: bool = False,
     ) -> Chances:
-        """Return the one event, or the one guess, of known rates."""
+        """Return the chances of the one event, or the one guess, of known rates."""
         p, q = (np.array([rate]) for rate in rates)
         guesses = (p, q) if is_guess else ((p + 1 - q) / 2, (q + 1 - p) / 2)
         curve = tuple(np.array([0.0, rate, 1.0]) for rate in rates)
@@ -191,11 +194,11 @@ class Chances:
             return self.best(draws).power >= power
 
         few = smallest(enough, most=FEW_DRAWS[1]) if self.is_number else None
-        least = FEW_DRAWS[1] if self.is_number else 1  # beyond it, all of failure_prob is back
+        least = FEW_DRAWS[1] if self.is_number else 1  # beyond it, ranks take no share
         return few or smallest(enough, least=least)
 
     def best(self, draws: int) -> Chance:
-        """Return the power of the best instrument."""
+        """Return the power of the best instrument for this number of draws."""
         point = self.epsilon, self.delta
         if self.is_sequential:
             return by_bet(self.events, self.guesses, draws, *point, self.failure_prob, self.cost)
@@ -258,7 +261,7 @@ def events_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 
 
 def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
-    """Return the rates of the best events, at fewer thresholds if many take long."""
+    """Return the rates of the best events, at fewer thresholds if many would be slow."""
     if not isinstance(distribution, LaplaceVectorOracle):
         return distribution.curve()
     most = distribution.max_loss
@@ -296,7 +299,7 @@ def by_event(
 
 
 def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: float) -> Floats:
-    """Return the indices of a few events whose excess over the claim is largest for its noise.
+    """Return the indices of a few events with the largest excess over the claim for their noise.
 
     Half a hit, at the rate `half`, keeps the noise of rates near 0 positive.
     """
@@ -351,7 +354,7 @@ def by_bet(
         if drift <= 0:
             continue
         spread = one @ a**2 - (one @ a) ** 2 + other @ b**2 - (other @ b) ** 2
-        if spread <= 0:  # answers that are certain
+        if spread <= 0:  # the answers are certain
             if drift * pairs >= height:
                 return Chance(1.0, float(one[0]), float(other[0]), BY_BET)
             continue
@@ -373,7 +376,7 @@ def by_guess(
     Parameters
     ----------
     right, wrong : ndarray, shape (guesses,)
-        Their rates.
+        Rates of right and of wrong guesses.
     draws : int
         Certifying draws on both sides together.
     epsilon, delta, failure_prob : float
@@ -399,7 +402,7 @@ def by_guess(
 def _ranked_heights(
     looks: Looks, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> tuple[int, ...]:
-    """Return the heights that refute a claim; cached, because a search asks for them often."""
+    """Return the heights that refute a claim; cached, because a search needs them often."""
     heights = ranked_heights(looks, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
     return tuple(heights.tolist())
 

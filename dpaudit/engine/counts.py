@@ -2,14 +2,16 @@
 
 Guesses, by rank or by a frozen rule, need draws whose side a fair coin chose. A joint region needs
 no coins. It holds for any two numbers of draws that depend only on chance and on the sizes of both
-sides. Stored outputs may be more on one side. An event counts all outputs that exploration left,
-with or without a coin. A guess counts only the outputs with a coin. This is sound:
+sides. Stored outputs may be more numerous on one side. An event counts all outputs that exploration
+left, with or without a coin. A guess counts only the outputs with a coin. This is sound:
 
 - Outputs are shuffled. Each is used once, in this order: to explore, with a coin, without a coin.
   The coins and the sizes determine how many outputs of each side explore and how many get a coin;
   no output does. Given the coins and the exploration, the outputs that an event counts are fresh,
   independent and of a fixed number. So its region is wrong with at most its share of failure_prob.
+
 - A guess ignores outputs without a coin, so it is wrong with at most its own share.
+
 - Two bounds may use the same draws. The union bound over the shares does not depend on how the
   bounds depend on each other.
 """
@@ -48,13 +50,13 @@ from dpaudit.stats import Counts, RateBounds
 _LEAST_LOG_PROB = math.log(1e-30)
 _LUCK = 2.0
 """Stored outputs for which no coin is tossed, in square roots of their number. Fair coins then
-seldom need more outputs of a side than there are. If they do, or if one side gets none, the coins
-are tossed again. A bound is then wrong with at most its probability before, divided by the
+seldom need more outputs of a side than are available. If they do, or if one side gets none, the
+coins are tossed again. A bound is then wrong with at most its probability before, divided by the
 probability of coins that fit."""
 
 _SIDES = ("left", "right")
 
-_PICTURE_BYTES = 4 * 10**6  # of one side: 500,000 numbers; a picture gains nothing from more
+_PICTURE_BYTES = 4 * 10**6  # bytes of one side: 500,000 numbers; a picture needs no more
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class _Coins:
                 return cls(tossed, left, fit)
 
     def in_order(self, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Say of each draw whether it is of the left side."""
+        """Return for each draw whether it is from the left side."""
         return rng.permutation(np.arange(self.tossed) < self.left)
 
 
@@ -166,7 +168,7 @@ class _Fresh:
 
     @classmethod
     def of(cls, run: Run, exploration: Exploration, coins: _Coins | None) -> _Fresh:
-        """Return the numbers, from coins that were tossed for all draws, or toss them here."""
+        """Return the numbers, from coins tossed for all draws before, or from coins tossed here."""
         task, selection = run.task, exploration.selection
         explored, none = exploration.explored, dict.fromkeys(_SIDES, 0)
         there = dict.fromkeys(_SIDES, task.draws - explored)
@@ -214,7 +216,7 @@ class _Seen(NamedTuple):
     call : Call
         Statistics for the check of independence.
     outputs : ndarray
-        Draws that are kept for a picture, or to be guessed by rank.
+        Draws that are kept for a picture, or for guesses by rank.
     """
 
     hits: NDArray[np.int64]
@@ -238,7 +240,7 @@ class _Look:
     before: int = 0
 
     def __call__(self, outputs: NDArray[Any], start: int) -> _Seen:
-        """Count draws, the first of which has the number `start`."""
+        """Count draws; the first of them has the number `start`."""
         encoded = self.events[0].encoder(outputs)
         scores = {id(event.score): event.score for event in self.events}
         values = {key: score(encoded) for key, score in scores.items()}
@@ -246,14 +248,14 @@ class _Look:
         most = _PICTURE_BYTES // max(outputs.nbytes // len(outputs), 1)
         kept = outputs[: max(most - self.before - start, 0)]
         if len(kept) < len(outputs):
-            kept = kept.copy()  # a view would keep all of them
+            kept = kept.copy()  # a view would keep all of the outputs in memory
         return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept)
 
 
 def _count(
     run: Run, frozen: FrozenCounts
 ) -> tuple[list[Tally | RankedTally], list[Draws], tuple[str, ...]]:
-    """Count what is frozen on fresh draws, call by call.
+    """Count the frozen events and guesses on fresh draws, call by call.
 
     Given the coins, the draws of each side are independent and of a fixed number. So joint regions
     of events hold together with a guess, although the two sides differ in size.
@@ -261,11 +263,11 @@ def _count(
     Returns
     -------
     tallies : list of Tally or RankedTally
-        Primary first, then the profile's, then guesses by rank.
+        The primary tally first, then those of the profile, then those of guesses by rank.
     drawn : list of (ndarray, ndarray)
-        Outputs for a picture, left and right: at coins, and beyond them.
+        Outputs for a picture, left and right: those with coins, and those beyond them.
     doubts : tuple of str
-        About the independence of the draws.
+        Doubts about the independence of the draws.
     """
     task, sampler, fresh = run.task, frozen.sampler, frozen.fresh
     exploration, chosen = frozen.exploration, frozen.chosen
@@ -296,7 +298,7 @@ def _count(
         tallies.append(Tally(one, *of_one))
     by_coins, beyond = zip(*kept, strict=True)
     if frozen.by_rank:
-        # Guesses by rank pay for all draws, and so must use all of them.
+        # Guesses by rank are paid for all draws, so they must use all of them.
         assert [len(side) for side in by_coins] == [fresh.at_coins[side] for side in _SIDES]
         by_coins = all_draws(exploration.draws, by_coins)
         tallies += ranked(run, events[0].encoder, *by_coins)
@@ -390,9 +392,9 @@ def _p_value(
 ) -> float:
     """Return a failure probability, divided as always, at which these counts refute the claim.
 
-    For a refuted claim only. The search stops at a fifth of the logarithm, and at 1e-30. Joint
-    regions order the outcomes anew for each failure probability. So they are nearly always nested,
-    but not by proof; the tests check by enumeration that this is a p-value.
+    Use it for a refuted claim only. The search stops at a fifth of the logarithm, and at 1e-30.
+    Joint regions order the outcomes anew for each failure probability. So they are nearly always
+    nested, but this is not proved. The tests check by enumeration that this is a p-value.
     """
     if isinstance(tally, RankedTally):
         return min(max(tally.p_value() / weight, math.exp(_LEAST_LOG_PROB)), task.failure_prob)

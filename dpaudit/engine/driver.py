@@ -2,16 +2,20 @@
 
 1. **Explore.** An instrument chooses a pair, events, sides and thresholds. It may use the
    exploration draws any number of times, because none of them certifies anything.
+
 2. **Freeze.** The instrument returns its choices, with a weight for each bound that it will
    compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.task.divide`)
    before the first certifying draw.
+
 3. **Certify.** The instrument computes each bound on fresh draws, at its share. The fresh draws
    are independent of the frozen choices. So each bound is wrong with probability at most its
    share, by its theorem in :mod:`dpaudit.stats`. By the union bound, all certified numbers of a
-   result hold together, except with probability `failure_prob`. The witness and the point of a
-   curve may therefore be chosen afterwards.
+   result hold together, except with probability `failure_prob`. So the witness and the point of a
+   curve may be chosen afterwards.
+
 4. **Test mutants.** If the claim is not refuted, mutants of the mechanism take the same three
    steps. They share one more `failure_prob`.
+
 5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
    the claim and builds the result. It computes no bound.
 
@@ -47,7 +51,7 @@ class Frozen(Protocol):
 
     @property
     def weights(self) -> Sequence[float]:
-        """Weight of each bound in `failure_prob`; their sum is 1 at most."""
+        """Weight of each bound in `failure_prob`; their sum is at most 1."""
 
 
 Settled = TypeVar("Settled", bound=Frozen)
@@ -65,7 +69,7 @@ class Instrument(Protocol[Settled]):
 
 
 def drive(instrument: Instrument[Any], run: Run) -> Certificate:
-    """Explore, freeze, certify."""
+    """Explore, freeze and certify; return the certificate."""
     frozen = instrument.explore(run)
     run.settle(frozen.weights)
     return instrument.certify(frozen, run)
@@ -93,19 +97,19 @@ def certificate_of(task: Task, mechanism: Any, role: str) -> Certificate:
     mechanism : callable, AdditiveNoise or ExactMechanism
         The mechanism, a mutant of it, or a variant with less noise.
     role : str
-        Which of them; names the streams of random numbers.
+        Name of the mechanism's role, which determines the streams of random numbers.
 
     Raises
     ------
     MechanismError
-        When the mechanism breaks its contract, for example when it changes the datasets.
+        If the mechanism breaks its contract, for example if it changes the datasets.
     """
     with task.data_unchanged(mechanism_name(mechanism)):
         return drive(instrument_of(task, mechanism), Run(task, mechanism, role))
 
 
 def certificate_of_stored(task: Task, sampler: Sampler, role: str) -> Certificate:
-    """Certify stored outputs of a mechanism; `sampler` returns each of them once."""
+    """Certify stored outputs of a mechanism; `sampler` returns each output once."""
     return drive(ByCounts(), Run(task, None, role, stored=sampler))
 
 
@@ -119,10 +123,10 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     mechanism : callable, AdditiveNoise or ExactMechanism
         The audited mechanism.
     given : tuple or None
-        Mutants in addition to those of the mechanism's noise; None for no mutant at all.
+        Mutants in addition to those of the mechanism's noise; None for no mutants at all.
     """
     planned = 2 * task.draws * (1 if given is None else 2 + len(given))
-    task.watch.total = task.watch.done + planned  # an attempt that failed late has drawn already
+    task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
     certificate = certificate_of(task, mechanism, "mechanism")
     mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refutation needs no proof of power

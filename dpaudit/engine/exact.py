@@ -1,4 +1,4 @@
-"""Certify by computation: a known pmf needs no draws and leaves no probability of error."""
+"""Certify by computation: a known pmf needs no draws, and the result cannot be wrong."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from dpaudit.stats import RateBounds, hockey_stick, hockey_stick_inverse
 Floats = NDArray[np.float64]
 
 SMALLEST_CLAIM = 1e-9
-"""Delta below which claimed curves are not known."""
+"""Delta below which claimed curves are not known accurately."""
 
 _SHOWN_DRAWS = 10**6
-_MOST = 1e6  # an infinite epsilon, in records that are drawn
+_MOST = 1e6  # replaces an infinite epsilon in records that are drawn
 
 
 @dataclass(frozen=True)
 class FrozenPairs:
-    """Pairs whose privacy loss is computed; nothing is left to chance.
+    """Pairs whose privacy loss is computed; nothing depends on chance.
 
     Parameters
     ----------
     pairs : PairFamily
-        The pairs, or the one that a search chose.
+        The pairs, or the pair that a search chose.
     start : float
-        When the exploration began, by ``time.perf_counter``.
+        Time at which the exploration began, by ``time.perf_counter``.
     search : SearchRecord, optional
         How the pair was found.
     """
@@ -53,7 +53,7 @@ class FrozenPairs:
     weights = ()
 
     def worst(self, certify: Callable[[NeighborPair], Certificate]) -> Certificate:
-        """Return the worst certificate of all pairs, the first of equals."""
+        """Return the worst certificate of all pairs, the first among equals."""
         return replace(max(map(certify, self.pairs), key=severity), search=self.search)
 
 
@@ -61,7 +61,7 @@ class ByComputation:
     """Compute the privacy loss from a pmf, in both directions of each pair."""
 
     def explore(self, run: Run) -> FrozenPairs:
-        """Search a space or a portfolio: every candidate is computed."""
+        """Search a space or a portfolio by computing every candidate."""
         start, task = time.perf_counter(), run.task
         if task.space is None:
             return FrozenPairs(task.pairs, start)
@@ -80,7 +80,7 @@ class ByComputation:
 
 
 def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
-    """Return what is compared: epsilon needed, of a curve the worst ratio to it; then delta."""
+    """Return the sort key of a pair: epsilon needed (of a curve, the worst ratio), then delta."""
     both = ((left, right), (right, left))
     if task.claim.point is not None:
         epsilon, delta = task.claim.point
@@ -95,7 +95,7 @@ def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
 
 @contextmanager
 def refusing(mechanism: ExactMechanism) -> Iterator[None]:
-    """Name the mechanism where its pmf is none."""
+    """Raise a `MechanismError` that names the mechanism if its pmf is invalid."""
     try:
         yield
     except ValueError as error:
@@ -151,12 +151,12 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
 
 
 def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
-    """Exact rates of the sets of outcomes with the largest losses, at most 200 of them."""
+    """Return exact rates of the sets of outcomes with the largest losses, at most 200 of them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
     above, below = np.cumsum(p[order]), np.cumsum(q[order])
     chosen = np.unique(np.linspace(0, len(p) - 1, min(len(p), 200)).astype(int))
-    chosen = chosen[below[chosen] < 1 - 1e-12]  # all outcomes together tell nothing
+    chosen = chosen[below[chosen] < 1 - 1e-12]  # all outcomes together carry no information
     return tuple(
         RateBounds(np.minimum(above[i : i + 1], 1.0), np.minimum(below[i : i + 1], 1.0), 0.0)
         for i in chosen
@@ -164,7 +164,7 @@ def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
 
 
 def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
-    """Whether the needed (epsilon, delta) exceed the claim by more than rounding.
+    """Return whether the needed (epsilon, delta) exceed the claim by more than rounding.
 
     Curves are themselves computed numerically, to about 1e-10, so their margin is wider.
     """

@@ -31,7 +31,7 @@ MAX_EXPLORE_CELLS, MAX_EXPLORE_DRAWS = 2e7, 3e6
 """Limits for one dataset; more exploration costs memory and time, and gains nothing."""
 
 FINALS = 3
-"""The finalists of a search get one in so many exploration draws."""
+"""The finalists of a search get this fraction of the exploration draws: one in `FINALS`."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Exploration:
     selection : Selection
         The frozen events.
     draws : (ndarray, ndarray)
-        The draws on that pair from which they were learnt.
+        The draws on that pair from which the events were learnt.
     explored : int
-        Draws per dataset spent in all.
+        Total draws per dataset spent on exploration.
     search : SearchRecord, optional
         How the pair was found.
     """
@@ -76,11 +76,12 @@ def explore(
     sampler : Sampler
         Draws from the mechanism of the run.
     share : float
-        Part of the draws to spend.
+        Share of the draws to spend.
     learn_share : float, optional
-        Part of these on which scores are learnt; events are chosen on the rest.
+        Share of these draws on which scores are learnt; events are chosen on the rest.
     coins : ndarray of bool, optional
-        Which of all draws are of the left side; as many on both where there are no coins.
+        For all draws, whether each is from the left side. Without coins, both sides get equally
+        many draws.
     """
     task, role = run.task, run.role
 
@@ -139,9 +140,9 @@ def most_promising(
     Returns
     -------
     pair : NeighborPair
-        The best pair; the first one of equals.
+        The best pair; the first one among equals.
     drawn
-        All draws on it.
+        All draws on this pair.
     explored : int
         Draws per dataset spent on all pairs together.
     """
@@ -168,8 +169,8 @@ def _searched(
     least = least_draws(space, 0)
     if task.draws < least:
         raise ArgumentError(
-            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}; "
-            "a pair that is named needs fewer"
+            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}. "
+            "Name a pair, which needs fewer"
         )
     example = next(iter(task.pairs))
     with asking_for_data(space):
@@ -193,10 +194,10 @@ def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
     except (MechanismTimeout, LateFailure):
         raise
     except MechanismError as error:
-        # An exception or inf; other breaches of the contract do not depend on the data.
+        # Advice helps for an exception or inf. Other violations do not depend on the data.
         if isinstance(space, Portfolio) and (_raised(error) or " returned inf " in str(error)):
             frames = any(is_frame(pair.left) for pair in space.pairs[:1])
-            raise MechanismError(f"{error}; {_FRAMES if frames else _ARRAYS}") from error
+            raise MechanismError(f"{error}. {_FRAMES if frames else _ARRAYS}") from error
         raise
 
 
@@ -208,13 +209,13 @@ def _raised(error: BaseException) -> bool:
 
 
 _ARRAYS = (
-    "the data are those of a portfolio. If the mechanism is made for others, say so: "
+    "The data are those of a portfolio. Describe the data if the mechanism needs other data: "
     "neighbors.portfolio(like) or its low=, high=, m=, dim=, n_users= "
     "(--like, --range, --m, --dim, --users)"
 )
 _FRAMES = (
-    "the frame is one of many that are tried. If the mechanism is made for others, say so by "
-    "Schema(columns, special=...); if an exception is an answer, by "
+    "The frame is one of many that are tried. Describe the data if the mechanism needs other data, "
+    "by Schema(columns, special=...). If an exception is an answer, declare it by "
     'Outcomes(f, errors="outcome")'
 )
 
@@ -232,6 +233,6 @@ def _draw(
 
 
 def all_draws(some: Draws, more: Draws) -> Draws:
-    """Return the draws of both, side by side."""
+    """Return the draws of both, concatenated for each side."""
     left, right = (joined(both) for both in zip(some, more, strict=True))
     return left, right

@@ -1,9 +1,10 @@
-"""The distributions of a mechanism on a pair with less noise, if they are known.
+"""Known distributions of a mechanism on a pair, with less noise.
 
-If the mechanism adds Laplace or Gaussian noise, which dpaudit detects by running it, they are known
-in closed form. If it has few outcomes, the observed frequencies are sharpened: the log-likelihood
-ratio of each outcome is multiplied, and its geometric mean over both datasets is kept. This is
-exact for randomised response. For other mechanisms they are unknown, and no number is reported.
+The distributions are known in closed form if the mechanism adds Laplace or Gaussian noise, which
+dpaudit detects by running it. If the mechanism has few outcomes, the observed frequencies are
+sharpened. That is, the log-likelihood ratio of each outcome is multiplied, and its geometric mean
+over both datasets is kept. This is exact for randomised response. For other mechanisms the
+distributions are unknown, and no number is reported.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from dpaudit.stats.oracles import Oracle
 
 Floats = NDArray[np.float64]
 
-_LEAST_SEEN = 30  # draws in a group of outcomes
-_BY_CHANCE = 1e-3  # p-value from which the outcomes of both sides are taken for different
-_BEYOND_LUCK = 2.0  # standard deviations by which sizes of ratios differ that are told apart
-_MOST_NUMBERS = 20  # of an output; how well directions are learnt was measured up to there
-_MOST_SUMS = 200  # of shifts with Laplace noise; more would take long
-_EDGES = 1e-6, 1e6  # strengths between which the claim is looked for
+_LEAST_SEEN = 30  # Least number of draws in a group of outcomes.
+_BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of both sides count as different.
+_BEYOND_LUCK = 2.0  # Difference of ratio sizes that counts as real, in standard deviations.
+_MOST_NUMBERS = 20  # Numbers of an output up to which learning of directions was measured.
+_MOST_SUMS = 200  # Sums of shifts with Laplace noise; more would be slow.
+_EDGES = 1e-6, 1e6  # Smallest and largest strength that is searched.
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class Family:
     """Whether an output is one number, with a monotone likelihood ratio."""
 
     def at(self, strength: float) -> Oracle:
-        """Return the distribution on both sides."""
+        """Return the distribution on both sides at a strength."""
         raise NotImplementedError
 
     def learnt(self, strength: float, draws: int) -> Oracle:
-        """Return the distribution of a score that was learnt from `draws` draws a side."""
+        """Return the distribution of a score that was learnt from `draws` draws per side."""
         return self.at(strength)
 
     def epsilon(self, strength: float, delta: float) -> float:
@@ -81,7 +82,7 @@ class Family:
         return math.exp(float(optimize.brentq(excess, low, high, xtol=1e-6)))
 
     def draws_for(self, strength: float, task: Task, found: Certificate) -> int | None:
-        """Return how many draws per dataset refute a strength with power 0.9; None if none do."""
+        """Return the number of draws per dataset that refute a strength with power 0.9, or None."""
 
         def enough(draws: int) -> bool:
             return self.chances(strength, task, found, draws).best(draws).power >= WITHIN_REACH
@@ -102,12 +103,12 @@ class Family:
 
 @dataclass(frozen=True)
 class Added(Family):
-    """Laplace or Gaussian noise on each number.
+    """Family of a mechanism that adds Laplace or Gaussian noise to each number.
 
     Parameters
     ----------
     shifts : ndarray, shape (d,)
-        Shifts of the numbers, in one unit; the strength multiplies them.
+        Shifts of the numbers, in a common unit. The strength multiplies them.
     kind : str
         Kind of the noise.
     """
@@ -119,7 +120,7 @@ class Added(Family):
     def of(cls, noise: AddedNoise) -> Added:
         """Return the family of a mechanism whose added noise was detected."""
         shifts = np.abs(noise.shifts)
-        size = float(np.linalg.norm(shifts))  # finite and positive, as added_noise makes sure
+        size = float(np.linalg.norm(shifts))  # finite and positive: added_noise ensures it
         strength = None if noise.scale is None else size / noise.scale
         return cls(strength, shifts / size, noise.kind)
 
@@ -146,7 +147,7 @@ class Added(Family):
     def learnt(self, strength: float, draws: int) -> Oracle:
         """Return the distribution along a learnt direction, which is slightly wrong."""
         moved = int((self.shifts > 0).sum())
-        # The learner drops two of three numbers that do not change.
+        # The learner drops two out of three numbers that do not change.
         numbers = moved + (len(self.shifts) - moved) / 3
         if len(self.shifts) == 1:
             return self.at(strength)
@@ -156,12 +157,12 @@ class Added(Family):
 
 @dataclass(frozen=True)
 class Outcomes(Family):
-    """A few outcomes, whose observed frequencies are sharpened.
+    """Family of a mechanism with few outcomes, whose observed frequencies are sharpened.
 
     Parameters
     ----------
     middle, ratios : ndarray, shape (outcomes,)
-        Logarithms: of the geometric means over both sides, and of the likelihood ratios at
+        Logarithms of the geometric means over both sides, and of the likelihood ratios at
         strength 1.
     """
 
@@ -175,7 +176,7 @@ class Outcomes(Family):
         if found.event is None:
             return None
         event = parts_of(found.event)[0]
-        # A picture of wider outputs shows only a part, unless it shows whole outcomes.
+        # A picture of outputs with several columns shows only a part, except for whole outcomes.
         if len(event.encoder.columns) > 1 and not isinstance(event.score, OutcomeScore):
             return None
         if seen.edges is not None or len(seen.bins) < 2:
@@ -220,7 +221,7 @@ def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
 
     The largest observed ratio is partly due to chance. So ratios of similar size are joined, the
     most similar ones first, until all differ by more than chance. The two sides are treated as
-    mirror images if they differ from that by no more than chance.
+    mirror images if their difference from mirror images is no more than chance.
 
     Parameters
     ----------
@@ -270,13 +271,13 @@ def family_of(
     found : Certificate
         The certificate of the mechanism.
     made : NoiseMutants or None
-        Its mutants, with the recording of its noise.
+        The mutants of the mechanism, with the recording of its noise.
     """
     if found.epsilon.counts is None or found.is_constant:
         return None
     if made is not None and made.recording is not None and not task.watch.is_spent():
         pair = found.pair
-        with task.watch.calls_within(patience(found)):  # some mechanisms never end without noise
+        with task.watch.calls_within(patience(found)):  # without noise, some mechanisms never end
             added = added_noise(
                 mechanism, (pair.left, pair.right), made.recording, seed=task.seed, watch=task.watch
             )
@@ -286,7 +287,7 @@ def family_of(
 
 
 def _usable(family: Added) -> Added | None:
-    """Return a family; None if it takes long to compute, or was never measured."""
+    """Return a family, or None if it is slow to compute or was never measured."""
     numbers = len(family.shifts)
     if not family.shifts.size or not np.isfinite(family.shifts).all() or numbers > _MOST_NUMBERS:
         return None
@@ -297,5 +298,5 @@ def _usable(family: Added) -> Added | None:
             if len(sums) > _MOST_SUMS:
                 return None
         return family
-    # How well a direction is learnt depends on the scale of the noise, which is unknown then.
+    # The quality of a learnt direction depends on the scale of the noise, unknown in this case.
     return None if numbers > 1 and family.strength is None else family

@@ -1,4 +1,4 @@
-"""How much less noise a mechanism could add before an audit refutes its claim."""
+"""How much less noise a mechanism could add before an audit would refute its claim."""
 
 from __future__ import annotations
 
@@ -37,36 +37,37 @@ def noise_margin(
     score: Callable[[Any], Any] | None = None,
     settings: Settings | None = None,
 ) -> NoiseMargin:
-    """Audit a mechanism with less noise, to see how far the noise could shrink.
+    """Audit a mechanism with less noise, and find how far the noise could shrink.
 
     Parameters
     ----------
     result : AuditResult
         Audit of the mechanism; its seed and its `failure_prob` are used again.
     claim : Claim
-        The audited mechanism.
+        The claim that is audited.
     variants : mapping of float to mechanism
-        The same mechanism with its noise multiplied by each number, > 0. Variants whose exceptions
-        are outcomes, and that draw many at once, draw one by one.
+        The same mechanism with its noise multiplied by each number, > 0. A variant draws one
+        output at a time if its exceptions are outcomes and it draws many at once.
     pair : NeighborPair, optional
+        Pair to audit. Default: the pair of the result.
         Where to audit. Default: the pair of the result.
     draws : int, optional
         Draws per dataset for each variant. Default: as many as the result took.
     score : callable, optional
         As in :func:`dpaudit.audit`.
     settings : Settings, optional
-        How to run; `max_seconds` is refused, because variants are audited by ``method="fixed"``.
+        How to run. `max_seconds` is refused, because variants are audited by ``method="fixed"``.
 
     Returns
     -------
     NoiseMargin
-        What is certified of each variant; together they are wrong with probability at most
-        `failure_prob`.
+        Certified bounds of each variant. They are all correct together except with probability at
+        most `failure_prob`.
 
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, and a result without its pair.
+        For an argument out of range, or a result without its pair.
     """
     if not isinstance(result, AuditResult):
         raise TypeError(f"result must be an AuditResult, got {_validate.shown(result)}")
@@ -87,11 +88,11 @@ def noise_margin(
         _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
     where = result.pair if pair is None else pair
     if where is None:
-        raise ArgumentError("pair must be given: the result has lost its datasets")
+        raise ArgumentError("pair must be given, because the result has lost its datasets")
     settings = checked_settings(settings)
     if settings.max_seconds is not None:
         raise ArgumentError(
-            "max_seconds must be None here: a noise margin uses the fixed method, got "
+            "max_seconds must be None, because a noise margin uses the fixed method, got "
             f"{settings.max_seconds:g}"
         )
     share = divide(result.failure_prob or DEFAULT_FAILURE_PROB, len(ordered))[0]

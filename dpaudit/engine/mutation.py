@@ -2,9 +2,9 @@
 
 Bets on the pair of the certificate kill a gross mutant within a few hundred draws. The other
 mutants are audited again, by counts on all pairs and with more draws, the grossest changes first.
-This ends when the mutants of the noise have spent as many draws together as the audit itself. If no
-mutant was killed by then, the one that came closest gets the whole budget. A mutant that the user
-gave gets the whole budget too.
+This ends when the mutants of the noise have together spent as many draws as the audit itself. If no
+mutant was killed by then, the mutant that came closest gets the whole budget. A mutant that the
+user gave gets the whole budget too.
 
 The number of audits of each mutant is fixed beforehand, and all of them share one `failure_prob`.
 So the mutants of an audit add as much to the family-wise error of a run as the audit itself.
@@ -37,12 +37,12 @@ from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import MutantResult, MutantStatus, short
 
 LOOKS = 3
-"""Audits of one mutant, at most: a brief one, a longer one, and one more if none was killed."""
+"""Largest number of audits of a mutant: a brief one, a longer one, one more if none was killed."""
 
 LEAST_LOOK, FIRST_LOOK = 4 * LEAST_BET, 2_000
-"""Draws per dataset of a first audit, at least and at most."""
+"""Smallest and largest number of draws per dataset of a first audit."""
 
-_FIRST_PARTS = 4  # first audits get one of so many parts of the pool
+_FIRST_PARTS = 4  # first audits get the pool divided by this number
 _SHARE = 0.5  # share of the rest of the pool, for second audits of changes of all calls
 
 _AGAIN = 8  # least number of second audits that share a small budget
@@ -59,16 +59,16 @@ Certify = Callable[[Task, Any, str], Certificate]
 
 @dataclass(frozen=True)
 class MutantRuns:
-    """The mutant_runs of the mutants.
+    """The results of all mutants.
 
     Parameters
     ----------
     results : tuple of MutantResult
-        The results, in the order in which the mutants were made, given ones first.
+        The results, in the order in which the mutants were made; given mutants come first.
     unseen : str
-        Why some randomness of the mechanism gave no mutants; empty if all did.
+        Reason why some randomness of the mechanism gave no mutants; empty if all did.
     likeliest : Certificate or None
-        The survivor that came closest to a refutation; a given one, if any survived.
+        The survivor that came closest to a refutation; a given mutant, if any of them survived.
     seconds : float
         Seconds spent in the code of the mutants.
     failure_prob : float
@@ -97,7 +97,7 @@ def mutants_of(
     mechanism : callable, AdditiveNoise or ExactMechanism
         The audited mechanism.
     found : Certificate
-        Its certificate; its noise is recorded on that pair, and on a few others.
+        Certificate of the mechanism. The noise is recorded on its pair, and on a few others.
     given : sequence
         Mutants that the user gave: mechanisms, and changes such as ``without("my_module.clip")``.
     """
@@ -119,7 +119,7 @@ def patience(found: Certificate) -> float:
 
 
 def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
-    """Return the given mutants, each with a name of its own."""
+    """Return the given mutants, each with a distinct name."""
     mutants: list[Mutant] = []
     for one in given:
         name = one.name if isinstance(one, Change) else mechanism_name(one)
@@ -144,17 +144,17 @@ class _Contender:
 
     @property
     def is_killed(self) -> bool:
-        """Whether the audit killed it."""
+        """Whether the audit killed the mutant."""
         return self.found is not None and self.found.refuted and not self.note
 
     @property
     def is_removal(self) -> bool:
-        """Whether it takes noise away, or makes a choice certain."""
+        """Whether the mutant removes noise, or makes a choice certain."""
         return self.mutant.change in CERTAIN
 
     @property
     def draws_outputs(self) -> bool:
-        """Whether it can be audited sequentially."""
+        """Whether the mutant can be audited sequentially."""
         return not isinstance(self.mutant.mechanism, ExactMechanism | AdditiveNoise)
 
     @property
@@ -164,11 +164,11 @@ class _Contender:
 
     @property
     def is_alive(self) -> bool:
-        """Whether another audit may kill it."""
+        """Whether another audit may kill the mutant."""
         return not (self.note or self.is_killed or self.is_skipped)
 
     def look(self, task: Task, certify: Certify) -> None:
-        """Audit it once more; a mutant that cannot be run says nothing about the mechanism."""
+        """Audit the mutant once more; if it cannot run, this says nothing about the mechanism."""
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
             return
@@ -184,10 +184,10 @@ class _Contender:
             return
         self.draws += sum(found.draws.values())
         self.seconds += found.mechanism_seconds
-        self.found = found  # of more draws than any before
+        self.found = found  # each audit uses more draws than those before
 
     def result(self, failure_prob: float) -> MutantResult:
-        """Return its result."""
+        """Return the result of the mutant."""
         mutant, found = self.mutant, self.found
         if found is not None and not found.refuted and not mutant.has_effect:
             self.note = "its code was never executed on these data"
@@ -244,7 +244,7 @@ class _Contest:
         milder = [c for c in of_noise if c.mutant.calls == ALL and c not in gone]
         self._first(milder)
         self._again(milder, _SHARE)
-        # Only now is it known which changes of all calls survive.
+        # Only here is it known which changes of all calls survive.
         single = [c for c in of_noise if c.mutant.calls != ALL]
         survived = {
             (c.mutant.noise, c.mutant.change)
@@ -265,7 +265,7 @@ class _Contest:
         """Bet on the pair of the audit, briefly."""
         alive = [c for c in contenders if c.is_alive]
         if alive and alive[0].mutant.noise and alive[0].mutant.rank:
-            # Only as many of the milder changes as there are draws for.
+            # Audit only as many of the milder changes as there are draws for.
             alive = alive[: max(self.pool, 0) // LEAST_LOOK]
         if alive:
             task = replace(self.task, pairs=family(self.pair), space=None)
@@ -276,7 +276,7 @@ class _Contest:
         """Audit by counts on all pairs, as many mutants as a share of the pool allows."""
         pool = int(share * self.pool)
         alive = [c for c in contenders if c.is_alive]
-        alive.sort(  # the grossest change first; of equals, the one that came closest
+        alive.sort(  # the grossest change first; among equals, the mutant that came closest
             key=lambda c: (c.mutant.rank, c.mutant.change != REMOVED, -c.certified, -_estimated(c))
         )
         least = min(2 * FIRST_LOOK, max(self.task.draws // _AGAIN, 2 * LEAST_LOOK))
@@ -289,7 +289,7 @@ class _Contest:
 
         A mutant with less noise is preferred to a selection that is made certain, which may choose
         the same on both sides. Then the mutant with the largest certified epsilon is preferred,
-        then the grossest. Estimates from so few draws say little.
+        then the grossest mutant. Estimates from so few draws say little.
         """
         alive = [c for c in whole if c.is_alive]
         alive.sort(key=lambda c: (c.mutant.change not in (REMOVED, HALVED), -c.certified))
@@ -322,7 +322,7 @@ def run_mutants(
     task : Task
         The task of the audit.
     made : NoiseMutants
-        Its mutants; see :func:`mutants_of`.
+        Mutants of the mechanism; see :func:`mutants_of`.
     found : Certificate
         The certificate of the mechanism.
     certify : callable

@@ -1,9 +1,10 @@
-"""Audits of mechanisms that run once: many canary users, each included by a coin of its own.
+"""Audits of mechanisms that run once: many canary users, each included by a separate coin.
 
-How many guesses are evaluated is settled before the coins are used, or follows them in a way that
-is paid for; :mod:`dpaudit.stats.one_run` and :mod:`dpaudit.stats.one_run_walk` hold the proofs.
-Ties count against us: among canaries of equal score those that would be guessed wrong come first.
-So no way to break ties, and no order in which the canaries are given, helps to refute.
+The number of guesses that are evaluated is fixed before the coins are used. Or it depends on them,
+and the bound accounts for this choice. :mod:`dpaudit.stats.one_run` and
+:mod:`dpaudit.stats.one_run_walk` hold the proofs. Ties count against the audit: among canaries of
+equal score, those that would be guessed wrong come first. So no way to break ties, and no order in
+which the canaries are given, helps to refute.
 """
 
 from __future__ import annotations
@@ -48,38 +49,38 @@ Ints = NDArray[np.int64]
 SIDES = ("both", "top")
 COINS = ("fair", "half")
 DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
-"""At which epsilon is certified besides the claimed delta."""
+"""Deltas at which epsilon is certified, in addition to the claimed delta."""
 
 _WALK_ROOM = 10.0
-"""Times failure_prob: a larger budget of delta is too dear for the walk."""
+"""Multiple of failure_prob; a larger budget of delta is too expensive for the walk."""
 
-_CURVE_DELTA = 1e-5  # of claims that are curves, where nothing is certified
+_CURVE_DELTA = 1e-5  # delta reported for a claim that is a curve, if nothing is certified
 _TINY = 1e-300
 _HOPELESS = 100.0
 _BINS = 30
-_UNFAIR = 1e-9  # probability with which fair coins are refused
-_REVERSED = 1e-3  # with which scores that tell nothing are said to be reversed
-_MANY_TIES = 0.1  # of the canaries
+_UNFAIR = 1e-9  # Probability with which fair coins are refused.
+_REVERSED = 1e-3  # Probability with which uninformative scores are reported as reversed.
+_MANY_TIES = 0.1  # Fraction of the canaries.
 
 
 @dataclass(frozen=True)
 class GuessTest:
-    """How guesses are judged; settled by everything but the coins.
+    """How guesses are evaluated; this does not depend on the coins.
 
     Parameters
     ----------
     looks : Looks
-        With weights (of the walk) or with shares of failure_prob.
+        Tested numbers of guesses, with weights (for the walk) or with shares of failure_prob.
     walk : bool
-        Whether the number of guesses follows the guesses.
+        Whether the number of guesses depends on the guesses.
     canaries : int
-        Coins.
+        Number of coins.
     one_sided : bool
         Whether all guesses are "included".
     failure_prob : float
-        Failure probability of everything that is certified with it, for fair coins.
+        Failure probability of everything that is certified with this test, for fair coins.
     price : float
-        By which probabilities under fair coins are divided; it is part of `failure_prob` already.
+        Divisor of probabilities under fair coins; it is already part of `failure_prob`.
     """
 
     looks: Looks
@@ -112,7 +113,7 @@ class GuessTest:
         return cls(Looks.few(canaries, failure_prob), False, *settled)
 
     def p_value(self, correct: Ints, claim: Claim) -> float:
-        """P-value of a claim from the right guesses at each look."""
+        """Return the p-value of a claim from the right guesses at each test."""
         if self.walk:
             assert claim.point is not None
             epsilon, delta = claim.point
@@ -131,7 +132,7 @@ class GuessTest:
         return min(1.0, found / self.price)
 
     def epsilon(self, correct: Ints, delta: float, claimed: float = 0.0) -> float:
-        """Certified epsilon at a delta."""
+        """Return the certified epsilon at a delta."""
         if self.walk:
             return walk_epsilon(
                 correct.tolist(),
@@ -151,7 +152,7 @@ class GuessTest:
         )
 
     def mu(self, correct: Ints) -> float:
-        """Certified mu, if the mechanism is Gaussian-DP."""
+        """Return the certified mu, if the mechanism is Gaussian-DP."""
         shares = divide(self.failure_prob, self.looks.weights)
         return max(
             guess_mu(c, k, self.canaries, failure_prob=share, one_sided=self.one_sided)
@@ -159,13 +160,13 @@ class GuessTest:
         )
 
     def telling(self, correct: Ints, epsilon: float) -> int:
-        """Index of the look that shows most against epsilon-DP."""
+        """Return the index of the test that shows most against epsilon-DP."""
         k, rate = np.array(self.looks.guesses), special.expit(epsilon)
         tails = np.where(correct > 0, special.bdtrc(np.maximum(correct - 1, 0), k, rate), 1.0)
         return int(np.argmin(tails / np.array(self.looks.weights)))
 
     def words(self) -> str:
-        """How the number of guesses was chosen."""
+        """Return how the number of guesses was chosen, in words."""
         looks = self.looks.guesses
         if self.walk:
             return (
@@ -179,12 +180,12 @@ class GuessTest:
 
 @dataclass(frozen=True)
 class FrozenGuesses:
-    """What is settled before the coins are used.
+    """The choices that are made before the coins are used.
 
     Parameters
     ----------
     deltas : tuple of float
-        At which epsilon is certified besides the claim.
+        Deltas at which epsilon is certified, in addition to that of the claim.
     weights : list of float
         Weight of the claim, then of each delta.
     """
@@ -200,11 +201,11 @@ class OneRun:
     Parameters
     ----------
     scores : ndarray, shape (m,)
-        Finite.
+        Finite scores.
     included : ndarray of bool, shape (m,)
         The coins.
     guesses : int or None
-        Number of guesses, where it is fixed.
+        Number of guesses, if it is fixed.
     one_sided : bool
         Whether all guesses are "included".
     coins : {"fair", "half"}
@@ -218,7 +219,7 @@ class OneRun:
     coins: str
 
     def explore(self, run: Run) -> FrozenGuesses:
-        """Settle at which deltas epsilon is certified; no coin is used."""
+        """Choose the deltas at which epsilon is certified, without using a coin."""
         point = run.task.claim.point
         deltas = tuple(delta for delta in DELTAS if point is None or delta != point[1])
         rest = (1 - PRIMARY_SHARE) / len(deltas)
@@ -237,7 +238,7 @@ class OneRun:
             own = self._test(ApproxDP(0.0, delta), share)
             certified[delta] = own.epsilon(self._right(own), delta)
             bounds.append(RateBounds.from_excess(certified[delta], delta, share))
-        if claim.point is not None:  # one event for the verdict and this number
+        if claim.point is not None:  # one event determines the verdict and this number
             epsilon, delta = point = claim.point
             certified[delta] = test.epsilon(correct, delta, epsilon)
             bounds.append(RateBounds.from_excess(certified[delta], delta, primary))
@@ -249,7 +250,7 @@ class OneRun:
             ratios = {d: certified[d] / max(claim.epsilon(d), _TINY) for d in deltas}
             delta = max(ratios, key=lambda d: (ratios[d], d == _CURVE_DELTA))
             point = claim.epsilon(delta), delta
-        if certified[delta] > point[0]:  # by its own test, or by that of a larger delta
+        if certified[delta] > point[0]:  # by its own test, or by the test of a larger delta
             refuted, p_value = True, min(p_value, run.task.failure_prob)
         look = test.telling(correct, certified[delta])
         guesses, right = test.looks.guesses[look], int(correct[look])
@@ -307,9 +308,9 @@ class OneRun:
         return right_guesses(self.scores, self.included, looks, one_sided=self.one_sided)
 
     def _pictures(self, guesses: int, worst: tuple[float, float]) -> tuple[Witness, Histogram]:
-        """Return the guesses in words and counts, and where the scores fell."""
+        """Return the guesses in words and counts, and the histogram of the scores."""
         tops = guesses if self.one_sided else (guesses + 1) // 2
-        order = np.lexsort((self.included, -self.scores))  # among equal scores wrong ones first
+        order = np.lexsort((self.included, -self.scores))  # at equal scores wrong guesses first
         lows = np.lexsort((~self.included, self.scores))[: guesses - tops]
         sides = int(self.included.sum()), int((~self.included).sum())
         counts = [
@@ -351,34 +352,35 @@ def audit_one_run(
     failure_prob: float = DEFAULT_FAILURE_PROB,
     id: str | None = None,
 ) -> AuditResult:
-    """Audit a mechanism that ran once, by guessing which canary users it saw.
+    """Audit a mechanism that ran once, by guessing which canary users it included.
 
-    Throw a fair coin for each of m canary users (or include a random half of them, with
+    Toss a fair coin for each of m canary users (or include a random half of them, with
     ``coins="half"``) and run the mechanism once with those that are included. Give each canary a
-    score from the output alone: the higher, the more it looks included, such as the negative loss.
-    Nothing is drawn here.
+    score that is computed from the output alone. A higher score, such as a negative loss, must
+    suggest more strongly that the canary was included. This function draws nothing.
 
     Parameters
     ----------
     scores : array_like, shape (m,)
-        Finite. They may depend on the output and on all canaries, but on no coin otherwise.
+        Finite. They may depend on the output and on all canaries. They must not depend on any coin
+        in another way.
     included : array_like, shape (m,)
         The coins: bool, or 0 and 1.
     claim : Claim
         What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
     guesses : int, optional
-        Number of guesses, from 1 to m, where it was fixed before the coins were looked at. By
-        default it follows the guesses (for small m delta) or is taken at a few fixed looks.
+        Number of guesses, from 1 to m, if it was fixed before the coins were used. By default it
+        depends on the guesses (for small m delta), or a few fixed numbers of guesses are tested.
     side : {"both", "top"}, optional
-        "both" guesses the highest scores "included" and the lowest "excluded", by turns; "top"
-        guesses "included" only, which is better where only presence shows, and needs only
-        delta / 2. To be settled beforehand. Default "both".
+        "both" guesses the highest scores "included" and the lowest "excluded", alternately. "top"
+        guesses "included" only. It is better if only presence is visible, and it needs only
+        delta / 2. Choose it before you see the coins. Default "both".
     coins : {"fair", "half"}, optional
-        "fair" (the default) takes every coin to be thrown by itself. "half" takes the included
-        canaries to be a set of exactly half, each such set with the same probability: what is
-        certified then is less, because the number of the others tells of each coin. For an odd m,
-        half is rounded either way. A note says so where exactly half are included and nothing
-        was given.
+        "fair" (the default) assumes that every coin was tossed independently. "half" assumes that
+        the included canaries are a set of exactly half, each such set with the same probability.
+        Then less is certified, because the number of the others reveals something about each coin.
+        For an odd m, half is rounded either way. If exactly half are included and `coins` was not
+        given, a note says so.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). The claim gets 0.9
         of it, and the epsilons at other deltas share the rest. Default 1e-6.
@@ -390,21 +392,22 @@ def audit_one_run(
     AuditResult
         The verdict is REFUTED or NO_POWER, because one run has no mutants. For a claim that is a
         curve, `epsilon` is given at the delta at which the curve is exceeded most. `canaries` holds
-        the guesses, and epsilon at further deltas. Notes state what is assumed, and say where the
-        sign of the scores looks reversed and where many scores are equal; no certified number
-        depends on these hints.
+        the guesses, and epsilon at further deltas. Notes state the assumptions. They also say
+        whether the sign of the scores looks reversed, and whether many scores are equal. No
+        certified number depends on these hints.
 
     Raises
     ------
     ValueError
-        For NaN, lengths that differ, coins that are not 0 and 1, all of one kind, or so uneven that
-        fair coins come up like that with probability below 1e-9, and arguments out of range.
+        For NaN, lengths that differ, or arguments out of range. Also for coins that are not 0 and
+        1, that are all equal, or that are very uneven: fair coins would be as uneven with
+        probability below 1e-9.
     TypeError
         For arguments of a wrong type.
 
     Notes
     -----
-    Canaries of equal score show nothing unless a look counts all of them; where scores take few
+    Canaries of equal score show nothing unless a test counts all of them. If scores take few
     values, add a little independent noise to them.
 
     References
@@ -431,7 +434,7 @@ def audit_one_run(
     m = len(thrown)
     if design == "half" and int(thrown.sum()) not in (m // 2, m - m // 2):
         raise ArgumentError(
-            f"included must hold half of the {m} canaries for coins='half', got {thrown.sum()}."
+            f"included must hold half of the {m} canaries for coins='half', got {thrown.sum()}"
         )
     if guesses is not None and _validate.integer(1, guesses=guesses) > m:
         raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
@@ -462,16 +465,17 @@ _PAIR = NeighborPair(
     relation=custom_relation("one canary in or out", lambda left, right: True),
     recipe="canary users of one run",
 )
-"""Stands for the datasets of the run, which are elsewhere."""
+"""Stands for the datasets of the run, which are not available."""
 
 
 def right_guesses(
     scores: Floats, included: NDArray[np.bool_], looks: Ints, *, one_sided: bool
 ) -> Ints:
-    """Return how many of the most confident guesses are right, after each of the looks.
+    """Return how many of the most confident guesses are right, at each of the tests.
 
-    Guesses alternate between the highest score left, "included", and the lowest, "excluded"; among
-    equal scores wrong ones come first, so that no count exceeds that of any way to break ties.
+    Guesses alternate between the highest remaining score, "included", and the lowest, "excluded".
+    Among equal scores wrong guesses come first. So no count exceeds the count of any way to break
+    ties.
     """
     highest = included[np.lexsort((included, -scores))]
     top = np.concatenate([[0], np.cumsum(highest)])
@@ -552,7 +556,7 @@ def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[
     Raises
     ------
     ValueError
-        As :func:`dpaudit.audit_one_run` says.
+        As described in :func:`dpaudit.audit_one_run`.
     """
     _refuse_other_index(scores, included)
     point, coins = _scores(scores), _coins(included)
@@ -597,7 +601,7 @@ def hints(
         )
     ranks = stats.rankdata(scores)
     pairs = n * (m - n)
-    higher = float(ranks[included].sum()) - n * (n + 1) / 2  # pairs, equal ones by half
+    higher = float(ranks[included].sum()) - n * (n + 1) / 2  # pairs; equal scores count one half
     _, sizes = np.unique(scores, return_counts=True)
     equal = float((sizes.astype(float) ** 3 - sizes).sum()) / (m * (m - 1))
     deviation = math.sqrt(pairs * max(m + 1 - equal, 0.0) / 12)
@@ -659,7 +663,7 @@ def _scores(scores: ArrayLike) -> Floats:
 
 def _coins(included: ArrayLike) -> NDArray[np.bool_]:
     found = _array("included", included)
-    if found.dtype == object and found.ndim == 1:  # as data frames keep bool beside missing values
+    if found.dtype == object and found.ndim == 1:  # a data frame with missing values gives this
         for at, value in enumerate(found):
             if not isinstance(value, bool | np.bool_):
                 raise ArgumentError(f"included must be bool, or 0 and 1, got {value!r} at {at}")
@@ -682,7 +686,7 @@ def _coins(included: ArrayLike) -> NDArray[np.bool_]:
     tail = 2 * float(special.bdtr(min(heads, m - heads), m, 0.5))
     if tail < _UNFAIR:
         raise ArgumentError(
-            f"included must be thrown by fair coins, got {heads} of {m} included, which fair coins "
-            f"show with probability {tail:.2g}"
+            f"included must be plausible for fair coins, got {heads} of {m} included, which fair "
+            f"coins show with probability {tail:.2g}"
         )
     return coins

@@ -1,9 +1,9 @@
-"""How many canaries of one run show what, for scores of a known shape; computed, not simulated.
+"""Planning of audits of one run, for scores of a known shape; computed, not simulated.
 
-The scores of excluded and included canaries are taken to be independent, and one distance apart.
-Guesses between two looks are then right at the mean rate of that stretch of ranks, independently
-(what this leaves out, that ranks depend on each other, is of order 1 / canaries), and the chance
-that a walk of such rates reaches the heights of the test is that of a Markov chain.
+The scores of excluded and included canaries are assumed to be independent, and one distance apart.
+Guesses between two tests are then right independently, at the mean rate of these ranks. This
+ignores that ranks depend on each other, an effect of order 1 / canaries. The probability that a
+walk of such rates reaches the heights of the test is that of a Markov chain.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CANARIES = (100, 300, 1000, 3000)
-"""For which a plan says what to expect, by default."""
+"""Default numbers of canaries of a plan."""
 
 MAX_CANARIES = 50_000
-_DEVIATIONS = 4.0  # square roots of the guesses
-_FAR = 40.0  # beyond it scores of this scale do not fall
+_DEVIATIONS = 4.0  # in square roots of the number of guesses
+_FAR = 40.0  # no scores of this scale lie beyond it
 
 
 @dataclass(frozen=True)
 class OneRunPlan:
-    """What one run shows, by its number of canaries.
+    """Expected results of one run, by its number of canaries.
 
     Parameters
     ----------
     claim : str
-        In words.
+        The claim in words.
     model : str
         Model of the scores, in words.
     delta : float
-        At which epsilon is certified.
+        Delta at which epsilon is certified.
     canaries : tuple of int
-        As asked for.
+        Numbers of canaries, as requested.
     certified_epsilon : tuple of float
-        What is certified at the expected number of right guesses.
+        Certified epsilon at the expected number of right guesses.
     power : tuple of float
         Probability that the claim is refuted.
     needed : int or None
-        Canaries with which it is refuted with probability `wanted`; None beyond 50,000.
+        Number of canaries that refute the claim with probability `wanted`; None beyond 50,000.
     wanted, failure_prob : float
-        As asked for.
+        Power and failure probability, as requested.
     """
 
     claim: str
@@ -80,7 +80,7 @@ class OneRunPlan:
                 self.canaries, self.certified_epsilon, self.power, strict=True
             )
         ]
-        advice = "A larger failure_prob, such as 0.05, asks for less."
+        advice = "A larger failure_prob, such as 0.05, needs fewer canaries."
         return "\n".join(
             [
                 f"{first} with probability {self.wanted:g}",
@@ -103,20 +103,21 @@ def plan_one_run(
     power: float = 0.9,
     failure_prob: float = DEFAULT_FAILURE_PROB,
 ) -> OneRunPlan:
-    """Say how many canaries of one run show what.
+    """Return how many canaries of one run refute a claim, and what they are expected to certify.
 
     Parameters
     ----------
     claim : Claim
-        To be refuted.
+        Claim to be refuted.
     true_epsilon : float, optional
-        Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve); above the
-        claimed one. Scores are taken to be Gaussian, for delta = 0 to have Laplace noise.
+        Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve). It must be
+        above the claimed epsilon. Scores are assumed to be Gaussian; for delta = 0 they have
+        Laplace noise.
     mu : float, optional
-        > 0, instead of `true_epsilon`: scores are Gaussian, those of included canaries `mu`
+        > 0, instead of `true_epsilon`. Scores are Gaussian, and those of included canaries are `mu`
         standard deviations higher.
     canaries : sequence of int, optional
-        Numbers of canaries to look at, each at least 2.
+        Numbers of canaries to evaluate, each at least 2.
     side : {"both", "top"}, optional
         As in :func:`audit_one_run`.
     coins : {"fair", "half"}, optional
@@ -131,8 +132,8 @@ def plan_one_run(
     Raises
     ------
     ValueError
-        For arguments out of range, among them a `true_epsilon` that the claim allows, and for both
-        or none of `mu` and `true_epsilon`.
+        For arguments out of range, including a `true_epsilon` that the claim allows. Also if both
+        or none of `mu` and `true_epsilon` are given.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def plan_one_run(
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     if (mu is None) == (true_epsilon is None):
-        raise ArgumentError("give mu or true_epsilon, one of the two")
+        raise ArgumentError("exactly one of mu and true_epsilon must be given")
     one_sided = _validate.choice(SIDES, side=side) == "top"
     _validate.choice(COINS, coins=coins)
     wanted = _validate.failure_prob(power=power)
@@ -155,13 +156,14 @@ def plan_one_run(
     if true_epsilon is not None and true_epsilon <= (allowed := claim.epsilon(at)):
         raise ArgumentError(
             f"true_epsilon must be a number > {allowed:.4g}, which the claim {claim} allows at "
-            f"delta = {at:g}: there is no violation to plan for, got {true_epsilon!r}"
+            f"delta = {at:g}, got {true_epsilon!r}. Pass a larger value: otherwise there is no "
+            "violation to plan for"
         )
     beyond, model = _model(mu, true_epsilon, at)
     held = _validate.items("a sequence of integers >= 2", canaries=canaries)
     numbers = tuple(_validate.integer(2, MAX_CANARIES, canaries=m) for m in held)
 
-    share = divide(failure_prob, [PRIMARY_SHARE])[0]  # of the claim, in an audit
+    share = divide(failure_prob, [PRIMARY_SHARE])[0]  # share of the claim in an audit
 
     def test(claim: Claim, m: int) -> GuessTest:
         return GuessTest.of(claim, m, one_sided=one_sided, failure_prob=share, coins=coins)
@@ -195,7 +197,7 @@ def plan_one_run(
 def _model(
     mu: float | None, true_epsilon: float | None, delta: float
 ) -> tuple[Callable[[float], tuple[float, float]], str]:
-    """Chances that a score on either side is more than t beyond the middle, and words."""
+    """Return the probabilities that either side's score exceeds t, from the middle, and words."""
     if true_epsilon is not None:
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
         if delta == 0.0:
@@ -223,7 +225,7 @@ def _model(
 def _rates(
     shares: Floats, beyond: Callable[[float], tuple[float, float]], one_sided: bool
 ) -> Floats:
-    """Rates of right guesses between looks at these shares of the ranks."""
+    """Return rates of right guesses between tests at these shares of the ranks."""
     low = -_FAR if one_sided else 0.0
 
     def guessed(t: float) -> float:
@@ -242,10 +244,11 @@ def _rates(
 
 
 def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
-    """Least counts of right guesses that refute the claim, at each look.
+    """Return the least counts of right guesses that refute the claim, at each test.
 
-    Of a fixed look, only to where counts at such rates between looks have a probability beyond
-    1e-13: more that refute are one more than the look guesses, and fewer are as few as that.
+    For a fixed test, only counts near the expected count are searched; the probability of other
+    counts is below 1e-13. If only counts above this range refute, the result is the number of
+    guesses plus one. If the least count lies below it, the result is near its lower end.
     """
     looks = tool.looks.guesses
     if tool.walk:
@@ -276,7 +279,7 @@ def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
 
 
 def _smallest(enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest number of canaries that is enough, to a twentieth; None if none is."""
+    """Return the smallest sufficient number of canaries, to a twentieth; None if there is none."""
     low, high = 4, 16
     while not enough(high):
         if high == MAX_CANARIES:

@@ -1,4 +1,4 @@
-"""Audits of outputs that were drawn elsewhere: no mechanism to call, only what it said."""
+"""Audits of outputs that were drawn elsewhere, without a mechanism to call."""
 
 from __future__ import annotations
 
@@ -44,40 +44,40 @@ def audit_outputs(
 ) -> AuditResult:
     """Audit outputs, or scores of outputs, that were drawn elsewhere.
 
-    They are shuffled and split here: what to count is learnt on one part and counted on the other,
-    so nothing that was done with the claim in mind before needs to be known.
+    The outputs are shuffled and split here. An event is learnt on one part and counted on the
+    other. So nothing that was done before with the claim in mind needs to be known.
 
     Parameters
     ----------
     left, right : array_like ``[draws, ...]`` or path
-        Independent outputs of the mechanism on two neighbouring datasets, at least 20 each:
-        numbers, texts or records of them; NaN, or None in lists, for no answer. Any function of
-        each output alone will do, such as a score. Arrays must hold outputs of one shape; lists may
-        hold some whose length varies, which then is an outcome. Of paths, .npy files are read, and
-        .parquet files with pyarrow.
+        Independent outputs of the mechanism on two neighbouring datasets, at least 20 each. Outputs
+        are numbers, texts or records of them; NaN, or None in lists, means no answer. They may also
+        be any function of each output alone, such as a score. Arrays must hold outputs of one
+        shape. Lists may hold outputs of different lengths; then the length is an outcome too.
+        Paths may be .npy files, and .parquet files with pyarrow.
     claim : Claim
-        What the mechanism promises.
+        The privacy guarantee that the mechanism claims.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
     seed : int, optional
         Seed of the split, >= 0. Choose it before you see its results. Default 0.
     mutants : mapping of str to (left, right), optional
-        Outputs of the mechanism with a realistic mistake, each on the same two datasets: an audit
-        that refutes nothing shows its power on them. They share one `failure_prob`. None (the
-        default) is for none.
+        Outputs of the mechanism with a realistic mistake, each on the same two datasets. If the
+        audit finds no violation, the mutants show its power. They share one `failure_prob`.
+        Default None: no mutants.
     id : str, optional
         Name of the result.
 
     Returns
     -------
     AuditResult
-        What could not be checked is among its notes. Without mutants, an audit that finds no
+        Its notes list what could not be checked. Without mutants, an audit that finds no
         violation ends in NO_POWER.
 
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, and outputs that are not as described.
+        For an argument out of range, or outputs that are not as described.
 
     Examples
     --------
@@ -116,14 +116,14 @@ def audit_outputs(
 
 
 class StoredDraws(Sampler):
-    """Hands out outputs that are there already, each of them once, in an order of its own.
+    """A sampler that returns stored outputs, each of them once, in shuffled order.
 
     Parameters
     ----------
     name : str
-        In messages.
+        Name for messages.
     left, right : ndarray ``[draws, ...]``
-        The outputs; shuffled, so that what is explored on is a random part of them, whatever the
+        The outputs. They are shuffled, so the exploration uses a random part of them, whatever the
         order in which they were stored.
     seed : int
         Seed of the shuffle.
@@ -141,7 +141,7 @@ class StoredDraws(Sampler):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Outputs of either side that are left."""
+        """Numbers of outputs of each side that have not been returned yet."""
         return {side: len(getattr(self, side)) - taken for side, taken in self._taken.items()}
 
     def _probe(self, data: Any, side: str) -> None:
@@ -164,7 +164,7 @@ class StoredDraws(Sampler):
 
 
 def _nothing(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    raise AssertionError("outputs that were drawn elsewhere are not drawn again")
+    raise AssertionError("outputs that were drawn elsewhere must not be drawn again")
 
 
 def _prepared(
@@ -180,7 +180,7 @@ def _prepared(
     lists = any(isinstance(given, list | tuple) for given in (left, right))
     refuse_other_kinds(name, *both, lengths_vary=lists)
     sampler = StoredDraws(name, *both, seed=seed)
-    # Nobody looks into this pair; it stands for datasets that are not here.
+    # This pair is never read; it stands for datasets that are not available here.
     pair = NeighborPair(np.zeros((1, 1)), np.ones((1, 1)), recipe="outputs drawn elsewhere")
     try:
         sampler.begin(pair.left, pair.right)
@@ -215,7 +215,7 @@ def _fate(
     shape, wanted = sampler.left.shape[1:], audited.left.shape[1:]
     if shape != wanted:
         raise ArgumentError(
-            f"mutants: the outputs of {name!r} must be of the shape of those that are audited, "
+            f"mutants: the outputs of {name!r} must have the audited shape, "
             f"{words_of_draws(audited.left)}, got {words_of_draws(sampler.left)}"
         )
     found = certificate_of_stored(alone, sampler, "mutant")

@@ -1,4 +1,4 @@
-"""Counts of where outputs fall along events and guesses, for the pictures of witnesses."""
+"""Histograms of outputs along events and guesses, for the pictures of witnesses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Integers = NDArray[np.int64]
 
 MAX_BARS = 24
 _BINS = 48
-_SAMPLE = 5000  # outputs of each side that choose the bins
-_FARTHEST = 1e100  # so that the bins of a picture stay finite
+_SAMPLE = 5000  # outputs of each side that determine the bins
+_FARTHEST = 1e100  # limit of the axis, so that the bins stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class _Frame:
     are_edges: bool
 
     def count(self, along: Floats) -> Integers:
-        """Count draws in each bin, by where they lie along the axis.
+        """Count draws in each bin, by their position along the axis.
 
-        Beyond the outermost edges, draws count as in the outermost bins.
+        Draws beyond the outermost edges are counted in the outermost bins.
         """
         marks, last = self.marks, len(self.bins) - 1
         at = np.searchsorted(marks, along, side="left")
@@ -49,7 +49,7 @@ class _Frame:
         return np.bincount(at, minlength=len(self.bins))
 
     def flags(self, along: Floats, fires: NDArray[np.bool_]) -> tuple[bool, ...]:
-        """Return for each bin whether an event fires for most of the sample in it."""
+        """Return for each bin whether an event fires for most of the sample in the bin."""
         seen = self.count(along)
         inside = 2 * self.count(along[fires]) > seen
         if self.are_edges and seen[:-1].any():
@@ -63,8 +63,8 @@ class _Frame:
 def picture(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Histogram:
     """Count where outputs fall along the axis of an event or a guess.
 
-    The first outputs of both sides choose the bins. An empty last bin, of what fits no other, is
-    left out.
+    The first outputs of both sides determine the bins. The last bin is for outputs that fit no
+    other bin; it is omitted if it is empty.
     """
     frame, inside = _plan(chosen, joined([left[:_SAMPLE], right[:_SAMPLE]]))
     counts = [frame.count(_along(frame.event, frame.event.encoder(side))) for side in (left, right)]
@@ -76,7 +76,7 @@ def picture(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> H
 
 
 def _plan(chosen: Event | Guess, outputs: NDArray[Any]) -> tuple[_Frame, list[tuple[bool, ...]]]:
-    """Choose the bins from a sample of both sides; the flags are those of each event in them."""
+    """Choose the bins from a sample of both sides, and flag those in which each event fires."""
     parts = parts_of(chosen)
     event, score = parts[0], parts[0].score
     encoded = event.encoder(outputs)
@@ -103,9 +103,9 @@ def _plan(chosen: Event | Guess, outputs: NDArray[Any]) -> tuple[_Frame, list[tu
 
 
 def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
-    """Return edges of bins of one width, such that a bin begins at each cut.
+    """Return edges of bins of equal width, such that a bin begins at each cut.
 
-    If two cuts are nearer than half a bin, then only at the first.
+    If two cuts are nearer than half a bin, a bin begins at the first cut only.
     """
     cuts = np.clip(cuts, -_FARTHEST, _FARTHEST).tolist()
     low, high = np.quantile(np.clip(along, -_FARTHEST, _FARTHEST), [0.002, 0.998]).tolist()
@@ -133,7 +133,7 @@ def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
 
 
 def _along(event: Event, encoded: Floats) -> Floats:
-    """Return where encoded outputs lie along the axis on which an event is shown."""
+    """Return the positions of encoded outputs along the axis on which an event is shown."""
     score = event.score
     if isinstance(score, OutcomeScore):
         return score.index(encoded).astype(float)

@@ -1,8 +1,8 @@
 """Planning: how many draws certify a violation of a given size.
 
-What :mod:`dpaudit.engine.chances` knows of a distribution, asked for the number of draws. What is
-left to assume is the distribution: of the worst pair of a mechanism that just needs the true
-epsilon, or rates of an event that are given.
+:mod:`dpaudit.engine.chances` computes the power for a known distribution; here it is solved for the
+number of draws. Only the distribution is assumed: that of the worst pair of a mechanism that just
+needs the true epsilon, or given rates of an event.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from dpaudit.errors import ArgumentError
 from dpaudit.stats import oracles
 from dpaudit.stats.oracles import Oracle
 
-_LARGEST_EPSILON = 20.0  # beyond it no number of draws tells an event's rate from 0
+_LARGEST_EPSILON = 20.0  # beyond it no number of draws distinguishes an event's rate from 0
 _CURVE_POINTS = 25
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many draws an audit needs.
+    """The number of draws that an audit needs.
 
     Parameters
     ----------
     draws : int
-        Draws per dataset, exploration included, with which the claim is refuted with probability
+        Draws per dataset, including exploration, with which the claim is refuted with probability
         `power`.
     power : float
-        As asked for.
+        Power, as requested.
     claimed_epsilon, claimed_delta, true_epsilon : float
         The claim, and the epsilon that the mechanism really needs at the claimed delta.
     likely, rare : float
@@ -54,14 +54,15 @@ class Plan:
     failure_prob : float
         Failure probability of the audit.
     model : str
-        Where the rates come from, in words.
+        Source of the rates, in words.
     curve_draws, curve_power : tuple of float
         Power over a range of draws.
     instrument : str
-        What is assumed to refute: counts of one event, guesses in two tails, or guesses by rank.
+        Assumed instrument: counts of one event, guesses in two tails, or guesses by rank.
     draws_without_ranks : int or None
-        Draws per dataset where guesses by rank are assumed and cannot be made, because outputs are
-        not one number each or the pair is searched for; None where they are not assumed.
+        Draws per dataset if guesses by rank are assumed but cannot be made. They cannot be made if
+        outputs are not one number each, or if the pair is searched for. None if guesses by rank
+        are not assumed.
     """
 
     draws: int
@@ -115,47 +116,47 @@ def plan(
     oracle: Oracle | None = None,
     rates: tuple[float, float] | None = None,
 ) -> Plan:
-    """Say how many draws certify a violation of a given size.
+    """Return how many draws certify a violation of a given size.
 
     Parameters
     ----------
     claim : PureDP or ApproxDP
-        To be refuted.
+        Claim to be refuted.
     true_epsilon : float
-        Epsilon that the mechanism really needs at the claimed delta; above the claimed one.
+        Epsilon that the mechanism really needs at the claimed delta; above the claimed epsilon.
     power : float, optional
         Wanted probability of a refutation, in (0, 1). Default 0.9.
     failure_prob : float, optional
         Failure probability of the audit, in (0, 1). Default 1e-6.
     oracle : Oracle, optional
-        Distribution of the mechanism on the worst pair, whose best event or guess is assumed to be
-        found; of Laplace and Gaussian noise, draws of one number, on a pair that is named.
+        Distribution of the mechanism on the worst pair. The audit is assumed to find its best event
+        or guess. For Laplace and Gaussian noise, draws of one number on a named pair are assumed.
         Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need
         `true_epsilon`.
     rates : (float, float), optional
-        Rates of the event instead, on the likelier side and on the other. Nothing is known of
-        ranks then.
+        Rates of the event, instead of `oracle`, on the likelier side and on the other. Then guesses
+        by rank are not considered, because nothing is known of ranks.
 
     Returns
     -------
     Plan
-        Draws per dataset, exploration included, and the power curve.
+        Draws per dataset, including exploration, and the power curve.
 
     Raises
     ------
     ValueError
-        For an argument out of range, and for a violation that even 10 billion draws would miss.
+        For an argument out of range, or for a violation that even 10 billion draws would miss.
     TypeError
-        For a claim that is a curve: name the point of it that is violated, as an `ApproxDP`.
+        For a claim that is a curve. Pass the violated point of the curve, as an `ApproxDP`.
 
     Notes
     -----
-    Outputs are taken to be those of the best pair, and an audit refutes by the instrument that does
-    so most often: an event, guesses in two tails, or, of few draws of a number, guesses by rank.
-    Learnt events and guesses are a little worse than the best ones, which is allowed for. Ranks
-    learn nothing; they and what is learnt get half of failure_prob each, and the plan counts on
-    one of them alone. How often audits of the planned size refute was measured; see
-    docs/measured.md on detectable epsilons.
+    Outputs are assumed to be those of the best pair. The audit is assumed to refute by the
+    instrument that does so most often: an event, guesses in two tails, or, for few draws of a
+    number, guesses by rank. Learnt events and guesses are a little worse than the best ones, and
+    the plan allows for this. Guesses by rank learn nothing. They and the learnt events get half of
+    failure_prob each, and the plan counts on only one of the two. The measured refutation rate of
+    audits of the planned size is in docs/measured.md, on detectable epsilons.
 
     Examples
     --------
@@ -167,8 +168,8 @@ def plan(
     point = getattr(claim, "point", None)
     if not isinstance(claim, Claim) or point is None:
         raise TypeError(
-            f"claim must be a PureDP or an ApproxDP, got {_validate.shown(claim)}; of a curve, "
-            "name the point that is violated: ApproxDP(claim.epsilon(delta), delta)"
+            f"claim must be a PureDP or an ApproxDP, got {_validate.shown(claim)}. Pass the "
+            "violated point of a curve: ApproxDP(claim.epsilon(delta), delta)"
         )
     epsilon, delta = point
     true_epsilon = _validate.positive(true_epsilon=true_epsilon)
@@ -178,8 +179,8 @@ def plan(
         )
     if true_epsilon <= epsilon:
         raise ArgumentError(
-            f"true_epsilon must be a number > {epsilon!r}, the claimed one: there is no violation "
-            f"to plan for, got {true_epsilon!r}"
+            f"true_epsilon must be a number > {epsilon!r}, the claimed epsilon, got "
+            f"{true_epsilon!r}. Pass a larger value: otherwise there is no violation to plan for"
         )
     power = _validate.failure_prob(power=power)
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
@@ -188,7 +189,7 @@ def plan(
             f"claim must have an epsilon of at most {_LARGEST_EPSILON:g} to plan for, got {claim}"
         )
     if rates is not None and oracle is not None:
-        raise ArgumentError("give oracle or rates, got both")
+        raise ArgumentError("only one of oracle and rates must be given, got both")
     if oracle is not None and not isinstance(oracle, Oracle):
         raise TypeError(f"oracle must be one of dpaudit.oracles, got {oracle!r}")
     if rates is not None:
@@ -205,8 +206,8 @@ def plan(
     high = chances.draws_for(power)
     if high is None:
         raise ArgumentError(
-            f"true_epsilon = {true_epsilon!r} is too close to epsilon = {epsilon!r}: more than "
-            f"{MAX_DRAWS:,} draws per dataset would be needed"
+            f"true_epsilon = {true_epsilon!r} must be farther above epsilon = {epsilon!r}, got a "
+            f"violation that needs more than {MAX_DRAWS:,} draws per dataset"
         )
     best = chances.best(high)
     by_events = None
@@ -235,8 +236,8 @@ def draws_to_refute(
 ) -> int | None:
     """Return the smallest number of draws at which the best event refutes with this probability.
 
-    What nobody can beat with one event and the joint bound: no draws explore, nothing is learnt.
-    None when more than 10 billion would be needed.
+    No audit with one event and the joint bound can need fewer draws, because no draws are used to
+    explore, and nothing is learnt. Return None if more than 10 billion would be needed.
     """
     candidates = events_of(*distribution.curve())
     return smallest(
@@ -267,7 +268,7 @@ def needing(epsilon: float, delta: float) -> Oracle:
     if delta == 0:
         return oracles.laplace(1.0, 1 / epsilon)
     if delta >= 1:
-        raise ArgumentError("delta must be a number below 1: nothing violates delta = 1, got 1.0")
+        raise ArgumentError("delta must be < 1, because nothing violates delta = 1, got 1.0")
 
     def excess(log_sigma: float) -> float:
         return float(oracles.gaussian(1.0, math.exp(log_sigma)).delta(epsilon)) - delta

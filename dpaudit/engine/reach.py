@@ -1,4 +1,4 @@
-"""Power after and before an audit.
+"""Power of an audit, computed after it and before it.
 
 `detectable` computes the smallest epsilon that an audit would have refuted with probability 0.9. It
 uses the family of distributions of the mechanism, and the instrument and the draws of the audit.
@@ -17,9 +17,9 @@ from dpaudit.engine.families import Family
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError
 
-_UNEVEN = 1.2  # times as many outputs on one side: then chances are not those of even sides
-_STEP = 1.25  # factor by which a strength is raised in the search
-_LARGEST, _STRONGEST = 50.0, 1e6  # epsilon and strength beyond which nothing is looked for
+_UNEVEN = 1.2  # Ratio of outputs of both sides from which chances for even sides do not apply.
+_STEP = 1.25  # Factor by which a strength is raised in the search.
+_LARGEST, _STRONGEST = 50.0, 1e6  # Largest epsilon and strength that are searched.
 
 
 def detectable(task: Task, found: Certificate, family: Family) -> float | None:
@@ -65,7 +65,7 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
             low, high = high, high * _STEP
         strength = float(optimize.brentq(shortfall, low, high, rtol=1e-3))
         return family.epsilon(strength, delta)
-    except ArgumentError:  # beyond what the oracles compute
+    except ArgumentError:  # beyond the range of the oracles
         return None
 
 
@@ -80,16 +80,16 @@ def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
     epsilon, delta : float
         The claim.
     failure_prob : float
-        The probability with which a mechanism that keeps the claim may be refuted.
+        The largest probability of refuting a mechanism that keeps the claim.
 
     Notes
     -----
     Let outputs have distributions P and Q on the two sides, and s = delta + (1 - delta) pi with
-    pi = e^eps / (1 + e^eps). A mechanism with output distributions s P + (1 - s) Q and
-    s Q + (1 - s) P is (epsilon, delta)-DP, because s - e^eps (1 - s) = delta. Under it, any outcome
-    of N draws has at least s^N times its probability under P and Q. So a test that refutes this
-    mechanism with probability at most failure_prob refutes P and Q with probability at most
-    failure_prob / s^N.
+    pi = e^eps / (1 + e^eps). Consider a mechanism with output distributions s P + (1 - s) Q and
+    s Q + (1 - s) P on the two sides. It is (epsilon, delta)-DP, because s - e^eps (1 - s) = delta.
+    Under it, any outcome of N draws has at least s^N times its probability under P and Q. So a test
+    that refutes this mechanism with probability at most failure_prob refutes P and Q with
+    probability at most failure_prob / s^N.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Outputs that were drawn elsewhere, read and held against what an audit can look at.
+"""Read outputs that were drawn elsewhere, and check that an audit can use them.
 
-What is wrong is said of the side that it is wrong with, before anything is audited.
+Each message names the side that is invalid. The checks come before the audit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _NESTED = (list, tuple, np.ndarray)
 
 
 def read(name: str, outputs: Outputs) -> NDArray[Any]:
-    """Return outputs as an array, read from a file where they are a path.
+    """Return outputs as an array; a path is read from its file.
 
     Parameters
     ----------
     name : str
         Name of this side, in messages.
     outputs : Outputs
-        As :func:`dpaudit.audit_outputs` takes them.
+        Outputs in a form that :func:`dpaudit.audit_outputs` accepts.
 
     Raises
     ------
     ValueError
-        For anything that cannot be looked at: no sequence, too few, infinite, of objects.
+        For outputs that cannot be audited: no sequence, too few, infinite, or objects.
     """
     if isinstance(outputs, str | Path):
         outputs = _from_file(name, Path(outputs))
@@ -44,8 +44,8 @@ def read(name: str, outputs: Outputs) -> NDArray[Any]:
         outputs = _from_frame(name, outputs)
     if isinstance(outputs, np.ma.MaskedArray):
         raise ArgumentError(
-            f"{name} must be a plain array, with NaN for no answer, got a masked one, whose hidden "
-            "values would be looked at"
+            f"{name} must be a plain array, with NaN for no answer, got a masked array, whose "
+            "hidden values would be read"
         )
     try:
         array = np.asarray(outputs)
@@ -71,16 +71,16 @@ def read(name: str, outputs: Outputs) -> NDArray[Any]:
 def refuse_other_kinds(
     name: str, left: NDArray[Any], right: NDArray[Any], *, lengths_vary: bool
 ) -> None:
-    """Refuse sides of which one holds texts and the other numbers, or arrays of two shapes.
+    """Raise an error unless both sides hold numbers, or both texts, and arrays of one shape.
 
     Parameters
     ----------
     name : str
         Name of the audit, in messages.
     left, right : ndarray
-        As they were read.
+        The outputs that were read.
     lengths_vary : bool
-        Whether a shape is an outcome, as in lists.
+        Whether a shape is an outcome, as it is in lists.
     """
     if kind_of(left) != kind_of(right):
         raise ArgumentError(
@@ -90,8 +90,8 @@ def refuse_other_kinds(
     if left.shape[1:] != right.shape[1:] and not lengths_vary:
         raise ArgumentError(
             f"{name}: left and right must hold outputs of one shape, got {words_of_draws(left)} on "
-            f"the left and {words_of_draws(right)} on the right; where the length of an output "
-            "depends on the data, give lists"
+            f"the left and {words_of_draws(right)} on the right. Pass lists if the length of an "
+            "output depends on the data"
         )
 
 
@@ -99,21 +99,21 @@ def _words_of_scalar(outputs: Any) -> str:
     if isinstance(outputs, np.ndarray) and outputs.dtype != object:
         return f"one value without an axis, {outputs.item()!r}"
     kind = "None" if outputs is None else type(outputs).__name__
-    return f"a {kind}; give list(...) of it" if hasattr(outputs, "__next__") else kind
+    return f"a {kind}. Pass list(...) of it" if hasattr(outputs, "__next__") else kind
 
 
 def _rows(name: str, outputs: Any) -> NDArray[Any]:
     rows = as_rows(outputs)
     if rows is None:
         raise ArgumentError(
-            f"{name} must hold numbers where lengths differ: each output a number or an array of "
-            "numbers, neither texts nor lists of different lengths"
+            f"{name} must hold a number or an array of numbers for each output if lengths differ, "
+            "got texts or lists of different lengths"
         )
     return rows
 
 
 def _refuse_numbers_as_texts(name: str, outputs: Any, array: NDArray[Any]) -> None:
-    """Numbers beside texts in a list become texts, and lose their order."""
+    """Raise an error if a list mixes numbers and texts, since numbers would become texts."""
     if array.dtype.kind != "U" or not isinstance(outputs, list | tuple):
         return
     flat = list(outputs)
@@ -123,13 +123,13 @@ def _refuse_numbers_as_texts(name: str, outputs: Any, array: NDArray[Any]) -> No
     if wrong is not None:
         raise ArgumentError(
             f"{name} must hold numbers, or texts, got both, such as {wrong!r} and "
-            f"{next(x for x in flat if isinstance(x, str))!r}; records of both are a structured "
-            "array or a data frame"
+            f"{next(x for x in flat if isinstance(x, str))!r}. Pass records of both as a "
+            "structured array or a data frame"
         )
 
 
 def _refuse_content(name: str, array: NDArray[Any]) -> None:
-    """Refuse what no event can be of, and infinite values."""
+    """Raise an error for infinite values, and for types that no event can describe."""
     if array.dtype == object:
         columns = [np.concatenate([np.zeros(0), *(row.ravel() for row in array)])]
         rows = np.repeat(np.arange(len(array)), [row.size for row in array])
@@ -137,7 +137,7 @@ def _refuse_content(name: str, array: NDArray[Any]) -> None:
         _refuse_infinite(name, infinite, len(array))
         return
     if array.size == 0:
-        raise ArgumentError(f"{name} holds outputs without content, of shape {array.shape[1:]}")
+        raise ArgumentError(f"{name} must hold outputs with content, got shape {array.shape[1:]}")
     for field in array.dtype.names or (None,):
         column = array if field is None else array[field]
         words = name if field is None else f"{name}, field {field!r},"
@@ -153,8 +153,8 @@ def _refuse_content(name: str, array: NDArray[Any]) -> None:
 def _refuse_infinite(name: str, rows: NDArray[np.intp], draws: int) -> None:
     if len(rows):
         raise ArgumentError(
-            f"{name} holds infinite values in {len(rows)} of {draws} outputs, first in row "
-            f"{rows[0]}; allowed are finite numbers, and NaN for no answer"
+            f"{name} must hold finite numbers, or NaN for no answer, got infinite values in "
+            f"{len(rows)} of {draws} outputs, first in row {rows[0]}"
         )
 
 
@@ -162,25 +162,26 @@ def _from_file(name: str, path: Path) -> Any:
     if path.suffix not in (".npy", ".parquet"):
         raise ArgumentError(f"{name} must be an array, a .npy file or a .parquet file, got {path}")
     if not path.is_file():
-        raise ArgumentError(f"{name} must be a file that is there, got {path}")
+        raise ArgumentError(f"{name} must be an existing file, got {path}")
     if path.suffix == ".npy":
         try:
             return read_array(path)
         except (ValueError, EOFError):
             raise ArgumentError(
                 f"{name} must be an array of numbers, texts or records as numpy.save writes it, "
-                f"got {path}, which is none (arrays of objects are not read)"
+                f"got {path}, which is not one (arrays of objects are not read)"
             ) from None
     try:
         import pyarrow.parquet
     except ImportError:
         raise ArgumentError(
-            f"{name} is a .parquet file, which pyarrow reads: pip install pyarrow"
+            f"{name} must be an array or a .npy file without pyarrow, got a .parquet file. "
+            "Run pip install pyarrow"
         ) from None
     try:
         table = pyarrow.parquet.read_table(path)
     except pyarrow.ArrowException:
-        raise ArgumentError(f"{name} must be a parquet file, got {path}, which is none") from None
+        raise ArgumentError(f"{name} must be a parquet file, got another file, {path}") from None
     columns = {
         column: table[column].to_numpy(zero_copy_only=False) for column in table.column_names
     }
@@ -192,7 +193,7 @@ def _from_frame(name: str, frame: Any) -> Any:
 
 
 def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """One array of a lone column, and else records with a field for each."""
+    """Return the array of a single column, or else records with a field for each column."""
     if not columns:
         raise ArgumentError(f"{name} must have a column, got none")
     known = {column: _plain(f"{name}, column {column!r},", x) for column, x in columns.items()}
@@ -201,7 +202,7 @@ def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any
     for column, values in known.items():
         if values.ndim > 1:
             raise ArgumentError(
-                f"{name}, column {column!r}, must hold one number or text in a row beside other "
+                f"{name}, column {column!r}, must hold one number or text in a row next to other "
                 f"columns, got shape {values.shape[1:]}"
             )
     dtype = [(column, values.dtype) for column, values in known.items()]
@@ -212,7 +213,7 @@ def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any
 
 
 def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of objects as texts, or as numbers with NaN where there is none."""
+    """Return a column of objects as texts, or as numbers with NaN for missing values."""
     if values.dtype != object:
         return values
     if all(isinstance(value, str) for value in values.flat):
@@ -224,6 +225,6 @@ def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
     except (TypeError, ValueError):
         at = next(i for i, value in enumerate(values.flat) if not isinstance(value, str))
         raise ArgumentError(
-            f"{name} must hold numbers, or a text in every row (a word of your own for no answer), "
+            f"{name} must hold numbers, or a text in every row (any word for no answer), "
             f"got {values.flat[at]!r} in row {at * len(values) // values.size}"
         ) from None

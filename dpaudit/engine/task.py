@@ -24,7 +24,7 @@ from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace, 
 Floats = NDArray[np.float64]
 
 EXPLORE_SHARE = 0.3
-"""Share of the draws that explore."""
+"""Share of the draws that are used to explore."""
 
 FEW_DRAWS = 50, 2000
 """Smallest and largest number of draws per dataset for guesses by rank."""
@@ -34,14 +34,14 @@ PRIMARY_SHARE = 0.9
 
 _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
-_BRIEF_CALLS, _BRIEF_CALL = 8, 256  # calls, at least; draws of each, where there are more calls
-_LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
+_BRIEF_CALLS, _BRIEF_CALL = 8, 256  # Least number of calls; draws per call if there are more calls.
+_LARGEST_EPSILON = 600.0  # Largest epsilon of the grid of a curve; exponentials stay finite.
 
 
 def _profile(claim: Claim) -> tuple[Floats, Floats]:
     """Return a grid of epsilons and the deltas of a claim.
 
-    Cached, because the conversion of a curve is slow and every mutant has its own task.
+    The result is cached: the conversion of a curve is slow, and every mutant has its own task.
     """
     return _known_profile(claim) if isinstance(claim, Hashable) else _made_profile(claim)
 
@@ -59,7 +59,7 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
             [epsilon for pair in itertools.pairwise(ends) for epsilon in _steps(*pair)]
         )
     else:
-        # Some curves stay above a delta at every epsilon, such as approximate zCDP: the grid ends
+        # Some curves stay above a delta at every epsilon, such as approximate zCDP. The grid ends
         # where the curve is within 1e-6 of its limit.
         limit = claim.delta(_LARGEST_EPSILON)
         end = claim.epsilon(min(limit + 1e-6, 1.0))
@@ -87,30 +87,30 @@ class Task:
     pairs : PairFamily
         The pairs; for a search space, an example.
     draws : int
-        Draws per dataset in all, exploration included.
+        Draws per dataset in total, including exploration.
     failure_prob : float
         Probability that any certified number is wrong.
     seed : int
         Root seed.
     name : str
-        Id of the audit; with the seed it fixes every random number.
+        Id of the audit. It determines every random number, together with the seed.
     space : SearchSpace or Portfolio, optional
-        Where the pair is searched for.
+        Space in which the pair is searched for.
     sequential : bool
-        Whether to stop as soon as the evidence is in.
+        Whether to stop as soon as the evidence suffices.
     instrument : Instrument, optional
-        How to audit mechanisms that draw their outputs, instead of by counts or bets.
+        Instrument for mechanisms that draw their outputs, instead of counts or bets.
     float_attack : bool or FloatAttack
-        Whether the low bits of outputs are looked at too.
+        Whether the low bits of outputs are also examined.
     is_brief : bool
-        Whether it is enough to know if the claim falls, as of a mutant: no profile is certified,
-        and draws are spread over few calls.
+        Whether it is enough to know if the claim is refuted, as for a mutant. Then no profile is
+        certified, and draws are spread over few calls.
     stored : mapping of str to int, optional
-        Outputs of each side that there are, where they were drawn elsewhere.
+        Number of available outputs of each side, if they were drawn elsewhere.
     watch : Watch
-        Told of progress, and asked how long calls may take.
+        Records the progress, and limits the time of calls.
     workers : Workers, optional
-        Who draws; this process by default.
+        Workers that draw. Default: this process.
     cache_dir : path, optional
         Directory in which calls are stored.
     """
@@ -169,7 +169,7 @@ class Task:
         return min(max(draws // _BRIEF_CALL, _BRIEF_CALLS), CALLS) if self.is_brief else CALLS
 
     def attack_on(self, pair: NeighborPair) -> FloatAttack | None:
-        """Return the guesses of the floating-point attack on a pair; None where it is not made."""
+        """Return the guesses of the floating-point attack on a pair, or None without attack."""
         if isinstance(self.float_attack, FloatAttack):
             return self.float_attack
         return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
@@ -190,8 +190,8 @@ class Task:
     def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:
         """Return the point at which a profile exceeds the claimed curve most, or is closest to it.
 
-        Epsilon = 0 counts only if the claim is exceeded there: else it says little. Nor do deltas
-        below `least`, to which the curves are not known.
+        Epsilon = 0 counts only if the claim is exceeded there; otherwise it says little. Deltas
+        below `least` do not count either, because the curves are not accurate below it.
         """
         ratio = profile / np.maximum(self.claimed, least)
         if ratio[0] <= 1:
@@ -206,8 +206,8 @@ class Task:
         yield
         if self._fingerprint() != before:
             raise MechanismError(
-                f"{name} changes its input: the data are not what they were before the audit; "
-                "a mechanism must leave them alone"
+                f"{name} changes its input: the data are not what they were before the audit. "
+                "Work on a copy"
             )
 
     def _fingerprint(self) -> list[bytes]:
@@ -219,19 +219,19 @@ def check_relation(claim: Claim, pair: NeighborPair) -> None:
     """Raise a `PairError` if a pair has another relation than the claim."""
     if claim.relation is not None and claim.relation != pair.relation:
         raise PairError(
-            f"the claim speaks of {claim.relation}, but the pair is of {pair.relation}: "
-            "a claim is audited under its own relation"
+            f"pair must have the relation of the claim, {claim.relation}, got {pair.relation}. "
+            "Audit a claim under its own relation"
         )
 
 
-# --- what an instrument works with: draws of one mechanism, by stage, and shares of `failure_prob
+# --- what an instrument works with: draws of one mechanism by stage, and shares of failure_prob -
 
 
 _ROUNDING = 1e-9
 
 
 def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ...]:
-    """Divide a failure probability; no other function of the engine does.
+    """Divide a failure probability; no other function of the engine does this.
 
     By the union bound, the probability that any of several statements is wrong is at most the sum
     of their failure probabilities, for any dependence between the statements.
@@ -241,42 +241,43 @@ def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ..
     failure_prob : float
         The probability to divide, in (0, 1).
     parts : int or sequence of float
-        How many equal parts; or the weight of each part, >= 0. Weights sum to 1 at most.
+        Number of equal parts, or the weight of each part, >= 0. Weights sum to at most 1.
 
     Returns
     -------
     tuple of float
-        The failure probability of each part; they sum to `failure_prob` at most.
+        The failure probability of each part; their sum is at most `failure_prob`.
 
     Raises
     ------
     AssertionError
-        When the weights sum to more than 1, or one is negative.
+        If the weights sum to more than 1, or one is negative.
     """
     if isinstance(parts, int):
         return (failure_prob / parts,) * parts
     if min(parts, default=0.0) < 0 or sum(parts) > 1 + _ROUNDING:
-        raise AssertionError(f"weights of failure_prob must be >= 0 and sum to 1, got {parts}")
+        raise AssertionError(f"weights must be >= 0 and sum to at most 1, got {parts}")
     return tuple(failure_prob * weight for weight in parts)
 
 
 @dataclass(eq=False)
 class Run:
-    """One mechanism under one instrument.
+    """One mechanism that is audited by one instrument.
 
-    Samplers of a run refuse certifying draws until :meth:`settle` was called, and exploration
-    draws afterwards. So an instrument can neither learn from draws that certify before its events
-    are frozen, nor certify on draws from which it learnt.
+    Samplers of a run refuse certifying draws until :meth:`settle` is called, and exploration
+    draws afterwards. So an instrument cannot learn from certifying draws before its events are
+    frozen. It also cannot certify on draws from which it learnt.
 
     Attributes
     ----------
     task : Task
         The claim, the pairs, the budget and the seed.
     mechanism : callable, AdditiveNoise, ExactMechanism or None
-        What is audited; None where its outputs are stored.
+        The audited mechanism; None if its outputs are stored.
     role : str
-        "mechanism", "mutant 3 round 1", ...: names the streams of random numbers.
+        Role such as "mechanism" or "mutant 3 round 1". It names the streams of random numbers.
     failure_probs : tuple of float
+        The failure probability of each bound; empty until :meth:`settle` is called.
         The failure probability of each bound; empty until :meth:`settle` was called.
     """
 
@@ -322,7 +323,7 @@ class Run:
     def settle(self, weights: Sequence[float]) -> None:
         """End the exploration: divide `failure_prob`, and hand out certifying draws from now on."""
         if self.failure_probs:
-            raise AssertionError("failure_prob was divided before")
+            raise AssertionError("settle must be called only once")
         self.failure_probs = divide(self.task.failure_prob, weights)
         for sampler in self._samplers:
             sampler.certifies = True

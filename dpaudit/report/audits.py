@@ -83,7 +83,7 @@ class AuditSection(Section[AuditResult]):
         return record.status.key not in ("not_refuted", *["known"] * (not verbose))
 
     def rank(self, record: AuditResult) -> int:
-        """Return the rank of its status."""
+        """Return the rank of the status."""
         return list(STATUSES).index(record.status.key)
 
     def tally(self, records: Sequence[AuditResult]) -> list[str]:
@@ -95,7 +95,7 @@ class AuditSection(Section[AuditResult]):
     def summary(
         self, records: Sequence[AuditResult], *, verbose: bool = False
     ) -> tuple[str, str] | None:
-        """Return the summaries of all audits but those that are NOT REFUTED."""
+        """Return the summaries of all audits except those that are NOT REFUTED."""
         found = [
             self.finding(record, verbose=verbose)
             for record in sorted(records, key=self.rank)

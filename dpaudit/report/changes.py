@@ -1,4 +1,4 @@
-"""What changed between two results of one audit: its verdict, its mutants and its epsilon.
+"""Changes between two results of one audit: its verdict, its mutants and its epsilon.
 
 **Verdicts.** REFUTED is certified; the other verdicts say less. A violation that is no longer
 found may mean a fixed mechanism or a smaller budget. So a step away from REFUTED counts as better
@@ -6,14 +6,14 @@ or worse only if the later audit had the same claim and no smaller budget. Other
 reported as one that cannot be compared.
 
 Mutants that are barely killed may survive other draws by chance. So a mutant that survives now, and
-an audit that has less power, are reported and fail nothing by default. A run itself fails where a
+an audit that has less power, are reported and fail nothing by default. A run itself fails if a
 mutant that was given survives.
 
-**Epsilons.** Certified epsilons are lower bounds. That one lies above the other says nothing about
-the epsilon that the mechanism needs. So an epsilon moved only if the certified interval of one
-result excludes that of the other, on the same pair and at the same delta. The interval ends at the
-upper bound that the result knows. Computed audits know one. Audits by draws do not, so of two such
-audits only the estimates are reported.
+**Epsilons.** Certified epsilons are lower bounds. If one of them lies above the other, this says
+nothing about the epsilon that the mechanism needs. So an epsilon moved only if the certified
+interval of one result excludes that of the other, on the same pair and at the same delta. The
+interval ends at the upper bound that the result knows. Computed audits know an upper bound. Audits
+by draws do not, so for two such audits only the estimates are reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROUNDING = 1e-9
 
 
 class What(StrEnum):
-    """What became of an audit or a statement, in the order in which a reader should look at it."""
+    """Kinds of change of an audit or a statement, the most important for a reader first."""
 
     REFUTED = "newly refuted"
     LOST = "known violation lost"
@@ -49,7 +49,7 @@ class What(StrEnum):
 
     @property
     def is_worse(self) -> bool:
-        """Whether it fails the comparison by default."""
+        """Whether the change fails the comparison by default."""
         return self not in _NOT_WORSE
 
 
@@ -67,9 +67,9 @@ class VerdictChange:
     id : str
     what : What
     before, now : str
-        The verdicts as people read them; empty where there is none.
+        The verdicts in words; empty if there is none.
     reason : str
-        In one sentence.
+        Reason, in one sentence.
     """
 
     kind: str
@@ -81,7 +81,7 @@ class VerdictChange:
 
 
 def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
-    """Yield what changed in the verdict of an audit, and among its mutants."""
+    """Yield the changes of the verdict of an audit, and of its mutants."""
     found = _verdict_change(old, new)
     if found is not None:
         what, reason = found
@@ -99,7 +99,7 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
 
 
 def _fates(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
-    """Return the status of each mutant by its name, and by which of that name it is."""
+    """Return the status of each mutant by its name, and by its number among equal names."""
     seen: Counter[str] = Counter()
     found = {}
     for mutant in result.mutants:
@@ -109,7 +109,7 @@ def _fates(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
 
 
 def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
-    """Tell what became of the verdict; None where it and what it means are the same."""
+    """Return the change of the verdict; None if the verdict and its meaning are the same."""
     if Verdict.REFUTED in (old.verdict, new.verdict):
         return _refutation_change(old, new)
     less = less_than_before(old, new)
@@ -118,12 +118,12 @@ def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | No
             return (What.OTHER, less) if less else (What.POWER, new.reason)
         if _claim(old) != _claim(new):
             return What.OTHER, "another claim is audited"
-        return What.MENDED, "mutants are killed now: silence means something again"
+        return What.MENDED, "mutants are killed now, so the audit has power again"
     return _declaration_change(old, new)
 
 
 def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
-    """Tell what became of a claim that is refuted before, now or both times."""
+    """Return the change of a claim that is refuted before, now or both times."""
     if old.verdict is new.verdict:
         return _declaration_change(old, new)
     if new.verdict is Verdict.REFUTED:
@@ -136,15 +136,15 @@ def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] |
     if less := less_than_before(old, new):
         return What.OTHER, f"the claim is not refuted now: {less}"
     if new.epsilon.upper <= new.claimed_epsilon:
-        return What.MENDED, "no more than is claimed is needed now, as was computed"
+        return What.MENDED, "the mechanism was computed to need no more than is claimed"
     if new.verdict is Verdict.NO_POWER:
-        words = f"the claim is not refuted now, and silence means nothing: {new.reason}"
+        words = f"the claim is not refuted now, and the audit has no power: {new.reason}"
         return (What.OTHER if new.mismatch is None else What.POWER), words
     return What.MENDED, "the claim is not refuted now, by an audit that kills mutants"
 
 
 def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
-    """Tell what became of an audit whose verdict is the same: what was declared may be another."""
+    """Return the change of an audit whose verdict is the same, but perhaps not its declaration."""
     if old.mismatch is None and new.mismatch is not None:
         worse = {"refuted": What.REFUTED, "lost": What.LOST, "no_power": What.POWER}
         sentence = f"{new.mismatch} (before, as declared: {old.status.word})"
@@ -155,26 +155,26 @@ def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] 
 
 
 def less_than_before(old: AuditResult, new: AuditResult) -> str:
-    """Say why silence of the later audit need not mean what it meant; nothing where it does."""
+    """Return why finding no violation means less in the later audit; empty if it does not."""
     if _claim(old) != _claim(new):
         return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
     budgets = budget(old), budget(new)
     if budgets[1] > 0 and (budgets[0] == 0 or budgets[1] < budgets[0]):
         told = [f"{count:,} draws" if count else "computed exactly" for count in budgets]
-        return f"there was more to find it with: {told[0]} before, {told[1]} now"
+        return f"the earlier audit had a larger budget: {told[0]} before, {told[1]} now"
     if 0 < new.failure_prob < old.failure_prob:
         return f"failure_prob was {old.failure_prob:g} before, and is {new.failure_prob:g} now"
     return ""
 
 
 def budget(result: AuditResult) -> int:
-    """Return the draws per dataset that an audit might have taken; 0 where it was computed."""
+    """Return the draws per dataset that an audit could have taken; 0 if it was computed."""
     path = result.diagnostics.sequential
     return sum(result.draws.values()) if path is None else path.budget
 
 
 def _claim(result: AuditResult) -> dict[str, Any]:
-    """Return what is claimed; of a curve, without the point at which it was compared."""
+    """Return the claim; for a curve, without the point at which it was compared."""
     names = ["parameters"] if "parameters" in result.claim else ["epsilon", "delta"]
     return {name: result.claim[name] for name in ["notion", "relation", *names]}
 
@@ -183,7 +183,7 @@ def _claim(result: AuditResult) -> dict[str, Any]:
 
 
 class Movement(StrEnum):
-    """How the epsilon of an audit changed between two results."""
+    """Kinds of change of an audit's epsilon between two results."""
 
     ROSE = "rose"
     FELL = "fell"
@@ -197,14 +197,14 @@ class Movement(StrEnum):
 
 @dataclass(frozen=True)
 class EpsilonChange:
-    """How the epsilon of one audit changed.
+    """The change of one audit's epsilon.
 
     Parameters
     ----------
     old, new : AuditResult
     movement : Movement
     reason : str
-        In one sentence.
+        Reason, in one sentence.
     """
 
     old: AuditResult
@@ -219,7 +219,7 @@ class EpsilonChange:
 
     @property
     def failure_prob(self) -> float:
-        """Probability, at most, that one of the two intervals is wrong."""
+        """Largest probability that one of the two intervals is wrong."""
         return self.old.epsilon.failure_prob + self.new.epsilon.failure_prob
 
 
@@ -240,7 +240,7 @@ def epsilon_change(old: AuditResult, new: AuditResult) -> EpsilonChange:
         for epsilon in (before, now)
     ]
     if not any(known):
-        return change(Movement.ESTIMATE, "no upper bound is known, so this is no certified change")
+        return change(Movement.ESTIMATE, "no upper bound is known, so no change is certified")
     if not before.certified or not now.certified:
         return change(Movement.NOT_COMPARABLE, "one of the bounds is not certified")
     if _exceeds(now.lower, before.upper):

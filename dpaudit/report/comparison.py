@@ -1,4 +1,4 @@
-"""What changed between two stored runs: text, and the comment of a pull request."""
+"""Changes between two stored runs: lines of text, and the comment of a pull request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.results import AuditResult, at_most, number, short
 from dpaudit.store import RESULTS, Record, StoredRun, by_kind, load_record, read_whole_run
 
 LARGEST_COMMENT = 60_000
-"""Characters of a comment; GitHub takes 65,536."""
+"""Largest number of characters of a comment; GitHub accepts 65,536."""
 
 _LONGEST = 300
 _SHOWN = 8
@@ -30,7 +30,7 @@ _SECTIONS = (
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
 MAY_DIFFER = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
-"""What differs between two runs of the same code, wherever it stands in a record."""
+"""Fields that differ between two runs of the same code, at any place of a record."""
 
 
 _Key = tuple[str, str]
@@ -44,11 +44,11 @@ class Side:
     Parameters
     ----------
     name : str
-        As it was given.
+        Name, as it was given.
     run : StoredRun or None
         None for the file of one record.
     records : dict
-        By kind and id; without those of which a comparison does not speak.
+        Records by kind and id, without those that a comparison does not include.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Side:
 
     @classmethod
     def of(cls, name: str, run: StoredRun | None, records: Sequence[Record]) -> Side:
-        """Sort records by what they are."""
+        """Sort records by their kind and id."""
         compared = {
             (kind, record.id): record
             for kind, own in by_kind(records).items()
@@ -69,23 +69,23 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed between two runs.
+    """The changes between two runs.
 
     Parameters
     ----------
     old, new : Side
     changes : tuple of VerdictChange
-        What is worse first.
+        Changes for the worse first.
     epsilons : tuple of EpsilonChange
-        Of the audits that are not the same to the last bit.
+        Changes of epsilon, for audits that are not the same to the last bit.
     same : int
-        Audits and statements that are the same to the last bit.
+        Number of audits and statements that are the same to the last bit.
     notes : tuple of str
-        How the two runs differ, a sentence each.
+        Differences of the two runs, one sentence each.
     may_be_missing : bool
-        Whether what is gone is not worse.
+        Whether a missing record is no change for the worse.
     power_counts : bool
-        Whether less power is worse.
+        Whether less power is a change for the worse.
     """
 
     old: Side
@@ -99,7 +99,7 @@ class Comparison:
 
     @property
     def worse(self) -> tuple[VerdictChange, ...]:
-        """What fails the comparison."""
+        """Changes that fail the comparison."""
         return tuple(change for change in self.changes if self._is_worse(change))
 
     @property
@@ -119,8 +119,8 @@ def read_side(path: Path) -> Side:
     Raises
     ------
     StoreError
-        When anything in it is missing, damaged or was changed after it was written; nothing is
-        compared then, and nothing is set aside.
+        If anything in it is missing, damaged or was changed after it was written. Then nothing is
+        compared, and no file is set aside.
     """
     if path.is_dir() or path.name == RESULTS:
         run, records = read_whole_run(path if path.is_dir() else path.parent)
@@ -134,16 +134,16 @@ def read_side(path: Path) -> Side:
 def compare(
     old: Side, new: Side, *, may_be_missing: bool = False, power_counts: bool = False
 ) -> Comparison:
-    """Say what changed.
+    """Return what changed.
 
     Parameters
     ----------
     old, new : Side
-        Where either is the file of one record, that one alone is compared.
+        If either side is the file of one record, only this record is compared.
     may_be_missing : bool
-        Whether what is gone is not worse.
+        Whether a missing record is no change for the worse.
     power_counts : bool
-        Whether less power is worse.
+        Whether less power is a change for the worse.
     """
     both = _in_both(old, new)
     if old.run is None or new.run is None:
@@ -173,7 +173,7 @@ def compare(
 
 
 def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
-    """Return the records that both hold."""
+    """Return the records that both sides hold."""
     return [(old.records[key], new.records[key]) for key in old.records if key in new.records]
 
 
@@ -181,12 +181,12 @@ def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
 
 
 def is_same(old: Record, new: Record) -> bool:
-    """Whether two records are the same to the last bit, but for times and where they were made."""
+    """Return whether two records are the same to the last bit, except times and origin."""
     return not any(differences("", old.to_json(), new.to_json()))
 
 
 def differences(name: str, old: Any, new: Any) -> Iterator[str]:
-    """Name every value that differs between two pieces of plain data, but for what may."""
+    """Yield each value that differs between two pieces of plain data, except for `MAY_DIFFER`."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new} - MAY_DIFFER):
             yield from differences(f"{name}.{key}".lstrip("."), old.get(key), new.get(key))
@@ -197,11 +197,11 @@ def differences(name: str, old: Any, new: Any) -> Iterator[str]:
         yield short(f"{name}: {old!r} against {new!r}", _LONGEST)
 
 
-# --- what one of them lacks ---------------------------------------------------------------------
+# --- records of only one run --------------------------------------------------------------------
 
 
 def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
-    """Yield what only one of the runs holds."""
+    """Yield the records that only one of the runs holds."""
     for (kind, id), record in old.records.items():
         if (kind, id) not in new.records:
             reason = _why_gone(record, new.run)
@@ -215,7 +215,7 @@ def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
 
 
 def _why_gone(record: Record, run: StoredRun | None) -> str:
-    """Say what the later run tells of the function that made a record."""
+    """Return what the later run reports of the function that made a record."""
     node = f"{record.origin.get('path')}::{record.origin.get('item')}: "
     if run is None:
         return "it is not there"
@@ -230,7 +230,7 @@ def _why_gone(record: Record, run: StoredRun | None) -> str:
 
 
 def _notes(old: Side, new: Side) -> Iterator[str]:
-    """Yield how the two runs differ as wholes."""
+    """Yield the differences between the two runs as a whole."""
     if old.run is None or new.run is None:
         yield from _settings(old, new)
         return
@@ -240,7 +240,7 @@ def _notes(old: Side, new: Side) -> Iterator[str]:
     for side, when in ((old, "before"), (new, "now")):
         assert side.run is not None
         if not side.run.complete:
-            yield f"the run {when} was interrupted: it does not hold all"
+            yield f"the run {when} was interrupted, so some records are missing"
         if side.run.kept:
             yield f"the run {when} kept {len(side.run.kept)} records of earlier runs"
     fresh = [problem for problem in new.run.problems if problem not in old.run.problems]
@@ -249,7 +249,7 @@ def _notes(old: Side, new: Side) -> Iterator[str]:
 
 
 def _settings(old: Side, new: Side) -> Iterator[str]:
-    """Yield which versions and files the records of both were not made with alike."""
+    """Yield the versions and files that differ between the records of both runs."""
     origins = [(a.origin, b.origin) for a, b in _in_both(old, new)]
     for name, title in (("versions", "versions"), ("sources", "files")):
         unlike: dict[str, None] = {}
@@ -282,7 +282,7 @@ def method(found: Comparison) -> str:
     if not found.epsilons:
         return "no epsilon had to be compared: all audits of both runs are the same to the last bit"
     return (
-        "an epsilon moved where the certified interval of one run excludes that of the other, on "
+        "an epsilon moved if the certified interval of one run excludes that of the other, on "
         "the same pair; audits by draws know no upper bound, so their estimates certify no change"
     )
 
@@ -323,7 +323,7 @@ def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """Return what changed, a line each: what is worse first."""
+    """Return what changed, one line each, with changes for the worse first."""
     lines = [f"note: {note}" for note in found.notes]
     for title, changes in (("WORSE", found.worse), ("changed", found.others)):
         lines += [
@@ -344,13 +344,13 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
-    """Return a comment: a table of what is worse, the rest folded.
+    """Return a comment: a table of the changes for the worse, with the rest folded.
 
     Parameters
     ----------
     found : Comparison
     limit : int
-        Most characters; rows that have no room are counted instead.
+        Largest number of characters; rows that do not fit are counted instead.
     """
     head = [f"### dpaudit: {headline(found)}", ""]
     head += [f"- {_plain(note)}" for note in found.notes]
@@ -381,7 +381,7 @@ def _row(change: VerdictChange) -> list[str]:
 
 
 def _table(title: str, names: Sequence[str], rows: list[list[str]], room: int) -> list[str]:
-    """Return a table, folded where it has a title, with the rows that there is room for."""
+    """Return a table, folded if it has a title, with as many rows as fit."""
     top = [f"<details><summary>{title}</summary>", ""] if title else [""]
     top += [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     end = ["", "</details>", ""] if title else [""]

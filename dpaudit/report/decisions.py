@@ -21,7 +21,7 @@ from dpaudit.results import (
 )
 
 CARDS = 6
-"""Audits that get a card; others get a line and their row of the table."""
+"""Number of audits with a card; other audits get a line and their row of the table."""
 
 LINES = 24
 _REASON = 120
@@ -71,7 +71,7 @@ class Decisions:
     cards : tuple of Card
         The most urgent audits, in order.
     lines : tuple of (AuditResult, str, str)
-        Further audits: the result, its anchor, and how far its number is from the claim.
+        Further audits: the result, its anchor, and the distance of its number from the claim.
     left_out : int
         Number of audits for which there was no line.
     """

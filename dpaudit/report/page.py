@@ -1,6 +1,6 @@
-"""What the pages of a report share: templates, styles, script, and their content security policy.
+"""Shared parts of the pages of a report: templates, styles, script, content security policy.
 
-A page asks nothing of the network, and says so to the browser.
+A page loads nothing from the network, and its content security policy forbids it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
     *styles : str
         Names of the style sheets in the assets, put into the page.
     assets : Path
-        Directory of the templates and style sheets; those of this package stand beside them.
+        Directory of the templates and style sheets, in addition to those of this package.
     **values
-        What the template shows. All of it is escaped.
+        Values that the template shows. All of them are escaped.
     """
     environment = _environment(assets)
     assert environment.loader is not None
@@ -43,7 +43,7 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
         environment.loader.get_source(environment, name)[0] for name in ("report.js", *styles)
     )
     return environment.get_template(template).render(
-        # Files of the project, not of a user: the only text that is not escaped.
+        # These are files of the project, not of a user, and the only text that is not escaped.
         style=Markup("\n".join(sheets)),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -53,7 +53,7 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
 
 @functools.cache
 def _environment(assets: Path) -> Environment:
-    """Templates are compiled once: that takes longer than to fill a page."""
+    """Return the templates, compiled once, because this takes longer than to fill a page."""
     environment = Environment(
         loader=FileSystemLoader([assets, ASSETS]),
         autoescape=True,
@@ -70,14 +70,14 @@ def _environment(assets: Path) -> Environment:
         share=words.share,
         moment=words.moment,
         breakable=_breakable,
-        # As ``report.js`` unpacks it.
+        # The script ``report.js`` unpacks this format.
         packed=lambda text: base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode(),
     )
     return environment
 
 
 def kept(run: StoredRun, kind: str) -> Mapping[str, KeptRecord]:
-    """Return what a run of a selection kept of older ones, by id: the records of one kind."""
+    """Return the older records of one kind that a run of a selection kept, by id."""
     return {older.id: older for older in run.kept if older.kind == kind}
 
 

@@ -32,28 +32,28 @@ from dpaudit.store import AUDIT, Record, StoredRun, by_kind, place_of, write_ato
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
 _COMMON = ("refuted", "no_power", "known", "not_refuted")
-"""Keys of statuses that the page shows even where no audit ended so."""
+"""Keys of statuses that the page shows even if no audit has this status."""
 PLAIN = 100
-"""Findings that are plain HTML, the most urgent first; a script unpacks the others when opened."""
+"""Number of findings that are plain HTML, the most urgent first; a script unpacks the others."""
 
 
 def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
 
-    The details of the first hundred audits are plain HTML. Those of the others are compressed
-    inside the page, and its script unpacks them when they are opened.
+    The details of the first hundred audits are plain HTML. The details of the other audits are
+    compressed inside the page, and its script unpacks them when they are opened.
 
-    Other kinds of records write pages of their own, linked from the first, such as
-    ``out/ledger.html``; where there are none, such a page of an earlier run is removed.
+    Other kinds of records write separate pages, linked from the first page, such as
+    ``out/ledger.html``. If a run has no such records, the page of an earlier run is removed.
 
     Parameters
     ----------
     out : Path
-        Directory of the run; made when it is missing.
+        Directory of the run; created if it is missing.
     run : StoredRun
-        What was asked for.
+        The run and its settings.
     records : sequence of Record
-        What was found; may be empty.
+        The records of the run; may be empty.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     Raises
     ------
     StoreError
-        When the page cannot be written; a page that was there before stays as it was.
+        If the page cannot be written; an existing page stays as it was.
     """
     out = Path(out)
     for name, own in by_kind(records).items():
@@ -76,7 +76,7 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
 def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
     """Return the first page of a run as text; the arguments are those of :func:`write_report`.
 
-    The page shows audits in full. Other kinds of records have a card here and their own pages.
+    The page shows audits in full. Other kinds of records have a card here and separate pages.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
     audits: list[dict[str, Any]] = []

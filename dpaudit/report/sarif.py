@@ -1,8 +1,8 @@
-"""A run as SARIF 2.1.0, which code scanning shows beside the lines of the audits.
+"""A run as SARIF 2.1.0, which code scanning shows next to the lines of the audits.
 
-A result for each refuted audit, for each audit without power, and for each statement that is not
-as declared. A known violation is a result too, suppressed in the source by its mark. What failed
-is a notification of the tool, for it is no finding.
+There is a result for each refuted audit, for each audit without power, and for each statement that
+is not as declared. A known violation is a result too, suppressed in the source by its mark. A
+failure is a notification of the tool, because it is not a finding.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _ROOT = "%SRCROOT%"
-_LARGEST = 2**24  # bytes of a file with audits
+_LARGEST = 2**24  # largest size of a file with audits, in bytes
 _NODE = re.compile(r"(?P<node>.+?\.py(?:::[^:\[]+(?:\[.*?\])?)*): (?P<reason>.*)", re.DOTALL)
 
 
@@ -37,13 +37,13 @@ def sarif(run: StoredRun, records: Sequence[Record]) -> str:
     Parameters
     ----------
     run : StoredRun
-        What was asked for.
+        The run and its settings.
     records : sequence of Record
-        The certificate of the mechanism.
+        The records of the run.
     """
     notifications = [_problem(sentence) for sentence in run.problems]
     if not run.complete:
-        words = "the run was interrupted: what it did not reach is not here"
+        words = "the run was interrupted, so further results are missing"
         notifications.append(_notification("error", words, "", None))
     failed = bool(notifications)
     notifications += [_problem(sentence, "note", "skipped: ") for sentence in run.skipped]
@@ -130,7 +130,7 @@ def _result(record: Record, alert: Alert, more: dict[str, Any]) -> dict[str, Any
 
 
 def _physical(path: str, line: int | None) -> dict[str, Any]:
-    """Return the place of a file inside the directory of the run; nothing of any other."""
+    """Return the location of a file inside the directory of the run; empty for any other file."""
     try:
         inside(Path.cwd(), path)
     except StoreError:
@@ -162,7 +162,7 @@ def _message(text: str) -> dict[str, str]:
 
 
 def node_and_reason(sentence: str) -> tuple[str, str]:
-    """Split a sentence of a run into what pytest calls the function or file, and the rest.
+    """Split a sentence of a run into pytest's name of the function or file, and the rest.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def node_and_reason(sentence: str) -> tuple[str, str]:
 
 
 def line_of(path: str, item: str) -> int | None:
-    """Return the line on which a function stands now, from 1; None where it is not there."""
+    """Return the current line of a function, from 1; None if the function is not there."""
     if not path or not item:
         return None
     try:

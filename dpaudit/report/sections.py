@@ -36,7 +36,7 @@ class Alert:
     facts : dict
         Further properties, as plain data.
     accepted : str
-        Why the finding is known and suppressed; empty if it is not suppressed.
+        Reason why the finding is known and suppressed; empty if it is not suppressed.
     """
 
     rule: str
@@ -73,11 +73,11 @@ class Section(abc.ABC, Generic[R]):
         """Return verdict and numbers in one line, with all digits."""
 
     def is_shown(self, record: R, *, verbose: bool = False) -> bool:
-        """Whether a run prints the finding of a record, and not its line alone."""
+        """Return whether a run prints the finding of a record, and not only its line."""
         return record.mismatch is not None
 
     def is_judged(self, record: R) -> bool:
-        """Whether a record has a verdict."""
+        """Return whether a record has a verdict."""
         return True
 
     def rank(self, record: R) -> int:
@@ -114,7 +114,7 @@ class Section(abc.ABC, Generic[R]):
     # --- two runs ---
 
     def is_compared(self, record: R) -> bool:
-        """Whether a comparison of two runs includes a record."""
+        """Return whether a comparison of two runs includes a record."""
         return True
 
     @abc.abstractmethod
@@ -155,7 +155,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def replay_command(record: Record, out: Path | None = None) -> str:
     """Return the command that repeats a record, quoted for a shell.
 
-    `out` is the directory in which the record is stored, if it is.
+    `out` is the directory in which the record is stored, if it is stored.
     """
     origin = record.origin
     if out is not None:

@@ -1,9 +1,9 @@
 """Descriptions of the charts of a result, which two back ends draw.
 
-:func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`,
-:func:`landscape` and :func:`guesses` describe one chart of a result as plain data.
-:mod:`dpaudit.results.svg` draws a description for pages,
-:mod:`dpaudit.results.figures` draws it with matplotlib.
+Each of these functions describes one chart of a result as plain data: :func:`profile`,
+:func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and
+:func:`guesses`. There are two back ends. For pages, :mod:`dpaudit.results.svg` draws a description.
+With matplotlib, :mod:`dpaudit.results.figures` draws it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COLOURS = MappingProxyType(
         "right": "#de8f05",
     }
 )
-"""Roles and their colours; colour-blind readers can tell left from right."""
+"""Roles and their colours; colour-blind readers can distinguish left from right."""
 
 COLUMNS = 2
 """Largest number of panels side by side."""
@@ -48,14 +48,14 @@ COLUMNS = 2
 MAX_CATEGORIES = 20
 MAX_PANELS = 4
 CERTIFIED_POINT = "certified epsilon, at the claimed delta"
-"""Label of the certified epsilon where it lies beyond the curves."""
+"""Label of the certified epsilon if it lies beyond the curves."""
 
 _SMALLEST_DELTA, _LONG_FLOOR = 1e-12, 1e-10  # estimated profiles end a little below 1e-9
-_SMALLEST_POWER = 1e-9  # of tests whose errors are drawn on a log scale; outside the chart
+_SMALLEST_POWER = 1e-9  # least power of tests drawn on a log scale; it lies outside the chart
 _RARE_EVENT = 0.01
 _SMALL_ERROR = 0.02
-_LOG_SPAN = 100.0  # values whose ratio is larger are drawn on a log scale
-_FEW = 6  # so many whole numbers are shown as categories
+_LOG_SPAN = 100.0  # Values with a larger ratio are drawn on a log scale.
+_FEW = 6  # Up to this number, whole numbers are shown as categories.
 _DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
 _CURVES = ("gaussian_dp", "renyi_dp", "zcdp", "approx_zcdp", "accounted")
@@ -63,7 +63,7 @@ _SIDES = ("left", "right")
 _STAGES = {"design": "mutant", "local": "estimated", "semifinal": "right", "final": "certified"}
 
 Kind = Literal["line", "dots", "rings", "band", "bars"]
-_SHADES = (("event", 1.0), ("muted", 0.3))  # of a guess of left and of one of right
+_SHADES = (("event", 1.0), ("muted", 0.3))  # shades of a guess of left, and of a guess of right
 Point = tuple[float, float]
 _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
@@ -81,7 +81,7 @@ class Axis:
     low, high : float
         Values at its two ends, left and right or bottom and top. `low` may exceed `high`.
     label : str
-        Its name.
+        Name of the axis.
     ticks : sequence of (float, str), optional
         Values and their words. By default, round numbers are ticked.
     log : bool
@@ -98,7 +98,7 @@ class Axis:
     bare: bool = False
 
     def place(self, value: float) -> float:
-        """Return the place of a value, from 0 to 1. A value beyond an end gets the end."""
+        """Return the position of a value, from 0 to 1. A value beyond an end gets the end."""
         low, high = self.low, self.high
         if self.log:
             low, high = math.log(low), math.log(high)
@@ -128,9 +128,10 @@ class Series:
     role : str
         Key of its colour in :data:`COLOURS`.
     points : sequence of (float, float)
-        Its points; for bars, one corner of each; for a band, one of its two curves.
+        Points of the series; for bars, one corner of each; for a band, one of its two curves.
     label : str
-        Words of the legend; an empty label leaves it out. A series may exist for the legend alone.
+        Text in the legend; a series with an empty label is not in the legend. A series may exist
+        for the legend alone.
     ends : sequence of (float, float)
         The opposite corners of bars, the other curve of a band.
     size : float
@@ -138,7 +139,7 @@ class Series:
     dash : tuple of float
         Lengths of dashes and gaps; empty for a solid line.
     opacity : float
-        Of a surface.
+        Opacity of a surface.
     """
 
     kind: Kind
@@ -158,7 +159,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """Two axes and what is drawn between them, in order."""
+    """Two axes and the series between them, in drawing order."""
 
     x: Axis
     y: Axis
@@ -172,11 +173,11 @@ class Chart:
     Parameters
     ----------
     title : str
-        Its name, also for readers who do not see it.
+        Name of the chart, also for screen readers.
     panels : sequence of Panel
-        Mostly one; more are laid out in rows of two. They share one legend.
+        Usually one panel; more are laid out in rows of two. They share one legend.
     caption : str
-        A sentence or two that explain it.
+        One or two sentences that explain the chart.
     width, height : float
         Size in pixels, with legend and labels. Several rows of panels have a fixed height each.
     """
@@ -255,7 +256,7 @@ def _joined(x: ArrayLike, y: ArrayLike) -> list[Point]:
 
 
 def charts_of(result: AuditResult) -> list[Chart]:
-    """Return the charts that say something about this audit."""
+    """Return the charts that are informative for this audit."""
     optional = [
         (tradeoff, _is_informative(result.diagnostics.curves)),
         (wealth, result.diagnostics.sequential),
@@ -342,7 +343,7 @@ def profile(result: AuditResult) -> Chart:
 
 
 def _is_informative(curves: Curves | None) -> bool:
-    """Whether the certified trade-off band says more than perfect privacy would."""
+    """Return whether the certified trade-off band says more than perfect privacy would."""
     return curves is not None and any(
         beta < 1 - alpha - 1e-9
         for alpha, beta in zip(curves.alpha, curves.certified_beta, strict=True)
@@ -352,9 +353,9 @@ def _is_informative(curves: Curves | None) -> bool:
 def tradeoff(result: AuditResult) -> Chart:
     """Describe the certified band of the trade-off curve, and the claimed curve.
 
-    Both show type II against type I errors of tests that tell the two inputs apart. The
-    mechanism's curve lies on or below the band; the claim is violated where it promises a curve
-    above the band. Where that is decided at small type I errors, both axes are logarithmic and
+    Both show type II against type I errors of tests that distinguish the two inputs. The
+    mechanism's curve lies on or below the band. The claim is violated where it promises a curve
+    above the band. If the decision lies at small type I errors, both axes are logarithmic and
     stretch the corner (0, 1).
     """
     curves, own = result.diagnostics.curves, result.profile
@@ -392,7 +393,7 @@ def tradeoff(result: AuditResult) -> Chart:
         series.append(Series("band", "violation", below, "band below claim", above, opacity=_SHADE))
     unless = f", except with probability at most {number(result.failure_prob)}"
     caption = (
-        "Errors of the best test that tells left from right. The mechanism's true curve lies on or "
+        "Errors of the best test between left and right. The mechanism's true curve lies on or "
         f"below the band{unless * (result.failure_prob > 0)}; the claim promises a curve on or "
         f"above its own.{' Log scales stretch the corner of small type I errors.' * log}"
     )
@@ -400,7 +401,7 @@ def tradeoff(result: AuditResult) -> Chart:
 
 
 def _error(power: float) -> str:
-    """Return a type II error, which is near 1 where the power of a test is small."""
+    """Return a type II error, which is near 1 if the power of a test is small."""
     return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 
 
@@ -410,8 +411,8 @@ def _error(power: float) -> str:
 def histogram(result: AuditResult) -> Chart:
     """Describe where the outputs of both sides fell, as shares of the draws, the event shaded.
 
-    For a guess, the region of right is shaded darker than that of left. Rare categories are
-    summed up.
+    For a guess, the region of right is shaded darker than the region of left. Rare categories are
+    summed.
     """
     own, sampled = result.diagnostics.histogram, result.failure_prob > 0
     centres, is_guess = (
@@ -454,7 +455,7 @@ def histogram(result: AuditResult) -> Chart:
 def _commonest(
     bins: list[str], shares: _Floats, shades: _Flags
 ) -> tuple[list[str], _Floats, _Flags]:
-    """Keep the commonest categories in their order, and sum up the others of each shade."""
+    """Keep the most common categories in their order, and sum the others of each shade."""
     kinds: dict[tuple[bool, ...], str] = {(True,): " in the event", (False,): ""}
     if len(shades) > 1:
         kinds = {(True, False): " where left is guessed", (False, True): " where right is guessed"}
@@ -473,7 +474,7 @@ def _commonest(
 def _bins(
     edges: _Floats, bins: list[str], shares: _Floats, shades: _Flags, label: str, y: Axis
 ) -> Panel:
-    """Return outlines of both sides over numeric bins; a bin that is no number stands beside."""
+    """Return outlines of both sides over numeric bins, with any non-numeric bin to the right."""
     # The outermost bins hold all outputs beyond them; an infinite edge is drawn where they end.
     finite = edges[np.isfinite(edges)].tolist() or [0.0, 1.0]
     low, high = min(finite), max(finite)
@@ -529,11 +530,11 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
     words = "The event behind the certified numbers is shaded."
     if centres:
         words = (
-            "Centres before the noise, which carries outputs into the event from elsewhere too; "
-            "the probability of the event is computed from each centre."
+            "Centres before the noise is added. The noise also carries outputs into the event from "
+            "other centres. The probability of the event is computed from each centre."
         )
     elif result.witness.right is not None:
-        darker = ", the one of right darker" * bool(result.diagnostics.histogram.inside_right)
+        darker = ", the region of right darker" * bool(result.diagnostics.histogram.inside_right)
         words = f"The region where left is guessed is shaded{darker}."
     beyond = " The outermost bins hold all outputs beyond them."
     return words + beyond * (result.diagnostics.histogram.edges is not None)
@@ -546,7 +547,7 @@ def wealth(result: AuditResult) -> Chart:
     """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for others."""
     path = result.diagnostics.sequential
     if path is None:
-        raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
+        raise ValueError(f"{result.id} must be a sequential audit, which has a path to draw")
     refuted = max(path.log_wealth, default=0.0) >= path.refuted_at
     colour = "violation" if refuted else "certified"
     draws, grown = [*path.draws, path.budget], [*path.log_wealth, 0.0]
@@ -589,7 +590,7 @@ def noise_margin(result: AuditResult) -> Chart:
     points = sorted(point for points in by_role.values() for point in points)
     first, last = points[0][0], points[-1][0]
     ticks: list[tuple[float, str]] = []
-    for multiplier, _ in reversed(points):  # the words of ticks must not overlap
+    for multiplier, _ in reversed(points):  # the labels of ticks must not overlap
         gap = math.log(ticks[-1][0] / multiplier) if ticks else math.inf
         if gap > 0.1 * (math.log(last / first) or 1.0):
             ticks.append((multiplier, number(multiplier)))
@@ -613,8 +614,8 @@ def noise_margin(result: AuditResult) -> Chart:
 def guesses(result: AuditResult) -> Chart:
     """Describe epsilon over the number of guesses of an audit in one run.
 
-    Estimates by the share of right guesses guarantee nothing. They stand beside the certified
-    epsilon, which holds for all numbers of guesses together, and the claimed one. Raises
+    Estimates by the share of right guesses guarantee nothing. The chart also shows the certified
+    epsilon, which holds for all numbers of guesses together, and the claimed epsilon. Raises
     ``ValueError`` for another audit.
     """
     own, claimed, certified = (
@@ -623,7 +624,7 @@ def guesses(result: AuditResult) -> Chart:
         result.certified_epsilon,
     )
     if own is None:
-        raise ValueError(f"{result.id} was not audited in one run: there are no guesses to draw")
+        raise ValueError(f"{result.id} was not audited in one run, so it has no guesses to draw")
     points = [
         (n, math.log((right + 0.5) / (n - right + 0.5)))
         for n, right in zip(own.looks, own.correct, strict=True)
@@ -650,14 +651,14 @@ def guesses(result: AuditResult) -> Chart:
 
 
 def landscape(result: AuditResult) -> Chart:
-    """Describe what each trial of a search is expected to certify against each parameter.
+    """Describe what each trial of a search is expected to certify, against each parameter.
 
     Trials of a portfolio are shown by the space they came from. Raises ``ValueError`` for an audit
     without a search.
     """
     record = result.diagnostics.search
     if record is None:
-        raise ValueError(f"{result.id} did not search for its pair: there is nothing to draw")
+        raise ValueError(f"{result.id} must be an audit with a search, which can be drawn")
     trials, names = [t for t in record.trials if t.valid], record.parameters[:MAX_PANELS]
     values = {n: [(t, t.parameters[n]) for t in trials if n in t.parameters] for n in names}
     left_out = record.parameters[MAX_PANELS:]
@@ -685,15 +686,15 @@ def landscape(result: AuditResult) -> Chart:
         series += [Series("rings", "claimed", winner, "winner", size=5.5)] * bool(winner)
         series.append(level("claimed", x, claim, "claim"))
         panels.append(Panel(x, Axis(0.0, top, "" if at % COLUMNS else label), series))
-    caption = "Each dot is a pair that was tried. What it is expected to certify is an estimate "
+    caption = "Each dot is a pair that was tried. Its expected epsilon is an estimate "
     caption += "from few draws." + f" Not drawn: {', '.join(left_out)}." * bool(left_out)
     return Chart("The search", panels, caption)
 
 
 def _parameter_axis(name: str, values: Sequence[Any]) -> tuple[Axis, list[float]]:
-    """Return the axis of a parameter, and the place of each of its values.
+    """Return the axis of a parameter, and the position of each of its values.
 
-    Values that are no numbers, or few whole numbers, are categories.
+    Values that are not numbers, or are few whole numbers, are categories.
     """
     kinds = {type(value) for value in values}
     if kinds <= {int, float} and not (kinds == {int} and len(set(values)) <= _FEW):

@@ -1,4 +1,4 @@
-"""The two datasets of a pair, as a reader can take them in: who differs, and who else is there."""
+"""The two datasets of a pair in readable form: which user differs, and what the others hold."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dpaudit.results.words import number, short
 Array = NDArray[Any]
 
 ITEMS = 8
-"""Items of the differing user that are shown, those first in which the sides differ."""
-_NAMED = 2  # of them, in one line
+"""Number of items of the differing user that are shown; items in which the sides differ first."""
+_NAMED = 2  # number of these items in one line
 _ABSENT = "absent"
-_VALUES = 12  # of an item
+_VALUES = 12  # Number of values of an item that are shown.
 _LETTERS = 160
-_LOOKED_AT = 10_000  # values of which distinct ones are counted
+_LOOKED_AT = 10_000  # Number of values among which distinct ones are counted.
 
 
 @dataclass(frozen=True)
 class ItemRow:
-    """One item of the differing user, on both sides; an absent user has none."""
+    """One item of the differing user, on both sides; an absent user has no items."""
 
     name: str
     left: str
@@ -36,20 +36,20 @@ class ItemRow:
 
 @dataclass(frozen=True)
 class Datasets:
-    """What the page shows of a pair.
+    """The text that a page shows of a pair.
 
     Parameters
     ----------
     title : str
-        Who differs.
+        Which user differs.
     items : tuple of ItemRow
         The differing user, or query values, side by side.
     left_out : str
-        What of them is not shown; may be empty.
+        Description of the items that are not shown; may be empty.
     others : str
-        What the others hold; empty for query values.
+        Values of the other users; empty for query values.
     who : str
-        Who differs, and on which side it is absent, to begin a line with.
+        The differing user, and the side on which the user is absent, to begin a line with.
     """
 
     title: str
@@ -60,9 +60,9 @@ class Datasets:
 
 
 def datasets(pair: NeighborPair) -> Datasets:
-    """Return what the page shows of a pair; texts of users are as they are, to be escaped there.
+    """Return the text that a page shows of a pair; texts of users are not escaped here.
 
-    Of a group of users that differ, the first is shown.
+    If a group of users differs, the first user of the group is shown.
     """
     sides, is_array = (pair.left, pair.right), isinstance(pair.form, ArrayForm)
     if pair.relation.name == "within_sensitivity":
@@ -73,7 +73,7 @@ def datasets(pair: NeighborPair) -> Datasets:
     if not pair.users:
         return Datasets("The two datasets", (), "", f"Both hold {words}.")
     first, longest = pair.users[0], max(map(len, sides)) if is_array else 0
-    one, two = [  # of arrays, the users behind one who is absent move up
+    one, two = [  # in arrays, the users behind an absent user move up
         None if is_array and len(side) < longest else pair.form.items(side, first) for side in sides
     ]
     who = f"user {first}" + f", one of {len(pair.users)}" * (len(pair.users) > 1)
@@ -90,7 +90,7 @@ def datasets(pair: NeighborPair) -> Datasets:
 
 
 def who_differs(pair: NeighborPair) -> str:
-    """Return in one line what the differing user holds on either side; empty where nobody differs.
+    """Return in one line what the differing user holds on either side; empty if no user differs.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def who_differs(pair: NeighborPair) -> str:
 def _side_by_side(
     left: list[Any] | None, right: list[Any] | None, name: str
 ) -> tuple[tuple[ItemRow, ...], str]:
-    """Return the items of both sides, and what is left out of them."""
+    """Return the items of both sides, and a description of the items that are not shown."""
     count = max(len(left or ()), len(right or ()))
     rows = []
     for index in range(count):
@@ -138,13 +138,13 @@ def _side_by_side(
 
 
 def _key(item: Any) -> bytes | str:
-    """Return what tells two items apart: numbers bit for bit."""
+    """Return a key that distinguishes two items; numbers are compared bit for bit."""
     is_plain = isinstance(item, np.generic | np.ndarray) and not item.dtype.hasobject
     return item.tobytes() if is_plain else words_of(item)
 
 
 def _range(rows: Array) -> str:
-    """Return smallest, mean and largest value, of each field where there are fields."""
+    """Return the smallest, mean and largest value, for each field if there are fields."""
     if rows.dtype.names:
         fields = [f"{name}{_range(rows[name])}" for name in rows.dtype.names[:4]]
         return f" ({'; '.join(fields)})"
@@ -158,7 +158,7 @@ def _range(rows: Array) -> str:
 
 
 def words_of(value: Any) -> str:
-    """Return one item in few words, long ones cut in the middle; numbers to the last digit.
+    """Return one item in few words, with long items cut in the middle; numbers in full.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The refutations of a whole run, judged together."""
+"""The refutations of a whole run, evaluated together."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dpaudit.results.verdicts import Verdict
 
 
 def step_down(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down, in the order given.
+    """Adjust p-values by Holm's step-down, in the given order.
 
-    Four lines here, because statsmodels, which has them, brings pandas along: 150 MB of an install.
+    These four lines avoid a dependency on statsmodels, which needs pandas: 150 MB of an install.
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -26,11 +26,11 @@ def step_down(p_values: Sequence[float]) -> list[float]:
 def holm(results: Sequence[AuditResult]) -> dict[str, float]:
     """Return adjusted p-values of the refuted claims of a run, by Holm's step-down.
 
-    Where all claims with an adjusted p-value of at most alpha are called violated, some call is
-    wrong with probability at most alpha, whatever depends on what. It takes into account by how
-    wide a margin claims are refuted; where the union bound over the failure probabilities of the
-    run, which were settled before the draws, is smaller, that is returned. Claims that were not
-    refuted count with a p-value of 1, mutants not at all.
+    Suppose that all claims with an adjusted p-value of at most alpha are called violated. Then the
+    probability that some call is wrong is at most alpha, for any dependence. The method takes into
+    account by how wide a margin claims are refuted. The union bound over the failure probabilities
+    of the run, which were fixed before the draws, is returned if it is smaller. Claims that were
+    not refuted count with a p-value of 1, and mutants do not count.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def holm(results: Sequence[AuditResult]) -> dict[str, float]:
     Returns
     -------
     dict
-        By id, of the refuted claims.
+        Adjusted p-value of each refuted claim, by its id.
 
     References
     ----------

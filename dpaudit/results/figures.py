@@ -21,11 +21,11 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError(
         "plots need the package matplotlib, which is not installed here: pip install matplotlib, "
-        "or dpaudit with its extra plot. Pages of a run need none",
+        "or dpaudit with its extra plot. The pages of a run do not need it",
         name="matplotlib",
     ) from None
 
-_POINTS = 0.8  # of matplotlib, for a pixel of a description
+_POINTS = 0.8  # points of matplotlib for each pixel of a description
 _SIZE = (4.1, 2.85)
 _LEGEND: dict[str, Any] = {
     "loc": "lower left",
@@ -48,7 +48,7 @@ def draw(chart: Chart, ax: Axes | None = None) -> Axes:
     chart : Chart
         A description from :mod:`dpaudit.results.charts`.
     ax : Axes, optional
-        Where to draw. A chart of several panels needs axes of its own.
+        Axes to draw on. A chart of several panels needs separate axes.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _draw_panel(panel: Panel, ax: Axes) -> None:
 
 
 def _tick(axis: Axis, ruler: Ruler) -> None:
-    """Place the ticks of the description. Linear axes without any keep those of matplotlib."""
+    """Place the ticks of the description. Linear axes without ticks keep those of matplotlib."""
     if axis.ticks is None and not axis.log:
         return
     ticks = axis.marks()
@@ -134,5 +134,5 @@ def _fill(series: Series, ax: Axes) -> None:
 
 
 def _plain(words: str) -> str:
-    """Return words that matplotlib takes for no formula."""
+    """Return words that matplotlib does not take for a formula."""
     return words.replace("$", r"\$")

@@ -1,8 +1,8 @@
 """How badly a claim is violated, or how close an audit came: certified over claimed.
 
-The scale of the bars is linear from nothing to the claim, so that a bound of 0 and one of 0.98 of
-the claim look different, and logarithmic from there to infinity, so that twice, ten times and a
-hundred times the claim do too.
+The scale of the bars is linear from 0 to the claim, so that bounds of 0 and of 0.98 of the claim
+look different. It is logarithmic from the claim to infinity, so that two, ten and a hundred times
+the claim look different too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpaudit.results import AuditResult
 
 CLAIM = 0.36
-"""Where on the bar the claim stands; its end is infinity."""
+"""Position of the claim on the bar, whose end is infinity."""
 
 TICKS = (1.0, 2.0, 5.0, 10.0, 100.0, math.inf)
 _DECADES = 3.0
@@ -27,14 +27,14 @@ _LAST_FINITE = 0.97
 
 
 def severity(result: AuditResult) -> float:
-    """Return certified over claimed epsilon: above 1 where the claim is violated.
+    """Return certified over claimed epsilon, which is above 1 if the claim is violated.
 
-    A claim of epsilon = 0 promises no more than its delta; there, deltas are compared.
+    A claim of epsilon = 0 promises no more than its delta, so the deltas are compared instead.
 
     Returns
     -------
     float
-        May be ``inf``: anything is infinitely more than nothing.
+        May be ``inf``, because anything is infinitely more than nothing.
     """
     if result.claimed_epsilon > 0:
         certified, claimed = result.certified_epsilon, result.claimed_epsilon
@@ -45,7 +45,7 @@ def severity(result: AuditResult) -> float:
 
 
 def place(ratio: float) -> float:
-    """Return where on the bar a ratio stands, from 0 to 1.
+    """Return the position of a ratio on the bar, from 0 to 1.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def closeness(result: AuditResult) -> str:
 
 
 def reach(result: AuditResult) -> str:
-    """Return from which epsilon on the audit detects a violation; empty if unknown."""
+    """Return the epsilon from which the audit detects a violation, in words; empty if unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
         return ""
@@ -106,7 +106,7 @@ def bar(result: AuditResult) -> str:
 
 
 def scale(result: AuditResult) -> str:
-    """Return the bar with its ticks and words, to stand alone."""
+    """Return the bar with its ticks and words, for use outside of a table."""
     colour = "violation" if result.verdict is Verdict.REFUTED else "certified"
     ticks = [(0.0, "0"), (CLAIM / 2, "of the claim"), *((place(t), number(t)) for t in TICKS)]
     series = [
@@ -122,7 +122,7 @@ def scale(result: AuditResult) -> str:
 
 
 def _reach_place(result: AuditResult) -> float | None:
-    """Where the audit would have begun to see; None where that is unknown or no better."""
+    """Return the position of the detectable epsilon; None if it has no position."""
     detectable = result.detectable_epsilon
     if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:
         return None

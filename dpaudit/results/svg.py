@@ -1,7 +1,7 @@
 """Draw the description of a chart as SVG text, for pages. No dependencies.
 
 A page of sixty audits holds about three hundred charts. Written by hand, a chart takes a
-millisecond and a few kilobytes, a tenth of what a plotting library needs, and its colours may be
+millisecond and a few kilobytes, a tenth of what a plotting library needs. Its colours may be
 variables of the page's theme.
 """
 
@@ -19,7 +19,7 @@ TEXT = 10.5
 _LABEL = 11.5
 _LINE = 15.0
 _KEY = 20.0  # width of a sign in the legend
-_GAP, _ROW = 12.0, 165.0  # between panels; height of each of several rows
+_GAP, _ROW = 12.0, 165.0  # gap between panels; height of each row if there are several
 _NARROW = frozenset("ijlftr.,:;'|!()[]{}/ \u202f-")
 _WIDE = frozenset("mwMW—%@≥≤−")
 
@@ -42,7 +42,7 @@ def coordinate(value: float) -> str:
 
 
 def text_width(text: str, size: float = TEXT) -> float:
-    """Return an estimate of the width of a text; rather too wide, as fonts differ."""
+    """Return an estimate of the width of a text, rather too wide, because fonts differ."""
     widths = (
         0.38 if c in _NARROW else 1.0 if c in _WIDE or ord(c) > 0x2E80 else 0.63 for c in text
     )
@@ -65,7 +65,7 @@ def svg_of(chart: Chart) -> str:
 
 
 def wrap(body: str, title: str, width: float, height: float) -> str:
-    """Return an ``<svg>`` element; a screen reader is told that one with links is a group."""
+    """Return an ``<svg>`` element; for screen readers, an element with links is a group."""
     role = "group" if "<a " in body else "img"
     return (
         f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="{role}" '
@@ -75,7 +75,7 @@ def wrap(body: str, title: str, width: float, height: float) -> str:
 
 
 def _legend(chart: Chart) -> tuple[str, float]:
-    """Return the legend, wrapped into lines, and where it ends."""
+    """Return the legend, wrapped into lines, and its lower end."""
     if not chart.legend:
         return "", 0.0
     parts, x, y = [], 0.0, 10.0
@@ -159,7 +159,7 @@ class _Canvas:
         )
 
 
-# --- marks, at places of the element ------------------------------------------------------------
+# --- marks, at positions in the element ---------------------------------------------------------
 
 
 def _fill(one: Series) -> str:
@@ -197,7 +197,7 @@ def _boxes(one: Series, corners: Sequence[Point], opposite: Sequence[Point]) -> 
 
 
 def _path(points: Iterable[Point]) -> str:
-    """Return the path through points, without repeats."""
+    """Return the path through points, without repeated points."""
     places = [f"{coordinate(x)} {coordinate(y)}" for x, y in points]
     return "M" + "L".join(at for i, at in enumerate(places) if i == 0 or at != places[i - 1])
 

@@ -1,4 +1,4 @@
-"""What an audit file talks to: the fixture ``auditor``."""
+"""The fixture ``auditor``, which audit files use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dpaudit.properties import FunctionCheck
 
 FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 100_000}
-"""Pairs on which a deterministic function is tried, by profile."""
+"""Number of pairs on which a deterministic function is tried, by profile."""
 
 
 @dataclass
@@ -54,9 +54,9 @@ class Auditor:
     settings : RunSettings
         Budget and seed.
     expected : Expectation
-        What the audit function declares.
+        Expectation that the audit function declares.
     progress : ProgressWriter, optional
-        Who is told how far an audit has come.
+        Receives the progress of each audit.
     """
 
     item: str
@@ -83,17 +83,17 @@ class Auditor:
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
-        The verdict is judged when the audit function ends, so that all its checks are made.
+        The verdict is determined when the audit function ends, so that all its checks are made.
 
         Parameters
         ----------
         mechanism, claim, pairs, mutants, score, float_attack
             As in :func:`dpaudit.audit`.
         draws : int, optional
-            Draws per dataset, whatever the profile; not together with `draws_factor`.
+            Draws per dataset, for any profile; not together with `draws_factor`.
         draws_factor : float, optional
-            Multiple of the profile's draws, > 0: below 1 for mechanisms that draw slowly, above
-            1 where a violation needs more. Default 1.
+            Multiple of the profile's draws, > 0. Use less than 1 for mechanisms that draw slowly,
+            and more than 1 if a violation needs more draws. Default 1.
         method : {"fixed", "sequential"} or Instrument, optional
             As in :func:`dpaudit.audit`. Default: "sequential" if the run asks for it (``dpaudit run
             --sequential``) and the mechanism draws its outputs.
@@ -106,14 +106,15 @@ class Auditor:
         """
         if draws is not None and draws_factor is not None:
             raise ArgumentError(
-                f"give draws or draws_factor, got draws={draws!r} and draws_factor={draws_factor!r}"
+                f"only one of draws and draws_factor must be given, got draws={draws!r} and "
+                f"draws_factor={draws_factor!r}"
             )
         draws_factor = _validate.positive(
             draws_factor=1.0 if draws_factor is None else draws_factor
         )
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
-        if method is None:  # as the run asks for, where it applies
+        if method is None:  # use the method of the run, if it applies
             draws_outputs = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
             method = "sequential" if self.settings.sequential and draws_outputs else "fixed"
         number = len(self.results) + 1
@@ -146,7 +147,7 @@ class Auditor:
         Parameters
         ----------
         result : AuditResult
-            What :meth:`check` returned.
+            Result that :meth:`check` returned.
         variants, options
             As in :func:`dpaudit.noise_margin`.
 
@@ -158,12 +159,12 @@ class Auditor:
         Raises
         ------
         ArgumentError
-            For a result of another auditor.
+            If the result comes from another auditor.
         """
         at = next((at for at, one in enumerate(self.results) if one is result), None)
         if at is None:
             raise ArgumentError(
-                "result must be what check() of this auditor returned, got "
+                "result must be a result that check() of this auditor returned, got "
                 + _validate.shown(result)
             )
         with self._running(result.id, options.pop("settings", None)) as how:
@@ -176,7 +177,7 @@ class Auditor:
 
     @contextmanager
     def _running(self, id: str, given: Settings | None) -> Iterator[Settings]:
-        """Yield how to run; what is not given is as the run asks for. Report progress meanwhile."""
+        """Yield settings with the run's defaults, and report progress meanwhile."""
         run, how = self.settings, checked_settings(given)
         if how.workers is None and how.executor is None:
             how = replace(how, workers=drawn_by(run.workers))
@@ -199,7 +200,7 @@ class Auditor:
         Parameters
         ----------
         function, bound, options
-            As for :func:`dpaudit.check_sensitivity`; seed and number of pairs are the run's.
+            As in :func:`dpaudit.check_sensitivity`; seed and number of pairs are those of the run.
         """
         from dpaudit.properties import check_sensitivity
 
@@ -230,14 +231,14 @@ class Auditor:
 
 
 def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | None) -> bool:
-    """Whether a replay of the audit must give the same counts."""
+    """Return whether a replay of the audit must give the same counts."""
     given = () if mutants is None or isinstance(mutants, str) else mutants
     seeded = all(map(is_seeded, [mechanism, *given]))
     return seeded and not ended_by_clock(result)
 
 
 def ended_by_clock(result: AuditResult) -> bool:
-    """Whether anything of an audit ended because its `max_seconds` were over."""
+    """Return whether any part of an audit ended because its `max_seconds` were over."""
     ended = [mutant.note for mutant in result.mutants]
     ended += (
         [] if result.diagnostics.sequential is None else [result.diagnostics.sequential.stopped]
@@ -247,7 +248,7 @@ def ended_by_clock(result: AuditResult) -> bool:
 
 @functools.cache
 def drawn_by(workers: int | str) -> Workers | None:
-    """Return who draws for all audits of this process; ended when it ends."""
+    """Return the workers of all audits of this process; they are closed when it ends."""
     if workers == 1:
         return None
     begun: Workers = Cluster(workers) if isinstance(workers, str) else Processes(workers)

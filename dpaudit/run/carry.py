@@ -1,4 +1,4 @@
-"""What a test report carries from the process that ran an audit to the one that stores it."""
+"""Data that a test report carries from the process that ran an audit to the one that stores it."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
     from dpaudit.store import Record
 
 _ATTRIBUTE = "dpaudit"
-"""Of a report. pytest-xdist hands attributes over, and JUnit files do not print them."""
+"""Attribute of a report. pytest-xdist transfers attributes, and JUnit files do not print them."""
 
 DAMAGED = "dpaudit_damaged"
 """Attribute of the report of a function after which its process is restarted."""
 
 ENDS_RUN = "dpaudit_ends_run"
-"""Attribute of a report: why no other audit can be made either."""
+"""Attribute of a report: the reason why no other audit can be made either."""
 
 _PRINTED = 20_000
 """Characters of captured output that a report carries."""
 
 collected = pytest.StashKey[dict[Path, Any]]()
-"""Files that this run has collected, with what the package of their records remembers of them."""
+"""Files that this run has collected, with data that the package of their records keeps on them."""
 
 _decoded: weakref.WeakKeyDictionary[Any, Cargo] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Cargo:
-    """What a report carries.
+    """Data that a report carries.
 
     Parameters
     ----------
     records : tuple of Record
-        The certificate of the mechanism.
+        Records of the function.
     packed : tuple
-        The same, as :func:`dpaudit.store.pack` packs each.
+        The same records, packed by :func:`dpaudit.store.pack`.
     problems : tuple of str
         Sentences about stored files that could not be taken over.
     whole : bool
-        Whether the function ended as it should, so that its verdict is one.
+        Whether the function ended regularly, so that its verdict is valid.
     disk : str
-        Why the disk could not be written, where that ended the function.
+        Reason why the disk could not be written, if that ended the function.
     """
 
     records: tuple[Record, ...] = ()
@@ -61,7 +61,7 @@ class Cargo:
 
     @property
     def status(self) -> Status | None:
-        """What became of the whole function; None where it reached no verdict."""
+        """Status of the whole function; None if it reached no verdict."""
         if not (self.whole and self.records):
             return None
         from dpaudit.results import worst
@@ -77,7 +77,7 @@ def load_cargo(
     whole: bool,
     disk: str = "",
 ) -> None:
-    """Put what was found on a report."""
+    """Attach results to a report."""
     from dpaudit.store import pack
 
     packed = []
@@ -90,7 +90,7 @@ def load_cargo(
 
 
 def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
-    """Return what a report carries; it is decoded once, however many ask."""
+    """Return what a report carries; it is decoded only once."""
     words = getattr(report, _ATTRIBUTE, None)
     if words is None:
         return Cargo()
@@ -109,7 +109,7 @@ def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
 
 
 def shortened(text: str) -> str:
-    """Return captured output as far as a report carries it."""
+    """Return the part of captured output that a report carries."""
     if len(text) <= _PRINTED:
         return text
     return f"{text[:_PRINTED]}\n[{len(text) - _PRINTED:,} more characters are not shown]\n"
@@ -132,7 +132,7 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (text if crash is None else str(crash.message)).strip().splitlines()
     reason = lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
-    # A file that cannot be collected: the last place that its traceback names.
+    # If a file cannot be collected, name the last place in its traceback.
     places = re.findall(r'^(?:E +File "([^"]+)", line (\d+)|(\S+\.py):(\d+): in )', text, re.M)
     if isinstance(report, pytest.CollectReport) and places:
         quoted, line, file, number = places[-1]
@@ -143,5 +143,5 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def took_process_down(report: pytest.TestReport | pytest.CollectReport) -> bool:
-    """Whether a report was made up by pytest-xdist for a worker that is gone."""
+    """Return whether pytest-xdist made up a report for a worker that is gone."""
     return getattr(report, "when", None) == "???"

@@ -2,8 +2,8 @@
 
 A package adds commands with the entry-point group ``dpaudit.commands``, as the ledger does.
 
-Exit codes are those of pytest: 0 no unexpected refutation, 1 refutation or failure, 2 interrupted,
-3 internal error, 4 wrong usage, 5 nothing collected.
+The exit codes are those of pytest: 0 no unexpected refutation, 1 refutation or failure,
+2 interrupted, 3 internal error, 4 wrong usage, 5 nothing collected.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with a code of pytest."""
+    """Run the command line and exit with an exit code of pytest."""
     ends = signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up, as after Ctrl-C
     try:
         code = cli.main(standalone_mode=False)
@@ -114,7 +114,7 @@ def run(
     for path in given:
         if not path_of(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    if isinstance(workers, str):  # before any result of an earlier run is changed
+    if isinstance(workers, str):  # check this before any result of an earlier run is changed
         from dpaudit.mechanisms import check_scheduler
 
         check_scheduler(workers)
@@ -173,7 +173,7 @@ def run(
     "mutants",
     multiple=True,
     metavar="MODULE:FUNCTION",
-    help="A mutant of your own, in addition to those made from the noise. May be repeated.",
+    help="A custom mutant, in addition to those made from the noise. May be repeated.",
 )
 @click.option(
     "--no-mutants",
@@ -240,7 +240,7 @@ def audit(
     from dpaudit.store import check_writable, save_record
 
     if no_mutants and mutants:
-        raise click.UsageError("give --mutant or --no-mutants, not both")
+        raise click.UsageError("--mutant and --no-mutants must not both be given")
     asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)
@@ -248,7 +248,7 @@ def audit(
         settings = Settings(workers=drawn_by(workers), max_seconds=max_seconds, cache_dir=cache_dir)
         origin = {"kind": "function", "target": target, **asked}
         result = audit_function(origin, seed, settings=settings)
-    except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
+    except TypeError as error:  # of an argument; a TypeError of a mechanism is a MechanismError
         raise click.UsageError(str(error)) from None
     if out is not None:
         save_record(out, result)

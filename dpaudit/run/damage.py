@@ -1,4 +1,4 @@
-"""What an audit may have left behind in its process that would make later audits fail."""
+"""Damage that an audit may have left in its process, which would make later audits fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FREE = 16
 def _functions() -> dict[str, int]:
     """Return the identity of each function of the watched modules.
 
-    The functions themselves are not held: mutants replace a function wherever it is held.
+    The functions themselves are not held, because mutants replace a function wherever it is held.
     """
     return {
         f"{name}.{key}": id(value)
@@ -31,19 +31,19 @@ def _functions() -> dict[str, int]:
 def _folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return ""
 
 
 @dataclass
 class Condition:
-    """What a process is like before an audit: its functions, and its working directory."""
+    """State of a process before an audit: its functions, and its working directory."""
 
     functions: dict[str, int] = field(default_factory=_functions)
     folder: str = field(default_factory=_folder)
 
     def damage(self) -> str:
-        """Return what later audits would suffer from, in words; empty where nothing is."""
+        """Return the damage that would affect later audits, in words; empty if there is none."""
         return ", ".join(self._found())
 
     def _found(self) -> Iterator[str]:

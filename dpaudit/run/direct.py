@@ -1,4 +1,4 @@
-"""The audit of one function by its name: made by `dpaudit audit`, made again by `replay`."""
+"""The audit of one function by its name, for `dpaudit audit` and for `dpaudit replay`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def audit_function(
     origin: dict[str, Any], seed: int, *, root: Path | None = None, settings: Settings | None = None
 ) -> AuditResult:
-    """Make the audit that an ``origin`` of kind "function" describes.
+    """Run the audit that an ``origin`` of kind "function" describes.
 
-    With `root`, functions that code outside of that directory defines are refused.
-    `settings` are no part of the origin; a result says itself whether `max_seconds` ended it.
+    With `root`, functions that are defined in code outside of that directory are refused.
+    `settings` are not part of the origin; a result records whether `max_seconds` ended it.
     """
     from dpaudit.engine import audit
     from dpaudit.mechanisms import Outcomes
@@ -68,7 +68,7 @@ def audit_function(
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
 
 
-# --- what is asked ----------------------------------------------------------------------------
+# --- the claim and the pairs ------------------------------------------------------------------
 
 
 def claim_of(origin: dict[str, Any]) -> Claim:
@@ -85,9 +85,9 @@ def claim_of(origin: dict[str, Any]) -> Claim:
     names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
     if len(names) != 1:
         given = " and ".join(f"--{name}" for name in names) or "none of them"
-        raise click.UsageError(f"the claim is one of --epsilon, --mu and --rho; got {given}")
+        raise click.UsageError(f"one of --epsilon, --mu and --rho must be given, got {given}")
     if origin["delta"] is not None and names == ["mu"]:
-        raise click.UsageError("--delta goes with --epsilon or --rho, got it with --mu")
+        raise click.UsageError("--delta must be given with --epsilon or --rho, got it with --mu")
     relation = origin["relation"]
     relation = None if relation is None else Relation(relation)
     if names == ["mu"]:
@@ -105,7 +105,7 @@ def claim_of(origin: dict[str, Any]) -> Claim:
 def pairs_of(
     origin: dict[str, Any], seed: int
 ) -> NeighborPair | PairFamily | SearchSpace | Portfolio:
-    """Return where ``--pair`` says to look, or the portfolio of the data that are described."""
+    """Return the pairs that ``--pair`` names, or the portfolio of the described data."""
     from dpaudit.claims import Relation
     from dpaudit.mechanisms import generator
     from dpaudit.neighbors import pairs_from_words, portfolio
@@ -114,14 +114,14 @@ def pairs_of(
     if origin["pair"] is not None:
         if described:
             raise click.UsageError(
-                f"--pair says where to look; --{described[0]} describes the data of the default, "
-                "the portfolio: give one of them"
+                f"--pair and --{described[0]} must not both be given. Omit --pair to search the "
+                "portfolio of the described data"
             )
         rng = generator(seed, origin["target"], "pair")
         return pairs_from_words(origin["pair"], rng=rng)  # type: ignore[no-any-return]
     shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
     if origin["like"] is not None and shape:
-        raise click.UsageError(f"--like has the shape of the data; got --{shape[0]} as well")
+        raise click.UsageError(f"--{shape[0]} must not be given with --like, which has a shape")
     data = None
     if (like := origin["like"]) is not None:
         try:
@@ -143,8 +143,8 @@ _DESCRIBED = ("like", "users", "m", "dim", "range")
 def load_target(target: str, root: Path | None = None) -> Any:
     """Import MODULE:FUNCTION; MODULE is dotted or a path to a .py file.
 
-    With `root`, a function that code outside of that directory defines is refused: a module inside
-    may have imported it.
+    With `root`, a function that is defined in code outside of that directory is refused, because a
+    module inside may have imported it.
     """
     module_name, function = split_target(target)
     import_from_here()
@@ -152,12 +152,12 @@ def load_target(target: str, root: Path | None = None) -> Any:
         if module_name.endswith(".py"):
             path = Path(module_name)
             if not path.is_file():
-                raise click.UsageError(f"there is no file {module_name}")
+                raise click.UsageError(f"MODULE must be an existing file, got {module_name}")
             spec = importlib.util.spec_from_file_location(path.stem, path)
             assert spec is not None
             assert spec.loader is not None
             module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module  # where dataclasses and pickle look
+            sys.modules[spec.name] = module  # dataclasses and pickle search here
             sys.path.insert(0, str(path.parent.resolve()))
             spec.loader.exec_module(module)
         else:
@@ -174,7 +174,7 @@ def load_target(target: str, root: Path | None = None) -> Any:
         if root is not None and not _is_defined_inside(found, root):
             raise click.UsageError(
                 f"{target} names code outside of this directory: a replay runs it. "
-                "Give --trust if you know who wrote the result, and that code"
+                "Pass --trust if you trust the authors of the result and of that code"
             )
     if found is None:
         raise click.UsageError(f"module {module_name} has no function {function!r}")
@@ -182,7 +182,7 @@ def load_target(target: str, root: Path | None = None) -> Any:
 
 
 def _is_defined_inside(found: Any, root: Path) -> bool:
-    """Whether code inside a directory defines a function or class, or made an object."""
+    """Return whether code inside a directory defines a function or class, or made an object."""
     if isinstance(found, types.ModuleType):
         return False
     if not (isinstance(found, type | np.ufunc) or inspect.isroutine(found)):
@@ -197,14 +197,15 @@ def split_target(target: str) -> tuple[str, str]:
     """Return module and function of MODULE:FUNCTION."""
     module_name, colon, function = target.rpartition(":")
     if not colon or not module_name or not function:
-        raise click.UsageError(f"the target must read MODULE:FUNCTION, got {target!r}")
+        raise click.UsageError(f"target must be MODULE:FUNCTION, got {target!r}")
     return module_name, function
 
 
 def file_of(target: str) -> Path | None:
-    """Return where the module of a target lies, without running any of its code; None if nowhere.
+    """Return the location of a target's module, without running its code; None if not found.
 
-    Of a module in a package, where the package lies; of one without a file, where Python does.
+    For a module in a package, return the location of the package. For a module without a file,
+    return the location of Python.
     """
     module_name, _ = split_target(target)
     if module_name.endswith(".py"):
@@ -212,7 +213,7 @@ def file_of(target: str) -> Path | None:
     import_from_here()
     try:
         spec = importlib.util.find_spec(module_name.partition(".")[0])
-    except (ImportError, ValueError):  # such as __main__, which can be imported all the same
+    except (ImportError, ValueError):  # such as __main__, which can still be imported
         return Path(sys.base_prefix)
     if spec is None:
         return None

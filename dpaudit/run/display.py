@@ -48,7 +48,7 @@ class RunDisplay:
         self._copied = True
         try:
             self._file: IO[str] = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-        except (io.UnsupportedOperation, AttributeError):  # of a notebook, of a test
+        except (io.UnsupportedOperation, AttributeError):  # in a notebook, or in a test
             self._file, self._copied = sys.stdout, False
         self._console = Console(file=self._file, highlight=False, soft_wrap=True)
         self._bar: Bar | None = None

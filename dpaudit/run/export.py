@@ -1,4 +1,4 @@
-"""Write a refuted claim as a test of its own, which fails until the bug is fixed."""
+"""Write a refuted claim as a separate test, which fails until the bug is fixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
 
 _LARGEST = 200
-"""Numbers of a dataset that are written into the test; larger ones go into a file beside it."""
+"""Numbers of a dataset that are written into the test; larger ones go into a separate file."""
 
 _FUNCTION = '''"""A refuted claim as a test, which fails until the bug is fixed.
 
@@ -96,14 +96,14 @@ def test_{name}(tmp_path):
 
 
 def export_test(stored: Path, file: Path) -> None:
-    """Write a pytest file that makes a refuted audit again.
+    """Write a pytest file that runs a refuted audit again.
 
     Parameters
     ----------
     stored : Path
-        The result.
+        The stored result.
     file : Path
-        The test, below the working directory; must not be there yet.
+        The test to write, below the working directory; it must not exist.
     """
     record, problems = load_record(stored)
     if not isinstance(record, AuditResult):
@@ -113,21 +113,21 @@ def export_test(stored: Path, file: Path) -> None:
     result = record
     if result.verdict is not Verdict.REFUTED:
         raise click.UsageError(
-            f"{result.id} is {result.verdict.words}: only what is refuted makes a test that fails"
+            f"{result.id} must be REFUTED to make a failing test, got {result.verdict.words}"
         )
     if file.exists():
-        raise click.UsageError(f"--export-test: {file} is there already; choose another name")
+        raise click.UsageError(f"--export-test must be a new file, got {file}, which exists")
     here = Path.cwd().resolve()
     if not file.resolve().is_relative_to(here):
         raise click.UsageError(
-            f"--export-test: {file} must lie below this directory, from which the audit was run"
+            f"--export-test must lie below this directory, where the audit was run, got {file}"
         )
     depth = len(file.resolve().parent.relative_to(here).parts)
     kind = result.origin.get("kind")
     if kind not in ("function", "file"):
         raise click.UsageError(
-            f"{result.id} was made by a direct call of dpaudit.audit, which no file can repeat: "
-            "call assert_not_refuted() on what it returns"
+            f"{result.id} was made by a direct call of dpaudit.audit, which no file can repeat. "
+            "Call assert_not_refuted() on the result of the call"
         )
     write = _function_test if kind == "function" else _item_test
     try:
@@ -138,13 +138,13 @@ def export_test(stored: Path, file: Path) -> None:
 
 
 def _common(result: AuditResult, depth: int) -> dict[str, Any]:
-    """Return what both templates hold; stored text enters code as a comment or by ``repr``."""
+    """Return the fields of both templates; stored text enters code as a comment or by ``repr``."""
     assert result.pair is not None
     words = (
         f"{result.claim['words']} is violated by {result.mechanism}, on {result.pair.describe()}."
     )
     return {
-        # Not above the docstring: a comment in the first two lines may declare an encoding.
+        # Not above the docstring, because a comment in the first two lines may declare an encoding.
         "title": "\n".join(f"# {line}" for line in words.replace("\0", "").splitlines()),
         "name": re.sub(r"[^a-z0-9]+", "_", result.id.lower()).strip("_") or "audit",
         "depth": depth,
@@ -180,7 +180,7 @@ def _claim_code(origin: dict[str, Any]) -> str:
 
 
 def _item_test(result: AuditResult, file: Path, depth: int) -> str:
-    """Return a test that runs the audit file again, by its own name and with its own settings."""
+    """Return a test that runs the audit file again, by its name and with its settings."""
     origin = result.origin
     settings = RunSettings(
         origin["profile"], result.seed, origin["failure_prob"], origin["sequential"]
@@ -195,10 +195,10 @@ def _item_test(result: AuditResult, file: Path, depth: int) -> str:
 
 
 def _pair_code(pair: NeighborPair, file: Path) -> str:
-    """Return the expression of a pair; large datasets are written into a file beside the test."""
+    """Return the expression of a pair; large datasets are written into a separate file."""
     sides = [pair.left, pair.right]
     if not all(isinstance(side, np.ndarray) for side in sides):
-        raise click.UsageError("only a pair of arrays makes a test of its own")
+        raise click.UsageError("pair must be two arrays to be written into a test")
     plain = all(a.dtype.kind in "biuf" and a.dtype.itemsize <= 8 for a in sides)
     if plain and all(side.size <= _LARGEST for side in sides):
         words = [f"np.array({side.tolist()!r}, dtype={side.dtype.str!r})" for side in sides]

@@ -1,4 +1,4 @@
-"""Hooks of pytest by which a package brings its own kind of records into a run."""
+"""Hooks of pytest by which a package adds its kind of records to a run."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def pytest_dpaudit_functions(job: Job, checks: Sequence[FunctionCheck]) -> Recor
 def pytest_dpaudit_complete(
     session: AuditSession, records: list[Record]
 ) -> tuple[dict[str, Any], Sequence[str]] | None:
-    """Add to the records of a run those that no function made, in order.
+    """Return what must be added to a run, and add its records that no function made, in order.
 
     Returns
     -------
     facts : dict
-        What a run stores beside its records, by the name of a kind.
+        Facts that a run stores in addition to its records, by the name of a kind.
     problems : sequence of str
-        Of the run.
+        Problems of the run.
     """

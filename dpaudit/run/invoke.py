@@ -109,7 +109,7 @@ def failure_prob_option(meaning: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class RunSelection:
-    """What `run_options` say beside the settings: what is run, by how many, and where to."""
+    """The selection in `run_options`: what is run, by how many workers, and the output files."""
 
     keyword: str
     jobs: str
@@ -119,14 +119,16 @@ class RunSelection:
     sarif: Path | None = None
 
     def __post_init__(self) -> None:
-        # pytest has no public way to ask, and a worker would only learn it while it collects.
+        # Pytest has no public check, and a worker would only find the fault while it collects.
         from _pytest.mark.expression import Expression
 
         try:
             Expression.compile(self.keyword)
         except Exception as error:  # of a class that differs between versions
             words = getattr(error, "msg", None) or error
-            raise click.UsageError(f"-k {self.keyword!r} is no expression: {words}") from None
+            raise click.UsageError(
+                f"-k must be an expression, got {self.keyword!r}: {words}"
+            ) from None
 
     def words(self) -> list[str]:
         """Return the options that repeat the selection."""
@@ -135,16 +137,16 @@ class RunSelection:
     def collect(
         self, targets: Sequence[str], settings: RunSettings, asked: Asked, display: RunDisplay
     ) -> int:
-        """Collect these targets, from the files asked for only; return the exit code."""
+        """Collect these targets, only from files of the requested kinds; return the exit code."""
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]
         arguments += ["-o", "python_functions=audit_*", *targets]
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
-        # One file that cannot be collected is told, and costs the others nothing.
+        # A file that cannot be collected is reported, and does not stop the other files.
         arguments.append("--continue-on-collection-errors")
         arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
         if self.junit is not None:
-            # A process that was restarted reports its last function again, which takes no time.
-            # With the time of the call alone, pytest makes no second test case of that report.
+            # A restarted process reports its last function again, which takes no time. With the
+            # time of the call alone, pytest makes no second test case of that report.
             arguments += [f"--junitxml={self.junit}", "-o", "junit_suite_name=dpaudit"]
             arguments += ["-o", "junit_duration_report=call"]
         if self.resume:
@@ -163,7 +165,7 @@ def jobs_arguments(jobs: str) -> list[str]:
         raise click.UsageError(f"--jobs must be auto or an integer >= 0, got {jobs!r}")
     if workers == 0:
         return ["-p", "no:xdist"]
-    # A worker even if it is the only one: the code under audit may end its process.
+    # Use a worker even if it is the only one, because the code under audit may end its process.
     restarts = f"--max-worker-restart={_MAX_RESTARTS}"
     return ["-n", str(workers), "--dist", "worksteal", restarts]
 
@@ -173,15 +175,15 @@ def run_pytest(arguments: list[str], plugins: list[Any]) -> int:
     import pytest
 
     import_from_here()
-    # The project's own addopts are meant for its tests: coverage, -x, a terminal style.
+    # The addopts of a project are meant for its tests: coverage, -x, a terminal style.
     arguments = [*arguments, "-p", "no:cacheprovider", "-o", "addopts="]
-    # dpaudit is loaded already, which pytest would warn about; it holds no assertions to rewrite.
+    # Pytest would warn that dpaudit is loaded already; it holds no assertions to rewrite.
     arguments += ["--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main(arguments, plugins=plugins))
 
 
 def default_paths() -> list[str]:
-    """Return what is run where no path is given."""
+    """Return the paths that are run if no path is given."""
     return ["audits"] if Path("audits").is_dir() else ["."]
 
 
@@ -195,7 +197,7 @@ def import_from_here() -> None:
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
-    # Workers of xdist are processes of their own.
+    # Workers of xdist are separate processes.
     known = os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))

@@ -1,7 +1,7 @@
 """The life of a function whose records a run stores, from its setup to its report.
 
-The plugin makes a job for each, and asks it what it found. Nothing of this is imported where no
-test of a session is one.
+The plugin makes a job for each such function, and queries the job for its results. This module is
+imported only if a session has such a function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _sources = pytest.StashKey[dict[str, str]]()
 
 
 class UnexpectedVerdict(Exception):
-    """A function ended otherwise than declared; carries the sentences to print."""
+    """A function ended otherwise than declared; the exception carries the sentences to print."""
 
 
 class Job(abc.ABC):
@@ -35,31 +35,31 @@ class Job(abc.ABC):
     Parameters
     ----------
     item : pytest.Item
-        What pytest collected.
+        The item that pytest collected.
     """
 
     noun: str
-    """What several functions of this kind are called."""
+    """Name of several functions of this kind."""
     cure: str
-    """What to do where two of them have one id."""
+    """Advice if two of them have one id."""
     no_xfail: str
-    """Why the mark xfail does not apply, in one sentence."""
+    """Reason why the mark xfail does not apply, in one sentence."""
 
     def __init__(self, item: pytest.Item) -> None:
         config = item.config
-        if _sources not in config.stash:  # taken once, when everything is collected
+        if _sources not in config.stash:  # computed once, when everything is collected
             config.stash[_sources] = sources(config.rootpath)
         self.id = self.id_of(item)
         self.root: Path = config.rootpath
         self.settings: RunSettings = settings_of(config)
         self.fault: str | None = None
-        """Why the function cannot be run, in one sentence."""
+        """Reason why the function cannot be run, in one sentence."""
         self.skipped = ""
-        """Why it is not run in this profile; empty where it is."""
+        """Reason why it is not run in this profile; empty if it is run."""
         self.taken = False
         """Whether its records were taken over from an interrupted run."""
         self.damage = ""
-        """What the function left behind that later ones would suffer from; empty for nothing."""
+        """Damage by the function that would affect later functions; empty if there is none."""
         self._condition = Condition()
         self.records: list[Record] = []
         self.problems: list[str] = []
@@ -78,18 +78,18 @@ class Job(abc.ABC):
         """Return the id of the first record that a function makes."""
 
     def take_over(self, out: Path) -> None:
-        """Take over what an interrupted run of the same left in `out`: all of it, or nothing."""
+        """Take over all results that an interrupted run of the same function left, or none."""
         found, lost = load_finished(out, self.id, self.accepts)
         self.problems += [f"{problem}; made again" for problem in lost]
         self.records = [self._with_origin(r, r.origin) for r in found]
         self.taken = bool(found)
 
     def accepts(self, record: Record) -> bool:
-        """Whether a stored record is what this job would find."""
+        """Return whether a stored record is what this job would find."""
         return is_current(record, self.settings, self.root)
 
     def end(self, seconds: float) -> None:
-        """Reach the verdict when the function has ended; raise where it is not as declared."""
+        """Determine the verdict when the function has ended; raise if it is not as declared."""
         if not self.taken:
             made = self.made(seconds)
             self.records = [self._with_origin(r, {**r.origin, "records": len(made)}) for r in made]
@@ -97,12 +97,12 @@ class Job(abc.ABC):
             raise UnexpectedVerdict("\n".join(sentences))
 
     def find_damage(self) -> str:
-        """Return what the function and its fixtures left behind in the process, in words."""
+        """Return the damage of the function and its fixtures to the process, in words."""
         self.damage = self._condition.damage()
         return self.damage
 
     def mismatches(self) -> Iterable[str]:
-        """Say what is not as declared, a sentence each."""
+        """Return what is not as declared, one sentence each."""
         return (f"{r.id}: {sentence}" for r in self.records if (sentence := r.mismatch) is not None)
 
     def _with_origin(self, record: Record, origin: dict[str, Any]) -> Record:
@@ -114,11 +114,11 @@ class Job(abc.ABC):
 
     @abc.abstractmethod
     def made(self, seconds: float) -> list[Record]:
-        """Return what a function found that ended by itself."""
+        """Return the records of a function that ended by itself."""
 
     @abc.abstractmethod
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return what is known of a function that did not end by itself."""
+        """Return the records that are known of a function that did not end by itself."""
 
 
 class AuditJob(Job):
@@ -170,11 +170,11 @@ class AuditJob(Job):
             self.skipped = f"it takes long: --profile {profile} runs it"
 
     def declared(self, record: Record) -> Any:
-        """Return the expectation of an audit; a record of functions keeps its own."""
+        """Return the expectation of an audit; a record of functions keeps its own expectation."""
         return self.auditor.expected if isinstance(record, AuditResult) else record.expected
 
     def made(self, seconds: float) -> list[Record]:
-        """Return the results of all checks, and the record of those of functions."""
+        """Return the results of all checks, and the record of the checks of functions."""
         found = self._found()
         if not found:
             raise UnexpectedVerdict(
@@ -188,7 +188,7 @@ class AuditJob(Job):
         return [*self.auditor.results, *([] if found is None else [found])]
 
     def mismatches(self) -> Iterable[str]:
-        """Say what is not as declared; of functions, which pair breaks the bound."""
+        """Return what is not as declared; for functions, the pair that breaks the bound."""
         broken = [str(check) for check in self.auditor.functions if check.violated]
         for record in self.records:
             if broken and not isinstance(record, AuditResult):
@@ -197,5 +197,5 @@ class AuditJob(Job):
                 yield f"{record.id}: {record.mismatch}"
 
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return the checks that were finished: whatever came after them, they are certified."""
+        """Return the checks that were finished; they are certified whatever came after them."""
         return self.records or [self._with_origin(r, r.origin) for r in self._found()]

@@ -1,9 +1,9 @@
 """The pytest plugin: audits are tests with a verdict.
 
-Thin on purpose: pytest collects, selects, parametrizes and runs; a :mod:`job <dpaudit.run.jobs>`
-audits; this module hands over what it found and chooses words. Other kinds of records come in by
-:mod:`hooks <dpaudit.run.hooks>`, as the statements of a ledger do. Nothing heavy is imported before
-a session has an audit.
+This module is thin on purpose. Pytest collects, selects, parametrizes and runs; a
+:mod:`job <dpaudit.run.jobs>` audits; this module passes results on and chooses words. Other kinds
+of records, such as the statements of a ledger, use :mod:`hooks <dpaudit.run.hooks>`. No expensive
+import happens before a session has an audit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options; `dpaudit run` has the same without the prefix."""
+    """Declare the options; `dpaudit run` has the same options without the prefix."""
     group = parser.getgroup("dpaudit", "auditing of differential privacy")
 
     def option(name: str, help: str, **more: Any) -> None:
@@ -49,14 +49,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("-profile", "quick, full or release, default quick", metavar="NAME")
     option("-seed", "root seed, default 0", metavar="SEED")
     option("-failure-prob", f"of each audit, default {DEFAULT_FAILURE_PROB:g}", metavar="P")
-    option("-sequential", "stop each audit when the evidence is in", action="store_true")
+    option("-sequential", "stop each audit as soon as the evidence suffices", action="store_true")
     option("-strict", "audits without power fail, whatever the reason", action="store_true")
-    option("-time-limit", "break an audit off after so many seconds", metavar="SECONDS")
+    option("-time-limit", "stop an audit after this many seconds", metavar="SECONDS")
     workers = "processes that draw for one audit, default 1; or the address of a Dask scheduler"
     option("-workers", workers, metavar="N")
     option("-out", "write results and the report there", metavar="DIR")
     option(
-        "-resume", "take over what an interrupted run left in --dpaudit-out", action="store_true"
+        "-resume", "keep the results of an interrupted run in --dpaudit-out", action="store_true"
     )
     collect = "collect audit_*.py and ledger_*.py files, and audit_* functions"
     parser.addini("dpaudit_collect", collect, "bool", default=False)
@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Switch on collection where the project or the command line asks for it."""
+    """Switch on collection if the project or the command line asks for it."""
     config.addinivalue_line(
         "markers",
         "known_violation(reason, profile='quick'): the audit refutes the claim, as it should; "
@@ -84,12 +84,12 @@ def pytest_configure(config: pytest.Config) -> None:
         if name.startswith("dpaudit_")
     )
     if not (collects or asked):
-        return  # idle: nothing of the engine is imported
-    # A slow audit is told, and never fails for it, also where warnings are errors.
+        return  # Idle: nothing of the engine is imported.
+    # A slow audit gives a warning, and never fails for it, even if warnings are errors.
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")
     settings = settings_of(config)  # refuse bad options before anything runs
     if out is None and config.getoption("--dpaudit-resume"):
-        raise pytest.UsageError("--dpaudit-resume needs --dpaudit-out, where the results are")
+        raise pytest.UsageError("--dpaudit-resume must be given with --dpaudit-out")
     if out is not None and not hasattr(config, "workerinput"):
         from dpaudit.errors import StoreError
         from dpaudit.run.session import AuditSession
@@ -109,14 +109,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | None:
-    """Leave alone what a file imported from here: `audit_outputs` is no audit of its own."""
+    """Ignore what a file imported from dpaudit: `audit_outputs` is not an audit of the file."""
     ours = str(getattr(obj, "__module__", "")).partition(".")[0] == "dpaudit"
     return [] if ours and fnmatch(name, _FUNCTIONS) else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
-    """Return the job of an audit, or of a function written like one that forgot its fixture."""
+    """Return the job of an audit, or of a function that looks like an audit without its fixture."""
     name = getattr(item, "originalname", None) or item.name
     is_audit = fnmatch(item.path.name, _FILES) and fnmatch(name, _FUNCTIONS)
     if not is_audit and "auditor" not in getattr(item, "fixturenames", ()):
@@ -128,7 +128,7 @@ def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse two functions of one id, which would share files and seeds."""
+    """Raise an error if two functions have one id, because they would share files and seeds."""
     seen: dict[str, pytest.Item] = {}
     for item in items:
         job = config.hook.pytest_dpaudit_job(item=item)
@@ -141,7 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             sentence = f"two {job.noun} have the id {id}: {places}; {job.cure}"
             if not hasattr(config, "workerinput"):
                 raise pytest.UsageError(sentence)
-            item.stash[_clashes] = sentence  # a worker that dies here takes the run with it
+            item.stash[_clashes] = sentence  # an error here would end the worker and the run
 
 
 # --- running ----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Make the job of a function, or say in one sentence what is wrong with it."""
+    """Make the job of a function, or report in one sentence what is wrong with the function."""
     made = item.config.hook.pytest_dpaudit_job(item=item)
     if made is None:
         return
@@ -164,7 +164,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def job_of(item: pytest.Item) -> Job | None:
-    """Return the job of a function; None of any other test."""
+    """Return the job of a function; None for any other test."""
     return item.stash.get(_jobs, None)
 
 
@@ -189,7 +189,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """End a process that an audit has damaged, before another audit suffers from it."""
+    """End a process that an audit has damaged, before another audit is affected."""
     outcome = yield
     job = job_of(item)
     if job is not None and job.damage:
@@ -201,7 +201,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Reach the verdicts when the function has ended, and compare them with the declared ones."""
+    """Determine the verdicts when the function has ended, and compare with the declared ones."""
     if (job := job_of(item)) is None:
         return (yield)
     from dpaudit.errors import MechanismError
@@ -223,7 +223,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put what was found on the report, and say a fault of the mechanism in one sentence."""
+    """Attach the results to the report, and report a fault of the mechanism in one sentence."""
     report = yield
     job = job_of(item)
     if job is None:
@@ -244,7 +244,7 @@ def pytest_runtest_makereport(
         report.longrepr = str(error)
     if isinstance(error, WorkersLost):
         setattr(report, ENDS_RUN, str(error))
-    if hasattr(report, "wasxfail"):  # it would swallow any verdict
+    if hasattr(report, "wasxfail"):  # xfail would hide any verdict
         del report.wasxfail
         report.outcome, report.longrepr, whole = "failed", job.no_xfail, False
     whole = whole and bool(job.records)

@@ -1,6 +1,6 @@
-"""How far the audits that run now have come: written by workers, read by whoever shows it.
+"""Progress of the running audits, written by workers and read by the display.
 
-Each worker keeps one small file in ``OUT/.progress``, replaced as a whole, so that a reader needs
+Each worker keeps one small file in ``OUT/.progress``. It is replaced as a whole, so a reader needs
 no lock. The run removes the folder when it ends.
 """
 
@@ -23,25 +23,25 @@ EVERY = 0.5
 """Seconds between two writes of a worker."""
 
 LEAST_SHARE = 0.01
-"""Of an audit, from which the time that is left is foretold: the first draws tell of setting up."""
+"""Least share of an audit for an estimate of the time left: the first draws include the setup."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one audit has come.
+    """Progress of one audit.
 
     Parameters
     ----------
     id : str
-        Of the audit.
+        Id of the audit.
     done, total : int
-        Draws, or whatever else it counts.
+        Draws, or other units that the audit counts.
     started : float
-        When it began: seconds since the epoch, the same for all processes.
+        Start time, in seconds since the epoch, the same for all processes.
     pid : int
-        Process that makes it.
+        Process that runs the audit.
     ends : float, optional
-        When its time limit is over.
+        Time at which its time limit is over.
     worker : str
         Name of the process in the run.
     """
@@ -56,16 +56,16 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Part that is done, in [0, 1]."""
+        """Share that is done, in [0, 1]."""
         return min(max(self.done / self.total, 0.0), 1.0) if self.total > 0 else 0.0
 
     def left(self, now: float) -> float | None:
-        """Seconds that are left, if it goes on as it went so far; None where nobody knows yet."""
+        """Return the seconds left at the speed so far; None while this is unknown."""
         known = self.share >= LEAST_SHARE
         return (now - self.started) * (1 / self.share - 1) if known else None
 
     def words(self, now: float) -> str:
-        """Say how far it has come.
+        """Return the progress in words.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class Progress:
 
 
 class ProgressWriter:
-    """What a worker tells of the audit that it makes; the engine calls :meth:`report_progress`.
+    """Writes the progress of a worker's audit; the engine calls :meth:`report_progress`.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ class ProgressWriter:
         self._ends: float | None = None
 
     def begin(self, id: str, time_limit: float | None = None) -> None:
-        """Begin with another audit, which may take so many seconds."""
+        """Begin with another audit, which may take at most `time_limit` seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
         self._ends = None if time_limit is None else self._started + time_limit
         self._write(0, 0)
 
     def report_progress(self, done: int, total: int) -> None:
-        """Say that `done` of `total` is done; most calls cost nothing."""
+        """Report that `done` of `total` is done; most calls cost nothing."""
         now = time.time()
         if now < self._next:
             return
@@ -111,7 +111,7 @@ class ProgressWriter:
         progress = Progress(
             self._id, int(done), int(total), self._started, os.getpid(), self._ends, self._worker
         )
-        # Lost progress must not cost an audit: the disk may be full, the folder may be gone.
+        # Lost progress must not cost an audit. The disk may be full, or the folder may be gone.
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(exist_ok=True)
             temporary = self._file.with_suffix(".tmp")
@@ -119,17 +119,17 @@ class ProgressWriter:
             os.replace(temporary, self._file)
 
     def end(self) -> None:
-        """Say that no audit is made now."""
+        """Report that no audit is running now."""
         with contextlib.suppress(OSError):
             self._file.unlink(missing_ok=True)
 
 
 def read_progress(out: Path) -> list[Progress]:
-    """Return how far the audits of a run have come, the one that began first leading."""
+    """Return the progress of the audits of a run, in the order in which they began."""
     found = []
     with contextlib.suppress(OSError):
         for file in (out / FOLDER).glob("*.json"):
-            # It may be gone by now; nothing depends on it.
+            # The file may be gone by now; nothing depends on it.
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found.append(Progress(**json.loads(file.read_text(encoding="utf-8"))))
     return sorted(found, key=lambda progress: (progress.started, progress.id))
@@ -140,27 +140,27 @@ def _file_of(out: Path, worker: str) -> Path:
 
 
 def forget_progress(out: Path, worker: str) -> None:
-    """Remove what a worker left that has ended."""
+    """Remove the progress of a worker that has ended."""
     with contextlib.suppress(OSError):
         _file_of(out, worker).unlink(missing_ok=True)
 
 
 def clear_progress(out: Path) -> None:
-    """Remove what workers left."""
+    """Remove the progress of all workers."""
     shutil.rmtree(out / FOLDER, ignore_errors=True)
 
 
 class ProgressPoll:
-    """Looks at the progress of a run now and then, from a thread of its own.
+    """Reads the progress of a run at intervals, in a separate thread.
 
     Parameters
     ----------
     out : Path
         Directory of the run.
     show : callable
-        Called with what :func:`read_progress` finds, where there is anything.
+        Called with the result of :func:`read_progress`, if it is not empty.
     every : float
-        Seconds between two looks.
+        Seconds between two reads.
     """
 
     def __init__(self, out: Path, show: Callable[[list[Progress]], None], every: float) -> None:
@@ -169,11 +169,11 @@ class ProgressPoll:
         self._thread = threading.Thread(target=self._poll, name="dpaudit-progress", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)

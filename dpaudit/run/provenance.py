@@ -1,4 +1,4 @@
-"""What the numbers of a record depend on, and whether that has changed since."""
+"""Code and versions on which the numbers of a record depend, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _STDLIB = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _INSTALLED = ("site-packages", "dist-packages")
 _SELF = "dpaudit"
-_LARGEST = 2**26  # bytes of a source file
+_LARGEST = 2**26  # largest size of a source file, in bytes
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that the numbers of audits and checks depend on."""
+    """Return the versions of everything on which the numbers of audits and checks depend."""
     try:
         return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
-    except metadata.PackageNotFoundError:  # an extra, which audits do without
+    except metadata.PackageNotFoundError:  # hypothesis is an extra, which audits do not need
         return engine.versions()
 
 
 def sources(root: Path) -> dict[str, str]:
     """Return a short hash of every file that a result of this process may depend on.
 
-    Those are the modules of the project that are loaded, by their path from the working directory,
-    and dpaudit as a whole: loaded or not, because workers load less of it.
+    These files are the loaded modules of the project, by their path from the working directory.
+    dpaudit counts as a whole, loaded or not, because workers load less of it.
     """
     root = root.resolve()
     names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
@@ -49,14 +49,14 @@ def sources(root: Path) -> dict[str, str]:
 
 @functools.cache
 def _real(name: str) -> Path:
-    """Follow links once for each of some thousand modules, and not at every session."""
+    """Follow links once for each of some thousand modules, and not in every session."""
     return Path(name).resolve()
 
 
 def is_own(file: Path, root: Path) -> bool:
-    """Whether a resolved path is a project's own: inside it, and nothing that is installed there.
+    """Return whether a resolved path belongs to a project: inside it, and not installed there.
 
-    A project may be so wide that Python lies in it.
+    A project directory may be so large that it contains Python.
     """
     if file.suffix != ".py" or not file.is_relative_to(root) or not file.is_file():
         return False
@@ -64,13 +64,13 @@ def is_own(file: Path, root: Path) -> bool:
 
 
 def is_installed(file: Path) -> bool:
-    """Whether a resolved path is of Python or of a package that was installed beside it."""
+    """Return whether a resolved path belongs to Python or to an installed package."""
     installed = any(part in _INSTALLED for part in file.parts)
     return installed or any(file.is_relative_to(place) for place in _STDLIB)
 
 
 def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list[str]:
-    """Name the files that are no longer as they were when a record was made.
+    """Return the names of files that have changed since a record was made.
 
     A file outside of `root` (default: the working directory) is never read, and counts as changed.
     """
@@ -86,7 +86,7 @@ def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list
 
 
 def changed_versions(origin: Mapping[str, Any]) -> list[str]:
-    """Say which versions are no longer those that a record was made with."""
+    """Return the versions that have changed since a record was made, in words."""
     stored = origin.get("versions")
     if not isinstance(stored, Mapping):
         return []
@@ -99,7 +99,7 @@ def changed_versions(origin: Mapping[str, Any]) -> list[str]:
 
 
 def is_current(record: Record, settings: RunSettings, root: Path | None = None) -> bool:
-    """Whether a run with these settings would find the same again: nothing has changed.
+    """Return whether a run with these settings would give the same, as nothing has changed.
 
     `root` is the directory of the project; default: the working directory.
     """
@@ -120,7 +120,7 @@ def _hash_inside(root: Path, name: str) -> str | None:
 
 
 def _hash(file: Path) -> str | None:
-    """Return a short hash of what a file holds; None when it is gone."""
+    """Return a short hash of the content of a file; None if the file is gone."""
     try:
         stat = file.stat()
         return _hash_of(file, stat.st_mtime_ns, stat.st_size)
@@ -135,7 +135,7 @@ def _hash_of(file: Path, mtime: int, size: int) -> str:
 
 @functools.cache
 def _hash_of_package() -> str:
-    """Return a short hash of all of dpaudit, which does not change under a running process."""
+    """Return a short hash of all of dpaudit, which does not change during a process."""
     digest = hashlib.sha256()
     for file in sorted(_PACKAGE.rglob("*.py")):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())

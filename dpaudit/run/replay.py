@@ -1,4 +1,4 @@
-"""Records made again and compared."""
+"""Replay of stored records: make a record again and compare it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpaudit.run.provenance import changed_sources, changed_versions, is_install
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record, load_record, place_of
 
-_SHOWN = 20  # differences
+_SHOWN = 20  # number of differences that are shown
 
 
 def replay_record(path: Path, *, trust: bool) -> int:
-    """Make a stored record again, compare, and say what a reader needs first."""
+    """Make a stored record again, compare the two, and print the outcome."""
     stored, problems = load_record(path)
     for problem in problems:
         click.echo(f"problem: {problem}", err=True)
@@ -35,7 +35,7 @@ def replay_record(path: Path, *, trust: bool) -> int:
         again = make_again(stored, trust=trust)
     except KeyError as error:
         raise StoreError(f"{path} does not say how it was made: origin lacks {error}") from None
-    except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
+    except TypeError as error:  # of an argument; a TypeError of a mechanism is a MechanismError
         raise click.UsageError(f"{path} cannot be made again: {error}") from None
     found = compare(stored, again)
     section = section_of(stored)
@@ -57,7 +57,7 @@ def replay_record(path: Path, *, trust: bool) -> int:
 
 
 def check_inside(record: Record) -> None:
-    """Refuse to run code of a stored record that lies outside the project it is replayed in."""
+    """Raise an error if a stored record would run code outside of the project."""
     origin, here = record.origin, Path.cwd().resolve()
     places: dict[str, Path | None] = {}
     if "path" in origin:
@@ -68,27 +68,27 @@ def check_inside(record: Record) -> None:
     places |= {str(name): file_of(str(name)) for name in named if name is not None}
     for name, place in places.items():
         if place is None:
-            continue  # there is nothing that would be run
+            continue  # the module does not exist, so nothing would be run
         if not place.is_relative_to(here) or is_installed(place):
             raise click.UsageError(
                 f"{name} lies in {place}, outside of this directory: a replay runs it. "
-                "Give --trust if you know who wrote the result, and that code"
+                "Pass --trust if you trust the authors of the result and of that code"
             )
 
 
 def make_again(stored: Record, *, trust: bool = False) -> Record:
-    """Make a record again, the way it was made; run only code inside this directory, or any."""
+    """Make a record again in the same way; run only code inside this directory, or any."""
     origin = stored.origin
     if isinstance(stored, AuditResult) and origin.get("kind") == "function":
         return audit_function(origin, stored.seed, root=None if trust else Path.cwd())
     if origin.get("kind") != "file":
         raise click.UsageError(
-            "this result was made by a direct call of dpaudit.audit; "
-            f"make the same call again with seed={stored.seed} and id={stored.id!r}"
+            "this result was made by a direct call of dpaudit.audit. "
+            f"Make the same call again with seed={stored.seed} and id={stored.id!r}"
         )
     path = Path(origin["path"])
     if not path.is_file():
-        raise click.UsageError(f"the file {path} is not here; replay from the directory of the run")
+        raise click.UsageError(f"the file {path} is not here. Replay from the directory of the run")
     try:
         settings = RunSettings(
             origin["profile"], stored.seed, origin["failure_prob"], origin["sequential"]
@@ -101,20 +101,21 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
         run_pytest(arguments, [])
         fresh = Path(scratch) / place_of(stored)
         if not fresh.exists():
-            raise DpauditError(f"the replay of {stored.id} found nothing: run {path} to see why")
+            raise DpauditError(f"the replay of {stored.id} found nothing. Run {path} to see why")
         return load_record(fresh)[0]
 
 
 def replays(record: Record) -> bool:
-    """Whether every number must come again, and not the verdict only.
+    """Return whether every number must be the same again, and not only the verdict.
 
-    Not of a mechanism with an entropy source of its own, nor of a check that measures seconds.
+    This does not hold for a mechanism that has a separate source of entropy, or for a check that
+    measures seconds.
     """
     return bool(record.origin.get("replays", True))
 
 
 def compare(stored: Record, again: Record) -> list[str]:
-    """Say what differs between a stored record and its replay, but for times and versions."""
+    """Return the differences between a stored record and its replay, except times and versions."""
     a, b = stored.to_json(), again.to_json()
     if not replays(stored):
         a, b = ({key: data.get(key) for key in ("verdict", "method")} for data in (a, b))

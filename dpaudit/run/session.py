@@ -1,4 +1,4 @@
-"""What the controlling process of a run does: store records as they come, then report."""
+"""The controlling process of a run: it stores records as they come, and writes the report."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def all_files() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command asked for, handed to pytest as a plugin.
+    """The request of a command, passed to pytest as a plugin.
 
     Parameters
     ----------
     command : str
-        What repeats the run.
+        Command that repeats the run.
     whole : bool
-        Whether it asked for everything: no paths, no selection.
+        Whether the command requested everything: no paths, no selection.
     files : tuple of str
-        Patterns of the files that it collects; by default those of all kinds of records.
+        Patterns of the files that it collects. Default: those of all kinds of records.
     junit, sarif : Path, optional
         Files that it writes for CI systems.
     """
@@ -71,12 +71,12 @@ class Asked:
     sarif: Path | None = None
 
     def clear_exports(self) -> None:
-        """Remove files of earlier runs, which must not pass for what this one finds.
+        """Remove files of earlier runs, so that they are not mistaken for results of this run.
 
         Raises
         ------
         StoreError
-            Where a file cannot be written, before hours of work.
+            If a file cannot be written; this is found before hours of work.
         """
         for path in filter(None, (self.junit, self.sarif)):
             if path.is_dir():
@@ -88,22 +88,22 @@ class Asked:
 class AuditSession:
     """Collects records from all workers and writes them; one writer, so no file is torn.
 
-    A run of a selection leaves what earlier runs found, and says so:
+    A run of a selection keeps the results of earlier runs, and reports that it does so:
     see :class:`~store.KeptRecord`.
 
     Parameters
     ----------
     config : pytest.Config
-        Of the controlling process.
+        Configuration of the controlling process.
     out : Path
         Directory of the results.
     settings : RunSettings
-        Of the run.
+        Settings of the run.
 
     Raises
     ------
     StoreError
-        When the directory cannot be written, or another run writes into it.
+        If the directory cannot be written, or another run writes into it.
     """
 
     def __init__(self, config: pytest.Config, out: Path, settings: RunSettings) -> None:
@@ -118,7 +118,7 @@ class AuditSession:
         self.problems: list[str] = []
         self._skipped: list[str] = []
         self.lost: dict[str, str] = {}
-        """Why functions left no record, by the ids that pytest gives them."""
+        """Reasons why functions left no record, by the ids that pytest gives them."""
         self._ran: set[str] = set()
         self._homes: set[tuple[Path, str]] = set()
         self._workers: set[Any] = set()
@@ -133,10 +133,10 @@ class AuditSession:
             self._lock.release()
             raise
 
-    # --- what happens ---
+    # --- events of the run ---
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Store what a function found as soon as it has ended."""
+        """Store the results of a function as soon as it has ended."""
         cargo = cargo_of(report)
         self._ran.add(report.nodeid)
         file, _, item = report.nodeid.partition("::")
@@ -160,7 +160,7 @@ class AuditSession:
             self._give_up(f"{report.nodeid}: {cargo.disk}")
 
     def _store(self, cargo: Cargo) -> Iterator[Record]:
-        """Write the files of records and of the rows that say the same; yield them all."""
+        """Write the files of records and of rows with the same content; yield them all."""
         for record, packed in zip(cargo.records, cargo.packed, strict=True):
             if record.origin:
                 save_packed(self.out, record, *packed)
@@ -171,7 +171,7 @@ class AuditSession:
             yield record
 
     def _note(self, ran: str, made: list[Record], problems: list[str], skipped: list[str]) -> None:
-        """Append what a report added; write the whole run where another file came in."""
+        """Append what a report added; write the whole run if a new file is involved."""
         homes = {record.origin["path"] for record in made if record.origin}
         if self._saved is None or homes - self._saved:
             self._saved = (self._saved or set()) | homes
@@ -191,7 +191,7 @@ class AuditSession:
         append(self.out, entry)
 
     def _check_directory(self) -> None:
-        """Write everything again where the directory was removed, and end the run."""
+        """Write everything again if the directory was removed, and end the run."""
         if self._lock.is_held():
             return
         check_writable(self.out)
@@ -202,7 +202,7 @@ class AuditSession:
         raise StoreError(f"{self.out} was removed or replaced while the run went on")
 
     def _give_up(self, reason: str) -> None:
-        """End the run as an interruption does: what it found stands, and --resume goes on."""
+        """End the run as an interruption does: its results are kept, and --resume continues."""
         self.problems.append(f"the run ended early: {reason}")
         pytest.exit(reason, returncode=int(pytest.ExitCode.INTERRUPTED))
 
@@ -215,14 +215,14 @@ class AuditSession:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """Remember which workers got so far as to run anything."""
+        """Remember which workers have collected their tests."""
         self._workers.add(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """End a run that cannot collect."""
         if error is not None and node not in self._workers:
-            # Its successor would import the same file, and so on.
+            # A new worker would import the same file, and end in the same way.
             sentence = "a process ended while it collected: one of the files ends it when imported"
             self.problems.append(sentence)
             pytest.exit(sentence, returncode=int(pytest.ExitCode.TESTS_FAILED))
@@ -253,11 +253,11 @@ class AuditSession:
         return outcome
 
     def pytest_unconfigure(self) -> None:
-        """Let the next run in."""
+        """Allow the next run to start."""
         clear_progress(self.out)
         self._lock.release()
 
-    # --- what is stored ---
+    # --- stored data ---
 
     def _save(self, *, complete: bool) -> StoredRun:
         run = self._as_run(complete=complete)
@@ -265,7 +265,7 @@ class AuditSession:
         return run
 
     def _as_run(self, *, complete: bool) -> StoredRun:
-        """Return the run as it is now, and sort what it found."""
+        """Return the run as it is now, with its records sorted."""
         before, kept = self.before.run, self.before.kept(self._made, self._homes)
         records = [*self._made.values(), *(record for record, _ in kept)]
         self.records = sorted(records, key=lambda record: record.id)
@@ -291,10 +291,10 @@ class AuditSession:
             complete=complete and (not kept or (before is not None and before.complete)),
         )
 
-    # --- what this run covers ---
+    # --- records that this run replaces ---
 
     def covers(self, record: Record) -> bool:
-        """Whether this run replaces a stored record, even where it finds nothing in its place."""
+        """Return whether this run replaces a stored record, even if it finds nothing instead."""
         config, path = self.config, Path(record.origin["path"])
         if any(
             config.getoption(name, default=None) for name in ("keyword", "markexpr", "deselect")
@@ -308,16 +308,16 @@ class AuditSession:
 
 
 class Before:
-    """What earlier runs left in the directory, as far as this run does not replace it."""
+    """Results of earlier runs in the directory that this run does not replace."""
 
     def __init__(self, session: AuditSession) -> None:
         self.records: list[tuple[Record, KeptRecord]] = []
-        """Records that are kept as far as is known, and what is to be reported of each."""
+        """Records that are kept as far as is known, and what to report of each."""
         self._homes: dict[_Key, tuple[Path, str]] = {}
         self.bare: list[Record] = []
         """Records that no function made."""
         self.run: StoredRun | None = None
-        """The run that left the records; None where none are kept."""
+        """The run that left the records; None if no records are kept."""
         self._lost: list[str] = []
         asked = session.asked
         replaces_all = asked.whole and set(asked.files) == set(all_files())
@@ -352,7 +352,7 @@ class Before:
     def kept(
         self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
     ) -> list[tuple[Record, KeptRecord]]:
-        """Return the records whose functions were not run, and what is to be told of each."""
+        """Return the records whose functions were not run, and what to report of each."""
         self.records = [
             (record, facts)
             for record, facts in self.records
@@ -361,7 +361,7 @@ class Before:
         return self.records
 
     def problems(self, ran: set[str]) -> list[str]:
-        """Return what went wrong in earlier runs with functions that were not run again."""
+        """Return problems of earlier runs with functions that were not run again."""
         return self._lost + drop_rerun(() if self.run is None else self.run.problems, ran)
 
     def skipped(self, ran: set[str]) -> list[str]:
@@ -370,7 +370,7 @@ class Before:
 
 
 def asked_of(config: pytest.Config, settings: RunSettings) -> Asked:
-    """Return what a command asked for; of pytest itself, what its arguments say."""
+    """Return what a command asked for; for pytest itself, what its arguments say."""
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, Asked):
             return plugin

@@ -1,4 +1,4 @@
-"""What one run asks of every audit and check."""
+"""Settings that a run applies to every audit and check."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
-"""Draws per dataset of one audit, by profile; in rising order."""
+"""Draws per dataset of one audit, by profile, in rising order."""
 
 DEFAULT_SEED = 0
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What one run asks of every audit and check.
+    """Settings that a run applies to every audit and check.
 
     Parameters
     ----------
@@ -27,16 +27,17 @@ class RunSettings:
     seed : int
         Root seed, >= 0.
     failure_prob : float
-        Of each audit, in (0, 1).
+        Failure probability of each audit, in (0, 1).
     sequential : bool
-        Whether audits stop as soon as the evidence is in, unless they say otherwise.
+        Whether audits stop as soon as the evidence suffices, unless they specify otherwise.
     strict : bool
-        Whether silence without power fails the run, also where no mutant was given.
+        Whether NO POWER fails the run, even if no mutant was given.
     time_limit : float, optional
-        Seconds after which an audit is broken off, > 0; by default none.
+        Seconds after which an audit is stopped, > 0. Default: no limit.
     workers : int or str
-        Processes that draw for one audit, at least 1, or the address of a Dask scheduler whose
-        workers draw instead, or "local" for one on this machine; results do not depend on it.
+        Number of processes that draw for one audit, at least 1. Alternatively, the address of a
+        Dask scheduler whose workers draw, or "local" for a scheduler on this machine. Results do
+        not depend on it.
     """
 
     profile: str = "quick"
@@ -57,13 +58,13 @@ class RunSettings:
             _validate.integer(1, workers=self.workers)
 
     def reaches(self, profile: str) -> bool:
-        """Whether this run has at least the budget of `profile`."""
+        """Return whether this run has at least the budget of `profile`."""
         order = list(PROFILES)
         _validate.choice(tuple(PROFILES), profile=profile)
         return order.index(self.profile) >= order.index(profile)
 
     def origin(self) -> dict[str, Any]:
-        """Return what the numbers of a record depend on, beside its seed."""
+        """Return the settings on which the numbers of a record depend, in addition to its seed."""
         return {
             "profile": self.profile,
             "failure_prob": self.failure_prob,
@@ -71,7 +72,7 @@ class RunSettings:
         }
 
     def words(self) -> list[str]:
-        """Return the options of ``dpaudit run`` that ask for these settings."""
+        """Return the options of ``dpaudit run`` that request these settings."""
         words = ["--profile", self.profile, "--seed", str(self.seed)]
         words += ["--failure-prob", repr(self.failure_prob)]
         words += ["--sequential"] * bool(self.sequential) + ["--strict"] * bool(self.strict)
@@ -79,7 +80,7 @@ class RunSettings:
         return words + ["--workers", str(self.workers)] * (self.workers != 1)
 
     def pytest_options(self) -> list[str]:
-        """Return the options of the pytest plugin that ask for the same."""
+        """Return the options of the pytest plugin that request the same settings."""
         return [f"--dpaudit-{w[2:]}" if w.startswith("--") else w for w in self.words()]
 
 
@@ -89,10 +90,10 @@ def workers_of(words: str) -> int | str:
 
 
 def settings_of(config: pytest.Config) -> RunSettings:
-    """Return the settings that the options of pytest ask for; refuse bad ones as wrong usage."""
+    """Return the settings in the options of pytest; raise a usage error for bad ones."""
 
     def said(name: str, default: str) -> str:
-        # Ours have no default, so that one sees whether any is set.
+        # Our options have no default, so that one can see whether any is set.
         value = config.getoption(f"--dpaudit-{name}")
         return default if value is None else str(value)
 

@@ -1,4 +1,4 @@
-"""What a run does about its processes: ends calls that hang, and says why a process ended."""
+"""Supervision of the processes of a run: end calls that hang, and report why a process ended."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class Supervisor:
-    """The part of the controlling process that watches over the others.
+    """The part of the controlling process that watches the other processes.
 
     Parameters
     ----------
     session : AuditSession
-        Whose run it is.
+        Session of the run.
     """
 
     def __init__(self, session: AuditSession) -> None:
@@ -42,7 +42,7 @@ class Supervisor:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Begin to watch time limits, and end as after Ctrl-C when the system asks for an end."""
+        """Begin to watch time limits; on SIGTERM, end in the same way as after Ctrl-C."""
         self._poll.start()
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._terminate)
@@ -57,12 +57,12 @@ class Supervisor:
             self._before = None
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Put on record why the run ended early."""
+        """Record why the run ended early."""
         reason = getattr(excinfo.value, "msg", None) or "Ctrl-C, or SIGINT"
         self._session.problems.append(f"the run ended early: {reason}")
 
     def pytest_unconfigure(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._poll.stop()
         self._restore()
 
@@ -84,12 +84,12 @@ class Supervisor:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Forget how far the audit of a process had come that has ended."""
+        """Remove the progress of a process that has ended."""
         forget_progress(self._session.out, node.gateway.id)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """Say why a process ended; a restart after damage was reported before it."""
+        """Report why a process ended; damage was reported before the restart that it caused."""
         if crashitem in self._damaged:
             report.outcome, report.when = "passed", "setup"
             return

@@ -1,7 +1,8 @@
 """Bounds from counts, divergences, curves, and noise in closed form.
 
-Everything that dpaudit certifies rests on this room. Its bounds are one-sided and say so in their
-names; none is asymptotic, and no option selects one that is. `oracles` holds exact truth.
+Everything that dpaudit certifies rests on this package. Its bounds are one-sided and say so in
+their names. No bound is asymptotic, and no option selects an asymptotic one. `oracles` holds exact
+privacy losses.
 """
 
 from dpaudit.stats import oracles

@@ -1,10 +1,10 @@
-"""Wealth of bets on bounded draws, as a gambler keeps it who bets against a hypothesis.
+"""Wealth of bets on bounded draws, made by a gambler who bets against a hypothesis.
 
-A gambler bets on every draw at odds that are fair under the hypothesis, so that the expected wealth
-stays at most 1. Markov's inequality does the rest: wealth of ``1 / failure_prob`` comes up with
-probability at most `failure_prob`. Bets are settled before the draws, which makes the wealth a
-product over independent draws: the order of the draws does not matter, and nothing is asymptotic.
-A mixture of several bets is a bet, so no single one has to be right.
+The gambler bets on every draw at odds that are fair under the hypothesis, so the expected wealth
+stays at most 1. By Markov's inequality, the wealth reaches ``1 / failure_prob`` with probability at
+most `failure_prob`. The bets are fixed before the draws, so the wealth is a product over
+independent draws. Hence the order of the draws does not matter, and nothing is asymptotic.
+A mixture of several bets is a bet, so no single bet has to be right.
 
 References
 ----------
@@ -27,17 +27,17 @@ Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-12  # a draw may lie this far outside its range, relative to the largest
 MARGIN = 1e-9
-"""Of log wealth, for the rounding of a sum of a million logarithms."""
+"""Margin of the log wealth, for the rounding of a sum of a million logarithms."""
 
 _CHUNK = 2**16
 _BLOCK = 64
 
 
 def log_wealth(growth: Floats, bets: Floats) -> Floats:
-    """``sum_i log(1 + bet * growth_i)`` of every bet, for factors that cannot be negative.
+    """Return ``sum_i log(1 + bet * growth_i)`` for every bet; no factor may be negative.
 
-    Factors are multiplied in blocks before the logarithm, which is several times faster; should a
-    block fall below what a double can hold, its wealth is taken as 0, which is the safe side.
+    Factors are multiplied in blocks before the logarithm, which is several times faster. If the
+    product of a block is too small for a double, its wealth is taken as 0, which is the safe side.
     """
     total = np.zeros(len(bets))
     top = 1.0 + float(bets.max()) * max(float(growth.max()), 0.0)
@@ -49,14 +49,14 @@ def log_wealth(growth: Floats, bets: Floats) -> Floats:
             padded = np.zeros(-(-len(part) // block) * block)  # a growth of 0 is a factor of 1
             padded[: len(part)] = part
             for j, bet in enumerate(bets):
-                # At the largest admissible bet a factor may be 0, and below it by rounding.
+                # At the largest admissible bet a factor can be 0, or below 0 by rounding.
                 factors = np.maximum(bet * padded + 1.0, 0.0).reshape(-1, block)
                 total[j] += np.log(factors.prod(axis=1)).sum()
     return total
 
 
 def log_sum(logs: Floats) -> float:
-    """``log sum exp``, for at least one number; ``-inf`` is allowed."""
+    """Return ``log sum exp`` of at least one number; ``-inf`` is allowed."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum())) if math.isfinite(top) else top
 
@@ -66,7 +66,7 @@ def last_nonnegative(
 ) -> float:
     """Return the last point found at which a falling function is still >= 0, or else `low`.
 
-    The answer was evaluated itself, so an error of the search can only make it too small.
+    The function was evaluated at the returned point, so a search error can only make it too small.
     """
     at_low = excess(low)
     if at_low < 0:
@@ -96,14 +96,14 @@ def last_nonnegative(
 
 
 def bounded_draws(*, largest: float | None, **named: Any) -> Floats:
-    """Return the one named argument as draws in [0, largest], or finite and >= 0; or refuse it."""
+    """Check one named argument and return it as draws in [0, largest], or finite and >= 0."""
     ((name, value),) = named.items()
     draws = np.asarray(value, dtype=float)
     if draws.ndim != 1 or draws.size == 0:
         raise ArgumentError(
             f"{name} must be one-dimensional and not empty, got shape {draws.shape}"
         )
-    low, high = float(draws.min()), float(draws.max())  # NaN if there is one
+    low, high = float(draws.min()), float(draws.max())  # NaN if any draw is NaN
     if largest is None:
         if not (low >= 0 and high < math.inf):
             wrong = high if low >= 0 else low

@@ -1,4 +1,4 @@
-"""What the bounds of one audit say of whole curves: trade-off, Gaussian DP, Renyi divergences."""
+"""Certified bounds of whole curves from one audit: trade-off, Gaussian DP, Renyi divergences."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dpaudit.stats.rates import RateBounds
 
 Floats = NDArray[np.float64]
 
-_LARGEST_MU = 60.0  # beyond it nothing is left of the smallest double
+_LARGEST_MU = 60.0  # beyond it the rates underflow
 
 ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 _TAIL = np.geomspace(1e-6, 0.1, 31)
 TYPE_I_ERRORS = np.concatenate([[0.0], _TAIL, np.linspace(0.12, 0.88, 39), 1 - _TAIL[::-1], [1.0]])
-"""Type I errors at which trade-off curves are given."""
+"""Type I errors at which trade-off curves are evaluated."""
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Certified bounds in the languages other than (epsilon, delta), all of which hold together.
+    """Certified bounds in terms other than (epsilon, delta), all of which hold together.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ class Curves:
         Type I errors, rising from 0 to 1.
     certified_beta : tuple of float
         Upper band of the trade-off curve: f-DP holds for no convex f that lies above it anywhere.
-        It joins what is certified of tests with the datasets in either role; the type II errors of
-        one role alone may be larger.
+        It joins the certified bounds of tests with the datasets in either role. The type II errors
+        of one role alone may be larger.
     claimed_beta : tuple of float
-        The trade-off curve that the claim promises; the claim is refuted where it lies above the
-        band.
+        The trade-off curve that the claim promises. The claim is refuted where this curve lies
+        above the band.
     certified_mu : float
         The mechanism is mu-Gaussian-DP for no smaller mu.
     order : tuple of float
@@ -47,9 +47,9 @@ class Curves:
     certified_renyi : tuple of float
         Lower bounds of the Renyi divergence of these orders, in nats.
     conditional_epsilon : float or None
-        *Conditional, not certified*: what epsilon must be at the claimed delta if the trade-off
-        curve is Gaussian, with the certified mu. None at delta = 0, where it would be infinite, and
-        where it is no more than what is certified without the condition.
+        *Conditional, not certified*: the epsilon at the claimed delta if the trade-off curve is
+        Gaussian, with the certified mu. None at delta = 0, where it would be infinite. None also if
+        it is no more than what is certified without the condition.
     """
 
     alpha: tuple[Probability, ...] = field(repr=False)
@@ -76,7 +76,7 @@ def curves_of(
     *,
     least_mu: float = 0.0,
 ) -> Curves:
-    """Read the curves off bounds that hold together.
+    """Derive the curves from bounds that hold together.
 
     Parameters
     ----------
@@ -85,9 +85,10 @@ def curves_of(
     epsilons, claimed_deltas : ndarray, shape (e,)
         The claimed privacy profile on a grid.
     delta : float
-        At which the conditional epsilon is given.
+        Delta at which the conditional epsilon is given.
     certified : float, optional
-        Certified epsilon there; a conditional one that says no more is left out. Default 0.
+        Certified epsilon at this delta. A conditional epsilon that is no larger is omitted.
+        Default 0.
     least_mu : float, optional
         A certified mu that holds together with the bounds. Default 0.
     """
@@ -106,10 +107,11 @@ def curves_of(
 
 
 def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) -> Floats:
-    """Trade-off curve of a privacy profile known at some epsilons.
+    """Return the trade-off curve of a privacy profile known at some epsilons.
 
-    The pointwise largest of ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``
-    (the duality of profiles and f-DP of Dong, Roth and Su 2022).
+    It is the pointwise largest of
+    ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, by the duality of
+    profiles and f-DP of Dong, Roth and Su (2022).
 
     Examples
     --------
@@ -123,7 +125,7 @@ def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) 
 
 
 def _convex(x: Floats, y: Floats) -> Floats:
-    """Lower convex envelope on the grid: a convex curve below y lies below it too."""
+    """Return the lower convex envelope on the grid; every convex curve below y lies below it."""
     hull: list[int] = []
     for i in range(len(x)):
         while len(hull) >= 2:

@@ -1,9 +1,9 @@
 """Hockey-stick divergence and its inverse, from pmfs, densities and counts.
 
 The hockey-stick divergence of order ``e^epsilon`` is
-``H(P || Q) = sup_S P(S) - e^epsilon Q(S) = integral of max(p - e^epsilon q, 0)``; a mechanism is
-(epsilon, delta)-DP exactly when it is at most delta for all neighbours, in both directions.
-From pmfs and densities it is *computed*; from counts it is *certified from below*.
+``H(P || Q) = sup_S P(S) - e^epsilon Q(S) = integral of max(p - e^epsilon q, 0)``. A mechanism is
+(epsilon, delta)-DP exactly when this divergence is at most delta for all neighbours, in both
+directions. From pmfs and densities it is *computed*; from counts it is *certified from below*.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dpaudit.errors import ArgumentError
 
 Density = Callable[[float], float]
 
-_LARGEST_EXPONENT = 709.0  # of a double
+_LARGEST_EXPONENT = 709.0  # largest exponent whose exponential is a double
 
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
-    """Hockey-stick divergence of two probability mass functions, left over right.
+    """Return the hockey-stick divergence of two probability mass functions, left over right.
 
     Parameters
     ----------
@@ -47,18 +47,18 @@ def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
     p, q = _pmfs(left, right)
     epsilon = _validate.nonnegative(epsilon=epsilon)
     with np.errstate(divide="ignore", over="ignore"):
-        scaled_q = np.exp(epsilon + np.log(q))  # may be inf where q is far from 0
+        scaled_q = np.exp(epsilon + np.log(q))  # may be inf if q is far from 0
     return float(np.maximum(p - scaled_q, 0.0).sum())
 
 
 def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> float:
-    """Smallest epsilon >= 0 at which the hockey-stick divergence of two pmfs is at most delta.
+    """Return the smallest epsilon >= 0 with a hockey-stick divergence of two pmfs <= delta.
 
     Returns
     -------
     float
-        Exact up to rounding; ``inf`` when the left side puts more than `delta` where the right
-        side puts nothing.
+        Exact up to rounding; ``inf`` if the left side puts more than `delta` on outcomes to which
+        the right side gives probability 0.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> flo
         loss = np.log(p) - np.log(q)
     order = np.argsort(-loss, kind="stable")
     p, q, loss = p[order], q[order], loss[order]
-    # The divergence is piecewise linear in e^epsilon, with its kinks at the privacy losses: walk
+    # The divergence is piecewise linear in e^epsilon, with its kinks at the privacy losses. Walk
     # down from the largest loss until the divergence at the next kink exceeds delta.
     p_above, q_above = np.cumsum(p), np.cumsum(q)
     next_loss = np.append(loss[1:], -np.inf)
@@ -93,7 +93,9 @@ def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> flo
 def hockey_stick_density(
     left: Density, right: Density, epsilon: float, *, breakpoints: Sequence[float]
 ) -> float:
-    """Hockey-stick divergence of two densities on the real line, by adaptive quadrature.
+    """Return the hockey-stick divergence of two densities on the real line.
+
+    The integral is computed by adaptive quadrature.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ def hockey_stick_density(
 
 
 def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
-    """Renyi divergence of order `alpha` of two probability mass functions, left over right.
+    """Return the Renyi divergence of order `alpha` of two pmfs, left over right.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
     Returns
     -------
     float
-        In nats; ``inf`` when the left side has an outcome that the right side lacks.
+        In nats; ``inf`` if the left side has an outcome that the right side lacks.
 
     Examples
     --------

@@ -1,41 +1,39 @@
 """Joint confidence region of the rates of one event on two sides, from two binomial counts.
 
-An event fired in ``a ~ Bin(n, p)`` draws of the likelier side and in ``b ~ Bin(m, q)`` of the
-other. Two Clopper-Pearson bounds at half the failure probability pay for the worst luck of both
-counts at once; a joint test pays for the worst luck of their difference only.
+An event fired in ``a ~ Bin(n, p)`` draws of the likelier side and in ``b ~ Bin(m, q)`` draws of the
+other side. Two Clopper-Pearson bounds at half the failure probability allow for the worst luck of
+both counts at once. A joint test allows for the worst luck of their difference only.
 
 **The bound.** Order all outcomes (a, b) by how much evidence they carry at the *target* (an epsilon
-at a given delta, or the reverse): S(a, b) is the largest target s at which the likelihood-ratio
-test of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 /
-2``. For an observed outcome let R be the set of outcomes with at least its S. Then (p, q) is
-*excluded* when P_{p,q}(R) <= alpha (Buehler 1957): since the sets R are nested, the true rates are
-excluded with probability at most alpha, whatever they are. No asymptotics are involved; the choice
-of S only decides how tight the region is, and S makes P(R) nearly constant along the null's
-boundary.
+at a given delta, or the reverse). The order is S(a, b), the largest target s at which the
+likelihood-ratio test of "p <= e^epsilon q + delta" still rejects,
+``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be the set of
+outcomes with at least its S. Then (p, q) is *excluded* if P_{p,q}(R) <= alpha (Buehler 1957). The
+sets R are nested, so the true rates are excluded with probability at most alpha, whatever they are.
+No asymptotics are involved. The choice of S only decides how tight the region is, and S makes P(R)
+nearly constant along the null's boundary.
 
-**The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates: a confidence
-interval for p or for q cuts it short (Berger and Boos 1994). Which of the two depends on the
-counts, so both are paid for: together they get alpha / 200, and the rest is left for the test.
+**The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates. A confidence
+interval for p or for q cuts it short (Berger and Boos 1994). The counts decide which of the
+two intervals is used, so both are paid for. Together they get alpha / 200, and the test gets the
+rest.
 
 **Between grid points.** R grows with a and shrinks with b, so P_{p,q}(R) grows with p and falls
 with q. In the natural parameters eta = (logit p, logit q), with log-partition function A,
-log P_eta(R) + A(eta) is convex, being the logarithm of a Laplace transform. Hence between two
-points of the curve, on the chord in eta, log P exceeds the larger end by at most the convexity gap
-of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8`` with d the ends' distance and v the largest p (1 - p) on
-it. The points are solved for a level lower by that much; where the gap is larger, monotonicity
-alone bounds the curve by a corner.
+log P_eta(R) + A(eta) is the logarithm of a Laplace transform, so it is convex. Now take two points
+of the curve and the chord between them in eta. On the chord, log P exceeds its larger end by at
+most the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends
+and v the largest p (1 - p) on the chord. The points are solved for a level that is lower by the
+allowed gap. Where the gap is larger, monotonicity alone bounds the curve by a corner.
 
-**Large counts.** Neighbouring values of b are pooled into blocks, all of which get the critical a
-of their first member: P(R) is bounded from above. Blocks are a twentieth of a standard deviation
-where most of P(R) lies, and wider by far elsewhere.
+**Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
+critical a of their first member, so P(R) is bounded from above. Blocks are a twentieth of a
+standard deviation wide where most of P(R) lies, and far wider elsewhere.
 
 References
 ----------
 Buehler (1957), "Confidence intervals for the product of two binomial parameters".
 Berger and Boos (1994), "P values maximized over a confidence set for the nuisance parameter".
-
-S(a, b) is the largest target at which the likelihood-ratio test of ``p <= e^epsilon q + delta``
-still rejects a of n hits on one side and b of m on the other; see :mod:`dpaudit.stats.joint`.
 """
 
 from __future__ import annotations
@@ -53,12 +51,12 @@ from scipy import optimize, special
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 
-# --- clopper-Pearson bounds of one proportion, and the counts of one event on two sides --------
+# --- Clopper-Pearson bounds of one proportion, and the counts of one event on two sides --------
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often one event fired on either side.
+    """Counts of how often one event fired on either side.
 
     Parameters
     ----------
@@ -70,9 +68,9 @@ class Counts:
     Raises
     ------
     TypeError
-        When a count is not an integer.
+        If a count is not an integer.
     ValueError
-        When a count is out of range.
+        If a count is out of range.
     """
 
     hits_left: int
@@ -100,7 +98,7 @@ class Counts:
 
 
 def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
-    """Lower Clopper-Pearson bound of a success probability.
+    """Return the lower Clopper-Pearson bound of a success probability.
 
     The true probability lies below the bound with probability at most `failure_prob`, for every
     true value and every number of trials.
@@ -134,9 +132,9 @@ def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
 
 
 def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
-    """Clopper-Pearson lower bounds of whole arrays, unchecked.
+    """Return Clopper-Pearson lower bounds of whole arrays, unchecked.
 
-    Planning evaluates it at expected, hence fractional, counts; certification comes through the
+    Planning calls this function at expected, hence fractional, counts. Certification uses the
     checked functions above.
     """
     a = np.asarray(successes, dtype=float)
@@ -146,7 +144,7 @@ def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
 
 
 def upper_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
-    """Clopper-Pearson upper bounds of whole arrays, unchecked; see :func:`lower_rates`."""
+    """Return Clopper-Pearson upper bounds of whole arrays, unchecked; see :func:`lower_rates`."""
     a = np.asarray(successes, dtype=float) + 1.0
     b = np.asarray(trials, dtype=float) - a + 1.0
     bound = special.betainccinv(a, np.maximum(b, 1e-300), failure_prob)
@@ -162,15 +160,15 @@ def _check_counts(successes: Any, trials: Any, name: str, trials_name: str) -> N
         )
 
 
-# --- what a joint bound is aimed at ------------------------------------------------------------
+# --- the target of a joint bound ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Target:
     """Where a joint bound is sharpest: an epsilon at a given delta, or a delta at an epsilon.
 
-    Exactly one of the two is given. The region holds for every epsilon and delta whatever the
-    target, which must be settled before the counts are known.
+    Exactly one of the two is given. The region holds for every epsilon and delta, whatever the
+    target. The target must be fixed before the counts are known.
 
     Examples
     --------
@@ -184,8 +182,8 @@ class Target:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.delta is None):
             raise ArgumentError(
-                f"a target needs epsilon or delta, got epsilon={self.epsilon!r} and "
-                f"delta={self.delta!r}"
+                "epsilon or delta must be given, and only one of them, got "
+                f"epsilon={self.epsilon!r} and delta={self.delta!r}"
             )
         if self.epsilon is not None:
             _validate.nonnegative(epsilon=self.epsilon)
@@ -193,7 +191,7 @@ class Target:
             _validate.delta(delta=self.delta)
 
 
-# --- the order of two binomial counts by evidence against privacy, on which joint regions rest --
+# --- the order of two binomial counts by evidence against privacy, for joint regions ------------
 
 
 Floats = NDArray[np.float64]
@@ -202,23 +200,23 @@ BLOCK = 0.05
 """Width of a block of b, in standard deviations."""
 
 REACH = 4.0
-"""Resolved beyond the test's own quantile, in standard deviations of b."""
+"""Range resolved beyond the test's own quantile, in standard deviations of b."""
 
 _LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
 
 
 def evidence_of(alpha: float) -> float:
-    """Evidence at which outcomes are ordered; any fixed number is sound, z^2 / 2 is sharp."""
+    """Return the evidence that orders outcomes; any fixed number is sound, z^2 / 2 is sharp."""
     return max(float(special.ndtri(alpha)) ** 2 / 2, _LEAST_EVIDENCE)
 
 
 def _kl(x: float, y: float) -> float:
-    """Kullback-Leibler divergence of two Bernoulli distributions."""
+    """Return the Kullback-Leibler divergence of two Bernoulli distributions."""
     return float(special.rel_entr(x, y) + special.rel_entr(1 - x, 1 - y))
 
 
 def divergences(x: Floats, y: Floats) -> Floats:
-    """Kullback-Leibler divergences of Bernoulli distributions, by logarithms: to find a place."""
+    """Return Kullback-Leibler divergences of Bernoulli distributions, only for locating a point."""
     tiny = 1e-300
     return np.asarray(
         x * (np.log(np.maximum(x, tiny)) - np.log(np.maximum(y, tiny)))
@@ -231,12 +229,12 @@ def null_at(
 ) -> tuple[float, float, float] | None:
     """Return (e^epsilon, delta, q) of the boundary point at which the evidence is just reached.
 
-    The chain of nested nulls that orders the outcomes: for a given delta, e^epsilon grows from 0;
-    for a given epsilon, e^epsilon grows from 0 at delta = 0 and then delta grows from 0.
+    A chain of nested nulls orders the outcomes. For a given delta, e^epsilon grows from 0. For a
+    given epsilon, e^epsilon grows from 0 at delta = 0, and then delta grows from 0.
     """
 
     def fit(theta: float, delta: float) -> tuple[float, float]:
-        """Evidence against p <= theta q + delta, and the q of the closest point of the null."""
+        """Return the evidence against p <= theta q + delta, and q of the closest null point."""
         if x <= theta * y + delta:
             return 0.0, y
         low, high = y, min((x - delta) / theta, 1.0)
@@ -266,7 +264,7 @@ def null_at(
             delta = root(lambda d: fit(theta, d)[0] - evidence, 0.0, top)
             return theta, delta, fit(theta, delta)[1]
     if x <= delta or n * _kl(x, delta) <= evidence:
-        return None  # even p <= delta is not rejected, whatever q
+        return None  # even p <= delta is not rejected, for any q
     low, high = -20.0, 20.0
     while fit(math.exp(low), delta)[0] <= evidence:
         low -= 20.0
@@ -278,7 +276,7 @@ def null_at(
     return theta, delta, fit(theta, delta)[1]
 
 
-@functools.lru_cache(maxsize=8)  # plans ask for the power of many rates at one boundary
+@functools.lru_cache(maxsize=8)  # planning evaluates the power of many rates at one boundary
 def critical_counts(
     n: int,
     m: int,
@@ -287,9 +285,9 @@ def critical_counts(
     evidence: float,
     spread: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """Cut 0..m into blocks: the first b of each, and the least a that lies in R beside it.
+    """Cut 0..m into blocks; return the first b of each, and the least a with (a, b) in R.
 
-    Both read-only.
+    Both arrays are read-only.
     """
     low, high = np.arcsin(np.sqrt(np.clip(spread, 0.0, 1.0)))
     unit = 0.5 / math.sqrt(m)
@@ -297,8 +295,8 @@ def critical_counts(
     angles = np.arange(max(low - reach, 0.0), min(high + reach, math.pi / 2), BLOCK * unit)
     first = np.unique(np.concatenate([[0.0], np.ceil(m * np.sin(angles) ** 2)]))
     y = first / m
-    # On the boundary of R, where the evidence is just reached, the closest point q of the null
-    # determines a: solve for q, between b / m and the q at which a reaches n.
+    # On the boundary of R the evidence is just reached, and the closest point q of the null
+    # determines a. Solve for q, between b / m and the q at which a reaches n.
     below, above = y.copy(), np.full_like(y, min((1 - delta) / theta, 1.0))
     for _ in range(64):
         q = (below + above) / 2
@@ -307,9 +305,9 @@ def critical_counts(
         above = np.where(too_much, q, above)
         below = np.where(too_much, below, q)
     x, found = _stationary(below, y, n, m, theta, delta)
-    # Not even a = n is enough, and not by rounding: when in doubt, an outcome stays in R.
+    # If not even a = n is enough (beyond rounding), x is inf. In doubt, an outcome stays in R.
     x = np.where(found < evidence * (1 - 1e-7) - 1e-14 * (n + m), math.inf, x)
-    # The search cannot see closest points with q = 0 (beside b = 0) or q = 1 (beside b = m).
+    # The search cannot find closest points with q = 0 (for b = 0) or q = 1 (for b = m).
     corner = min(delta + delta * (1 - delta) * m / (n * theta), 1.0)
     if delta > 0 and n * _kl(corner, delta) > evidence:
         x[0] = _share_with_evidence(delta, corner, evidence / n)
@@ -317,7 +315,7 @@ def critical_counts(
         p = min(theta + delta, 1.0)
         enough = p < 1 and n * _kl(1.0, p) > evidence
         x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
-    # Outcomes within rounding of the boundary count as inside, which is the safe side.
+    # Outcomes within rounding of the boundary count as lying in R, which is the safe side.
     critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
     critical = np.maximum.accumulate(np.maximum(critical, 0.0))
     first.flags.writeable = critical.flags.writeable = False
@@ -325,7 +323,7 @@ def critical_counts(
 
 
 def _share_with_evidence(p: float, high: float, evidence: float) -> float:
-    """Share x between p and `high` with ``kl(x, p) = evidence``."""
+    """Return the share x between p and `high` with ``kl(x, p) = evidence``."""
     return float(optimize.brentq(lambda x: _kl(x, p) - evidence, p, high))
 
 
@@ -349,31 +347,32 @@ def _stationary(
 NUISANCE_SHARE = 1 / 200
 """Part of the failure probability that the confidence intervals of both nuisances get."""
 
-# Step of the grid, in standard deviations of the gridded rate, and convexity gap allowed between
-# its points, in log probability: the larger, the steeper log P is, so for small alpha.
+# Each pair holds the step of the grid, in standard deviations of the gridded rate, and the
+# convexity gap allowed between its points, in log probability. Both are larger where log P is
+# steeper, that is for small alpha.
 _COARSE, _FINE = (0.4, 0.045), (0.28, 0.025)
-_STEEP = 0.1  # failure probability up to which the coarse grid does
-_WIDE = 10  # blocks that are pooled where little of P(R) lies
-_RIDGE = 2.2  # standard deviations about the most of it in which they are not
-_CLOSE = 0.03  # to the level, in log probability, at which a point of the curve is solved for
-_STRIDE = 4  # of the nodes that are solved for first
-_PIECES = 24  # into which each chord is cut
-_NEGLIGIBLE = 1e-9  # of the level: blocks that hold less count as lying in R altogether
-_ROUNDING = 1e-9  # relative; the incomplete beta function is a good deal better
+_STEEP = 0.1  # Largest failure probability for which the coarse grid is enough.
+_WIDE = 10  # Number of blocks pooled where little of P(R) lies.
+_RIDGE = 2.2  # Standard deviations around most of P(R) within which blocks are not pooled.
+_CLOSE = 0.03  # Distance to the level, in log probability, to which a point is solved for.
+_STRIDE = 4  # Every fourth node is solved for first.
+_PIECES = 24  # Number of pieces into which each chord is cut.
+_NEGLIGIBLE = 1e-9  # Fraction of the level: blocks with less mass count as lying in R entirely.
+_ROUNDING = 1e-9  # Relative. The incomplete beta function is much more accurate.
 
 
 def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[Floats, Floats]:
-    """Confidence region of the two rates of an event that is likelier on the left.
+    """Return a confidence region of the two rates of an event that is likelier on the left.
 
     Parameters
     ----------
     counts : Counts
-        Counts of independent draws that did not choose the event; the left side is the one on
-        which it was declared to be likelier.
+        Counts of independent draws that were not used to choose the event. The left side is the
+        one on which the event was declared to be likelier.
     failure_prob : float
         Strictly between 0 and 1.
     target : Target
-        Where the region should be sharpest.
+        Target at which the region should be sharpest.
 
     Returns
     -------
@@ -396,7 +395,7 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     theta, delta, q0 = null
     p0 = min(theta * q0 + delta, 1.0)
     level = math.log(alpha * (1 - NUISANCE_SHARE)) - _ROUNDING
-    # Grid the rate along which the curve is the shorter, in units of standard deviations.
+    # Grid the rate along which the curve is shorter, in units of standard deviations.
     grid_p = theta**2 * q0 * (1 - q0) * n > p0 * (1 - p0) * m
     hits, draws = (a, n) if grid_p else (b, m)
     tail_prob = alpha * NUISANCE_SHARE / 4  # two intervals of two sides
@@ -406,7 +405,7 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     guesses = (nodes - delta) / theta if grid_p else nodes * theta + delta
     spread = (guesses.min(), guesses.max()) if grid_p else (nodes[0], nodes[-1])
     first, critical = critical_counts(n, m, theta, delta, evidence, spread)
-    home = int(np.searchsorted(first, b, side="right")) - 1  # whatever rounding did: R holds (a, b)
+    home = int(np.searchsorted(first, b, side="right")) - 1  # R must hold (a, b) despite rounding
     critical = np.concatenate([np.minimum(critical[: home + 1], a), critical[home + 1 :]])
     tail = _Tail(n, m, first, critical, REACH + math.sqrt(2 * evidence), _NEGLIGIBLE * alpha)
     solved = tail.solve(nodes, guesses, level - gap, grid_p)
@@ -425,10 +424,10 @@ def refutation_prob(
     *,
     evidence: float | None = None,
 ) -> Floats:
-    """Probability that events are found beyond (epsilon, delta), for planning.
+    """Return the probability that events refute (epsilon, delta), for planning.
 
-    The probability of all outcomes whose evidence exceeds the quantile of the test; the joint bound
-    itself, which makes sure for every nuisance, refutes a little less often.
+    It is the probability of all outcomes whose evidence exceeds the quantile of the test. The joint
+    bound itself covers every nuisance, so it refutes a little less often.
 
     Parameters
     ----------
@@ -441,7 +440,7 @@ def refutation_prob(
     failure_prob : float
         Strictly between 0 and 1.
     evidence : float, optional
-        Logarithmic evidence that refutes; default that of `failure_prob`.
+        Logarithmic evidence that refutes. Default: that of `failure_prob`.
 
     Returns
     -------
@@ -459,7 +458,7 @@ def refutation_prob(
 
 
 def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
-    """Grid from `low` to `high`, even on the scale on which a binomial rate has one spread."""
+    """Return a grid from `low` to `high`, even on the scale with a constant binomial spread."""
     first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     steps = max(math.ceil((last - first) * 2 * math.sqrt(draws) / step), 1)
     nodes = np.sin(np.linspace(first, last, steps + 1)) ** 2
@@ -471,7 +470,7 @@ def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
 class _Tail:
     """Upper bound of P_{p,q}(R): blocks of b from `first` on, each with one critical a.
 
-    For given q only the blocks within `reach` standard deviations are told apart, and blocks of
+    For given q only the blocks within `reach` standard deviations are distinguished. Blocks with
     less than `negligible` mass are taken to lie in R.
     """
 
@@ -483,7 +482,7 @@ class _Tail:
     negligible: float
 
     def log_prob(self, p: Floats, q: Floats) -> Floats:
-        """Logarithm of the bound, elementwise for pairs of rates, shape (k,)."""
+        """Return the logarithm of the bound, elementwise for pairs of rates, shape (k,)."""
         at = self._blocks(p, q)
         edge, critical = self.first[at], self.critical[at]
         q = q[:, None]
@@ -517,7 +516,7 @@ class _Tail:
             return np.asarray(np.log((np.maximum(mass, 0.0) * reach).sum(axis=1) + lump))
 
     def _window(self, q: Floats) -> tuple[NDArray[np.intp], int]:
-        """First block of the window of each q, and the number of blocks in all windows."""
+        """Return the first block of each q's window, and the number of blocks in a window."""
         angle = np.arcsin(np.sqrt(q)) - self.reach * 0.5 / math.sqrt(self.m)
         low = self.m * np.sin(np.maximum(angle, 0.0)) ** 2
         start = np.searchsorted(self.first, low, side="right") - 1
@@ -525,14 +524,14 @@ class _Tail:
         return np.minimum(start, len(self.first) - width), width
 
     def _blocks(self, p: Floats, q: Floats) -> NDArray[np.intp]:
-        """Blocks of each window, rising: every one near the likeliest of R, else one of some."""
+        """Return the blocks of each window, rising: all near the likeliest of R, else a few."""
         start, width = self._window(q)
         near = int(_RIDGE / BLOCK)
         if width <= 3 * near:
             return np.asarray(start[:, None] + np.arange(width))
         few = start[:, None] + np.arange(0, width, _WIDE)
         y, x = self.first[few] / self.m, np.minimum(self.critical[few] / self.n, 1.0)
-        above = np.maximum(x, p[:, None])  # where more than p n is asked for, it costs
+        above = np.maximum(x, p[:, None])  # a critical a above p n reduces the probability
         distance = self.m * divergences(y, q[:, None]) + self.n * divergences(above, p[:, None])
         distance[self.critical[few] > self.n] = math.inf
         ridge = few[np.arange(len(few)), distance.argmin(axis=1)]
@@ -541,12 +540,14 @@ class _Tail:
         return np.sort(np.concatenate([few, fine, last[:, None]], axis=1), axis=1)
 
     def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
-        """For each node of one rate, the extreme value of the other at which log P <= level.
+        """For each node of one rate, find the extreme value of the other at which log P <= level.
 
-        The largest p for given q, or the smallest q for given p (`grid_p`); verified, within a
-        hundredth of a standard deviation, and 0 or 1 where no value in between will do.
+        This is the largest p for given q, or the smallest q for given p (`grid_p`). The value is
+        verified, and it is accurate within a hundredth of a standard deviation. It is 0 or 1 if no
+        value in between satisfies the condition.
 
-        A few of the nodes tell where to begin at the others, most of which then need one look.
+        Some of the nodes are solved first. They give starting points for the others, most of which
+        then need one evaluation.
         """
         few = np.unique(np.append(np.arange(0, len(nodes), _STRIDE), len(nodes) - 1))
         solved = self._solve(nodes[few], guesses[few], level, grid_p)
@@ -563,7 +564,7 @@ class _Tail:
 
     def _solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
         unit = 0.5 / math.sqrt(self.m if grid_p else self.n)
-        # Angles run from a value that will do towards one that will not.
+        # Angles run from a value that satisfies the condition towards one that does not.
         good = np.full(len(nodes), math.pi / 2 if grid_p else 0.0)
         bad = math.pi / 2 - good
         at = np.arcsin(np.sqrt(np.clip(guesses, 1e-12, 1 - 1e-12)))
@@ -601,7 +602,7 @@ class _Tail:
 
 
 def _corners(p: Floats, q: Floats, n: int, m: int, allowed: float) -> tuple[Floats, Floats]:
-    """Staircase below the curve through the points (p, q), all of which are excluded."""
+    """Return a staircase below the curve through the points (p, q), all of which are excluded."""
     p = np.maximum.accumulate(p)
     q = np.minimum.accumulate(q[::-1])[::-1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -621,6 +622,6 @@ def _corners(p: Floats, q: Floats, n: int, m: int, allowed: float) -> tuple[Floa
 
 
 def _largest_variance(rates: Floats) -> Floats:
-    """Largest r (1 - r) between each rate and the next."""
+    """Return the largest r (1 - r) between each rate and the next."""
     nearest = np.clip(0.5, np.minimum(rates[:-1], rates[1:]), np.maximum(rates[:-1], rates[1:]))
     return np.asarray(nearest * (1 - nearest))

@@ -1,7 +1,7 @@
-"""Final noise of known distribution, and exactly how likely it carries a centre into a region.
+"""Final noise of known distribution, and the exact probability that it reaches a region.
 
-All probabilities keep their relative accuracy far into the tails, where auditing takes place:
-every tail is computed as a tail, never as one minus the rest.
+All probabilities keep their relative accuracy far into the tails, where auditing takes place.
+Every tail is computed as a tail, never as one minus the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = ("gaussian", "laplace")
 LARGEST_SCALE = 1e50
 """Scales lie between its inverse and it, so that squares of distances stay doubles."""
 
-_THIN = 1e-4  # width of a slab, in scales, below which its tails would cancel
+_THIN = 1e-4  # width of a slab, in scales, below which the difference of its tails would cancel
 _FAR_BALL = 1e4
 _UNREACHABLE = 40.0
 
@@ -100,10 +100,10 @@ class Noise:
     Parameters
     ----------
     kind : {"gaussian", "laplace"}
-        Its distribution.
+        Distribution of the noise.
     scale : float
         Standard deviation of the Gaussian; b of the Laplace density ``exp(-|x| / b) / (2 b)``.
-        Between 1e-50 and 1e50; without noise there is nothing to integrate out.
+        Between 1e-50 and 1e50. Scale 0 is refused: without noise there is nothing to integrate out.
 
     Examples
     --------
@@ -119,8 +119,8 @@ class Noise:
         _validate.choice(KINDS, noise=self.kind)
         if isinstance(self.scale, (int, float)) and self.scale == 0:
             raise ArgumentError(
-                "scale must be a finite number > 0, got 0: without final noise there is nothing "
-                "to integrate out; audit the function as a sampled mechanism"
+                "scale must be a finite number > 0, got 0. Audit the function as a sampled "
+                "mechanism: without final noise there is nothing to integrate out"
             )
         object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
         if not 1 / LARGEST_SCALE <= self.scale <= LARGEST_SCALE:
@@ -141,11 +141,11 @@ class Noise:
     # --- one coordinate, elementwise over arrays ---
 
     def above(self, location: ArrayLike, threshold: ArrayLike) -> Floats:
-        """P(location + noise > threshold)."""
+        """Return P(location + noise > threshold)."""
         return self._tail((np.asarray(threshold, float) - np.asarray(location, float)) / self.scale)
 
     def between(self, location: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
-        """P(low < location + noise <= high)."""
+        """Return P(low < location + noise <= high)."""
         a = (np.asarray(low, float) - np.asarray(location, float)) / self.scale
         b = (np.asarray(high, float) - np.asarray(location, float)) / self.scale
         # Reflect so that the nearer end lies on the side of the upper tail.
@@ -158,7 +158,7 @@ class Noise:
                 return np.asarray(beyond - 0.5 * np.expm1(np.minimum(a, 0.0)))
         with np.errstate(under="ignore", invalid="ignore"):
             wide = np.where(a > 0, self._tail(a) - self._tail(b), special.ndtr(b) - special.ndtr(a))
-            # The difference cancels where the slab is thin: integrate the density there.
+            # The difference cancels where the slab is thin. Integrate the density there.
             width, middle = b - a, a / 2 + b / 2
             thin = width * np.maximum(np.abs(middle), 1.0) < _THIN
             middle = np.where(thin, middle, 0.0)
@@ -167,7 +167,7 @@ class Noise:
             return np.where(thin, density * np.where(thin, width * curved, 0.0), wide)
 
     def _tail(self, z: Floats) -> Floats:
-        """P(noise / scale > z)."""
+        """Return P(noise / scale > z)."""
         with np.errstate(under="ignore"):
             if self.kind == "gaussian":
                 return np.asarray(special.ndtr(-z))
@@ -177,13 +177,13 @@ class Noise:
     # --- regions ---
 
     def probability(self, region: Region, centers: ArrayLike) -> Floats:
-        """P(center + noise in region) of every centre.
+        """Return P(center + noise in region) for every centre.
 
         Parameters
         ----------
         region : HalfSpace, Slab, Ball or Box
-            With Laplace noise, directions must be along an axis, and balls are refused: their
-            probabilities have no closed form.
+            With Laplace noise, directions must be along an axis, and balls are refused, because
+            their probabilities have no closed form.
         centers : array_like, shape [size, d]
             Finite.
 
@@ -207,10 +207,10 @@ class Noise:
         return self._along(region, points @ region.direction)
 
     def largest(self, region: Region, center: ArrayLike, radius: float) -> float:
-        """Supremum of :meth:`probability` over all centres in a Euclidean ball.
+        """Return the supremum of :meth:`probability` over all centres in a Euclidean ball.
 
-        Exact for half-spaces, slabs and balls, by monotonicity: the extreme centre is known. For
-        boxes the product of the suprema of the coordinates, which is an upper bound.
+        It is exact for half-spaces, slabs and balls: by monotonicity the extreme centre is known.
+        For boxes it is the product of the suprema of the coordinates, which is an upper bound.
 
         Parameters
         ----------
@@ -249,18 +249,18 @@ class Noise:
         return self.between(location, region.low, region.high)
 
     def _ball(self, region: Ball, distance: Floats) -> Floats:
-        from scipy.stats import ncx2  # slow to import, and needed by few audits
+        from scipy.stats import ncx2  # slow to import, and few audits need it
 
-        # scipy.special.chndtr has no upper tail; this one is Boost's, accurate in both.
+        # scipy.special.chndtr has no upper tail. This function is from Boost, accurate in both.
         probability = ncx2.sf if region.outside else ncx2.cdf
         reach = region.radius / self.scale
         if reach > _FAR_BALL:
             raise ArgumentError(
-                f"radius must be a number <= {_FAR_BALL:g} noise scales, got {reach:g} of them; "
-                "a half-space is as good there"
+                f"radius must be a number <= {_FAR_BALL:g} noise scales, got {reach:g} of them. "
+                "Use a half-space, which is as good there"
             )
         away = distance / self.scale
-        # Further than this the probability is below what a double can hold, whatever the dimension.
+        # Beyond this distance the probability is too small for a double, in any dimension.
         beyond = away > reach + _UNREACHABLE
         with np.errstate(under="ignore"):
             value = probability(reach**2, len(region.center), np.where(beyond, 0.0, away) ** 2)
@@ -274,8 +274,8 @@ class Noise:
             return
         if isinstance(region, Ball) or np.count_nonzero(region.direction) != 1:
             raise ArgumentError(
-                "with Laplace noise region must be a box, or a half-space or slab along an axis: "
-                f"others have no closed form; got {region!r}"
+                "region must be a box, or a half-space or slab along an axis, with Laplace noise, "
+                f"got {region!r}. Use one of these: others have no closed form"
             )
 
 
@@ -286,7 +286,7 @@ def _dimension(region: Region) -> int:
 
 
 def _middle(low: Floats, high: Floats) -> Floats:
-    """Return the most favourable centre of every coordinate; infinite where one end is."""
+    """Return the most favourable centre of every coordinate; infinite if one end is infinite."""
     with np.errstate(invalid="ignore"):
         middle = low / 2 + high / 2
     return np.where(np.isnan(middle), 0.0, middle)

@@ -1,59 +1,64 @@
-r"""What correct guesses of many coins prove, when one run of a mechanism saw them all.
+r"""Claims tested by the correct guesses of many coins, in one run of a mechanism.
 
-Each of m canary users is included by a fair coin of its own, the mechanism runs once, and its
-output y decides which coins are guessed, how, and in which order. How many guesses can be right
-when the mechanism keeps a claim?
+Each of m canary users is included by a separate fair coin, and the mechanism runs once. Its output
+y decides which coins are guessed, how, and in which order. How many guesses can be right if the
+mechanism keeps a claim?
 
 Setting
 -------
 The claim implies (t, delta(t))-DP at every t of some set T: {epsilon} for (epsilon, delta)-DP, a
-grid for a curve. Let R in {0, 1}^n say which of n guesses are right, in the order of the guesses,
-and let ``w_y(r) = P(R = r | Y = y)``; r with j unset is the same r with a 0 at j.
+grid for a curve. Let R in {0, 1}^n say which of n guesses are right, in the order of the guesses.
+Let ``w_y(r) = P(R = r | Y = y)``; r with j unset is the same r with a 0 at j.
 
-*Budget.* For every t in T, with b(t) = m delta(t), and m delta(t) / 2 when no guess is "excluded",
+*Budget.* Let b(t) = m delta(t), or m delta(t) / 2 if no guess is "excluded". For every t in T,
 
     E sum_j sum_{r: r_j = 1} (w_Y(r) - e^t w_Y(r with j unset))_+ <= b(t).
 
-Proof. Write p(y | s) for the density of the output given the coins. Then w_y(r) times the density
-of y is the sum of ``2^-m p(y | s)`` over the s that agree with r on the guessed coins, so by
-convexity of the positive part the left side is at most, summed over canaries i and coins s' of
-the others, ``2^-m`` times the integral of (p(y | s', g) - e^t p(y | s', 1 - g))_+ over all y that
-guess g for canary i, for g = 1 and for g = 0. The inputs differ in one user, so each integral is
-at most delta(t); there are 2^(m-1) values of s', m canaries, and one or two g.
+Proof. Write p(y | s) for the density of the output given the coins s. Then w_y(r) times the density
+of y is the sum of ``2^-m p(y | s)`` over the s that agree with r on the guessed coins. By convexity
+of the positive part, the left side is at most a sum over canaries i, coins s' of the others, and
+g = 1 and g = 0. Each term is ``2^-m`` times an integral over all y that guess g for canary i. The
+integrand is (p(y | s', g) - e^t p(y | s', 1 - g))_+. The inputs differ in one user, so each
+integral is at most delta(t). There are 2^(m-1) values of s', m canaries, and one or two values of
+g.
 
 Theorem (n fixed beforehand)
 ----------------------------
-Let C be the number of right guesses, v in 1 .. n, and T any set as above with numbers
-U(t, c) in [0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
+Let C be the number of right guesses, v in 1 .. n, and T any set as above. Let U(t, c) be numbers in
+[0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
 
     [c >= v] - c sum_t U(t, c) + (n - c) sum_t e^t U(t, c+1) <= theta,
 
 then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
-Proof. Let a_c = P(C = c). Summed over r with c ones, and over y, the budget reads
-``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``, because each such r is met c times as r, and
-each r with c - 1 ones is met n - c + 1 times as "r with j unset"; sums go inside by convexity.
-Multiply the conditions by a_c and add: ``P(C >= v)`` is at most theta plus
-``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most theta + sum_t L(t) b(t).
+
+Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. It becomes
+``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times
+as r, and each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums
+may be taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at
+most theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most
+theta + sum_t L(t) b(t).
 
 This is the dual of a linear program: its best value is the largest probability that the budget
-allows. With T = {epsilon} that is sharp: a mechanism that answers a uniform guess of all coins,
-right in a pattern drawn from the best a, reaches it (where that a is private in the other direction
-too; the tests solve the program over all mechanisms). Without delta it is the binomial tail of
-rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1); with delta it
-replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``, which is
-about 2 / (1 - rate) times larger where v is far above the mean. For a curve, the U that does not
-depend on c from v on is the recursion of Mahloujifar, Melis and Chaudhuri (2025); it is stretched
-here, and then followed down from c = n, which is never worse.
+allows. With T = {epsilon} the bound is sharp. A mechanism reaches it that outputs a uniform guess
+of all coins, right in a pattern drawn from the best a. This holds where that a is private in the
+other direction too; the tests solve the program over all mechanisms. Without delta the bound is the
+binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1).
+With delta it replaces the second term of their Theorem 5.2,
+``2 m delta max_i P[v > Bin >= v - i] / i``. That term is about 2 / (1 - rate) times larger where v
+is far above the mean. For a curve, the U that does not depend on c from v on is the recursion of
+Mahloujifar, Melis and Chaudhuri (2025). Here this recursion is stretched, and then followed down
+from c = n, which is never worse.
 
 From tests to a certified epsilon
 ---------------------------------
-The tests of all epsilons refuse when C is large, so what they refuse together is what the one with
-the smallest critical value refuses. A certified epsilon above the true one needs that one to refuse
-at some larger epsilon, which the mechanism keeps as well: probability at most failure_prob,
-whatever epsilons a search visits, and whether or not the bound is monotone in epsilon. The same
-goes for mu, and for several looks at fixed numbers of guesses whose levels add up.
+The tests of all epsilons refuse when C is large. So a set of tests together refuses exactly what
+its test with the smallest critical value refuses. A certified epsilon above the true one requires
+this test to refuse at some larger epsilon, which the mechanism keeps as well. This has probability
+at most failure_prob, whatever epsilons a search visits, and whether or not the bound is monotone in
+epsilon. The same holds for mu, and for several tests at fixed numbers of guesses whose levels add
+up.
 
-`one_run_walk` lets the number of guesses follow the guesses.
+In `one_run_walk` the number of guesses may depend on the guesses.
 
 References
 ----------
@@ -81,7 +86,7 @@ from dpaudit.stats.walks import LARGEST_EPSILON, rounded_up
 Floats = NDArray[np.float64]
 
 _SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
-_NEGLIGIBLE = 1e-13  # of delta: slopes beyond it would not be used
+_NEGLIGIBLE = 1e-13  # delta beyond which slopes would not be used
 _SLOPES = 128
 _STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
 _POINTS = 33
@@ -90,7 +95,7 @@ _ROUNDS = 3
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a claim lets the coins be told, for so many canaries: the budget b(t) of the module.
+    """How much a claim allows the output to reveal about the coins: the budget b(t) of the module.
 
     Parameters
     ----------
@@ -105,7 +110,7 @@ class Allowance:
 
     @classmethod
     def of_claim(cls, claim: Claim, canaries: int, *, one_sided: bool = False) -> Allowance:
-        """Return what `claim` allows: its point, or its curve on a grid, where it is smaller."""
+        """Return the budget of `claim` at its point, or of its curve on a grid if it has none."""
         sides = 0.5 if one_sided else 1.0
         if claim.point is not None:
             epsilon, delta = claim.point
@@ -117,7 +122,7 @@ class Allowance:
 
 
 def _curve(claim: Claim) -> tuple[Floats, Floats]:
-    """Slopes and deltas of a claim on a grid, which for some claims take a while."""
+    """Compute the slopes and deltas of a claim on a grid, which is slow for some claims."""
     top = 1.0
     while claim.delta(top) > _NEGLIGIBLE and top < 2 * LARGEST_EPSILON:
         top *= 1.25
@@ -135,10 +140,10 @@ def _known_curve(claim: Any) -> tuple[Floats, Floats]:
 def half_probability(canaries: int) -> float:
     r"""Return the probability that fair coins include exactly half of the canaries.
 
-    It is the price of a design that includes a fixed number k of m canaries, every set of that
-    size being equally probable: all bounds of this module and of `one_run_walk` hold there when
-    they are divided by ``p = C(m, k) / 2^m``. For an odd m, half is either of the two numbers
-    next to it.
+    It is the price of a design that includes a fixed number k of m canaries, where every set of
+    that size is equally probable. All bounds of this module and of `one_run_walk` hold in this
+    design if they are divided by ``p = C(m, k) / 2^m``. For an odd m, half is either of the two
+    numbers next to it.
 
     Theorem
     -------
@@ -146,15 +151,16 @@ def half_probability(canaries: int) -> float:
     mechanism that keeps the claim, when the coins are fair and independent. When the coins are
     uniform among those with k ones, the event has probability beta / p at most.
 
-    Proof. Given that k independent fair coins fell on "included", every set of k canaries is
+    Proof. Given that k of the independent fair coins fell on "included", every set of k canaries is
     equally probable, and the mechanism is the same function of the coins. So the probability of the
     event in the fixed design is the conditional one, P(event, k) / p, and P(event, k) <= beta.
-    The claim is used in the cube of all coins, where it holds between neighbours.
+    The proof uses the claim in the cube of all coins, where it holds between neighbours.
 
-    The division cannot be left out: a mechanism may answer well where k canaries are included, and
-    badly elsewhere, which only fair coins reveal. The worst epsilon-DP mechanisms, by linear
-    programs up to m = 16, reach beta / p within a factor 1.2 where all canaries are guessed and all
-    guesses are right, and within 3.5 in the other cases of `tests/stats/test_half.py`.
+    The division cannot be omitted. A mechanism may answer well where k canaries are included, and
+    badly elsewhere, which only fair coins reveal. Linear programs give the worst epsilon-DP
+    mechanisms up to m = 16. They reach beta / p within a factor 1.2 where all canaries are guessed
+    and all guesses are right. In the other cases of `tests/stats/test_half.py` they reach it within
+    a factor 3.5.
 
     Parameters
     ----------
@@ -180,20 +186,20 @@ def guess_p_value(
     correct : int
         Correct guesses, from 0 to `guesses`.
     guesses : int
-        Coins that were guessed, from 1 to `canaries`. Which ones, and how, may depend on the output
-        of the mechanism; how many must not.
+        Number of coins that were guessed, from 1 to `canaries`. The choice of the coins and of the
+        guesses may depend on the output of the mechanism; the number of guesses must not.
     canaries : int
-        Coins that were thrown.
+        Number of coins that were tossed.
     claim : Claim
         Any claim; a curve is used where it is tightest, at many epsilons at once.
     one_sided : bool, optional
-        Whether every guess is "included": then a one-sided budget does. Default False.
+        Whether every guess is "included"; then the one-sided budget is enough. Default False.
 
     Returns
     -------
     float
-        Upper bound of ``P(C >= correct)`` for every mechanism that keeps the claim (theorem of
-        the module): a p-value.
+        Upper bound of ``P(C >= correct)`` for every mechanism that keeps the claim: a p-value, by
+        the theorem of the module.
 
     Examples
     --------
@@ -225,12 +231,12 @@ def guess_epsilon(
     delta : float
         In [0, 1].
     failure_prob : float
-        In (0, 1): with at most this probability the bound is above the true epsilon.
+        In (0, 1). The bound is above the true epsilon with at most this probability.
 
     Returns
     -------
     float
-        0 where nothing is certified, and at most 30.
+        0 if nothing is certified, and at most 30.
 
     Examples
     --------
@@ -270,13 +276,13 @@ def guess_mu(
     correct, guesses, canaries, one_sided
         As in :func:`guess_p_value`.
     failure_prob : float
-        In (0, 1): with at most this probability the mechanism is mu-Gaussian-DP for a mu below the
-        bound. Of a mechanism that is no Gaussian-DP it says nothing about epsilon.
+        In (0, 1). The mechanism is mu-Gaussian-DP for a mu below the bound with at most this
+        probability. For a mechanism that is not Gaussian-DP the bound says nothing about epsilon.
 
     Returns
     -------
     float
-        0 where nothing is certified, and at most 8.
+        0 if nothing is certified, and at most 8.
 
     Examples
     --------
@@ -297,7 +303,7 @@ def guess_mu(
 
     if 2 * correct <= guesses or not nearly(_SMALLEST_MU):
         return 0.0
-    near = _last_refused(nearly, _SMALLEST_MU, _LARGEST_MU)  # tails alone; prices stretched do more
+    near = _last_refused(nearly, _SMALLEST_MU, _LARGEST_MU)  # tails only; stretched prices do more
     while near > _SMALLEST_MU and not refused(near):
         near *= 0.9999
     if near <= _SMALLEST_MU:
@@ -308,7 +314,7 @@ def guess_mu(
 def _last_refused(
     refused: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-5
 ) -> float:
-    """Return the last point found that is refused, from one that is."""
+    """Return the last point found that is refused; `low` must be refused."""
     while high - low > tolerance * high:
         middle = (low + high) / 2
         low, high = (middle, high) if refused(middle) else (low, middle)
@@ -316,7 +322,7 @@ def _last_refused(
 
 
 def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
-    """Bound the probability of so many correct guesses; see :func:`guess_p_value`, unchecked."""
+    """Bound the probability of so many correct guesses like :func:`guess_p_value`, unchecked."""
     if correct == 0:
         return 1.0
     if len(allowance.slopes) == 1:
@@ -328,22 +334,22 @@ def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
 
 
 def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
-    """Minimise theta + L b; the least L for each theta comes of solving from c = n down.
+    """Minimise theta + L b, where solving from c = n down gives the least L for each theta.
 
-    The condition of c = 0, in which no U is left to solve for, holds by itself: in binomial masses
-    of `rate` the conditions telescope, so that it says that theta is at least `least`, or, where a
-    U was cut off at 0 and all below it are 0, that theta is at least 0.
+    The condition of c = 0, in which no U is left to solve for, holds automatically. In binomial
+    masses of `rate` the conditions telescope, so the condition of c = 0 says that theta is at least
+    `least`. Where a U was cut off at 0 and all below it are 0, it says that theta is at least 0.
     """
     rate = slope / (1 + slope)
     least = float(special.bdtrc(v - 1, n, rate))
     if budget == 0.0 or least >= 1.0:
         return least
-    low, high = least, min(least + budget * (1 - rate), 1.0)  # L = 1 - rate always does
+    low, high = least, min(least + budget * (1 - rate), 1.0)  # L = 1 - rate is always enough
     best = high
     for _ in range(_ROUNDS):
         theta = np.linspace(low, high, _POINTS)
         u, largest = np.zeros(_POINTS), np.zeros(_POINTS)
-        with np.errstate(over="ignore"):  # a price of inf is no bargain
+        with np.errstate(over="ignore"):  # a price of inf is never the minimum
             for c in range(n, 0, -1):
                 u = np.maximum(((c >= v) - theta + slope * (n - c) * u) / c, 0.0)
                 largest = np.maximum(largest, u)
@@ -355,7 +361,7 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
 
 
 def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
-    """Prices of the recursion over tails, stretched, with the least theta that they need."""
+    """Stretch the prices of the recursion over tails, and find the least theta that they need."""
     tail = _probability_of_tails(v, n, allowance)
     if tail >= 1.0:
         return 1.0
@@ -363,7 +369,7 @@ def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
     used = np.flatnonzero(prices)
     lengths, slopes = prices[used], allowance.slopes[used]
     cost = float(lengths @ allowance.budgets[used])
-    # U runs through prices by rising slope: sum_t e^t U(t, c) is a convex function of sum_t U(t, c)
+    # U uses prices in rising order of slope: sum_t e^t U(t, c) is convex in sum_t U(t, c)
     along = np.concatenate([[0.0], np.cumsum(lengths)])
     gains = np.concatenate([[0.0], np.cumsum(lengths * slopes)])
     low = np.zeros(len(_STRETCHES))
@@ -380,7 +386,7 @@ def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
 
 
 def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDArray[np.bool_]:
-    """Whether stretched prices satisfy every condition of the theorem, for each theta."""
+    """Return whether stretched prices satisfy every condition of the theorem, for each theta."""
     gain = np.zeros_like(theta)
     enough = np.ones(theta.shape, dtype=bool)
     for c in range(n, 0, -1):
@@ -391,7 +397,7 @@ def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDAr
 
 
 def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:
-    """Largest P(C >= v) that the budgets of all tails {C >= c} leave possible; 1 if any is."""
+    """Return the largest P(C >= v) that the budgets of all tails {C >= c} allow; 1 if all do."""
     low, high = -14.0, 0.0
     if _mass(v, n, allowance, np.ones(1))[0] <= n:
         return 1.0
@@ -404,11 +410,11 @@ def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:
 
 
 def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
-    """Mass, n times, that P(C = v) = p forces into 0 .. v, for each p."""
+    """Return n times the mass that P(C = v) = p forces into 0 .. v, for each p."""
     right, wrong = p * v, p * (n - v)
     for k in range(v, 0, -1):
         forced = ((right[:, None] - allowance.budgets) / allowance.slopes).max(axis=1)
-        added = np.clip(forced - wrong, 0.0, n)  # no more than n is needed, nor can be had
+        added = np.clip(forced - wrong, 0.0, n)  # more than n is neither needed nor possible
         added[right + wrong > n] = 0.0
         if not added.any():
             break
@@ -417,7 +423,7 @@ def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
 
 
 def _prices_of_tails(v: int, n: int, allowance: Allowance, p: float) -> Floats:
-    """L(t) that make the conditions equalities at the slopes that bind, up to a common factor."""
+    """Return L(t) that make the conditions equalities at the binding slopes, up to a factor."""
     right, wrong = p * v, p * (n - v)
     binding: list[int] = []
     for k in range(v, 0, -1):

@@ -1,40 +1,44 @@
-r"""Guesses of one run whose number follows how well they went, for (epsilon, delta)-DP.
+r"""Guesses of one run whose number depends on their success, for (epsilon, delta)-DP.
 
-The setting, the budget b and the notation are those of `one_run`. The guesses are walked through
-in an order that the output fixed, most confident first, and the walk stops at the look, of some
-fixed beforehand, that shows most. Nearly nothing is paid for the choice, because what is seen
-at neighbouring looks is nearly the same.
+The setting, the budget b and the notation are those of `one_run`. The guesses are taken in an order
+that the output fixed, most confident first. The walk is tested at several numbers of guesses, fixed
+beforehand, and stops at the test that shows most. This choice costs almost nothing, because the
+results of neighbouring tests are nearly the same.
 
 Theorem
 -------
-Let pi = e^eps / (1 + e^eps), lam >= 0, and h_k heights at looks k <= n. Let G be what the walk is
-worth that succeeds with probability pi at each step, or surely at the price lam, and earns 1 at the
-first look at which it is at its height: G(k, c) = 1 where c >= h_k, else G(n, c) = 0, else
+Let pi = e^eps / (1 + e^eps), lam >= 0, and h_k heights at tests after k <= n guesses. Consider a
+walk in which each step either succeeds with probability pi, or succeeds surely at the price lam.
+The walk earns 1 at the first test at which it is at its height. Let G be the value of this walk
+under the best choices: G(k, c) = 1 where c >= h_k, else G(n, c) = 0, else
 
     max(pi G(k+1, c+1) + (1 - pi) G(k+1, c), G(k+1, c+1) - lam).
 
-Then ``P(C_k >= h_k at some look) <= G(0, 0) + lam b(epsilon)`` for every mechanism that is
-(epsilon, delta)-DP, b being m delta, or half of it when no guess is "excluded".
+Then ``P(C_k >= h_k at some test) <= G(0, 0) + lam b(epsilon)`` for every mechanism that is
+(epsilon, delta)-DP. Here b is m delta, or half of m delta if no guess is "excluded".
 
 Proof. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi), in [0, 1]. Since
 ``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the budget's terms over r_{j+1}, .. inside the
 positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a height was reached, and 1
-from then on. G does not fall in c and its steps are at most 1, so a step of rate
-q_j <= pi + (1 - pi) f_j is worth at most 1 - f_j times the cheap step and f_j times the sure one:
-``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Add up, and note that M_n = 1 on the event.
+from then on. G does not fall in c and its steps are at most 1. A step has rate
+q_j <= pi + (1 - pi) f_j. So it is worth at most 1 - f_j times the free step plus f_j times the sure
+step. Hence ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Sum over j, and note that
+M_n = 1 on the event.
 
-At lam = 1 - pi no sure step pays: the crossing probability of the Bernoulli walk plus
-b(epsilon) (1 - pi). Without delta that is all, and randomised response of each coin reaches it.
+At lam = 1 - pi no sure step pays. The bound is then the crossing probability of the Bernoulli walk
+plus b(epsilon) (1 - pi). Without delta only the crossing probability is left, and randomised
+response of each coin reaches it.
 
 The test and the certified epsilon
 ----------------------------------
-At each epsilon the event is "the least of P(Bin(k, pi) >= C_k) / weight_k is at most gamma"; its
-probability under the claim is at most the theorem's, with the heights that gamma gives, and at
-most ``gamma sum_k weight_k + b (1 - pi)``. The p-value is the smaller of the two at the gamma
-that was seen: both rise in gamma, which takes finitely many values. Heights of two
-epsilons need not be ordered, so the certified epsilon is read off a fixed grid: the last point
-below the first that is not refused. It is above the true epsilon only if the first grid point at or
-above the true one is refused, and that single test errs with probability failure_prob at most.
+At each epsilon the event is "the least of P(Bin(k, pi) >= C_k) / weight_k is at most gamma". Its
+probability under the claim is at most the bound of the theorem, with the heights that gamma gives.
+It is also at most ``gamma sum_k weight_k + b (1 - pi)``. The p-value is the smaller of these two
+bounds at the observed gamma: both rise in gamma, which takes finitely many values. Heights of two
+epsilons need not be ordered, so the certified epsilon is found on a fixed grid. It is the last grid
+point below the first that is not refused. It is above the true epsilon only if the first grid point
+at or above the true epsilon is refused. This single test errs with probability at most
+failure_prob.
 """
 
 from __future__ import annotations
@@ -60,24 +64,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 STEPS_PER_EPSILON = 100
-"""Of the grid on which the walk is tested: k / 100 reads as hundredths, k * 0.01 need not."""
+"""Grid steps per unit of epsilon: k / 100 prints as hundredths, k * 0.01 may not."""
 
 _PRICES = np.geomspace(1e-3, 1.0, 13)
 
 
 def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget: float) -> float:
-    """Bound the probability that the right guesses reach their height at some look.
+    """Bound the probability that the right guesses reach their height at some test.
 
     Parameters
     ----------
     heights : sequence of int
-        At each look, at least 1; a height above the number of guesses is never reached.
+        Height of each test, at least 1; a height above the number of guesses is never reached.
     looks : Looks
-        After how many guesses.
+        Numbers of guesses at which the walk is tested.
     epsilon : float
         Finite, >= 0.
     budget : float
-        The budget of the theorem of the module, >= 0; exact for 0.
+        The budget b of the module's theorem, >= 0. The result is exact for 0.
 
     Examples
     --------
@@ -86,7 +90,7 @@ def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget:
     """
     pi = float(special.expit(epsilon))
     prices = (1 - pi) * (_PRICES if budget > 0 else _PRICES[-1:])
-    # Counted in misses, of which few are allowed: a right guess leaves them, a wrong one adds one.
+    # The state counts misses, of which few are allowed: a wrong guess adds one, a right guess none.
     allowed = {k: k - h for k, h in zip(looks.guesses, heights, strict=True)}
     most = max(allowed.values())
     if most < 0:
@@ -110,16 +114,16 @@ def walk_p_value(
     delta: float,
     one_sided: bool = False,
 ) -> float:
-    """P-value of (epsilon, delta)-DP from the right guesses at each look.
+    """Return the p-value of (epsilon, delta)-DP from the right guesses at each test.
 
     Parameters
     ----------
     correct : sequence of int
-        Right guesses among the first of each look.
+        Number of right guesses among the first guesses, at each test.
     looks : Looks
         Fixed before the coins were seen.
     canaries : int
-        Coins that were thrown, at least as many as the last look guesses.
+        Number of coins that were tossed, at least the number of guesses of the last test.
     epsilon, delta : float
         The claim.
     one_sided : bool, optional
@@ -146,7 +150,7 @@ def walk_epsilon(
     one_sided: bool = False,
     claimed: float = 0.0,
 ) -> float:
-    """Certify epsilon at `delta` from the right guesses at each look.
+    """Certify epsilon at `delta` from the right guesses at each test.
 
     Parameters
     ----------
@@ -162,7 +166,7 @@ def walk_epsilon(
     Returns
     -------
     float
-        A point of the grid 0, .01, .. 30; 0 where nothing is certified.
+        A point of the grid 0, .01, .. 30; 0 if nothing is certified.
 
     Examples
     --------
@@ -193,9 +197,10 @@ def heights_refused(
     failure_prob: float,
     one_sided: bool = False,
 ) -> Ints:
-    """Return the least right guesses at each look that refute (epsilon, delta)-DP.
+    """Return the least right guesses at each test that refute (epsilon, delta)-DP.
 
-    Parameters as in :func:`walk_epsilon`; one more than a look guesses where none do.
+    Parameters as in :func:`walk_epsilon`. If no count refutes at a test, its entry is its number of
+    guesses plus one.
 
     Examples
     --------
@@ -231,5 +236,5 @@ def _p_value(counts: Ints, looks: Looks, epsilon: float, budget: float) -> float
 
 
 def _union(gamma: Floats, looks: Looks, epsilons: Floats, budget: float) -> Floats:
-    """Sum over the looks, plus what delta adds at most."""
+    """Return the sum over the tests, plus the largest contribution of delta."""
     return np.asarray(gamma * math.fsum(looks.weights) + budget * special.expit(-epsilons))

@@ -1,7 +1,7 @@
 """Joint bounds of two means: the least epsilon, or delta, that can lie between them.
 
-The betting of :mod:`dpaudit.stats.betting`, on pairs of draws and against a line in the plane of
-the two means.
+The method is the betting of :mod:`dpaudit.stats.betting`, on pairs of draws, against a line in the
+plane of the two means.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from dpaudit.stats.joint import Target
 Floats = NDArray[np.float64]
 
 _MAX_EPSILON = 700.0
-_LARGEST_EXCESS = 1e150  # squares and their sums stay doubles
-_RESERVE = 1.15  # growth that is planned for, over the growth that wins
+_LARGEST_EXCESS = 1e150  # keeps squares and their sums within the range of doubles
+_RESERVE = 1.15  # ratio of the planned growth to the growth that suffices
 _MULTIPLES = (0.1, 0.25, 0.5, 0.8, 1.25, 1.6, 2.5)
 _PLANNING_DRAWS = 20_000
 
 
 @dataclass(frozen=True)
 class PairedBet:
-    """Bets against ``E[X] <= e^epsilon E[Y] + delta``, settled before the draws.
+    """Bets against ``E[X] <= e^epsilon E[Y] + delta``, fixed before the draws.
 
     Parameters
     ----------
     bets : tuple of float
-        Stakes ``lam_j >= 0``.
+        Bet sizes ``lam_j >= 0``.
     weights : tuple of float
-        Share of the wealth behind each; positive, their sum at most 1.
+        Share of the wealth behind each bet. Shares are positive, and their sum is at most 1.
     largest : float, optional
-        Known upper end of the distribution of Y, > 0. Default 1. Soundness rests on it. X needs
-        none: its values only have to be >= 0.
+        Known upper end of the distribution of Y, > 0. Default 1. Soundness rests on it. X needs no
+        upper end: its values only have to be >= 0.
 
     Notes
     -----
@@ -47,17 +47,18 @@ class PairedBet:
         K(epsilon, delta) = sum_j w_j prod_i (1 + lam_j (X_i - e^epsilon Y_i - delta)),
 
     summed over the *admissible* bets only, ``lam_j (e^epsilon largest + delta) <= 1``. Then no
-    factor can be negative, and under the hypothesis each has an expectation of at most 1; so has K.
-    The bets depend neither on the draws nor on epsilon and delta, hence K falls as epsilon or delta
-    grows: the factors fall, and bets drop out. A bet that is not admissible is dropped as a whole.
-    Setting its negative factors to 0 instead would raise its expectation, and would be unsound.
+    factor can be negative. Under the hypothesis each factor has an expectation of at most 1, and so
+    has K. The bets depend neither on the draws nor on epsilon and delta. Hence K falls as epsilon
+    or delta grows, because the factors fall and bets drop out. A bet that is not admissible is
+    dropped as a whole. If its negative factors were set to 0 instead, its expectation would rise,
+    and the bet would be unsound.
 
-    The certified epsilon is one with ``K(epsilon, delta) >= 1 / failure_prob``. Let epsilon* be the
-    true one, the smallest with ``E[X] <= e^epsilon* E[Y] + delta``. Certifying more than epsilon*
-    takes ``K(epsilon*, delta) >= K(certified, delta) >= 1 / failure_prob``, by monotonicity, and
-    that has probability at most `failure_prob`, by Markov's inequality. So *one* test pays for the
-    search over all epsilons. The same holds for delta at a given epsilon; but a second question is
-    a second test, and needs its own share of the failure probability.
+    The certified epsilon satisfies ``K(epsilon, delta) >= 1 / failure_prob``. Let epsilon* be the
+    true epsilon, the smallest with ``E[X] <= e^epsilon* E[Y] + delta``. A certified epsilon above
+    epsilon* requires ``K(epsilon*, delta) >= K(certified, delta) >= 1 / failure_prob``, by
+    monotonicity. By Markov's inequality this has probability at most `failure_prob`. So *one* test
+    pays for the search over all epsilons. The same holds for delta at a given epsilon. But a second
+    question is a second test, and needs its own share of the failure probability.
 
     Examples
     --------
@@ -100,9 +101,9 @@ class PairedBet:
     ) -> PairedBet:
         """Choose bets on exploration draws.
 
-        Half of the weight is on the stake that would grow fastest at the epsilon (or delta) that
-        the exploration draws are expected to certify with a little to spare; the rest is on
-        multiples of it, because exploration may err.
+        Half of the weight is on the bet size that would grow fastest at the epsilon (or delta) that
+        the exploration draws are expected to certify with a small reserve. The other half is on
+        multiples of this bet size, because exploration may err.
 
         Parameters
         ----------
@@ -111,16 +112,16 @@ class PairedBet:
         draws : int
             Pairs that will certify, >= 1.
         failure_prob : float
-            That they will be given.
+            Failure probability of the bound that they will certify.
         target : Target
             The delta at which epsilon will be bounded, or the reverse.
         largest : float, optional
-            As of the class.
+            See the class.
         """
         x, y = _planning(likely, rare, largest)
         need = _needed_growth(draws, failure_prob)
         at = _attainable(x, y, need, target, largest)
-        if at is None:  # nothing is to be expected: be ready for the least that could be seen
+        if at is None:  # no bound is expected: prepare for the smallest that could be certified
             at = (target.epsilon or 0.0, target.delta or 0.0)
             excess, cap = _stakes(x, y, at, largest)
             excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)
@@ -132,7 +133,7 @@ class PairedBet:
         return cls(bets, (0.5, *(0.5 / len(_MULTIPLES) for _ in _MULTIPLES)), largest)
 
     def log_wealth(self, likely: ArrayLike, rare: ArrayLike, epsilon: float, delta: float) -> float:
-        """Logarithm of K(epsilon, delta); ``-inf`` when no bet is admissible."""
+        """Return the logarithm of K(epsilon, delta), ``-inf`` if no bet is admissible."""
         x, y = _pair(likely, rare, self.largest)
         epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
         return self._log_wealth(x, y, epsilon, delta)
@@ -141,7 +142,7 @@ class PairedBet:
         factor = math.exp(min(epsilon, _MAX_EPSILON))
         worst = factor * self.largest + delta if epsilon <= _MAX_EPSILON else math.inf
         bets, weights = np.array(self.bets), np.array(self.weights)
-        with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf: no stake, no risk
+        with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf: a bet of size 0 has no risk
             admissible = (bets == 0) | (bets * worst <= 1.0)
         if not admissible.any():
             return -math.inf
@@ -151,7 +152,7 @@ class PairedBet:
     def lower_epsilon(
         self, likely: ArrayLike, rare: ArrayLike, delta: float, failure_prob: float
     ) -> float:
-        """Lower bound of the smallest epsilon with ``E[X] <= e^epsilon E[Y] + delta``.
+        """Return a lower bound of the smallest epsilon with ``E[X] <= e^epsilon E[Y] + delta``.
 
         Parameters
         ----------
@@ -166,12 +167,12 @@ class PairedBet:
         Returns
         -------
         float
-            Finite and >= 0; 0 when nothing is certified.
+            Finite and >= 0; 0 if nothing is certified.
         """
         x, y = _pair(likely, rare, self.largest)
         delta = _validate.delta(delta=delta)
         goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
-        # No K > 1 where the averages obey the hypothesis, none where no stake is admissible.
+        # K <= 1 where the averages satisfy the hypothesis, and where no bet size is admissible.
         top, bottom = float(x.mean()) - delta, float(y.mean())
         stakes = [bet for bet in self.bets if bet > 0]
         if top <= 0 or not stakes:
@@ -189,7 +190,7 @@ class PairedBet:
     def lower_delta(
         self, likely: ArrayLike, rare: ArrayLike, epsilon: float, failure_prob: float
     ) -> float:
-        """Lower bound of ``E[X] - e^epsilon E[Y]``, or 0; parameters as in `lower_epsilon`."""
+        """Return a lower bound of ``E[X] - e^epsilon E[Y]``, or 0; see `lower_epsilon`."""
         x, y = _pair(likely, rare, self.largest)
         epsilon = _validate.nonnegative(epsilon=epsilon)
         goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
@@ -213,9 +214,9 @@ def expected_bound(
     target: Target,
     largest: float = 1.0,
 ) -> float:
-    """Epsilon (or delta) that :meth:`PairedBet.plan` is expected to certify, 0 when none.
+    """Return the epsilon (or delta) that :meth:`PairedBet.plan` is expected to certify, or 0.
 
-    What the exploration values say, without any guarantee. Parameters as in `plan`.
+    It is estimated from the exploration values, without any guarantee. Parameters as in `plan`.
     """
     x, y = _planning(likely, rare, largest)
     at = _attainable(x, y, _needed_growth(draws, failure_prob), target, largest)
@@ -228,20 +229,20 @@ def _planning(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Float
 
 
 def _needed_growth(draws: int, failure_prob: float) -> float:
-    """Growth of log wealth in one draw to plan for: enough for a bet with half of the weight."""
+    """Return the growth of log wealth in one draw that a bet with half of the weight needs."""
     draws = _validate.integer(1, draws=draws)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     return _RESERVE * (math.log(2.0) - math.log(alpha)) / draws
 
 
 def _stakes(x: Floats, y: Floats, at: tuple[float, float], largest: float) -> tuple[Floats, float]:
-    """Excess of each exploration pair at (epsilon, delta), and the largest admissible stake."""
+    """Return each exploration pair's excess at (epsilon, delta), and the largest bet size."""
     factor, delta = math.exp(min(at[0], _MAX_EPSILON)), at[1]
     return x - factor * y - delta, 1 / (factor * largest + delta)
 
 
 def _best_stake(excess: Floats, cap: float) -> float:
-    """Kelly's stake: the maximum of ``mean log(1 + stake * excess)`` over [0, cap]."""
+    """Return Kelly's bet size: it maximises ``mean log(1 + stake * excess)`` over [0, cap]."""
 
     def slope(stake: float) -> float:
         return float((excess / np.maximum(1.0 + stake * excess, 1e-12)).mean())
@@ -264,7 +265,7 @@ def _attainable(
 ) -> tuple[float, float] | None:
     """Find the largest (epsilon, delta) on the target at which the wealth grows by `need` a draw.
 
-    None when it grows by less even at epsilon = 0, or at delta = 0.
+    Return None if the wealth grows by less even at epsilon = 0, or at delta = 0.
     """
 
     def surplus(at: tuple[float, float]) -> float:
@@ -275,7 +276,7 @@ def _attainable(
     mean_x, mean_y = float(x.mean()), float(y.mean())
     if target.delta is not None:
         delta = target.delta
-        # log(1 + stake * excess) <= stake * x <= x / (e^epsilon largest) bounds the search.
+        # log(1 + size * excess) <= size * x <= x / (e^epsilon largest) bounds the search.
         most = [math.log(mean_x) - math.log(largest * need)] if mean_x > 0 else [0.0]
         if mean_y > 0 and mean_x > delta:
             most.append(math.log(mean_x - delta) - math.log(mean_y))

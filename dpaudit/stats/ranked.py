@@ -1,32 +1,34 @@
-r"""Guesses by rank among independent draws at fair coins, when there are few: nothing is split off.
+r"""Guesses by rank among few independent randomised draws, without splitting off any draws.
 
-Toss a fair coin for each of N draws and draw from the left dataset or the right accordingly. Look
-at the outputs without the coins, put them in an order of confidence, and guess the side of each.
-The order, the guesses and the outputs are fixed before a coin is looked at, so that no draw needs
-to be spent on choosing a threshold.
+Toss a fair coin for each of N draws and draw from the left dataset or the right accordingly. Order
+the outputs by confidence without knowing the coins, and guess the side of each. The order, the
+guesses and the outputs are fixed before any coin is known, so no draw has to be spent on
+choosing a threshold.
 
 Theorem
 -------
-Let the mechanism be (epsilon, delta)-DP on the pair, pi = e^eps / (1 + e^eps), C_k the right ones
-among the first k guesses, and h_k heights at looks k. Let W(d) be the probability that the walk
-whose first d steps succeed surely, and the others with probability pi each, is at its height at
-some look. Then, with D ~ Bin(N, delta),
+Let the mechanism be (epsilon, delta)-DP on the pair, and pi = e^eps / (1 + e^eps). Let C_k be the
+number of right guesses among the first k, and h_k heights at tests after k guesses. Consider the
+walk whose first d steps succeed surely, and the others with probability pi each. Let W(d) be the
+probability that this walk is at its height at some test. Then, with D ~ Bin(N, delta),
 
-    P(C_k >= h_k at some look) <= E W(D).
+    P(C_k >= h_k at some test) <= E W(D).
 
-Proof. The outputs on the two sides are what one makes, by chance, of four symbols (Kairouz, Oh and
-Viswanath 2015): with probability delta one that tells the side, on either side, and else that of a
-randomised response of rate pi. So which draws are told is independent of the coins, D of them, and
-given this and all outputs every other coin falls on its guess with probability at most pi,
-independently of the rest. The chance of crossing is no smaller when the other guesses succeed with
-probability pi exactly. Nor is it smaller when the told ones come first: with the successes of the
-others fixed in their order, k guesses of which j are told hold j plus the successes of the first
-k - j, and for j <= d that is at most d plus those of the first k - d, or k where k < d.
+Proof. By Kairouz, Oh and Viswanath (2015), the outputs on the two sides are a randomised function
+of one of four symbols. With probability delta, on either side, the symbol reveals the side.
+Otherwise it is a symbol of a randomised response of rate pi. So the set of revealed draws is
+independent of the coins, and D draws are revealed. Given this set and all outputs, every other coin
+falls on its guess with probability at most pi, independently of the rest. The probability of
+crossing is no smaller if the other guesses succeed with probability pi exactly. It is also no
+smaller if the revealed draws come first. To see this, fix the successes of the other draws in their
+order. Then k guesses of which j are revealed hold j successes plus those of the first k - j other
+draws. For j <= d this sum is at most d plus the successes of the first k - d other draws, or k
+where k < d.
 
-The p-value is that of the statistic of `walks`, the least binomial tail over the looks: its
-heights, and the theorem; the certified epsilon has an order of its own. One run (`one_run_walk`) is
-the same with every draw a user; there D is bounded by its mean only, because one output tells of
-all coins.
+The p-value uses the statistic of `walks`, the least binomial tail over the tests. It is the bound
+of the theorem at the heights of this statistic. The certified epsilon uses another order of the
+outcomes. One run (`one_run_walk`) is the same with a user in the place of every draw. There D is
+bounded by its mean only, because one output reveals something about all coins.
 
 References
 ----------
@@ -57,16 +59,16 @@ from dpaudit.stats.walks import (
 
 Floats = NDArray[np.float64]
 
-_TOLD = 1e-15  # probability of more told draws than are told apart
-_TOLERANCE = 1e-4  # of the certified epsilon
-_ROOM = 0.16  # of failure_prob: about what the best of so many looks is charged
-_SHARE = 1e-5  # to which the least share of right guesses that refutes is found
+_TOLD = 1e-15  # Probability of more revealed draws than are counted one by one.
+_TOLERANCE = 1e-4  # Tolerance of the certified epsilon.
+_ROOM = 0.16  # Fraction of failure_prob: about what the best of so many tests is charged.
+_SHARE = 1e-5  # Precision of the least share of right guesses that refutes.
 _LOOKS = 25
-_FIRST = 1 / 20  # of the draws: the fewest guesses that are looked at
+_FIRST = 1 / 20  # fraction of the draws: the smallest number of guesses that is tested
 
 
 def ranked_looks(draws: int) -> Looks:
-    """Return the looks of few draws: from a twentieth of them to all, evenly on a log scale.
+    """Return the tests of few draws: from a twentieth of them to all, evenly on a log scale.
 
     Examples
     --------
@@ -81,16 +83,16 @@ def ranked_looks(draws: int) -> Looks:
 def ranked_p_value(
     correct: Sequence[int], looks: Looks, draws: int, *, epsilon: float, delta: float
 ) -> float:
-    """P-value of (epsilon, delta)-DP from the right guesses at each look.
+    """Return the p-value of (epsilon, delta)-DP from the right guesses at each test.
 
     Parameters
     ----------
     correct : sequence of int
-        Right guesses among the first of each look.
+        Number of right guesses among the first guesses, at each test.
     looks : Looks
         Fixed before the coins were seen.
     draws : int
-        On both sides together, at least as many as the last look guesses.
+        Draws on both sides together, at least the number of guesses of the last test.
     epsilon, delta : float
         The claim.
 
@@ -111,7 +113,7 @@ def ranked_p_value(
 def ranked_epsilon(
     correct: Sequence[int], looks: Looks, draws: int, *, delta: float, failure_prob: float
 ) -> float:
-    """Certify epsilon at `delta` from the right guesses at each look.
+    """Certify epsilon at `delta` from the right guesses at each test.
 
     Parameters
     ----------
@@ -125,13 +127,13 @@ def ranked_epsilon(
     Returns
     -------
     float
-        0 where nothing is certified, and at most 30.
+        0 if nothing is certified, and at most 30.
 
     Notes
     -----
-    Outcomes are ordered by the largest of their looks' Clopper-Pearson bounds, at a level that
-    leaves room for the choice. The certified epsilon is the last at which the outcomes from the one
-    that was seen on, a set of heights, have probability failure_prob at most (Buehler 1957): these
+    Outcomes are ordered by the largest Clopper-Pearson bound of their tests, at a level that leaves
+    room for this choice. The outcomes from the observed one on form a set of heights. The certified
+    epsilon is the last at which this set has probability at most failure_prob (Buehler 1957). The
     sets are nested, and their probability rises with epsilon.
 
     Examples
@@ -152,7 +154,7 @@ def ranked_epsilon(
         return 0.0
     heights = _from_here_on(looks, best, int(counts[best]), share, level)
     top = math.log(share / (1 - share))
-    # One look alone has that probability at its Clopper-Pearson bound at failure_prob itself.
+    # A single test has this probability at its Clopper-Pearson bound at failure_prob itself.
     most = float(lower_rates(counts[best], guesses[best], alpha))
     high = min(math.log(most / (1 - most)), LARGEST_EPSILON)
 
@@ -167,19 +169,19 @@ def ranked_epsilon(
 def ranked_heights(
     looks: Looks, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> NDArray[np.int64]:
-    """Return the least right guesses at each look that refute a claim, at any one of them.
+    """Return the least right guesses at each test; reaching any one of them refutes a claim.
 
     Parameters
     ----------
     looks, draws
         As in :func:`ranked_p_value`.
     epsilon, delta, failure_prob : float
-        The claim, and how often it may be refuted where it is kept.
+        The claim, and the largest probability of refuting it where it is kept.
 
     Returns
     -------
     ndarray of int, shape (looks,)
-        One more than the look guesses where none do.
+        The number of guesses of a test plus one, if no count refutes at this test.
 
     Examples
     --------
@@ -206,9 +208,9 @@ def ranked_heights(
 def _from_here_on(
     looks: Looks, at: int, correct: int, share: float, level: float
 ) -> NDArray[np.int64]:
-    """Heights of the outcomes that are as much as so many right guesses at one look, or more."""
+    """Return the heights of the outcomes that are ordered at or above one count at one test."""
     heights = heights_of(level, Looks(looks.guesses, (1.0,) * len(looks.guesses)), share)
-    heights[at] = min(int(heights[at]), correct)  # whatever rounding did
+    heights[at] = min(int(heights[at]), correct)  # this holds whatever rounding did
     return heights
 
 
@@ -226,7 +228,7 @@ def _p_value(
 def _bound(
     heights: NDArray[np.int64], looks: Looks, draws: int, epsilon: float, delta: float
 ) -> float:
-    """Bound of the theorem."""
+    """Return the bound of the theorem."""
     most = int(stats.binom.isf(_TOLD, draws, delta)) if delta > 0 else 0
     told = stats.binom.pmf(np.arange(most + 1), draws, delta)
     bound = _crossing(heights, looks, float(special.expit(epsilon)), told)
@@ -235,10 +237,10 @@ def _bound(
 
 
 def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats) -> float:
-    """Probability that the walk is at its height at some look, from the masses of D.
+    """Return the probability that the walk is at its height at some test, from the masses of D.
 
-    Looks whose height is above their number of guesses are left out. At the first that is left all
-    guesses may be right, so that the walk crosses there when all of them are told.
+    Tests whose height is above their number of guesses are skipped. At the first test that is left
+    all guesses may be right, so the walk crosses there if all of them are revealed.
     """
     reached = [
         (k, height)
@@ -248,7 +250,7 @@ def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats)
     if not reached:
         return 0.0
     before = reached[0][0]
-    mass = np.zeros(before + 1)  # of each count at a look, where none before was at its height
+    mass = np.zeros(before + 1)  # of each count at a test, if no height was reached before
     for sure, weight in enumerate(told[:before].tolist()):
         mass[sure:] += weight * _steps(before - sure, pi)
     crossed = float(told[before:].sum())

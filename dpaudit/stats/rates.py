@@ -1,29 +1,30 @@
-"""What the rates of one event say of privacy: epsilon, delta, and whole curves, from below.
+"""Lower bounds of epsilon, delta and whole curves from the rates of one event.
 
-Toss a fair coin for each of N draws, draw from the left dataset or from the right accordingly, and
-let a rule that was fixed before look at the output and guess the side, or abstain. Let
+Toss a fair coin for each of N draws, and draw from the left dataset or from the right accordingly.
+A rule that was fixed before reads the output and guesses the side, or abstains. Let
 ``c = (p_L + q_R) / 2`` be the probability of a right guess and ``w = (q_L + p_R) / 2`` that of a
-wrong one, where p and q are the probabilities of guessing left (L) and right (R) on the two sides.
+wrong one. Here p and q are the probabilities on the two sides of guessing left (L) and right (R).
 
-**What privacy says.** For every (epsilon, delta) that the mechanism satisfies, ``p_L <= e^epsilon
-q_L + delta`` and ``q_R <= e^epsilon p_R + delta``, and so ``c <= e^epsilon w + delta``. More is
-true: c and w are the probabilities of one event, "the guess is right", under a pair of
-distributions P*, Q*, those of (coin, output) and of (turned coin, output). Their hockey-stick
-divergences are the averages of the mechanism's in both directions, and so are the functionals that
-Renyi divergences are logarithms of, and a trade-off curve that lies below both directions lies
-below theirs, being convex. So everything that :class:`~dpaudit.stats.RateBounds` reads off the
-rates of an event may be read off (c, w).
+**The bound that privacy implies.** For every (epsilon, delta) that the mechanism satisfies, ``p_L
+<= e^epsilon q_L + delta`` and ``q_R <= e^epsilon p_R + delta``, and so ``c <= e^epsilon w +
+delta``. A stronger statement holds: c and w are the probabilities of one event, "the guess is
+right", under a pair of distributions P*, Q*. P* is the distribution of (coin, output), and Q* that
+of (turned coin, output). Their hockey-stick divergences are the averages of the mechanism's in both
+directions. So are the functionals whose logarithms are Renyi divergences. A trade-off curve that
+lies below both directions is convex, so it lies below theirs. So everything that
+:class:`~dpaudit.stats.RateBounds` derives from the rates of an event can be derived from (c, w).
 
-**The bound.** Of N draws, r = C + W are guessed and C of them rightly: r ~ Bin(N, s) with
-``s = c + w``, and given r, C ~ Bin(r, rho) with ``rho = c / s``. At delta = 0 nothing else matters:
-``rho <= e^epsilon / (1 + e^epsilon)``, one Clopper-Pearson bound serves, and both tails of the
-outputs count in it. For delta > 0, ``c - e^epsilon w = s (rho (1 + e^epsilon) - e^epsilon)``, and a
-lower bound of s is needed too, which gets a hundredth of the failure probability.
+**The bound from counts.** Among N draws, r = C + W are guessed, and C of these are right.
+Then r ~ Bin(N, s) with ``s = c + w``, and given r, C ~ Bin(r, rho) with ``rho = c / s``. At
+delta = 0 only rho matters: ``rho <= e^epsilon / (1 + e^epsilon)``. One Clopper-Pearson bound is
+enough, and both tails of the outputs count in it. For delta > 0, ``c - e^epsilon w = s (rho (1 +
+e^epsilon) - e^epsilon)``. This also needs a lower bound of s, which gets a hundredth of the failure
+probability.
 
 References
 ----------
 Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run", for guesses and
-abstention; here every draw is a run of its own, so that delta costs next to nothing.
+abstention. Here every draw is a separate run, so delta costs almost nothing.
 """
 
 from __future__ import annotations
@@ -39,32 +40,32 @@ from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.stats.joint import Counts, Target, joint_region, lower_rates
 
-# --- guesses of the side that an output was drawn from, made at fair coins: one binomial, both ta
+# --- guesses of the side that an output was drawn from, in randomised draws --------------------
 
 
 SHARE_OF_GUESSING = 0.01
 """Part of the failure probability that the rate of guessing gets, for delta > 0."""
 
-_QUANTILES = 64  # of the number of guesses, when planning
+_QUANTILES = 64  # quantiles of the number of guesses, in planning
 
 
 @dataclass(frozen=True)
 class GuessCounts:
-    """How many of N randomised draws were guessed rightly, and wrongly.
+    """Numbers of right and wrong guesses among N randomised draws.
 
     Parameters
     ----------
     correct, wrong : int
         At least 0, and together at most `draws`.
     draws : int
-        On both sides together, at least 1; on each as the coins fell.
+        Draws on both sides together, at least 1. The coins decide how many fall on each side.
 
     Raises
     ------
     TypeError
-        When a count is not an integer.
+        If a count is not an integer.
     ValueError
-        When a count is out of range.
+        If a count is out of range.
     """
 
     correct: int
@@ -87,7 +88,7 @@ class GuessCounts:
         return self.correct + self.wrong
 
     def as_counts(self) -> Counts:
-        """Return right and wrong guesses, each of all draws, as counts of an event on two sides."""
+        """Return right and wrong guesses, each out of all draws, as counts of an event."""
         return Counts(self.correct, self.draws, self.wrong, self.draws)
 
 
@@ -97,15 +98,15 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     Parameters
     ----------
     counts : GuessCounts
-        Counts of independent randomised draws, guessed by a rule that they did not choose.
+        Counts of independent randomised draws. The rule that guessed must not depend on them.
     failure_prob : float
         Strictly between 0 and 1.
 
     Returns
     -------
     RateBounds
-        Of c, the likelier one, and w: everything read off it holds together, except with
-        probability `failure_prob`. The target needs not be declared.
+        Bounds of c, the likelier rate, and of w. Everything derived from them holds together,
+        except with probability `failure_prob`. The target need not be declared.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     rho = float(lower_rates(counts.correct, counts.guesses, alpha * (1 - SHARE_OF_GUESSING)))
     s = float(lower_rates(counts.guesses, counts.draws, alpha * SHARE_OF_GUESSING))
-    # Known: c >= rho s' and w <= (1 - rho) s' for the true s', somewhere in [s, 1].
+    # Known: c >= rho s' and w <= (1 - rho) s' for the true s', which lies somewhere in [s, 1].
     ends = np.array([s, 1.0])
     return RateBounds(rho * ends, (1 - rho) * ends, failure_prob, lines=True)
 
@@ -124,10 +125,10 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
 def guess_refutation_prob(
     share: float, rate: float, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> float:
-    """Probability that guesses are found beyond (epsilon, delta), for planning.
+    """Return the probability that guesses refute (epsilon, delta), for planning.
 
-    The mean over quantiles of the number of guesses; given that number, the critical number of
-    right ones is that of :func:`guess_bounds`, and exact.
+    It is the mean over quantiles of the number of guesses. Given this number, the critical number
+    of right guesses is exactly the one of :func:`guess_bounds`.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def guess_refutation_prob(
     rate : float
         Probability that a side is guessed, in (0, 1].
     draws : int
-        On both sides together.
+        Draws on both sides together.
     epsilon, delta : float
         The claim.
     failure_prob : float
@@ -152,7 +153,7 @@ def guess_refutation_prob(
     s = lower_rates(guesses, draws, alpha * SHARE_OF_GUESSING)
     with np.errstate(divide="ignore"):
         excess = delta / s if delta > 0 else np.zeros_like(s)
-    # What c - e^epsilon w = delta asks of rho.
+    # The rho that c - e^epsilon w = delta requires.
     rho = special.expit(epsilon) + excess * special.expit(-epsilon)
     can = rho < 1
     critical = stats.binom.isf(alpha * (1 - SHARE_OF_GUESSING), guesses, np.where(can, rho, 0.5))
@@ -167,12 +168,13 @@ _LEAST_RATE = 5e-324
 
 @dataclass(frozen=True, eq=False)
 class RateBounds:
-    """What is known of the two rates of one event, and so of the privacy loss.
+    """Certified knowledge about the two rates of one event, and so about the privacy loss.
 
     The event fires with probability p on the side where it is the likelier one, and q on the
-    other. Known are corners: except with probability `failure_prob`, ``p >= likely[i]`` and
-    ``q <= rare[i]`` for some i. Every answer is the least over the corners, so all of them hold
-    together: the complementary event with the sides exchanged, every epsilon, delta and order.
+    other side. The knowledge is a list of corners: except with probability `failure_prob`,
+    ``p >= likely[i]`` and ``q <= rare[i]`` for some i. Every result is the least over the corners,
+    so all results hold together: for the complementary event with the sides exchanged, and for
+    every epsilon, delta and order.
 
     Parameters
     ----------
@@ -181,8 +183,8 @@ class RateBounds:
     failure_prob : float
         Probability that the true rates are not as described.
     lines : bool, optional
-        Whether, instead, some point of the straight lines between neighbouring corners has
-        ``p >= likely`` and ``q <= rare``. Default False.
+        If True, the knowledge is instead that some point of the straight lines between neighbouring
+        corners has ``p >= likely`` and ``q <= rare``. Default False.
 
     Examples
     --------
@@ -212,13 +214,13 @@ class RateBounds:
         Parameters
         ----------
         counts : Counts
-            Counts of draws that did not choose the event.
+            Counts of draws that were not used to choose the event.
         likelier : {"left", "right"}
             The side on which the event was *declared* to be likelier, before these draws.
         failure_prob : float
             Strictly between 0 and 1.
         target : Target
-            Where the bound should be sharpest, declared before these draws.
+            Target at which the bound should be sharpest, declared before these draws.
         """
         _validate.choice(("left", "right"), likelier=likelier)
         ordered = counts if likelier == "left" else counts.swapped()
@@ -226,7 +228,7 @@ class RateBounds:
 
     @classmethod
     def from_excess(cls, epsilon: float, delta: float, failure_prob: float) -> RateBounds:
-        """Take over what a bound of ``p - e^epsilon q >= delta`` says, for rates in [0, 1].
+        """Convert the bound ``p - e^epsilon q >= delta``, for rates in [0, 1].
 
         Parameters
         ----------
@@ -244,13 +246,13 @@ class RateBounds:
         return cls(*ends, failure_prob, lines=True)
 
     def lower_epsilon(self, delta: float) -> float:
-        """Lower bound of the epsilon that the mechanism needs at `delta`; >= 0."""
+        """Return a lower bound >= 0 of the epsilon that the mechanism needs at `delta`."""
         delta = _validate.delta(delta=delta)
         direct, mirrored = _losses(self.likely, self.rare, delta)
         return float(max(direct.min(), mirrored.min(), 0.0))
 
     def lower_delta(self, epsilon: float) -> float:
-        """Lower bound of the delta that the mechanism needs at `epsilon`; in [0, 1]."""
+        """Return a lower bound in [0, 1] of the delta that the mechanism needs at `epsilon`."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
         direct, mirrored = _excesses(self.likely, self.rare, epsilon)
         return float(max(direct.min(), mirrored.min(), 0.0)) + 0.0  # never -0.0
@@ -258,8 +260,8 @@ class RateBounds:
     def worst_case(self, delta: float) -> tuple[float, float]:
         """Return the rates (p, q) of the curve that are easiest to reconcile with privacy.
 
-        Their loss at `delta` is :meth:`lower_epsilon`: of the event, or of its complement with the
-        sides exchanged, whichever says more of the curve as a whole.
+        Their loss at `delta` is :meth:`lower_epsilon`. It is the loss of the event, or of its
+        complement with the sides exchanged: the one that gives more for the curve as a whole.
         """
         delta = _validate.delta(delta=delta)
         direct, mirrored = _losses(self.likely, self.rare, delta)
@@ -267,7 +269,7 @@ class RateBounds:
         return float(self.likely[at]), float(self.rare[at])
 
     def lower_mu(self) -> float:
-        """Lower bound of the mu for which the mechanism may be mu-Gaussian-DP; >= 0.
+        """Return a lower bound >= 0 of the mu for which the mechanism may be mu-Gaussian-DP.
 
         ``Phi^-1(p) - Phi^-1(q)`` (Dong, Roth and Su 2022).
         """
@@ -277,26 +279,27 @@ class RateBounds:
         return float(max(np.where(np.isnan(mu), 0.0, mu).min(), 0.0))
 
     def lower_renyi(self, alpha: float) -> float:
-        """Lower bound of the Renyi divergence of order `alpha`, in its worse direction; >= 0.
+        """Return a lower bound >= 0 of the Renyi divergence of order `alpha`, worse direction.
 
-        The divergence of the outcomes "fired" and "did not", which is no larger (data processing).
+        It is the divergence of the outcomes "fired" and "did not fire", which is no larger than
+        that of the outputs (data processing).
         """
         if _validate.positive(alpha=alpha) <= 1:
             raise ArgumentError(f"alpha must be a finite number > 1, got {alpha!r}")
         p, q = self._corners()
         q = np.minimum(
             q, p
-        )  # equal distributions are the least that a corner with p < q leaves possible
+        )  # a corner with p < q leaves equal distributions possible, the least divergence
         return float(max(_binary_renyi(p, q, alpha).min(), _binary_renyi(q, p, alpha).min()))
 
     def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Upper bound, at type I errors `alphas`, of every curve f for which f-DP may hold.
+        """Return an upper bound, at type I errors `alphas`, of every curve f of a possible f-DP.
 
-        f-DP bounds the errors of tests with the datasets in either role, so f lies below the
-        errors of "the event fired", through (q, 1 - p), and below those of "it did not" with the
-        roles exchanged, through (1 - p, q), each mixed with a coin. The curve is not one of type
-        II errors of the tests in one role: of two datasets that differ as (0, 1) and (0, 0.5) do,
-        one direction may be harder to tell than the other.
+        f-DP bounds the errors of tests with the datasets in either role. So f lies below the errors
+        of "the event fired", through (q, 1 - p). It also lies below those of "it did not fire" with
+        the roles exchanged, through (1 - p, q). Each test is mixed with a coin. The curve is not a
+        curve of type II errors of the tests in one role. For example, if two datasets differ as
+        (0, 1) and (0, 0.5) do, one direction may be harder to distinguish than the other.
         """
         p, q = (side[:, None] for side in self._corners())
         tests = [(q, 1 - p), (1 - p, q)]
@@ -309,7 +312,7 @@ class RateBounds:
         return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin has errors 1 - alpha
 
     def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Corners below the curve; those of a line follow it from 0 to 1 in small steps."""
+        """Return corners below the curve; those of a line follow it from 0 to 1 in small steps."""
         if not self.lines:
             return _unrounded(self.likely, self.rare)
         p, q = [], []
@@ -323,14 +326,14 @@ class RateBounds:
 def _unrounded(
     p: NDArray[np.float64], q: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Move rates that may have been rounded to 1 or to 0, where divergences are infinite."""
+    """Move rates that may have been rounded to 1 or 0, at which divergences are infinite."""
     return np.where(p > 0.5, p - _ROUNDING, p), np.maximum(q, _LEAST_RATE)
 
 
 def _binary_renyi(
     p: NDArray[np.float64], q: NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """Renyi divergence of two Bernoulli distributions, elementwise."""
+    """Return the Renyi divergences of pairs of Bernoulli distributions, elementwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = [
             np.where(x > 0, alpha * np.log(x) + (1 - alpha) * np.log(y), -math.inf)
@@ -340,18 +343,18 @@ def _binary_renyi(
 
 
 def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:
-    """Epsilon implied by event rates: the event, or its complement with the sides exchanged.
+    """Return the epsilon that event rates imply, for the event or its swapped complement.
 
     ``max(log((likely - delta) / rare), log((1 - rare - delta) / (1 - likely)), 0)``, elementwise;
-    0 where a numerator is not positive. Where a denominator is 0 the rate was given as exactly 0,
-    which no count can show, and the answer is ``inf``.
+    0 where a numerator is not positive. A denominator is 0 only if the rate was given as exactly
+    0, which no count can show. Then the result is ``inf``.
     """
     direct, mirrored = _losses(likely, rare, delta)
     return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
 
 
 def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Delta implied by event rates, elementwise, the better of event and swapped complement."""
+    """Return the delta that event rates imply, elementwise, for event or swapped complement."""
     direct, mirrored = _excesses(likely, rare, epsilon)
     return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
 
@@ -359,7 +362,7 @@ def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> N
 def _losses(
     likely: ArrayLike, rare: ArrayLike, delta: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Losses of the event and of its swapped complement; -inf where a numerator is not positive."""
+    """Return the losses of event and swapped complement; -inf if a numerator is not positive."""
     p, q = np.broadcast_arrays(np.asarray(likely, dtype=float), np.asarray(rare, dtype=float))
     losses = []
     for top, bottom in ((p - delta, q), (1 - q - delta, 1 - p)):
@@ -375,12 +378,12 @@ def _excesses(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     p, q = np.asarray(likely, dtype=float), np.asarray(rare, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = np.exp(np.asarray(epsilon, dtype=float))  # inf, where it is beyond every double
+        factor = np.exp(np.asarray(epsilon, dtype=float))  # inf if it exceeds every double
         return _above(p, factor, q), _above(1 - q, factor, 1 - p)
 
 
 def _above(
     top: NDArray[np.float64], factor: NDArray[np.float64], bottom: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return ``top - factor bottom``, in which 0 times infinity is 0."""
+    """Return ``top - factor bottom``, where 0 times infinity is 0."""
     return np.where(bottom > 0, top - factor * bottom, top)

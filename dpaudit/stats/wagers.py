@@ -1,33 +1,34 @@
-"""Bets on guesses at two sides against (epsilon, delta)-privacy: likelihood ratios, verified.
+"""Verified likelihood-ratio bets against (epsilon, delta)-privacy, on guesses on two sides.
 
-A rule guesses left, right or neither at every output. With p = (p_L, p_R, p_0) the probabilities of
-its three answers on the left side and q those on the right, privacy says
+A rule answers left, right or neither at every output. Let p = (p_L, p_R, p_0) be the probabilities
+of its three answers on the left side, and q those on the right side. Privacy says
 
-    p_L <= e^epsilon q_L + delta    and    q_R <= e^epsilon p_R + delta:
+    p_L <= e^epsilon q_L + delta    and    q_R <= e^epsilon p_R + delta.
 
-a convex set of pairs (p, q), the null. Let (p1, q1) be rates that earlier draws suggest and
-(p0, q0) the point of the null closest to them in ``KL(p1, p) + KL(q1, q)``. One draw of each side
-multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
+The pairs (p, q) that satisfy both form a convex set, the null. Let (p1, q1) be rates that earlier
+draws suggest. Let (p0, q0) be the point of the null that minimises ``KL(p1, p) + KL(q1, q)``.
+One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
 
-**Why that is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)`` and G(q) likewise. For any multipliers
-``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``,
+**Why the bet is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)``, and define G(q) likewise. For any
+multipliers ``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``, ::
 
     F(p) + G(q) <= F(p) + G(q) - k (p_L - t q_L - delta) - l (q_R - t p_R - delta) <= B,
+
     B = max(a_L - k, a_R + t l, a_0) + max(b_L + t k, b_R - l, b_0) + (k + l) delta,
 
-where a and b are the ratios that F and G average. The draws being independent, the expected factor
+where a and b are the ratios that F and G average. The draws are independent, so the expected factor
 is ``F(p) G(q) <= ((F(p) + G(q)) / 2)^2 <= (B / 2)^2``. At the closest point, with the multipliers
-of its constraints, B = 2: the bet is fair, and grows at the most that two independent counts allow.
-Whatever a solver found, the wealth is divided by ``max(B / 2, 1)^2`` for each pair of draws,
-so that an error of the solver costs growth and never soundness.
+of its constraints, B = 2. Then the bet is fair, and its growth is the largest that two independent
+counts allow. The wealth is divided by ``max(B / 2, 1)^2`` for each pair of draws, whatever a solver
+found. So an error of the solver costs growth and never soundness.
 
-An event is the guess "left" where it fires and "right" elsewhere, so that the complement with the
-sides exchanged is bet on too.
+An event is the guess "left" where it fires and "right" elsewhere. So the bet also covers the
+complement with the sides exchanged.
 
 References
 ----------
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
-for optional stopping", where one such constraint is treated.
+for optional stopping", which treats one such constraint.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ from dpaudit.errors import ArgumentError
 Floats = NDArray[np.float64]
 
 LEFT, RIGHT, NEITHER = 0, 1, 2
-"""Places of the three answers."""
+"""Positions of the three answers."""
 
-_LEAST = 1e-9  # rate of an answer that may be given
+_LEAST = 1e-9  # least rate of an answer that can be given
 _STEPS, _NEWTON, _BACKTRACKS = 64, 40, 12
 _CLOSE = 1e-14  # relative step at which a search ends
-_FLAT = 1e-11  # gain, relative to the loss, below which its rounding hides a step's worth
+_FLAT = 1e-11  # gain, relative to the loss, below which rounding hides whether a step helps
 _LARGEST_EPSILON = 600.0
-_ROUNDING = 1e-12  # relative, of the bound B
-_SLACK = 1e-13  # within which a constraint is taken to hold: B pays for it
+_ROUNDING = 1e-12  # relative rounding error of the bound B
+_SLACK = 1e-13  # slack within which a constraint counts as satisfied; B accounts for it
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Wager:
     log_left, log_right : ndarray, shape (n, 3)
         Logarithm of the factor of each answer to a draw of that side.
     log_price : ndarray, shape (n,)
-        To be paid for each pair of draws: ``2 log max(B / 2, 1)``.
+        Price of each pair of draws: ``2 log max(B / 2, 1)``.
     growth : ndarray, shape (n,)
         Expected growth of the log wealth for each pair of draws, at the rates that were bet on.
     """
@@ -73,45 +74,46 @@ class Wager:
     growth: Floats
 
     def log_growth(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> Floats:
-        """Logarithm of the factor by which the wealth grows against each null.
+        """Return the logarithm of the factor by which the wealth grows against each null.
 
         Parameters
         ----------
         left, right : ndarray of int, shape (3,)
-            Answers to equally many draws of the two sides.
+            Counts of the answers to equally many draws of the two sides.
 
         Raises
         ------
         ValueError
-            When they are not equally many: the price is that of pairs.
+            If the numbers of draws differ; the price is per pair of draws.
         """
         pairs = int(left.sum())
         if pairs != int(right.sum()):
             raise ArgumentError(
-                f"left and right must answer equally many draws, got {pairs} and {int(right.sum())}"
+                "left and right must be answers to equally many draws, "
+                f"got {pairs} and {int(right.sum())}"
             )
         return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
 
 
 def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: float = 1.0) -> Wager:
-    """Bet on rates against nulls.
+    """Return a bet on given rates against several nulls.
 
     Parameters
     ----------
     left, right : ndarray, shape (3,) or (n, 3)
         Rates of the answers on the two sides, as earlier draws suggest them. An answer whose rate
-        is 0 everywhere is one that cannot be given.
+        is 0 everywhere cannot be given.
     epsilon : ndarray, shape (n,)
         Claimed epsilon of each null, >= 0.
     delta : float
         Claimed delta of the nulls, in [0, 1].
     bold : float
-        In (0, 1]: bet on rates this far on the way from the null to the given ones.
+        In (0, 1]. The bet is on rates at this fraction of the way from the null to the given rates.
 
     Returns
     -------
     Wager
-        Without a bet on nulls that the rates do not violate.
+        It makes no bet against nulls that the rates do not violate.
 
     Examples
     --------
@@ -146,12 +148,12 @@ def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: floa
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """Ratio of rates; 1 for an answer that cannot be given."""
+    """Return the ratio of rates, and 1 for an answer that cannot be given."""
     return np.divide(above, below, out=np.ones_like(above), where=below > 0)
 
 
 def _inside(rates: Floats, possible: NDArray[np.bool_]) -> Floats:
-    """Rates of possible answers strictly between 0 and 1, that sum to 1."""
+    """Move the rates of possible answers strictly between 0 and 1, and make them sum to 1."""
     inside = np.where(possible, np.maximum(rates, _LEAST), 0.0)
     return np.asarray(inside / inside.sum(axis=1, keepdims=True))
 
@@ -164,8 +166,8 @@ def _closest(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the closest points (p, q) of the null, and the multipliers of its constraints.
 
-    By the number of constraints that bind there: the closest point of one constraint is that of
-    both, where it satisfies the other.
+    The cases are ordered by the number of constraints that bind at the closest point. The closest
+    point for one constraint is the closest point for both, if it satisfies the other.
     """
     p, q = p1.copy(), q1.copy()
     k, m = np.zeros(len(theta)), np.zeros(len(theta))
@@ -198,13 +200,13 @@ def _closest(
 def _one_binds(
     x1: Floats, y1: Floats, theta: Floats, delta: float, answer: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Closest (x, y) with ``x = theta y + delta`` in one answer; the others keep their shares."""
+    """Find the closest (x, y) with ``x = theta y + delta`` in one answer; others keep shares."""
     u, v = x1[:, answer], y1[:, answer]
     low, high = v.copy(), np.minimum((u - delta) / theta, 1.0)
     at = (low + high) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(_STEPS):
-            # Newton's method on the slope, which increases; where it would leave, halve.
+            # Newton's method on the slope, which increases. If a step leaves the interval, halve.
             x = theta * at + delta
             of_y, of_x = (at - v) / (at * (1 - at)), (u - x) / (x * (1 - x))
             slope = of_y - theta * of_x
@@ -234,7 +236,7 @@ def _corner(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Floats
 
 
 def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Floats, Floats]:
-    """Closest point at which both constraints bind: Newton's method in (q_L, p_R)."""
+    """Find the closest point at which both constraints bind, by Newton's method in (q_L, p_R)."""
 
     def points(u: Floats, v: Floats) -> tuple[Floats, Floats]:
         p_left, q_right = theta * u + delta, theta * v + delta
@@ -266,7 +268,7 @@ def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Flo
         step_u, step_v = (uv * slope_v - vv * slope_u) / det, (uv * slope_u - uu * slope_v) / det
         if np.all((np.abs(step_u) <= _CLOSE * u) & (np.abs(step_v) <= _CLOSE * v)):
             break
-        # So near that the loss is flat to rounding, the whole step is right.
+        # The loss is flat to rounding this near to the minimum, so take the whole step.
         near = -(slope_u * step_u + slope_v * step_v) <= _FLAT * np.abs(value)
         length = np.ones_like(u)
         new = loss(u + step_u, v + step_v)
@@ -285,11 +287,11 @@ def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Flo
 
 
 def _multipliers(a: Floats, b: Floats, theta: Floats, may_abstain: bool) -> tuple[Floats, Floats]:
-    """Multipliers of both constraints at the closest point, from the ratios there."""
+    """Return the multipliers of both constraints at the closest point, from its ratios."""
     if may_abstain:
         k, m = a[:, LEFT] - a[:, NEITHER], b[:, RIGHT] - b[:, NEITHER]
     else:
-        # k + theta m = a_L - a_R and theta k + m = b_R - b_L, of which one is enough at theta = 1.
+        # k + theta m = a_L - a_R and theta k + m = b_R - b_L; at theta = 1 one equation is enough.
         x, y = a[:, LEFT] - a[:, RIGHT], b[:, RIGHT] - b[:, LEFT]
         square = theta**2 - 1
         half = x / (1 + theta)

@@ -1,10 +1,12 @@
-"""Right guesses counted one after another: when to look, and how many are improbably many.
+"""Right guesses counted one after another: when to test, and which counts are improbably large.
 
-Guesses are walked through in an order fixed beforehand, and C_k of the first k are right. The
-statistic of a walk is the least binomial tail P(Bin(k, pi) >= C_k) / weight_k over its looks; it is
-at most gamma where some C_k is at its height. What the walk of one run and the walk of many draws
-share is here; how probable it is that a height is reached, each proves for itself
-(:mod:`dpaudit.stats.one_run_walk`, :mod:`dpaudit.stats.ranked`).
+Guesses are taken in an order fixed beforehand, and C_k of the first k are right. The statistic of
+this walk is the least binomial tail P(Bin(k, pi) >= C_k) / weight_k over its tests. It is at most
+gamma where some C_k is at its height.
+
+This module holds what the walk of one run and the walk of many draws share. Each proves its own
+bound of the probability that a height is reached, in :mod:`dpaudit.stats.one_run_walk` and in
+:mod:`dpaudit.stats.ranked`.
 """
 
 from __future__ import annotations
@@ -24,26 +26,26 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LARGEST_EPSILON = 30.0
-"""Certified epsilons stop here: beyond it no number of coins tells a rate from 1."""
+"""Largest certified epsilon: beyond it no number of coins distinguishes a rate from 1."""
 
 FEW_LOOKS = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
-"""Of :meth:`Looks.few`: which part of the canaries is guessed, and what share that look gets."""
+"""Tests of :meth:`Looks.few`: the inverse fraction of canaries guessed, and the test's share."""
 
 _ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
-_RATIO = 1.15  # of neighbouring looks
-_LATE = 0.25  # weight of looks beyond half of the canaries, where guesses are mostly of no use
+_RATIO = 1.15  # ratio of neighbouring numbers of guesses
+_LATE = 0.25  # weight of tests beyond half of the canaries, where guesses are mostly of no use
 
 
 @dataclass(frozen=True)
 class Looks:
-    """After how many guesses to look, fixed before the coins are seen.
+    """Numbers of guesses at which a walk is tested, fixed before the coins are seen.
 
     Parameters
     ----------
     guesses : tuple of int
-        Rising, at least 1.
+        Numbers of guesses, rising, at least 1.
     weights : tuple of float
-        Positive: a look of half the weight has to be twice as improbable.
+        Positive. The result of a test with half the weight has to be twice as improbable.
     """
 
     guesses: tuple[int, ...]
@@ -53,11 +55,11 @@ class Looks:
         if not self.guesses or sorted({*self.guesses}) != list(self.guesses) or self.guesses[0] < 1:
             raise ArgumentError(f"guesses must be rising integers >= 1, got {self.guesses!r}")
         if len(self.weights) != len(self.guesses) or not min(self.weights) > 0:
-            raise ArgumentError(f"weights must be one number > 0 for each look, got {self.weights}")
+            raise ArgumentError(f"weights must be one number > 0 for each test, got {self.weights}")
 
     @classmethod
     def of(cls, canaries: int, failure_prob: float) -> Looks:
-        """Return looks from the first that can show anything to the last canary.
+        """Return tests from the first number of guesses that can show anything up to all canaries.
 
         Examples
         --------
@@ -75,17 +77,17 @@ class Looks:
 
     @classmethod
     def few(cls, canaries: int, failure_prob: float) -> Looks:
-        """Return few looks far apart, whose weights are shares of failure_prob that add up to 1.
+        """Return few tests far apart; their weights are shares of failure_prob that add up to 1.
 
-        Most of it goes to a quarter of the canaries: near what certifies most for Gaussian scores
-        a distance of 1 to 3 apart, by computation.
+        Most of failure_prob goes to a quarter of the canaries. By computation, this is near the
+        number that certifies most for Gaussian scores a distance of 1 to 3 apart.
 
         Examples
         --------
         >>> Looks.few(1000, 0.05)
         Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
         """
-        first = 2 * math.ceil(math.log2(1 / failure_prob))  # less shows nothing, or needs luck
+        first = 2 * math.ceil(math.log2(1 / failure_prob))  # fewer show nothing, or need luck
         shares = {canaries // part: share for part, share in FEW_LOOKS.items()}
         kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
         total = math.fsum(kept.values())
@@ -93,14 +95,14 @@ class Looks:
 
 
 def least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
-    """Return the least binomial tail over its weight, at each epsilon."""
+    """Return the least of the binomial tails, each divided by its weight, at each epsilon."""
     k, weight = np.array(looks.guesses), np.array(looks.weights)
     tails = _tails(counts, k, special.expit(epsilons)[:, None])
     return np.asarray((tails / weight).min(axis=1))
 
 
 def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
-    """Least counts of each look whose binomial tail over its weight is at most gamma."""
+    """Return the least count of each test whose binomial tail over its weight is at most gamma."""
     k = np.array(looks.guesses)
     level = gamma * np.array(looks.weights) * (1 + 1e-12)
     low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 is 0
@@ -112,23 +114,23 @@ def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
 
 
 def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats) -> float:
-    """Probability that right guesses reach a height at some look, when they are independent.
+    """Return the probability that independent right guesses reach a height at some test.
 
     Parameters
     ----------
     heights : sequence of int
-        At each look, at least 0; never reached where it is above the number of guesses.
+        Height of each test, at least 0; never reached if it is above the number of guesses.
     guesses : sequence of int
-        After how many to look, rising.
+        Number of guesses at each test, rising.
     rates : ndarray, shape (looks,)
-        Probability that a guess is right, of those between the look before and this one.
+        Probability that a guess between the previous test and this one is right.
 
     Examples
     --------
     >>> round(crossing_prob([2, 2], (2, 3), np.array([0.5, 0.5])), 6)
     0.5
     """
-    alive, before, crossed = np.ones(1), 0, 0.0  # of each count, where no height was reached
+    alive, before, crossed = np.ones(1), 0, 0.0  # alive: masses of counts with no height reached
     for k, rate, height in zip(guesses, rates.tolist(), heights, strict=True):
         step = k - before
         alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
@@ -140,30 +142,30 @@ def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats)
 
 
 def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
-    """P(Bin(trials, rate) >= counts)."""
+    """Return P(Bin(trials, rate) >= counts)."""
     below = np.minimum(counts, trials) - 1
     tails = special.bdtrc(np.maximum(below, 0), trials, rate)
     return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
 
 
 def checked_counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
-    """Return right guesses at each look, or refuse what cannot be that."""
+    """Return the right guesses at each test as an array, or raise an error."""
     counts = np.asarray(correct)
     k = np.array(looks.guesses)
     if counts.shape != k.shape or counts.dtype.kind not in "iu":
         raise ArgumentError(
-            f"correct must be one integer for each of {len(k)} looks, got {correct}"
+            f"correct must be one integer for each of {len(k)} tests, got {correct}"
         )
     if counts.min() < 0 or np.any(counts > k) or np.any(np.diff(counts) < 0):
         raise ArgumentError(f"correct must rise, from 0 to the guesses {k.tolist()}, got {correct}")
     if _validate.integer(1, canaries=canaries) < k[-1]:
         raise ArgumentError(
-            f"canaries must be at least {k[-1]}, as many as are guessed, got {canaries}"
+            f"canaries must be at least {k[-1]}, the number of guesses, got {canaries}"
         )
     return counts.astype(np.int64)
 
 
 def rounded_up(bound: float) -> float:
-    """Return a bound of a probability with room for what rounding did to its sum."""
+    """Return a bound of a probability, increased by the largest rounding error of its sum."""
     relative, absolute = _ROUNDING
     return min(bound * (1 + relative) + absolute, 1.0)

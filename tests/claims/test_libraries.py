@@ -175,7 +175,7 @@ def test_a_point_of_the_curve_is_a_claim_of_its_own() -> None:
     claim = Accounted(GAUSSIAN, REPLACE, "a paper")
     at = claim.at(1e-5)
     assert at == ApproxDP(claim.epsilon(1e-5), 1e-5, REPLACE, "a paper")
-    with pytest.raises(ArgumentError, match="^delta must be one at which a finite epsilon"):
+    with pytest.raises(ArgumentError, match="^delta must be a value at which a finite epsilon"):
         claim.at(0.0)
 
 

@@ -62,5 +62,5 @@ def test_unknown_name_is_refused(name: Any) -> None:
 
 def test_norm_and_radius_do_not_apply_to_users() -> None:
     for arguments in ({"norm": "l1"}, {"radius": 1.0}):
-        with pytest.raises(ValueError, match="do not apply"):
+        with pytest.raises(ValueError, match="must be None for the relation"):
             Relation("replace_user", **arguments)  # type: ignore[arg-type]

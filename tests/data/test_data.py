@@ -244,11 +244,14 @@ def test_a_relation_of_ones_own_is_checked() -> None:
     ("arguments", "words"),
     [
         ({"name": "replace_user", "users": 0}, "users must be an integer >= 1"),
-        ({"name": "within_sensitivity", "norm": "l1", "radius": 1.0, "users": 2}, "users do not"),
-        ({"name": "replace_label"}, "needs a label"),
-        ({"name": "replace_user", "label": "y"}, "has no label"),
-        ({"name": "custom"}, "words name a custom relation"),
-        ({"name": "replace_user", "words": "x"}, "words name a custom relation"),
+        (
+            {"name": "within_sensitivity", "norm": "l1", "radius": 1.0, "users": 2},
+            "users must be 1",
+        ),
+        ({"name": "replace_label"}, "must have a label"),
+        ({"name": "replace_user", "label": "y"}, "must have no label"),
+        ({"name": "custom"}, "words must name a custom relation"),
+        ({"name": "replace_user", "words": "x"}, "words must name a custom relation"),
     ],
 )
 def test_relations_that_say_too_much_or_too_little_are_refused(

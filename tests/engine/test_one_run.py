@@ -433,8 +433,8 @@ def test_a_claim_that_is_kept_is_out_of_reach():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give mu or true_epsilon"),
-        ({"mu": 1.0, "true_epsilon": 1.0}, "give mu or true_epsilon"),
+        ({}, "one of mu and true_epsilon must be given"),
+        ({"mu": 1.0, "true_epsilon": 1.0}, "one of mu and true_epsilon must be given"),
         ({"mu": -1.0}, "mu must be"),
         ({"mu": 1e9}, "mu must be at most 40"),
         ({"mu": 1.0, "canaries": [1]}, "canaries must be an integer >= 2"),

@@ -139,9 +139,9 @@ def test_parquet_files(tmp_path: Path) -> None:
             (np.zeros((50, 2)), np.zeros(50)),
             r"got arrays of numbers of shape \(2,\) on the left and one number each .* lists",
         ),
-        (("nowhere.npy", np.zeros(50)), "left must be a file that is there, got nowhere.npy"),
-        (("nowhere.parquet", np.zeros(50)), "left must be a file that is there"),
-        ((np.zeros(50), np.full(50, np.inf)), "right holds infinite values in 50 of 50 outputs"),
+        (("nowhere.npy", np.zeros(50)), "left must be an existing file, got nowhere.npy"),
+        (("nowhere.parquet", np.zeros(50)), "left must be an existing file"),
+        ((np.zeros(50), np.full(50, np.inf)), "right must hold finite .* in 50 of 50 outputs"),
         (
             (np.zeros(50), np.array(["a"] * 50)),
             "one number each on the left and one text each on the right",
@@ -165,16 +165,16 @@ RAGGED = [[1.0], [1.0, 2.0]] * 25
     [
         (np.where(PLAIN < 48, PLAIN, -np.inf), "infinite values in 2 of 50 outputs, first in row"),
         ([*RAGGED[:-1], [np.inf, 1.0]], "infinite values in 1 of 50 outputs, first in row 49"),
-        (np.rec.fromarrays([INFINITE, PLAIN], names="a,b"), "field 'a', holds infinite values"),
+        (np.rec.fromarrays([INFINITE, PLAIN], names="a,b"), "field 'a', must hold finite"),
         ([], "at least 20 outputs along its first axis, got 0"),
-        (np.empty((50, 0)), r"outputs without content, of shape \(0,\)"),
+        (np.empty((50, 0)), r"must hold outputs with content, got shape \(0,\)"),
         (None, "a data frame, or the path of a .npy or .parquet file, got None"),
         (np.array(3.0), "got one value without an axis, 3.0"),
-        ((x for x in PLAIN), "got a generator; give list"),
+        ((x for x in PLAIN), "got a generator. Pass list"),
         ([1.0, "a"] * 25, "must hold numbers, or texts, got both, such as 1.0 and 'a'"),
-        ([(1.0, "a")] * 50, "records of both are a structured array or a data frame"),
-        ([[1.0, [2.0, 3.0]]] * 50, "neither texts nor lists of different lengths"),
-        ([["a"], ["a", "b"]] * 25, "must hold numbers where lengths differ"),
+        ([(1.0, "a")] * 50, "records of both as a structured array or a data frame"),
+        ([[1.0, [2.0, 3.0]]] * 50, "got texts or lists of different lengths"),
+        ([["a"], ["a", "b"]] * 25, "must hold a number or an array of numbers for each output"),
         (np.array([1.0, {}] * 25, dtype=object), r"must hold numbers, .* got 1.0 in row 0"),
         (np.array([["a", "b"], ["a", None]] * 25, dtype=object), "got None in row 1"),
         (PLAIN + 1j, "must hold numbers, booleans, texts or records of them, got complex128"),
@@ -205,7 +205,7 @@ def test_sides_that_disagree_are_told_in_words(left: Any, right: Any, words: str
 
 def test_what_a_mutant_gets_wrong_is_said_of_its_side() -> None:
     mutants = {"half": (PLAIN, INFINITE)}
-    with pytest.raises(ValueError, match="^half: right holds infinite values in 49 of 50 outputs"):
+    with pytest.raises(ValueError, match="^half: right must hold finite .* in 49 of 50 outputs"):
         audit_outputs(PLAIN, PLAIN, PureDP(1.0), seed=1, mutants=mutants)
 
 
@@ -253,7 +253,8 @@ def test_files_that_hold_something_else_are_named(
 def test_outputs_of_a_mutant_are_of_the_shape_that_is_audited() -> None:
     honest = np.zeros(50)
     with pytest.raises(
-        ValueError, match=r"outputs of 'wide' must be .*, one number each, got arrays of .* \(2,\)"
+        ValueError,
+        match=r"outputs of 'wide' must have .*, one number each, got arrays of .* \(2,\)",
     ):
         audit_outputs(
             honest, honest, PureDP(1.0), seed=1, mutants={"wide": (np.zeros((50, 2)),) * 2}

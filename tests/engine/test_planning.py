@@ -125,13 +125,13 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"true_epsilon": 1.0}, "true_epsilon must be a number > 1.0, the claimed one"),
+        ({"true_epsilon": 1.0}, "true_epsilon must be a number > 1.0, the claimed epsilon"),
         ({"true_epsilon": 0.5}, "no violation"),
         ({"true_epsilon": math.nan}, "true_epsilon"),
         ({"claim": ApproxDP(1.0, 1.0)}, "delta"),
         ({"power": 1.0}, "power"),
         ({"failure_prob": 0.0}, "failure_prob"),
-        ({"true_epsilon": 1.0 + 1e-9}, "too close"),
+        ({"true_epsilon": 1.0 + 1e-9}, "must be farther above"),
         ({"rates": (0.9, 0.01)}, "rates must be possible"),
         ({"rates": (0.1, 0.5)}, "rates must violate the claim"),
         ({"claim": PureDP(25.0), "true_epsilon": 30.0}, "claim must have an epsilon of at most"),

@@ -124,7 +124,7 @@ def test_mechanisms_without_outputs_are_refused() -> None:
 
     centers = AdditiveNoise(lambda data: data.sum(), scale=1.0)
     for mechanism, words in ((centers, "computes its centres"), (Bit(), "has a pmf")):
-        with pytest.raises(TypeError, match=f"^score needs a mechanism that draws .* {words}"):
+        with pytest.raises(TypeError, match=f"^mechanism must draw its outputs if .* {words}"):
             audit(mechanism, CLAIM, PAIR, seed=0, score=along)
 
 

@@ -290,7 +290,7 @@ def test_how_the_runs_differ_is_said():
         "profile quick before, full now",
         "seed 0 before, 7 now",
         "failure_prob 1e-06 before, 1e-05 now",
-        "the run now was interrupted: it does not hold all",
+        "the run now was interrupted, so some records are missing",
         "a problem of the run now: boom",
         "versions that differ: n 1 before, 2 now",
         "files that differ: x.py",
@@ -347,7 +347,7 @@ def test_a_comment_has_room_for_all_or_says_how_many_more():
         small = comparison_markdown(found, limit)
         assert len(small) <= limit
         assert small.startswith("### dpaudit: 120 worse")
-        assert "an epsilon moved where" in small
+        assert "an epsilon moved if" in small
     assert " more |" not in comparison_markdown(many(3))
 
 
@@ -366,7 +366,7 @@ def test_lines_call_an_estimate_an_estimate_and_give_the_chance_of_an_error():
     lines = comparison_lines(both([FINE], [replace(FINE, seed=1, epsilon=estimate(0.7))]))
     (line,) = [line for line in lines if FINE.id in line]
     assert "estimate only: estimated 0.9 before, 0.7 now; certified >= 0.9 before, >= 0.7" in line
-    assert "no certified change" in line
+    assert "no change is certified" in line
     text = "\n".join(comparison_lines(both([computed(0.5)], [FINE])))
     assert "rose: " in text
     assert ">= 0.5 and <= 0.5 before, >= 0.9 now" in text

@@ -326,7 +326,7 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
     assert "Event fired" not in text
     heads = "Drawn from", "guessed left", "guessed right", "of draws"
     assert "".join(f'<th scope="col">{head}</th>' for head in heads) in page
-    assert "The region where left is guessed is shaded, the one of right darker." in text
+    assert "The region where left is guessed is shaded, the region of right darker." in text
     words = (
         "615 of 770 guesses are right, in 2,000 randomised draws (left: 311 of 393; right: 304 of "
         "377)"

@@ -36,7 +36,7 @@ def test_what_is_no_result_of_this_auditor_is_refused() -> None:
     auditor, other = (Auditor("audit_x::one", RunSettings()) for _ in "12")
     theirs = other.check(laplace_with(2.0), PureDP(1.0), PAIR, draws=200, mutants=None)
     for result in (theirs, None, 3):
-        with pytest.raises(ValueError, match="^result must be what check"):
+        with pytest.raises(ValueError, match="^result must be a result that check"):
             auditor.noise_margin(result, {0.5: laplace_with(1.0)})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="^settings must be dpaudit.Settings"):
         auditor.check(laplace_with(2.0), PureDP(1.0), PAIR, settings=5)  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def test_another_seed_moves_no_epsilon(stored):
         "note: seed 0 before, 5 now",
         "epsilon  audit_mine::audit_coin  no move certified: * (the certified intervals overlap)",
         "epsilon  audit_mine::audit_noisy  estimate only: estimated * before, * now; certified *",
-        "an epsilon moved where the certified interval of one run excludes that of the other, *",
+        "an epsilon moved if the certified interval of one run excludes that of the other, *",
         "0 worse, 0 other changes, 0 epsilons moved, 0 the same",
     )
 

@@ -226,7 +226,7 @@ def test_counts_that_contradict_the_declared_side_certify_nothing() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"epsilon": 1.0, "delta": 0.1}])
 def test_an_aim_is_one_of_two(given: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="a target needs epsilon or delta"):
+    with pytest.raises(ValueError, match="epsilon or delta must be given"):
         Target(**given)
 
 

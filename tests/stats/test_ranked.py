@@ -150,7 +150,7 @@ def test_looks_are_few_and_end_with_all() -> None:
 
 @pytest.mark.parametrize(
     ("correct", "words"),
-    [([1, 2], "correct must be one integer for each of 3 looks"), ([5, 5, 5], "correct must rise")],
+    [([1, 2], "correct must be one integer for each of 3 tests"), ([5, 5, 5], "correct must rise")],
 )
 def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -1,1 +1,1 @@
-"""Mechanisms that end with noise of known distribution, which is integrated out."""
+"""Audits of mechanisms whose final noise has a known distribution and is integrated out."""

@@ -30,16 +30,16 @@ Sides = dict[str, Floats]
 
 MAX_COORDINATES = 48
 MIXTURE = 256
-"""Exploration centres a side, at most, of which a likelihood ratio is learnt."""
+"""Largest number of exploration centres per side from which a likelihood ratio is learnt."""
 
 CAUTION = 2.0
-"""Standard errors by which candidates are moved against us before they are compared."""
+"""Standard errors by which candidates are moved against the audit before they are compared."""
 
 _MAX_LDA = 1000
 _MAX_SPREADS = 200
 _SLAB_DIRECTIONS = 4
 _REACH = {"gaussian": 8.5, "laplace": 30.0}
-_FAR_BALL = 1e4  # noise scales; beyond it a half-space is as good
+_FAR_BALL = 1e4  # in noise scales; beyond it a half-space is as good
 _RATIO_CUTS = 60
 _DISTANCE_GRID = 60
 _LARGEST_FACTOR = 1e154  # its square is a double
@@ -47,9 +47,9 @@ _LARGEST_FACTOR = 1e154  # its square is a double
 
 @dataclass(frozen=True, eq=False)
 class Screening:
-    """Moments of all candidate events on exploration centres, arrays of shape (k,) a side.
+    """Moments of all candidate events on exploration centres, arrays of shape (k,) per side.
 
-    `unseen` is the probability that auxiliary noise may have missed; 0 where it is exact.
+    `unseen` is the probability that auxiliary noise may have missed; it is 0 if the event is exact.
     """
 
     makers: list[Callable[[], IntegratedEvent]]
@@ -60,11 +60,11 @@ class Screening:
     draws: int
 
     def expected(self, target: Target, draws: int, cost: float) -> Sides:
-        """Return what each event should certify, for either likelier side; < 0 where nothing.
+        """Return the expected certified value of each event, for either likelier side.
 
-        A second-order approximation of the paired bet, with means moved against us by two standard
-        errors, because the best of many candidates looks better than it is. `cost` is
-        ``log(2 / failure_prob)``.
+        The value is negative where nothing is expected. It is a second-order approximation of the
+        paired bet. Means are moved against the audit by two standard errors, because the best of
+        many candidates looks better than it is. `cost` is ``log(2 / failure_prob)``.
         """
         return {
             side: _expected(
@@ -91,20 +91,20 @@ class Screening:
 
     @property
     def exact(self) -> NDArray[np.bool_]:
-        """Which events have a closed form."""
+        """Whether each event has a closed form."""
         return np.asarray(self.unseen == 0)
 
     def candidate(self, side: str, index: int, other: int | None = None) -> Candidate:
-        """Return one event, taken to be likelier on `side`; and one for the other side, if any."""
+        """Return an event assumed to be likelier on `side`, with one for the other side, if any."""
         return Candidate(
             self.makers[index](), side, None if other is None else self.makers[other]()
         )
 
 
 def joint_variance(vx: Any, vy: Any, factor: Any) -> Any:
-    """Variance of ``X - factor Y``, for independent X and Y; finite however large the factor.
+    """Return the variance of ``X - factor Y``, for independent X and Y; finite for every factor.
 
-    Too small beyond epsilon = 354, where only values of Y that are next to nothing matter.
+    It is too small beyond epsilon = 354, where only values of Y matter that are almost 0.
     """
     return vx + np.minimum(factor, _LARGEST_FACTOR) ** 2 * vy
 
@@ -121,7 +121,7 @@ def _expected(
 ) -> Floats:
     """Solve ``p - S q - delta = sqrt(2 cost (vx + S^2 vy) / n) + (S largest + delta) cost / n``.
 
-    The last term is what the largest admissible stake costs; S is ``e^epsilon``.
+    The last term is the cost of the largest admissible bet size; S is ``e^epsilon``.
     """
     share = cost / draws
     if target.epsilon is not None:
@@ -145,20 +145,20 @@ def screen(
     auxiliary: Floats,
     mixture: int,
 ) -> Screening:
-    """Learn events on one part of the exploration centres; take their moments on another.
+    """Learn events on one part of the exploration centres; compute their moments on another.
 
     Parameters
     ----------
     noise : Noise
-        To integrate out.
+        Noise to integrate out.
     learn, judge : dict of ndarray, shape [size, d]
         Exploration centres of both sides.
     balls : dict of (center, radius) or None
         Declared balls of both sides.
     auxiliary : ndarray, shape [k, size of judge, d]
-        For the likelihood-ratio sets.
+        Auxiliary noise for the likelihood-ratio sets.
     mixture : int
-        Centres a side of which likelihood ratios are learnt; 0 for none.
+        Number of centres per side from which likelihood ratios are learnt; 0 for none.
     """
     makers: list[Callable[[], IntegratedEvent]] = []
     mean: dict[str, list[Floats]] = {side: [] for side in SIDES}
@@ -227,10 +227,10 @@ def _directions(noise: Noise, learn: Sides) -> list[tuple[Floats, str]]:
     raw = [(shift, "difference of means")]
     if d <= _MAX_LDA:
         spreads = [_covariance(x) + noise.scale**2 * np.eye(d) for x in (left, right)]
-        # Centres that move together by far more than the noise: singular, up to rounding. Then
-        # these directions cannot be learnt, and the others must do.
+        # If centres move together by far more than the noise, the matrix is singular, up to
+        # rounding. Then these directions cannot be learnt, and the others must suffice.
         with contextlib.suppress(linalg.LinAlgError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", linalg.LinAlgWarning)  # a poor direction is found poor
+            warnings.simplefilter("ignore", linalg.LinAlgWarning)  # poor directions are not chosen
             lda = linalg.solve(spreads[0] + spreads[1], shift, assume_a="pos")
             raw.append((lda, "LDA direction"))
         if d <= _MAX_SPREADS and min(len(left), len(right)) > 2 * d:
@@ -251,7 +251,7 @@ def _pooled(learn: Sides) -> Floats:
 
 
 def _half_spaces(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Family:
-    """Thresholds among the centres, and in steps of the noise scale far into the tail."""
+    """Return half-spaces with cuts among the centres, and in noise steps far into the tail."""
     along = _pooled(learn) @ u
     bases = np.quantile(along, [0.5, 0.9, 0.99, 1.0])
     steps = np.linspace(-2.0, _REACH[noise.kind], 32) * noise.scale
@@ -276,7 +276,7 @@ def _slabs(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Fa
     halves = np.geomspace(noise.scale / 4, reach, 24)
     low = np.concatenate([m - halves for m in middles])
     high = np.concatenate([m + halves for m in middles])
-    wide = low < high  # narrower ones vanish in rounding, far from 0
+    wide = low < high  # narrower slabs vanish by rounding, far from 0
     low, high = low[wide], high[wide]
     makers, values = [], {}
     for outside in (False, True):
@@ -324,7 +324,7 @@ def _ball(middle: Floats, radius: float, outside: bool, words: str) -> RegionEve
 def _ball_values(
     noise: Noise, makers: list[partial[RegionEvent]], middle: Floats, centers: Floats
 ) -> Floats:
-    """Interpolate over the distance from the middle: close enough to choose by."""
+    """Interpolate over the distance from the middle: accurate enough to choose by."""
     away = np.linalg.norm(centers - middle, axis=1)
     nodes = np.linspace(float(away.min()), float(away.max()), _DISTANCE_GRID)
     points = np.tile(middle, (len(nodes), 1))
@@ -335,7 +335,7 @@ def _ball_values(
 
 
 def _orthants(noise: Noise, learn: Sides, judge: Sides) -> Iterator[Family]:
-    """Boxes that are open on one side, on the coordinates that move most: for Laplace noise."""
+    """Yield boxes open on one side, on the coordinates that move most, for Laplace noise."""
     left, right = learn["left"], learn["right"]
     d = left.shape[1]
     shift = left.mean(axis=0) - right.mean(axis=0)
@@ -374,12 +374,12 @@ def _ratios(
     auxiliary: Floats,
     mixture: int,
 ) -> Iterator[Family]:
-    """Likelihood-ratio sets in both directions, cut at quantiles of their scores."""
+    """Yield likelihood-ratio sets in both directions, cut at quantiles of their scores."""
     ratio = LikelihoodRatio(noise, learn["left"][:mixture], learn["right"][:mixture])
     found = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
     scores, room = ({s: found[s][part] for s in SIDES} for part in (0, 1))
     for sign in (1.0, -1.0):
-        # As certified: against the side that the ratio favours.
+        # Round as for certification: against the side that the ratio favours.
         rounded = {"left": -sign * room["left"], "right": sign * room["right"]}
         both = sign * np.concatenate([scores[s].ravel() for s in SIDES])
         tail = np.geomspace(0.05, 1 / len(both), _RATIO_CUTS // 2)

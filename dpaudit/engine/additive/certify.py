@@ -1,20 +1,22 @@
-"""Certify by probabilities: explore centres, freeze events and bets, certify on fresh ones.
+"""Certify by probabilities: explore centres, freeze events and bets, certify on fresh centres.
 
-Three cases, from strong to weak:
+There are three cases, from strong to weak:
 
 - *Deterministic centres.* The profile is computed in closed form, without draws.
-- *Random centres in a declared ball.* The probability X of an event, given the centre, is at most
-  its supremum over the ball, which is what the bets are limited by. Deltas far below ``1 / draws``
-  can be certified.
-- *Random centres.* X lies in [0, 1] and nothing else is known. Then n draws cannot exclude that
-  centres of probability ``log(1 / failure_prob) / n`` went unseen in which the event is sure: no
-  event is certified to be rarer than that (nor two that guess either side, than half of it), and
-  deltas cannot be certified far below it.
 
-The i-th centre of the left is paired with the i-th of the right, and
-:class:`dpaudit.stats.PairedBet` certifies, of one event or of two that guess either side
-(:meth:`~dpaudit.engine.additive.events.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
-goes to the epsilon at the claimed delta; the delta at the claimed epsilon and the events of the
+- *Random centres in a declared ball.* The probability X of an event, given the centre, is at most
+  its supremum over the ball. This supremum limits the bets. Deltas far below ``1 / draws`` can be
+  certified.
+
+- *Random centres.* X lies in [0, 1] and nothing else is known. Then n draws cannot exclude that
+  centres of probability ``log(1 / failure_prob) / n`` went unseen in which the event is sure. So no
+  event is certified to be rarer than this probability. No two events that guess either side are
+  certified to be rarer than half of it. Deltas cannot be certified far below it.
+
+The i-th centre of the left is paired with the i-th centre of the right. Then
+:class:`dpaudit.stats.PairedBet` certifies bounds for one event, or for two events that guess either
+side (:meth:`~dpaudit.engine.additive.events.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
+goes to the epsilon at the claimed delta. The delta at the claimed epsilon and the events of the
 profile share the rest. Events, sides, epsilons and bets are frozen before the certifying draws.
 """
 
@@ -50,16 +52,16 @@ MAX_DRAWS = 4 * 10**6
 
 @dataclass(frozen=True)
 class FrozenCentres:
-    """What is settled before the certifying centres.
+    """The choices that are made before the certifying centres.
 
     Parameters
     ----------
     sampler : Sampler
         Draws centres.
     pair : NeighborPair
-        Where.
+        The pair that is audited.
     explored : int
-        Draws per dataset spent on exploring.
+        Draws per dataset spent on exploration.
     plan : Plan
         Events, epsilons and bets.
     search : SearchRecord, optional
@@ -87,13 +89,13 @@ class ByCentres:
         Raises
         ------
         MechanismError
-            When the centres break their contract: NaN or inf, unequal lengths, outside the declared
+            If the centres break their contract: NaN or inf, unequal lengths, outside the declared
             ball, changed input, ignored `rng`, dependent draws.
         """
         search = search_with_noise(run)
         task = run.task = replace(run.task, draws=min(run.task.draws, MAX_DRAWS))
         mechanism: AdditiveNoise = run.mechanism
-        # `AdditiveNoise.checked` refuses inf, in words of centres.
+        # `AdditiveNoise.checked` refuses inf, with a message about centres.
         sampler = run.sampler(_CentersOnly(mechanism), finite=False)
         first = next(iter(task.pairs))
         sampler.begin(first.left, first.right)
@@ -120,7 +122,7 @@ class ByCentres:
         return FrozenCentres(sampler, pair, explored, chosen, search)
 
     def certify(self, frozen: FrozenCentres, run: Run) -> Certificate:
-        """Evaluate the frozen events on fresh centres, call by call, and settle the bets."""
+        """Evaluate the frozen events on fresh centres, call by call, and compute the bounds."""
         mechanism, sampler, pair, plan = run.mechanism, frozen.sampler, frozen.pair, frozen.plan
         certifying = plan.budget.draws
         values = CentreValues(plan)
@@ -155,10 +157,10 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
         epsilon, delta = _answer(question, share, *values.pair(i))
         bound = RateBounds.from_excess(epsilon, delta, share)
         bounds.append(bound)
-        # At its own delta an excess says all of epsilon, which its rates alone do not.
+        # At its own delta an excess determines epsilon completely; its rates alone do not.
         own = epsilon if delta >= point[1] else 0.0
         epsilons.append(max(bound.lower_epsilon(point[1]), own))
-    # All bounds hold together, so the best may be picked, and shown, after the fact.
+    # All bounds hold together, so the best one may be selected, and shown, afterwards.
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
@@ -195,7 +197,7 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
 def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
     """Return the smallest failure probability, shared as planned, at which the claim would fall.
 
-    By Markov's inequality for each of the wealths.
+    This follows from Markov's inequality for each of the wealths.
     """
     logs = []
     for i, (question, weight) in enumerate(zip(plan.questions, plan.weights, strict=True)):
@@ -228,7 +230,7 @@ def _draw(
 def _answer(question: Question, failure_prob: float, x: Floats, y: Floats) -> tuple[float, float]:
     """Return (epsilon, delta) with ``E[X] - e^epsilon E[Y] > delta`` certified; (0, 0) if none.
 
-    A bound of 0 says that nothing was certified, not even the other half of its pair.
+    If a bound is 0, nothing was certified, not even the other half of its pair.
     """
     target, bet = question.target, question.bet
     if target.delta is not None:

@@ -1,4 +1,4 @@
-"""Events whose probability, given the centre, needs no draw of the noise, or only a few."""
+"""Events whose probability, given the centre, needs no draw of the noise, or only a few draws."""
 
 from __future__ import annotations
 
@@ -17,45 +17,46 @@ Floats = NDArray[np.float64]
 BallOrNone = tuple[Floats, float] | None
 SIDES = ("left", "right")
 
-_KEPT = 3  # left, right, and right with noise of its own
-_SCORE_CELLS = 2**17  # of one block, which stays in the cache
-_ROUNDINGS = 64  # in the ratio of one coordinate, with room to spare
+_KEPT = 3  # Arrays that are kept: left, right, and right with separate noise.
+_SCORE_CELLS = 2**17  # Cells of one block, which stays in the cache.
+_ROUNDINGS = 64  # Roundings in the ratio of one coordinate, an ample bound.
 _WIDE = 1e12
-"""Spread of centres, in squared noise scales, from which squares are taken of differences."""
+"""Spread of centres, in squared noise scales, from which differences are taken before squaring."""
 
 _NAMED_COORDINATES = 3
 _NAMED_SIDES = 4
 
 
 class IntegratedEvent(Protocol):
-    """A set of outputs, seen through the centres that may lead to it."""
+    """A set of outputs, described by the centres that may lead to it."""
 
     def values(
         self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
     ) -> Floats:
         """Return the probability of the event given each centre, ``[size]`` for ``[size, d]``.
 
-        Exact, or an average over the auxiliary noise ``[k, size, d]``, whose expectation it is.
-        What rounding leaves open is decided upwards where `rounded` is 1, and downwards where it is
-        -1: so no bound rests on how a sum of doubles came out.
+        The value is exact, or an average over the auxiliary noise ``[k, size, d]`` whose
+        expectation is the probability. Cases that rounding leaves open are decided upwards if
+        `rounded` is 1, and downwards if it is -1. So no bound rests on the rounding of a sum of
+        doubles.
         """
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
-        """Return an upper bound of the values of all centres in the ball; 1 without one."""
+        """Return an upper bound of the values of all centres in the ball; 1 without a ball."""
 
     def axis(self, centers: Floats) -> Floats:
         """Return the number along which centres are shown."""
 
     def inside(self, along: Floats) -> NDArray[np.bool_]:
-        """Whether an output with these numbers is in the event."""
+        """Return whether an output with these numbers is in the event."""
 
     @property
     def label(self) -> str:
-        """What the axis shows."""
+        """Name of the axis."""
 
     @property
     def words(self) -> str:
-        """The event, for a person."""
+        """The event in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class RegionEvent:
     region : HalfSpace, Slab, Ball or Box
         Region of outputs.
     place : str
-        What the region is measured along or around, such as "coordinate 0".
+        Quantity along or around which the region is measured, such as "coordinate 0".
     """
 
     region: Region
@@ -83,7 +84,7 @@ class RegionEvent:
         """Return the supremum over the ball, or for boxes an upper bound of it."""
         if ball is None:
             return 1.0
-        # As much wider as a centre may lie outside undetected, and room for rounding.
+        # A centre may lie this far outside the ball undetected; this also leaves room for rounding.
         middle, radius = ball
         radius += slack(middle, radius)
         return min(noise.largest(self.region, middle, radius) * (1 + 1e-7), 1.0)
@@ -97,7 +98,7 @@ class RegionEvent:
         return np.asarray(centers @ self.region.direction)
 
     def inside(self, along: Floats) -> NDArray[np.bool_]:
-        """Compare with the ends of the region."""
+        """Compare the numbers with the ends of the region."""
         region = self.region
         if isinstance(region, HalfSpace):
             return np.asarray(along > region.threshold)
@@ -115,14 +116,14 @@ class RegionEvent:
 
     @property
     def label(self) -> str:
-        """Words of the axis."""
+        """Name of the axis."""
         if isinstance(self.region, Box):
             return f"coordinate {self._sides()[0]}"
         return self.place
 
     @property
     def words(self) -> str:
-        """Words such as "coordinate 0 + noise > 4.31"."""
+        """The event in words, such as "coordinate 0 + noise > 4.31"."""
         region = self.region
         if isinstance(region, HalfSpace):
             return f"{self.place} + noise > {region.threshold:.3g}"
@@ -155,11 +156,11 @@ class LikelihoodRatio:
         self._kept: list[tuple[Floats, Floats, Floats, Floats]] = []
 
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return left over right at points ``[size, d]``, and how far rounding may have moved it.
+        """Return left over right at points ``[size, d]``, and a bound of its rounding error.
 
-        For Laplace noise the ratio is constant over whole regions, and between clusters of centres
-        for Gaussian noise too. An event that is cut there would tell the noise by the last bits of
-        a sum of doubles, which are none of the mechanism's.
+        For Laplace noise the ratio is constant over whole regions. For Gaussian noise it is also
+        constant between clusters of centres. An event that is cut at such a constant would identify
+        the noise by the last bits of a sum of doubles. These bits do not come from the mechanism.
 
         Returns
         -------
@@ -177,9 +178,9 @@ class LikelihoodRatio:
         return ratio, np.concatenate([left + right for (_, left), (_, right) in found])
 
     def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
-        """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; the last few are kept.
+        """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; cache the last few.
 
-        Several events cut the same ratio, of both sides in turn.
+        The cache helps because several events cut the same ratio, of both sides in turn.
         """
         for kept in self._kept:
             if kept[0] is centers and kept[1] is auxiliary:
@@ -194,20 +195,20 @@ class LikelihoodRatio:
 class RatioEvent:
     """``{sign * log-likelihood ratio > threshold}``.
 
-    Its probability has no closed form: it is averaged over a few auxiliary noise vectors. The i-th
-    left and the i-th right centre get the *same* ones. That makes the two values of a pair depend
-    on each other, which the paired bet allows, and takes the noise that they share out of their
-    difference; the pairs stay independent and identically distributed over i. Where two events
-    guess one side each, the right centres get noise of their own: see :meth:`Candidate.pairs`.
+    Its probability has no closed form, so it is averaged over a few auxiliary noise vectors. The
+    i-th left and the i-th right centre get the *same* vectors. Then the two values of a pair depend
+    on each other, which the paired bet allows, and their shared noise cancels in their difference.
+    The pairs stay independent and identically distributed over i. If two events guess one side
+    each, the right centres get separate noise: see :meth:`Candidate.pairs`.
 
     Parameters
     ----------
     ratio : LikelihoodRatio
-        Left over right.
+        The ratio, left over right.
     sign : float
         1, or -1 for right over left.
     threshold : float
-        Where the ratio is cut.
+        Threshold at which the ratio is cut.
     """
 
     ratio: LikelihoodRatio = field(repr=False)
@@ -223,7 +224,7 @@ class RatioEvent:
         return np.asarray((scores > self.threshold).mean(axis=0))
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
-        """Return 1: a share of few draws can always be whole."""
+        """Return 1, because a share of few draws can always be 1."""
         return 1.0
 
     def axis(self, centers: Floats) -> Floats:
@@ -235,12 +236,12 @@ class RatioEvent:
         return np.asarray(self.sign * (to_right - to_left))
 
     def inside(self, along: Floats) -> NDArray[np.bool_]:
-        """Whether the centre is nearer to that mean; a picture, not the event."""
+        """Return whether the centre is nearer to that mean, which only serves a picture."""
         return np.asarray(along > 0)
 
     @property
     def label(self) -> str:
-        """Words of the axis."""
+        """Name of the axis."""
         near, far = ("left", "right") if self.sign > 0 else ("right", "left")
         return f"how much nearer to the {near} than to the {far} mean"
 
@@ -256,17 +257,17 @@ class RatioEvent:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An event with the side on which it is taken to be the likelier; or two, one for either side.
+    """An event and the side on which it is assumed to be likelier; or two events, one per side.
 
     Parameters
     ----------
     event : IntegratedEvent
-        Taken to be likelier on `likelier`.
+        Event that is assumed to be likelier on `likelier`.
     likelier : str
         "left" or "right".
     other : IntegratedEvent, optional
-        Taken to be likelier on the other side: then the event guesses one side, and `other` the
-        other one. The two may overlap.
+        Event that is assumed to be likelier on the other side. Then `event` guesses one side, and
+        `other` guesses the other side. The two may overlap.
     """
 
     event: IntegratedEvent
@@ -280,14 +281,14 @@ class Candidate:
 
     @property
     def words(self) -> str:
-        """What happens, or what is guessed."""
+        """The event, or the guess, in words."""
         if self.other is None:
             return self.event.words
         other = SIDES[SIDES[0] == self.likelier]
         return f"guess {self.likelier} if {self.event.words}, {other} if {self.other.words}"
 
     def largest(self, noise: Noise, balls: dict[str, BallOrNone]) -> float:
-        """Return an upper end of the values on the side where they are to be rare."""
+        """Return an upper end of the values on the side where they should be rare."""
         sides = SIDES if self.likelier == "left" else SIDES[::-1]
         ends = [
             event.largest(noise, balls[side])
@@ -298,32 +299,34 @@ class Candidate:
     def pairs(
         self, value: Callable[[IntegratedEvent, str, float], Floats]
     ) -> tuple[Floats, Floats]:
-        """Return the values X and Y of a paired bet, of shape (n,), or (2n,) of two events.
+        """Return the values X and Y of a paired bet, of shape (n,), or (2n,) for two events.
 
         Parameters
         ----------
         value : callable
-            Gives an event's values on the n centres of a side, and where rounding leaves one open:
-            downwards (-1) where large values help the bound, upwards (1) where small ones do.
+            Returns an event's values on the n centres of a side. Its third argument decides values
+            that rounding leaves open: downwards (-1) where large values help the bound, upwards (1)
+            where small values help it.
 
         Notes
         -----
-        Of one event A that is likelier on the left, X_i = A(l_i) and Y_i = A(r_i), for the i-th
-        centres l and r of either side. Of two events, A for the left and B for the right, every
+        For one event A that is likelier on the left, X_i = A(l_i) and Y_i = A(r_i), for the i-th
+        centres l and r of either side. For two events, A for the left and B for the right, every
         centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under (epsilon, delta),
         ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may
-        be positive each, but not their sum, in which A meets A and B meets B. The centres of
-        either side are independent of those of the other, and so is the auxiliary noise of
-        ratios, which two events do not share across sides. So the factors of a bet with the i-th
-        centres expect ``(1 + lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``, and the wealth
-        is that of a bet on 2n pairs: no coins need to be tossed.
+        be positive each. Their sum cannot be positive, because in the sum A meets A and B meets B.
+        The centres of either side are independent of those of the other side. So is the
+        auxiliary noise of ratios, which two events do not share across sides. So the factors of a
+        bet with the i-th centres have the expected product
+        ``(1 + lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``. The wealth is that of a bet on
+        2n pairs, and no coins need to be tossed.
         """
         here, there = SIDES if self.likelier == "left" else SIDES[::-1]
         x, y = value(self.event, here, -1.0), value(self.event, there, 1.0)
         if self.other is None:
             return x, y
         x_there, y_here = value(self.other, there, -1.0), value(self.other, here, 1.0)
-        # In turn, so that a part of them is of both sides too.
+        # The two sides alternate, so that a part of the values also contains both sides.
         return np.stack([x, x_there], axis=1).ravel(), np.stack([y_here, y], axis=1).ravel()
 
 
@@ -340,7 +343,7 @@ def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats,
         x, c = (points - middle) / noise.scale, (centers - middle) / noise.scale
         spread = float((c**2).sum(axis=1).max())
         if spread < _WIDE:
-            # Around a common middle, so that the squares do not cancel.
+            # Subtract a common middle, so that the squares do not cancel.
             apart = (c**2).sum(axis=1) / 2 - x @ c.T + ((x**2).sum(axis=1) / 2)[:, None]
         else:
             spread = 0.0
@@ -356,7 +359,7 @@ def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats,
 
 
 def direction_words(direction: Floats, name: str) -> str:
-    """Words for a projection: the coordinate, or the name and the largest weights."""
+    """Return words for a projection: the coordinate, or the name and the largest weights."""
     moved = np.flatnonzero(direction)
     if len(moved) == 1:
         sign = "" if direction[moved[0]] > 0 else "minus "

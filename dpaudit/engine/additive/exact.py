@@ -25,7 +25,7 @@ from dpaudit.stats.oracles import Oracle
 Floats = NDArray[np.float64]
 
 METHOD = "computed from the centres"
-_NEAREST = 1e-99  # noise scales; what is nearer, but not equal, is no double when it is squared
+_NEAREST = 1e-99  # in noise scales; the square of a smaller distance is not a double
 _FEW = 12
 _MAX_LOSS = 1000.0
 _BINS = 48
@@ -62,7 +62,7 @@ class ByClosedForm:
 
 
 def search_with_noise(run: Run) -> SearchRecord | None:
-    """Search with noisy draws where the pair is to be found, and turn the run to the pair found."""
+    """Search with noisy draws if a pair is to be found, and turn the run to the pair found."""
     if run.task.space is None:
         return None
     part = run.part("search")
@@ -91,12 +91,12 @@ def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:
     try:
         return _Look(pair, left, right, oracles.laplace_vector(shift, scale), METHOD)
     except ValueError:
-        # Too many unlike shifts for the closed form. Releasing some coordinates only is
-        # post-processing, so the largest of them give a lower bound.
+        # There are too many different shifts for the closed form. To release only some coordinates
+        # is post-processing, so the largest coordinates give a lower bound.
         few = np.sort(np.abs(shift))[-_FEW:]
         few = few[few > 1e-6 * few[-1]]
         few = few if few.sum() < _MAX_LOSS * scale else few[-1:]
-        few = np.minimum(few, _MAX_LOSS * scale)  # a smaller shift is harder to see
+        few = np.minimum(few, _MAX_LOSS * scale)  # a smaller shift is harder to detect
         method = f"{METHOD}, of the {len(few)} coordinates that move most"
         return _Look(pair, left, right, oracles.laplace_vector(few, scale), method)
 
@@ -106,10 +106,10 @@ def _certify(task: Task, look: _Look, noise: Noise, start: float) -> Certificate
     profile = look.oracle.delta(grid)
     point = claim.point or task.worst_point(profile, SMALLEST_CLAIM)
     epsilon, delta = look.oracle.epsilon(point[1]), look.oracle.delta(point[0])
-    # Closed forms keep their relative accuracy however small delta is; claimed curves do not.
+    # Closed forms keep their relative accuracy for any small delta; claimed curves do not.
     slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
-    # Where delta = 0 is claimed epsilon says all: delta itself may be less than any double.
+    # If delta = 0 is claimed, epsilon decides alone: delta itself may be less than any double.
     above = delta > point[1] * (1 + relative) + slack or claim.point == (point[0], 0.0)
     refuted = above and epsilon > point[0] * (1 + 1e-9) + 1e-12
     long = extended(grid, lambda e: look.oracle.delta(e))
@@ -137,7 +137,7 @@ def _certify(task: Task, look: _Look, noise: Noise, start: float) -> Certificate
 
 
 def _bounds(oracle: Oracle, end: float) -> tuple[RateBounds, ...]:
-    """Exact rates of events "the loss exceeds t", for t from 0 to where delta is negligible."""
+    """Return exact rates of events "the loss exceeds t", for t from 0 to a negligible delta."""
     if oracle.max_loss == 0:
         return ()
     losses = np.linspace(0.0, min(end, oracle.max_loss), _EVENTS)
@@ -156,7 +156,7 @@ def _witness(look: _Look, point: tuple[float, float]) -> Witness:
 
 
 def _histogram(look: _Look, noise: Noise, point: tuple[float, float]) -> Histogram:
-    """Lay expected counts along the line through both centres, or the axis that moves most."""
+    """Return expected counts along the line through both centres, or the axis that moves most."""
     shift = look.left - look.right
     if noise.kind == "gaussian" and (length := float(np.linalg.norm(shift))) > 0:
         direction, label = shift / length, "projection on the difference of the centres"

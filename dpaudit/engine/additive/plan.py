@@ -1,4 +1,4 @@
-"""What is settled before the certifying draws, and the values that they bring."""
+"""Choices that are made before the certifying draws: events, epsilons and bets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def extended(grid: Floats, delta: Callable[[Any], Any]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """Exploration centres ``[size, d]`` of both sides, and the balls declared to hold them."""
+    """Exploration centres ``[size, d]`` of both sides, and the balls declared to contain them."""
 
     left: Floats
     right: Floats
@@ -82,7 +82,7 @@ class Centers:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is spent: certifying draws, and on likelihood ratios."""
+    """Numbers of certifying draws, and the sizes of likelihood ratios."""
 
     draws: int
     mixture: int
@@ -90,7 +90,7 @@ class Budget:
 
     @classmethod
     def of(cls, noise: Noise, draws: int, d: int) -> Budget:
-        """Size the likelihood ratios so that certifying one event takes seconds at most."""
+        """Choose sizes of likelihood ratios so that certifying one event takes at most seconds."""
         cost = draws * 4 * (4 * d if noise.kind == "laplace" else 1 + d / 50)
         affordable = int(_RATIO_CELLS / cost)
         mixture = min(affordable, MIXTURE)
@@ -101,7 +101,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Question:
-    """One certified number: an event, what is asked of it, and the bet."""
+    """One certified number: an event, its target, and the bet."""
 
     candidate: Candidate
     target: Target
@@ -110,7 +110,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is settled before the certifying draws.
+    """All choices that are made before the certifying draws.
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ class Plan:
     weights : list of float
         Weight of each question, for the division of failure_prob.
     estimates : tuple of Candidate
-        Events that serve the estimated profile only.
+        Events that are used for the estimated profile only.
     point : tuple of float
-        (epsilon, delta) of the claim that is challenged.
+        Point (epsilon, delta) of the claim that is tested.
     long : ndarray
         Grid of the estimated profile.
     objective : float
-        What the first question is expected to certify, for comparing pairs.
+        Value that the first question is expected to certify, for comparing pairs.
     """
 
     noise: Noise
@@ -174,9 +174,10 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """Candidates with what is known of them from exploration.
+    """Candidates, and what exploration showed about them.
 
-    `judging` had no part in learning directions and mixtures, so that ratios are not flattered.
+    The centres `judging` were not used to learn directions and mixtures, so the estimates for
+    ratios are not biased upwards.
     """
 
     noise: Noise
@@ -187,18 +188,18 @@ class _Judge:
     screening: Screening
 
     def best(self, target: Target, cost: float) -> float:
-        """Return the most that any event should certify."""
+        """Return the largest value that any event is expected to certify."""
         return max(
             float(v.max()) for v in self.screening.expected(target, self.draws, cost).values()
         )
 
     def best_excess(self, epsilon: float) -> float:
-        """Return the largest estimated excess, for the reach of the estimated profile."""
+        """Return the largest estimated excess, for the range of the estimated profile."""
         found = self.screening.excess(float(epsilon), caution=1.0)
         return max(float(v[self.screening.exact].max()) for v in found.values())
 
     def question(self, target: Target, failure_prob: float) -> tuple[Question, float]:
-        """Choose an event and plan its bets; also return what it should certify, with caution."""
+        """Choose an event and plan its bets; also return its expected value, with caution."""
         cost = math.log(2 / failure_prob)
         expected = self.screening.expected(target, self.draws, cost)
         if not any(np.isfinite(v).any() for v in expected.values()):
@@ -221,9 +222,10 @@ class _Judge:
         return Question(chosen, target, bet), objectives[best]
 
     def _guesses(self, target: Target, cost: float) -> list[Candidate]:
-        """Pair what looks best for either side, as for the draws of both together.
+        """Pair the best events for either side, as for the draws of both together.
 
-        The best event of a closed form, and the best ratio: they are judged with unequal caution.
+        For each side, these are the best event of a closed form and the best ratio, because the
+        two kinds are estimated with unequal caution.
         """
         expected = self.screening.expected(target, 2 * self.draws, cost)
         exact = self.screening.exact
@@ -301,7 +303,7 @@ def auxiliary_noise(
     budget: Budget,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return ``[k, size, d]``, for some centres or for pairs of them; empty if nobody asks."""
+    """Return ``[k, size, d]``, for centres or for pairs of centres; empty if it is not needed."""
     if any(isinstance(event, RatioEvent) for c in candidates for event in c.events):
         return noise.sample((budget.auxiliary, *centers.shape), rng=rng)
     return np.empty((0, *centers.shape))

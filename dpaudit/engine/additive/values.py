@@ -15,18 +15,18 @@ Floats = NDArray[np.float64]
 Fired = NDArray[np.bool_]
 
 ESTIMATE_DRAWS = 200_000
-"""Certifying draws on which events are evaluated that serve estimates only."""
+"""Number of certifying draws on which events that serve estimates only are evaluated."""
 
 _BINS = 48
 
 
 class CentreValues:
-    """The values of the frozen events on certifying centres, as they come in.
+    """The values of the frozen events on certifying centres, added call by call.
 
     Parameters
     ----------
     plan : Plan
-        What was settled.
+        The plan that was made on exploration centres.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -53,7 +53,7 @@ class CentreValues:
                 self._bins[side, i] = np.zeros(_BINS, dtype=np.int64)
 
     def add(self, centers: dict[str, Floats], *, rng: np.random.Generator) -> dict[str, Fired]:
-        """Take one call on each side; return which centres lay above the median of each axis."""
+        """Add one call on each side; return which centres lay above the median of each axis."""
         plan, size = self._plan, len(centers["left"])
         candidates = [question.candidate for question in plan.questions]
         estimating = plan.estimates if self._count < ESTIMATE_DRAWS else ()
@@ -102,14 +102,15 @@ class CentreValues:
             self._mean[side][i] += step * size / (count + size)
 
     def pair(self, index: int) -> tuple[Floats, Floats]:
-        """Return the values of one question, those that are to be large and those to be rare."""
+        """Return the values of one question, those that should be large and those to be rare."""
         x, y = self._pairs[index]
         return x, y
 
     def means(self, index: int) -> tuple[float, float]:
         """Return the estimated probabilities of one question's event, likelier side first.
 
-        Or of a right guess and of a wrong one, at fair coins.
+        For two events, these are the probabilities of a right and of a wrong guess, in randomised
+        draws.
         """
         x, y = self.pair(index)
         return float(x.mean()), float(y.mean())
@@ -150,7 +151,7 @@ class CentreValues:
 
 
 def _moments(values: Floats) -> tuple[float, float]:
-    """Mean, and the variance of the mean."""
+    """Return the mean, and the variance of the mean."""
     if len(values) < 2:
         return float(values.mean()), 0.0
     return float(values.mean()), float(values.var(ddof=1)) / len(values)

@@ -1,9 +1,9 @@
-"""Exact truth about a mechanism on one pair of neighbouring inputs: the yardstick of every audit.
+"""Exact privacy losses of a mechanism on one pair of neighbouring inputs, to check audits against.
 
-An `Oracle` is the exact distribution of the privacy loss ``log dP/dQ`` of one pair, P being the
-distribution of the output on the left input and Q on the right one. Nothing here is estimated from
-draws: every number is a closed form, a finite sum or a quadrature whose accuracy the docstring
-states.
+An `Oracle` is the exact distribution of the privacy loss ``log dP/dQ`` of one pair. P is the
+distribution of the output on the left input, and Q the distribution on the right input. No number
+is estimated from draws. Every number is a closed form, a finite sum or a quadrature, whose accuracy
+the docstring states.
 """
 
 from __future__ import annotations

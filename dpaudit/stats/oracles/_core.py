@@ -1,4 +1,4 @@
-"""The shape of an oracle, and the finite distribution, which most oracles reduce to."""
+"""The base class of oracles, and the oracle of finite distributions, which most oracles use."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _CHUNK = 4_000_000  # entries of the largest temporary matrix
 class Oracle(ABC):
     """Exact distribution of the privacy loss ``L = log dP/dQ`` of one pair of neighbouring inputs.
 
-    P is the distribution of the output on the left input, Q on the right input. Without a qualifier
-    a quantity is the worse of the two directions; ``_left`` is the direction P over Q.
+    P is the distribution of the output on the left input, Q on the right input. A quantity without
+    a qualifier is the worse of the two directions; ``_left`` is the direction P over Q.
 
     References
     ----------
@@ -55,22 +55,22 @@ class Oracle(ABC):
 
     @abstractmethod
     def _delta_left(self, epsilons: Floats) -> Floats:
-        """Hockey-stick divergence of P over Q at a one-dimensional array of epsilons."""
+        """Return the hockey-stick divergence of P over Q at a 1-dimensional array of epsilons."""
 
     @abstractmethod
     def _rates(self, thresholds: Floats, closed: bool) -> Rates:
-        """P and Q of {L > t}, or {L >= t} if `closed`, at a one-dimensional array of t."""
+        """Return P and Q of {L > t}, or {L >= t} if `closed`, at a one-dimensional array of t."""
 
     @abstractmethod
     def _curve(self) -> Rates:
-        """Points of the trade-off boundary, without promising order or the two corners."""
+        """Return points of the trade-off boundary, maybe unordered and without the two corners."""
 
     @overload
     def delta(self, epsilon: float) -> float: ...
     @overload
     def delta(self, epsilon: Sequence[float] | NDArray[Any]) -> Floats: ...
     def delta(self, epsilon: ArrayLike) -> float | Floats:
-        """Smallest delta for which the pair is (epsilon, delta)-indistinguishable.
+        """Return the smallest delta for which the pair is (epsilon, delta)-indistinguishable.
 
         ``max(sup_S P(S) - e^epsilon Q(S), sup_S Q(S) - e^epsilon P(S))``.
 
@@ -96,7 +96,7 @@ class Oracle(ABC):
     @overload
     def delta_left(self, epsilon: Sequence[float] | NDArray[Any]) -> Floats: ...
     def delta_left(self, epsilon: ArrayLike) -> float | Floats:
-        """One direction of `delta`: ``sup_S P(S) - e^epsilon Q(S)``."""
+        """Return one direction of `delta`: ``sup_S P(S) - e^epsilon Q(S)``."""
         epsilons, shape = _epsilons(epsilon)
         one: float | Floats = _shaped(np.clip(self._delta_left(epsilons), 0.0, 1.0), shape)
         return one
@@ -106,7 +106,7 @@ class Oracle(ABC):
         return self.swapped().delta_left(epsilon)
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon >= 0 with ``self.delta(epsilon) <= delta``.
+        """Return the smallest epsilon >= 0 with ``self.delta(epsilon) <= delta``.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Oracle(ABC):
         Returns
         -------
         float
-            ``inf`` when there is none; ``max_loss`` at delta = 0.
+            ``inf`` if there is none; ``max_loss`` at delta = 0.
         """
         return self._epsilon(_validate.delta(delta=delta))
 
@@ -133,14 +133,14 @@ class Oracle(ABC):
         return high
 
     def rates(self, loss_threshold: ArrayLike, *, closed: bool = False) -> tuple[Any, Any]:
-        """P and Q of the event that the loss exceeds a threshold.
+        """Return P and Q of the event that the loss exceeds a threshold.
 
         Parameters
         ----------
         loss_threshold : float or array_like of float
-            t; infinite thresholds are allowed, NaN is not.
+            Threshold t; infinite thresholds are allowed, NaN is not.
         closed : bool, default False
-            The event is ``{L > t}``; with `closed` it is ``{L >= t}``, which differs at atoms.
+            Whether the event is ``{L >= t}`` instead of ``{L > t}``; they differ at atoms.
             A loss within `TIE_TOLERANCE` of t counts as equal to t.
 
         Returns
@@ -155,15 +155,15 @@ class Oracle(ABC):
         return _shaped(np.clip(p, 0, 1), given.shape), _shaped(np.clip(q, 0, 1), given.shape)
 
     def curve(self) -> Rates:
-        """Boundary of the trade-off region, left over right.
+        """Return the boundary of the trade-off region, left over right.
 
         Returns
         -------
         p, q : ndarray, shape (points,)
             ``P(E)`` and ``Q(E)`` of the events ``{L > t}`` and ``{L >= t}``, nondecreasing, from
-            (0, 0) to (1, 1): all vertices where the loss takes finitely many values, a dense list
-            of points down to probabilities below 1e-12 where it does not. Between neighbouring
-            points, splitting an atom by an independent coin gives the straight line.
+            (0, 0) to (1, 1). These are all vertices if the loss takes finitely many values.
+            Otherwise they are a dense list of points down to probabilities below 1e-12. Splitting
+            an atom by an independent coin gives the straight line between neighbouring points.
         """
         p, q = self._curve()
         p = np.clip(np.concatenate(([0.0], p, [1.0])), 0.0, 1.0)
@@ -239,7 +239,7 @@ class DiscreteOracle(Oracle):
         return self._exchanged
 
     def _delta_left(self, epsilons: Floats) -> Floats:
-        # P(E) - e^eps Q(E) cancels; p (1 - e^(eps - loss)), outcome by outcome, does not.
+        # P(E) - e^eps Q(E) cancels; the sum of p (1 - e^(eps - loss)) over outcomes does not.
         positive = self.pmf_left > 0
         p, loss = self.pmf_left[positive], self.loss[positive]
         out = np.empty_like(epsilons)
@@ -250,7 +250,7 @@ class DiscreteOracle(Oracle):
         return out
 
     def _epsilon(self, delta: float) -> float:
-        # delta(eps) is a maximum of lines in e^eps, one per prefix, so it inverts line by line.
+        # delta(eps) is a maximum of lines in e^eps, one per prefix, so each line is inverted.
         if self.delta(0.0) <= delta:
             return 0.0
         return max(0.0, self._epsilon_left(delta), self.swapped()._epsilon_left(delta))
@@ -283,16 +283,16 @@ class DiscreteOracle(Oracle):
 def discrete(
     pmf_left: ArrayLike, pmf_right: ArrayLike, *, outcomes: Sequence[Any] | None = None
 ) -> DiscreteOracle:
-    """Oracle of two distributions on finitely many outcomes; everything about it is exact.
+    """Return the exact oracle of two distributions on finitely many outcomes.
 
-    ``delta(eps) = sum_o max(p_o - e^eps q_o, 0)``, and its inverse is the largest
+    ``delta(eps) = sum_o max(p_o - e^eps q_o, 0)``. Its inverse is the largest
     ``log((P(E) - delta) / Q(E))`` over the events E that collect the largest losses.
 
     Parameters
     ----------
     pmf_left, pmf_right : array_like, shape (k,)
         Probabilities of the same k >= 1 outcomes, each summing to 1 within 1e-9. They are used as
-        they stand, not rescaled.
+        given, not rescaled.
     outcomes : sequence, optional
         Names of the outcomes; 0..k-1 by default.
 
@@ -316,14 +316,14 @@ def discrete(
 
 
 def vector(name: str, value: ArrayLike) -> Floats:
-    """Return a nonempty one-dimensional array of finite floats, a read-only copy."""
+    """Return a read-only copy as a nonempty one-dimensional array of finite floats."""
     array = _validate.vector(**{name: value})
     array.setflags(write=False)
     return array
 
 
 def same_length(name: str, value: Floats, other_name: str, other: Floats) -> None:
-    """Refuse two arrays of different lengths."""
+    """Raise an error if two arrays differ in length."""
     if value.size != other.size:
         raise ArgumentError(
             f"{name} must have as many entries as {other_name} ({other.size}), got {value.size}"
@@ -353,4 +353,4 @@ def _shaped(values: Floats, shape: tuple[int, ...]) -> Any:
 
 
 SAME = discrete([1.0], [1.0])
-"""The oracle of a mechanism that cannot tell the pair apart."""
+"""The oracle of a mechanism whose output distribution is the same on both inputs."""

@@ -1,4 +1,4 @@
-"""One value and one noise: Gaussian, Laplace, discrete Laplace, in closed form."""
+"""Oracles of one value with one noise: Gaussian, Laplace, discrete Laplace, in closed form."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dpaudit.stats.oracles._core import SAME, TIE_TOLERANCE, DiscreteOracle, Flo
 
 _ROOT2 = math.sqrt(2.0)
 _POINTS = 4001
-_FAR = 1e150  # its square is a double
+_FAR = 1e150  # large, but its square is still a double
 _MAX_SHIFT = 1_000_000
 
 
 @dataclass(frozen=True)
 class GaussianOracle(Oracle):
-    """Two Gaussians `mu` standard deviations apart; see `gaussian`."""
+    """Two Gaussians that are `mu` standard deviations apart; see `gaussian`."""
 
     mu: float
 
@@ -48,7 +48,7 @@ class GaussianOracle(Oracle):
         return special.ndtr(z), special.ndtr(z - self.mu)
 
     def _z(self, losses: Floats) -> Floats:
-        """How far out, in standard deviations from the left value, the loss is this large."""
+        """Return how many standard deviations from the left value the loss is this large."""
         with np.errstate(over="ignore"):
             return np.clip(self.mu / 2 - losses / self.mu, -_FAR, _FAR)
 
@@ -59,12 +59,12 @@ class GaussianOracle(Oracle):
 
 
 def gaussian(shift: float, sigma: float) -> Oracle:
-    """Oracle of a value released with Gaussian noise.
+    """Return the oracle of a value released with Gaussian noise.
 
     With ``mu = shift / sigma``,
-    ``delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``, evaluated through the scaled
-    complementary error function: relative error about 1e-13 down to delta = 1e-300 for
-    mu >= 1e-2, about 1e-15 / mu below (absolute error 1e-16 throughout).
+    ``delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``. It is evaluated through the
+    scaled complementary error function. The relative error is about 1e-13 down to delta = 1e-300
+    for mu >= 1e-2, and about 1e-15 / mu below (absolute error 1e-16 throughout).
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def gaussian(shift: float, sigma: float) -> Oracle:
 
 @dataclass(frozen=True)
 class LaplaceOracle(Oracle):
-    """Two Laplace distributions `ratio` scales apart; see `laplace`."""
+    """Two Laplace distributions that are `ratio` scales apart; see `laplace`."""
 
     ratio: float
 
@@ -127,13 +127,13 @@ class LaplaceOracle(Oracle):
         return self._at(np.linspace(0.0, self.ratio, _POINTS))
 
     def _at(self, x: Floats) -> Rates:
-        """P and Q of {output < x}, the left value being 0 and the right one `ratio`."""
+        """Return P and Q of {output < x}; the left value is 0, and the right value is `ratio`."""
         with np.errstate(under="ignore"):
             return 1.0 - 0.5 * np.exp(-x), 0.5 * np.exp(x - self.ratio)
 
 
 def laplace(shift: float, scale: float) -> Oracle:
-    """Oracle of a value released with Laplace noise.
+    """Return the oracle of a value released with Laplace noise.
 
     ``delta(eps) = max(0, 1 - exp((eps - shift / scale) / 2))``. The loss has atoms at
     ``+-shift / scale`` of probability 1/2 and ``exp(-shift / scale) / 2``.
@@ -161,10 +161,10 @@ def laplace(shift: float, scale: float) -> Oracle:
 
 
 def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
-    """Oracle of an integer released with discrete Laplace (two-sided geometric) noise.
+    """Return the oracle of an integer released with discrete Laplace (two-sided geometric) noise.
 
     ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant on either side
-    of the two values, so the infinite tails are summed in closed form and the distribution is
+    of the two values. So the infinite tails are summed in closed form, and the distribution is
     finite.
 
     Parameters
@@ -177,8 +177,8 @@ def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
     Returns
     -------
     DiscreteOracle
-        Its outcomes are the outputs ``0..shift``, the left value being 0 and the right one
-        `shift`; outcome 0 stands for all outputs <= 0, outcome `shift` for all >= `shift`.
+        Its outcomes are the outputs ``0..shift``. The left value is 0 and the right value `shift`.
+        Outcome 0 stands for all outputs <= 0, and outcome `shift` for all >= `shift`.
 
     References
     ----------

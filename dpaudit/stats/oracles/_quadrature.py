@@ -13,11 +13,11 @@ ORDER = 32
 NODES, WEIGHTS = (np.asarray(a, dtype=np.float64) for a in legendre.leggauss(ORDER))
 
 STEEPNESS = 28.0
-"""Widest panel times exponential rate: 32 nodes then integrate exp to full double precision."""
+"""Largest panel width times rate at which 32 nodes integrate exp to full double precision."""
 
 
 def on_panels(edges: Floats) -> tuple[Floats, Floats]:
-    """Nodes and weights of the composite rule on the panels between sorted `edges`."""
+    """Return nodes and weights of the composite rule on the panels between sorted `edges`."""
     half = np.diff(edges)[:, None] / 2.0
     nodes = edges[:-1, None] + half * (1.0 + NODES)
     return nodes.ravel(), (half * WEIGHTS).ravel()
@@ -26,11 +26,11 @@ def on_panels(edges: Floats) -> tuple[Floats, Floats]:
 def graded_edges(
     kinks: Floats, low: float, high: float, *, fine: float, near: float, coarse: float
 ) -> Floats:
-    """Edges from `low` to `high`, through every kink, fine near the kinks and coarse elsewhere.
+    """Return edges from `low` to `high` through every kink, fine near kinks, coarse elsewhere.
 
-    A panel that starts within `near` of a kink is at most `fine` wide; farther away the width
+    A panel that starts within `near` of a kink is at most `fine` wide. Farther away the width
     grows with the distance, up to `coarse`. The panels mirror each other around the middle of two
-    neighbouring kinks, so either end of the gap is resolved.
+    neighbouring kinks, so both ends of the gap are resolved.
     """
     inside = np.unique(np.clip(np.append(kinks, (low, high)), low, high))
     edges: list[Floats] = [inside[:1]]

@@ -1,4 +1,4 @@
-"""Choosing one of finitely many: randomised response, exponential mechanism, noisy max."""
+"""Oracles of a choice from finitely many: randomised response, exponential mechanism, noisy max."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import DiscreteOracle, Floats, discrete, same_length, vector
 from dpaudit.stats.oracles._quadrature import ORDER, STEEPNESS, on_panels
 
-_REACH = 760.0  # e^-760 is not representable
+_REACH = 760.0  # a double cannot represent e^-760
 
 
 def randomized_response(epsilon: float) -> DiscreteOracle:
-    """Oracle of one bit, flipped with probability ``1 / (1 + e^epsilon)``; left bit 0, right 1.
+    """Return the oracle of a bit flipped with probability ``1 / (1 + e^epsilon)``.
+
+    The bit is 0 on the left input and 1 on the right.
 
     ``delta(eps) = max(0, (e^epsilon - e^eps) / (1 + e^epsilon))``.
 
@@ -40,7 +42,7 @@ def randomized_response(epsilon: float) -> DiscreteOracle:
 def exponential_mechanism(
     left_scores: ArrayLike, right_scores: ArrayLike, sensitivity: float, epsilon: float
 ) -> DiscreteOracle:
-    """Oracle of the exponential mechanism on two vectors of scores.
+    """Return the oracle of the exponential mechanism on two vectors of scores.
 
     Candidate i is chosen with probability proportional to
     ``exp(epsilon * score_i / (2 * sensitivity))``.
@@ -48,8 +50,8 @@ def exponential_mechanism(
     Parameters
     ----------
     left_scores, right_scores : array_like, shape (k,)
-        Scores of the same k candidates on either input. That they differ by at most
-        `sensitivity` is the caller's promise, on purpose: an oracle also judges broken pairs.
+        Scores of the same k candidates on either input. The caller promises that they differ by at
+        most `sensitivity`. This is deliberately not checked: an oracle also judges broken pairs.
     sensitivity, epsilon : float
         Finite, > 0.
 
@@ -71,12 +73,13 @@ def exponential_mechanism(
 def report_noisy_max(
     left_scores: ArrayLike, right_scores: ArrayLike, sensitivity: float, epsilon: float
 ) -> DiscreteOracle:
-    """Oracle of the index of the largest score after Laplace noise ``2 * sensitivity / epsilon``.
+    """Return the oracle of the argmax of scores with Laplace noise ``2 * sensitivity / epsilon``.
 
     With noise density f and distribution function F in units of the noise scale,
-    ``P(i) = integral f(x - s_i) prod_{j != i} F(x - s_j) dx``: closed below the smallest score,
-    a polynomial in ``e^-x`` above the largest, Gauss-Legendre panels between the kinks. Relative
-    error about 1e-12 on every outcome that a double can hold.
+    ``P(i) = integral f(x - s_i) prod_{j != i} F(x - s_j) dx``. The integral has a closed form below
+    the smallest score. It is a polynomial in ``e^-x`` above the largest, and it uses Gauss-Legendre
+    panels between the kinks. The relative error is about 1e-12 on every outcome that a double can
+    hold.
 
     Parameters
     ----------
@@ -112,7 +115,7 @@ def _scores(
 
 
 def _noisy_max(scores: Floats) -> Floats:
-    """Distribution of argmax of scores plus standard Laplace noise."""
+    """Return the distribution of the argmax of scores plus standard Laplace noise."""
     k = scores.size
     if k == 1:
         return np.ones(1)
@@ -132,7 +135,7 @@ def _noisy_max(scores: Floats) -> Floats:
 
 
 def _noisy_max_between(s: Floats, floor: float) -> Floats:
-    """Part of the distribution in which the winning score lies between `floor` and 0."""
+    """Return the part of the distribution whose noisy maximum lies between `floor` and 0."""
     k, width = s.size, STEEPNESS / (s.size + 1)
     kinks = np.unique(np.append(s[s >= floor], floor))
     pieces = [
@@ -151,7 +154,7 @@ def _noisy_max_between(s: Floats, floor: float) -> Floats:
 
 
 def _log_others(log_factors: Floats) -> Floats:
-    """Per column, the logarithm of the product of all other columns, without subtraction."""
+    """Return, per column, the log of the product of all other columns, without subtraction."""
     before = np.zeros_like(log_factors)
     after = np.zeros_like(log_factors)
     np.cumsum(log_factors[:, :-1], axis=1, out=before[:, 1:])

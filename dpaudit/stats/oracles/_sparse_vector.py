@@ -1,4 +1,4 @@
-"""Sparse vector and AboveThreshold: the exact distribution of the answer pattern."""
+"""Oracles of sparse vector and AboveThreshold: the exact distribution of the answer pattern."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Walked: TypeAlias = tuple[list[tuple[int, ...]], list[float]]
 
 _MAX_PATTERNS = 65_536
 _MAX_NODES = 4_000_000
-_CHUNK = 4_000_000  # queries times nodes held at once
-_REACH = 760.0  # e^-760 is not representable
-_NEGLIGIBLE = 45.0  # e^-45 of what is kept: far below rounding
+_CHUNK = 4_000_000  # Largest number of queries times nodes held at once.
+_REACH = 760.0  # A double cannot represent e^-760.
+_NEGLIGIBLE = 45.0  # e^-45 of what is kept is far below rounding.
 
 
 class PatternDistribution(NamedTuple):
@@ -28,10 +28,11 @@ class PatternDistribution(NamedTuple):
     Attributes
     ----------
     patterns : tuple of tuple of int
-        One entry per query: 1 yes, 0 no, -1 never asked. All patterns that the halting rule
-        permits, in lexicographic order (no before yes), also those of probability 0.
+        One entry per query: 1 for yes, 0 for no, -1 for never asked. All patterns that the halting
+        rule permits are listed in lexicographic order (no before yes), including those of
+        probability 0.
     probabilities : ndarray, shape (len(patterns),)
-        Summing to 1 within 1e-10.
+        Sums to 1 within 1e-10.
     """
 
     patterns: tuple[tuple[int, ...], ...]
@@ -47,33 +48,33 @@ def sparse_vector_patterns(
     cutoff: int | None = None,
     halt_on: Answer = "yes",
 ) -> PatternDistribution:
-    """Exact distribution of the answers of a sparse vector algorithm with Laplace noises.
+    """Return the exact distribution of the answers of a sparse vector algorithm with Laplace noise.
 
-    Query i is answered yes when ``q_i + nu_i >= T_i + rho``, with one
+    Query i is answered yes if ``q_i + nu_i >= T_i + rho``, with one
     ``rho ~ Laplace(threshold_scale)`` for the whole run and a fresh
     ``nu_i ~ Laplace(query_scale)`` per query. Given rho the answers are independent, so a
-    pattern has probability ``integral f(r) prod_i P(answer_i | rho = r) dr``: Gauss-Legendre
-    panels between the kinks 0 and ``q_i - T_i``. Every term is positive; relative error below
-    1e-10 on every pattern that a double can hold, 1e-12 as a rule. Without one of the noises
-    the distribution is in closed form.
+    pattern has probability ``integral f(r) prod_i P(answer_i | rho = r) dr``. The integral uses
+    Gauss-Legendre panels between the kinks 0 and ``q_i - T_i``. Every term is positive. The
+    relative error is below 1e-10 on every pattern that a double can hold, and usually below 1e-12.
+    Without one of the noises the distribution is in closed form.
 
     Parameters
     ----------
     queries : array_like, shape (T,)
         Query values.
     thresholds : float or array_like, shape (T,)
-        One for all, or one each.
+        One threshold for all queries, or one each.
     threshold_scale, query_scale : float
         Laplace scales, >= 0; 0 means no such noise.
     cutoff : int, optional
-        Stop after this many answers equal to `halt_on`; never by default.
+        Stop after this many answers equal to `halt_on`. By default, never stop.
     halt_on : {"yes", "no"}
         The answer that is counted.
 
     Returns
     -------
     PatternDistribution
-        At most 65,536 patterns; more are refused.
+        At most 65,536 patterns; more raise an error.
 
     References
     ----------
@@ -100,8 +101,8 @@ def sparse_vector_patterns(
     count = _count_patterns(q.size, limit)
     if count > _MAX_PATTERNS:
         raise ArgumentError(
-            f"queries must allow at most {_MAX_PATTERNS} answer patterns; "
-            f"{q.size} queries with cutoff={cutoff!r} allow {count}"
+            f"queries must allow at most {_MAX_PATTERNS} answer patterns, got "
+            f"{q.size} queries with cutoff={cutoff!r}, which allow {count}"
         )
     nodes, weights = _threshold_noise(q - t, a, b, q.size)
     distribution, step = np.zeros(count), max(1, _CHUNK // q.size)
@@ -122,11 +123,11 @@ def above_threshold(
     epsilon: float,
     sensitivity: float = 1.0,
 ) -> DiscreteOracle:
-    """Oracle of AboveThreshold that goes on while the answer is yes and halts at the first no.
+    """Return the oracle of AboveThreshold that goes on after each yes and halts at the first no.
 
-    Threshold noise ``Laplace(2 * sensitivity / epsilon)``, query noise
-    ``Laplace(4 * sensitivity / epsilon)``; (epsilon, 0)-DP for query values that move by at most
-    `sensitivity` each, which is the caller's promise.
+    The threshold noise is ``Laplace(2 * sensitivity / epsilon)``, and the query noise is
+    ``Laplace(4 * sensitivity / epsilon)``. The algorithm is (epsilon, 0)-DP if query values move
+    by at most `sensitivity` each, which the caller promises.
 
     Parameters
     ----------
@@ -177,9 +178,9 @@ def fixed_threshold_sparse_vector(
     cutoff: int,
     epsilon: float,
 ) -> DiscreteOracle:
-    """Oracle of the sparse vector algorithm without threshold noise, stopped after `cutoff` yes.
+    """Return the oracle of sparse vector without threshold noise, stopped after `cutoff` yes.
 
-    Query noise ``Laplace(1 / epsilon)``; answers are independent until the stop, so the
+    The query noise is ``Laplace(1 / epsilon)``. Answers are independent until the stop, so the
     distribution of the pattern is a product in closed form.
 
     Parameters
@@ -187,9 +188,9 @@ def fixed_threshold_sparse_vector(
     queries_left, queries_right : array_like, shape (T,)
         Query values on either input.
     thresholds : float or array_like, shape (T,)
-        One for all, or one each.
+        One threshold for all queries, or one each.
     cutoff : int
-        Number of yes answers after which it stops, >= 1.
+        Number of yes answers after which the algorithm stops, >= 1.
     epsilon : float
         Finite, > 0.
 
@@ -244,10 +245,10 @@ def _pair(
 
 
 def _count_patterns(length: int, limit: int) -> int:
-    """Patterns of `length` binary answers that stop at the `limit`-th counted one."""
+    """Count patterns of `length` binary answers that stop at the `limit`-th counted answer."""
     if limit > length:
         return 1 << length
-    alive, halted = [1] + [0] * (limit - 1), 0  # by number of counted answers so far
+    alive, halted = [1] + [0] * (limit - 1), 0  # alive: by number of counted answers so far
     for _ in range(length):
         halted += alive[-1]
         alive = [alive[0], *(alive[i] + alive[i - 1] for i in range(1, limit))]
@@ -257,7 +258,7 @@ def _count_patterns(length: int, limit: int) -> int:
 
 
 def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Floats, Floats]:
-    """Nodes for rho and their weights, f(rho) included; `gaps` are the kinks q_i - T_i."""
+    """Return nodes for rho and their weights, including f(rho); `gaps` are the kinks q_i - T_i."""
     if a == 0.0:
         return np.zeros(1), np.ones(1)
     if b == 0.0:  # the answers are constant between the kinks: one node each, exact weight
@@ -280,8 +281,8 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
     nodes, weights = on_panels(edges)
     if nodes.size > _MAX_NODES:
         raise ArgumentError(
-            f"queries must be fewer or less spread out: the quadrature would take {nodes.size} "
-            f"nodes, got {size} queries"
+            "queries must be fewer or less spread out, so that the quadrature takes fewer than "
+            f"{nodes.size} nodes, got {size} queries"
         )
     with np.errstate(under="ignore"):
         weights = weights * np.exp(-np.abs(nodes) / a) * (0.5 / a)
@@ -290,7 +291,7 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
 
 
 def _laplace_masses(edges: Floats) -> Floats:
-    """Mass of the standard Laplace distribution between edges, without cancellation."""
+    """Return masses of the standard Laplace distribution between edges, without cancellation."""
     low, high = edges[:-1], edges[1:]
     with np.errstate(under="ignore", invalid="ignore", over="ignore"):
         near = np.minimum(np.abs(low), np.abs(high))
@@ -300,7 +301,7 @@ def _laplace_masses(edges: Floats) -> Floats:
 
 
 def _answer_probabilities(gaps: Floats, nodes: Floats, b: float) -> tuple[Floats, Floats]:
-    """P(yes) and P(no), queries by nodes: q + nu >= T + rho with rho at the nodes."""
+    """Return P(yes) and P(no), queries by nodes: q + nu >= T + rho with rho at the nodes."""
     if b == 0.0:
         answer = (gaps[:, None] >= nodes).astype(np.float64)
         return answer, 1.0 - answer
@@ -311,7 +312,7 @@ def _answer_probabilities(gaps: Floats, nodes: Floats, b: float) -> tuple[Floats
 
 
 def _walk(yes: Floats, no: Floats, weights: Floats, limit: int, counted: int) -> Walked:
-    """Depth-first over the answers; each path carries its weight at every node."""
+    """Walk depth-first over the answers; each path carries its weight at every node."""
     length = len(yes)
     patterns: list[tuple[int, ...]] = []
     probabilities: list[float] = []
@@ -324,7 +325,7 @@ def _walk(yes: Floats, no: Floats, weights: Floats, limit: int, counted: int) ->
                 probabilities.append(float(mass.sum()))
                 continue
             here = len(answers)
-            for answer, factor in ((1, yes), (0, no)):  # the stack returns no first
+            for answer, factor in ((1, yes), (0, no)):  # the stack pops no first
                 hit = hits + (answer == counted)
                 stack.append(((*answers, answer), hit, mass * factor[here]))
     return patterns, probabilities

@@ -1,4 +1,4 @@
-"""Several values, each with its own Laplace noise: the distribution of a sum of clipped losses."""
+"""Oracle of several values with independent Laplace noise, from a sum of clipped losses."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class _Piecewise:
         return np.where((x < 0) | (x > self.total), 0.0, value)
 
     def cumulative(self, x: Floats) -> Floats:
-        """Mass of [0, x], density and atoms, for x that is not an atom."""
+        """Return the mass of [0, x], density and atoms, for x that is not an atom."""
         atoms = self.atoms_before[np.searchsorted(self.atoms, x)]
         if self.edges.size < 2:
             return atoms
         panel, half, local = self._locate(x)
         basis = legendre.legvander(local, ORDER)
-        # integral of P_n from -1: (P_{n+1} - P_{n-1}) / (2n + 1), and 1 + x for n = 0
+        # Integral of P_n from -1: (P_{n+1} - P_{n-1}) / (2n + 1), and 1 + x for n = 0.
         integrals = np.empty((*local.shape, ORDER))
         integrals[..., 0] = 1.0 + local
         integrals[..., 1:] = (basis[..., 2:] - basis[..., :-2]) / (2.0 * _DEGREES[1:] + 1.0)
@@ -73,7 +73,7 @@ class _Piecewise:
         )
         edges = _refined(atoms)
         x, _ = on_panels(edges)
-        x = np.minimum(x, atoms[-1] - x)  # the measure is symmetric; the lower half does not cancel
+        x = np.minimum(x, atoms[-1] - x)  # by symmetry; the lower half has no cancellation
         values = self.density(x) + self.density(x - shift)
         values += self.cumulative(x) - self.cumulative(x - shift)
         return _Piecewise(atoms, masses, edges, values.reshape(-1, ORDER))
@@ -107,9 +107,9 @@ class LaplaceVectorOracle(Oracle):
     """
 
     # With X_i the clipped distance from the left value, L = total - 2 S, S = sum X_i. On each
-    # coordinate sqrt(dP dQ) is e^(-r/2) / 2 times (atom at 0, Lebesgue on (0, r), atom at r): all
-    # of it positive, and piecewise polynomial after convolution. P = e^-S and Q = e^(S - total)
-    # times that measure, up to 2^-k.
+    # coordinate sqrt(dP dQ) is e^(-r/2) / 2 times (atom at 0, Lebesgue on (0, r), atom at r). All
+    # parts are positive, and piecewise polynomial after convolution. P and Q are e^-S and
+    # e^(S - total) times this measure, up to 2^-k.
 
     ratios: tuple[float, ...]
 
@@ -143,7 +143,7 @@ class LaplaceVectorOracle(Oracle):
         return self
 
     def _partial(self, ends: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
-        """For each end: its panel; nodes and untilted masses from the panel's start to it."""
+        """Return each end's panel, and nodes and untilted masses from the panel's start to it."""
         edges = self._measure.edges
         panel = np.clip(np.searchsorted(edges, ends, side="right") - 1, 0, edges.size - 2)
         half = np.clip(ends - edges[panel], 0.0, None)[:, None] / 2.0
@@ -198,20 +198,20 @@ class LaplaceVectorOracle(Oracle):
 
 
 def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
-    """Oracle of a vector released with independent Laplace noise on every coordinate.
+    """Return the oracle of a vector released with independent Laplace noise on every coordinate.
 
     A histogram in which one user moves between two bins has two shifts of 1. The loss is a sum of
-    independent clipped losses: atoms at signed subset sums of ``|shift_i| / scale`` and a density
-    that is smooth between them. The distribution is computed as a piecewise polynomial times an
-    exponential, without rounding the loss to a grid: absolute error below 1e-13, relative error
-    of `rates` below 1e-12 (checked against mpmath for 2 to 50 shifts).
+    independent clipped losses. It has atoms at signed subset sums of ``|shift_i| / scale``, and a
+    density that is smooth between them. The distribution is computed as a piecewise polynomial
+    times an exponential, without rounding the loss to a grid. The absolute error is below 1e-13,
+    and the relative error of `rates` is below 1e-12 (checked against mpmath for 2 to 50 shifts).
 
     Parameters
     ----------
     shifts : array_like, shape (d,)
         Differences of the coordinates, of any sign; zeros cost nothing. At most 500 nonzeros,
-        4,096 different subset sums (which 12 unrelated shifts have, and 500 equal ones do not
-        reach), and 2,000 noise scales in total.
+        4,096 different subset sums, and 2,000 noise scales in total. The limit of 4,096 sums is
+        reached by 12 unrelated shifts, and not reached by 500 equal shifts.
     scale : float
         Scale of the noise, > 0.
 
@@ -251,7 +251,7 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
 
 
 def _merged(positions: Floats, masses: Floats) -> tuple[Floats, Floats]:
-    """Sort atoms and join those that differ by rounding only."""
+    """Sort atoms and merge those that differ by rounding only."""
     order = np.argsort(positions)
     positions, masses = positions[order], masses[order]
     first = np.concatenate(([True], np.diff(positions) > TIE_TOLERANCE * positions[-1]))
