@@ -1,6 +1,6 @@
 """Plant small mistakes in dpaudit, one at a time, and check that its tests detect them.
 
-    python -m benchmarks.mutation [--only N ...] [--room stats ...] [--jobs 2] [--limit 900]
+    python -m benchmarks.mutation [--only N ...] [--package stats ...] [--jobs 2] [--limit 900]
                                   [--trust]
 
 The mistakes are listed in `benchmarks/planted/`, in one file for each package. The tree is copied
@@ -133,7 +133,7 @@ def main() -> int:
     """Print the outcome of each mutant; return how many survived without a reason."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", type=int, nargs="+", default=[], help="numbers in the list")
-    parser.add_argument("--room", nargs="+", default=[])
+    parser.add_argument("--package", nargs="+", default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for one mutant")
     parser.add_argument("--trust", action="store_true", help="skip the run without a mutant")
@@ -141,7 +141,8 @@ def main() -> int:
     chosen = [
         (number, mutant)
         for number, mutant in enumerate(MUTANTS, 1)
-        if (not args.only or number in args.only) and (not args.room or mutant.room in args.room)
+        if (not args.only or number in args.only)
+        and (not args.package or mutant.package in args.package)
     ]
     if not args.trust:
         check(tuple(dict.fromkeys(t for _, mutant in chosen for t in mutant.tests)), 4 * args.limit)

@@ -94,8 +94,8 @@ class Ours:
 
     def __call__(self, scores, coins):
         """Return the certified epsilon."""
-        looks = np.array(self.tool.looks.guesses)
-        counts = right_guesses(scores, coins, looks, one_sided=self.one_sided)
+        stages = np.array(self.tool.stages.guesses)
+        counts = right_guesses(scores, coins, stages, one_sided=self.one_sided)
         return self.certified(tuple(counts.tolist()))
 
     def _certified(self, counts):

@@ -35,7 +35,7 @@ _MAX_LENGTH = 100
 """Largest number of characters of a value in a message."""
 
 
-def shown(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return a value in the form of an error message: on one line, and shortened."""
     try:
         words = " ".join(ascii(value).split()) if isinstance(value, str) else repr(value)
@@ -45,7 +45,7 @@ def shown(value: Any) -> str:
 
 
 def _typed(value: Any) -> str:
-    return f"{shown(value)} of type {type(value).__name__}"
+    return f"{describe(value)} of type {type(value).__name__}"
 
 
 def _number(allowed: str, accept: Callable[[float], bool], named: dict[str, Any]) -> float:
@@ -57,7 +57,7 @@ def _number(allowed: str, accept: Callable[[float], bool], named: dict[str, Any]
     except OverflowError:
         number = math.inf
     if not accept(number):
-        raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
+        raise ArgumentError(f"{name} must be {allowed}, got {describe(value)}")
     return number
 
 
@@ -94,9 +94,9 @@ def integer(minimum: int, maximum: int = LARGEST_INTEGER, /, **named: Any) -> in
         raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
     value = int(value)
     if value < minimum:
-        raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
+        raise ArgumentError(f"{name} must be {allowed}, got {describe(value)}")
     if value > maximum:
-        raise ArgumentError(f"{name} must be an integer <= {maximum}, got {shown(value)}")
+        raise ArgumentError(f"{name} must be an integer <= {maximum}, got {describe(value)}")
     return value
 
 
@@ -109,7 +109,7 @@ def choice(options: tuple[str, ...], **named: Any) -> str:
     """Return the one keyword argument; refuse anything that is not one of `options`."""
     ((name, value),) = named.items()
     if not isinstance(value, str) or value not in options:
-        raise ArgumentError(f"{name} must be one of {', '.join(options)}; got {shown(value)}")
+        raise ArgumentError(f"{name} must be one of {', '.join(options)}; got {describe(value)}")
     return str(value)
 
 
@@ -117,7 +117,7 @@ def flag(**named: Any) -> bool:
     """Return the one keyword argument; refuse anything but True and False."""
     ((name, value),) = named.items()
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+        raise TypeError(f"{name} must be True or False, got {describe(value)}")
     return value
 
 
@@ -128,9 +128,9 @@ def text(*, empty: Any = False, **named: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
     if not (value.strip() or empty):
-        raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
+        raise ArgumentError(f"{name} must be {allowed}, got {describe(value)}")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ArgumentError(f"{name} must be {allowed}, without surrogates, got {shown(value)}")
+        raise ArgumentError(f"{name} must be {allowed}, without surrogates, got {describe(value)}")
     return value
 
 
@@ -138,7 +138,7 @@ def function(allowed: str = "a function", /, **named: Any) -> Callable[..., Any]
     """Return the one keyword argument; refuse anything that cannot be called."""
     ((name, value),) = named.items()
     if not callable(value):
-        raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
+        raise TypeError(f"{name} must be {allowed}, got {describe(value)}")
     return value  # type: ignore[no-any-return]
 
 
@@ -146,7 +146,7 @@ def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
     """Return the one keyword argument; refuse anything but an object of a class."""
     ((name, value),) = named.items()
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
+        raise TypeError(f"{name} must be {allowed}, got {describe(value)}")
     return value
 
 
@@ -169,7 +169,7 @@ def items(allowed: str, /, **named: Any) -> tuple[Any, ...]:
     """Return the one keyword argument as a tuple; refuse texts and empty collections."""
     ((name, value),) = named.items()
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
+        raise TypeError(f"{name} must be {allowed}, got {describe(value)}")
     if not (held := tuple(value)):
         raise ArgumentError(f"{name} must be {allowed} with at least one entry, got none")
     return held
@@ -186,7 +186,8 @@ def vector(**named: Any) -> NDArray[np.float64]:
         array = np.empty(0)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ArgumentError(
-            f"{name} must be a nonempty one-dimensional array of finite numbers, got {shown(value)}"
+            f"{name} must be a nonempty one-dimensional array of finite numbers, got "
+            f"{describe(value)}"
         )
     return array
 

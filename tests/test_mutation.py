@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import mutation
-from benchmarks.planted import MUTANTS, ROOMS, Mutant
+from benchmarks.planted import MUTANTS, PACKAGES, Mutant
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,18 +28,18 @@ def test_no_two_mutants_are_the_same() -> None:
     assert max(Counter((m.file, m.old, m.new) for m in MUTANTS).values()) == 1
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_mutants_stand_in_the_file_of_their_room(room: str) -> None:
-    assert {mutant.room for mutant in ROOMS[room]} == {room}
-    own = ROOT / "benchmarks" / "planted" / f"{room}.py"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_mutants_stand_in_the_file_of_their_package(package: str) -> None:
+    assert {mutant.package for mutant in PACKAGES[package]} == {package}
+    own = ROOT / "benchmarks" / "planted" / f"{package}.py"
     assert len(own.read_text(encoding="utf-8").splitlines()) <= 450
 
 
-def test_every_room_that_decides_a_verdict_has_mutants() -> None:
-    rooms = Counter(mutant.room for mutant in MUTANTS)
+def test_every_package_that_decides_a_verdict_has_mutants() -> None:
+    packages = Counter(mutant.package for mutant in MUTANTS)
     assert len(MUTANTS) >= 60
-    for room in ("stats", "events", "engine", "mechanisms", "mutants", "ledger", "store"):
-        assert rooms[room] >= 6, room
+    for package in ("stats", "events", "engine", "mechanisms", "mutants", "ledger", "store"):
+        assert packages[package] >= 6, package
 
 
 @pytest.mark.parametrize("times", [0, 2])

@@ -22,9 +22,9 @@ from benchmarks.planted import (
 )
 from benchmarks.planted.mutant import Mutant
 
-__all__ = ["MUTANTS", "ROOMS", "Mutant"]
+__all__ = ["MUTANTS", "PACKAGES", "Mutant"]
 
-ROOMS = {
+PACKAGES = {
     "base": base.MUTANTS,
     "data": data.MUTANTS,
     "stats": stats.MUTANTS,
@@ -41,4 +41,4 @@ ROOMS = {
 }
 """The mutants of each package, from the bottom of the architecture to the top."""
 
-MUTANTS = tuple(mutant for planted in ROOMS.values() for mutant in planted)
+MUTANTS = tuple(mutant for planted in PACKAGES.values() for mutant in planted)

@@ -143,8 +143,8 @@ MUTANTS = (
     Mutant(
         "engine/concluding.py",
         "the verdict is NOT REFUTED without any mutant",
-        'return Verdict.NO_POWER, f"{nothing}, {silent}',
-        'return Verdict.NOT_REFUTED, f"{nothing}, {silent}',
+        'return Verdict.NO_POWER, f"{nothing}, {weakness}',
+        'return Verdict.NOT_REFUTED, f"{nothing}, {weakness}',
         AUDIT,
     ),
     Mutant(
@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "engine/mutation.py",
         "every audit of a mutant gets the mutant's whole failure_prob",
-        "failure_prob=divide(each, LOOKS)[0], is_brief",
+        "failure_prob=divide(each, ROUNDS)[0], is_brief",
         "failure_prob=each, is_brief",
         MUTATION,
     ),
@@ -318,8 +318,8 @@ MUTANTS = (
     Mutant(
         "engine/additive/exact.py",
         "the smallest shifts are kept instead of the largest",
-        "few = np.sort(np.abs(shift))[-_FEW:]",
-        "few = np.sort(np.abs(shift))[:_FEW]",
+        "moving = np.sort(np.abs(shift))[-_MOVING:]",
+        "moving = np.sort(np.abs(shift))[:_FEW]",
         ADDITIVE,
     ),
     Mutant(

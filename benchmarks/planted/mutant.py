@@ -31,7 +31,7 @@ class Mutant:
     equivalent: str = ""
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """The package in which it is planted; "base" for the modules outside of the packages."""
         return self.file.partition("/")[0] if "/" in self.file else "base"
 

@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "stats/ranked.py",
         "draws that reveal the secret (delta) are omitted",
-        "told = stats.binom.pmf(np.arange(most + 1), draws, delta)",
+        "revealed = stats.binom.pmf(np.arange(most + 1), draws, delta)",
         "told = np.ones(1)",
         ("tests/stats/test_ranked.py",),
     ),

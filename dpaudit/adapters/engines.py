@@ -80,7 +80,7 @@ def pipeline_dp(
         public = list(_validate.items("a list of public partitions", partitions=partitions))
     if not callable(params) and not hasattr(params, "metrics"):
         raise TypeError(
-            f"params must be an AggregateParams or a function, got {_validate.shown(params)}"
+            f"params must be an AggregateParams or a function, got {_validate.describe(params)}"
         )
     rows = functools.partial(_rows, user=user, partition=partition, value=value)
     prepare = functools.partial(_prepared_pipeline, params, public)

@@ -182,7 +182,7 @@ def diffprivlib_model(
     if sum(one is not None for one in (probe, parameters, then)) != 1:
         raise ArgumentError(
             "exactly one of probe, parameters and then must be given, to define the draw, got "
-            f"{', '.join(map(_validate.shown, (probe, parameters, then)))}"
+            f"{', '.join(map(_validate.describe, (probe, parameters, then)))}"
         )
     if probe is not None:
         then = functools.partial(_predicted, np.array(probe), method)

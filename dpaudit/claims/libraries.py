@@ -193,7 +193,7 @@ def from_opendp(
     """
     for name in ("map", "output_measure", "input_metric"):
         if not hasattr(measurement, name):
-            words = _validate.shown(measurement)
+            words = _validate.describe(measurement)
             raise TypeError(f"measurement must be a measurement of OpenDP, got {words}")
     if _validate.positive(d_in=d_in) > LARGEST_EPSILON:
         raise ArgumentError(f"d_in must be a number in (0, {LARGEST_EPSILON:g}], got {d_in!r}")
@@ -209,7 +209,7 @@ def from_opendp(
     if (delta is None) == (measure == "SmoothedMaxDivergence"):
         raise ArgumentError(
             "delta must be given for a SmoothedMaxDivergence and for no other measure, got "
-            f"{_validate.shown(delta)} for {measurement.output_measure}"
+            f"{_validate.describe(delta)} for {measurement.output_measure}"
         )
     found = measurement.map(d_in)
     if measure == "MaxDivergence":
@@ -288,7 +288,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
         return relation, _composed(accounted, relation), _words(accounted), True
     raise TypeError(
         "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
-        f"dp-accounting, got {_validate.shown(accounted)}"
+        f"dp-accounting, got {_validate.describe(accounted)}"
     )
 
 

@@ -90,9 +90,9 @@ class Relation:
         if self.users > 1 and self.name not in ("replace_user", "add_remove_user", "replace_label"):
             raise ArgumentError(f"users must be 1 for the relation {self.name!r}")
         if (self.label is None) == (self.name == "replace_label"):
-            said = "must have a label" if self.label is None else "must have no label"
+            fault = "must have a label" if self.label is None else "must have no label"
             raise ArgumentError(
-                f"the relation {self.name!r} {said}, got {_validate.shown(self.label)}"
+                f"the relation {self.name!r} {fault}, got {_validate.describe(self.label)}"
             )
         if isinstance(self.label, str):
             _validate.text(label=self.label)
@@ -111,9 +111,9 @@ class Relation:
             return f"within_sensitivity(norm={self.norm}, radius={self.radius:g})"
         if self.name == "custom":
             return self.words
-        told = [] if self.label is None else [f"label={self.label}"]
-        told += [f"users={self.users}"] if self.users > 1 else []
-        return f"{self.name}({', '.join(told)})" if told else self.name
+        facts = [] if self.label is None else [f"label={self.label}"]
+        facts += [f"users={self.users}"] if self.users > 1 else []
+        return f"{self.name}({', '.join(facts)})" if facts else self.name
 
     @property
     def is_of_users(self) -> bool:
@@ -132,14 +132,14 @@ class Relation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the relation as plain data; for a custom relation, this includes its name."""
-        told: dict[str, Any] = {"name": self.name, "norm": self.norm, "radius": self.radius}
+        facts: dict[str, Any] = {"name": self.name, "norm": self.norm, "radius": self.radius}
         if self.users > 1:
-            told["users"] = self.users
+            facts["users"] = self.users
         if self.label is not None:
-            told["label"] = self.label
+            facts["label"] = self.label
         if self.words:
-            told["words"] = self.words
-        return told
+            facts["words"] = self.words
+        return facts
 
 
 Relation.REPLACE_USER = Relation("replace_user")

@@ -91,7 +91,7 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
         if not value or not all(isinstance(key, str) for key in value):
             raise PairError(
                 "left and right must be dicts whose keys are texts, with at least one dataset, got "
-                f"{_validate.shown(value)}"
+                f"{_validate.describe(value)}"
             )
         parts = {
             key: None if is_constant(one) else form_of(one, by=by if is_frame(one) else None)

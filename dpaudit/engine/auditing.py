@@ -275,7 +275,7 @@ def _checked_instrument(method: Any) -> Any:
     if missing or isinstance(method, type):
         raise TypeError(
             f"method must be one of {', '.join(map(repr, METHODS))} or an instrument with the "
-            f"methods explore(run) and certify(frozen, run), got {_validate.shown(method)}"
+            f"methods explore(run) and certify(frozen, run), got {_validate.describe(method)}"
         )
     return method
 
@@ -300,7 +300,7 @@ def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
     if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
         raise TypeError(
             f"mutants must be {NOISE!r}, a list of mechanisms with one mistake each, or None, got "
-            f"{_validate.shown(mutants)}"
+            f"{_validate.describe(mutants)}"
         )
     given = tuple(mutants)
     for mutant in given:
@@ -313,7 +313,8 @@ def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
     """Raise an error if a mutant or a variant is not audited in the same way as the mechanism."""
     if not callable(variant) and not isinstance(variant, ExactMechanism):
         raise TypeError(
-            f"{argument} must hold functions f(data, size, *, rng), got {_validate.shown(variant)}"
+            f"{argument} must hold functions f(data, size, *, rng), got "
+            f"{_validate.describe(variant)}"
         )
     if kind_of(variant) != kind_of(mechanism):
         raise TypeError(

@@ -65,14 +65,14 @@ CAREFUL = 0.15
 _CHOSEN, _FEW = 0.4, 150
 
 
-class Stake(NamedTuple):
+class BetShare(NamedTuple):
     """How a bet is made.
 
     Parameters
     ----------
     rank : int
         The guess that is bet on: 0 is the most promising one before the batch, 1 the next.
-    bold : float
+    bet_size : float
         Bet size: how far the bet goes from the null to the rates.
     share : float
         Initial share of the wealth.
@@ -81,20 +81,20 @@ class Stake(NamedTuple):
     """
 
     rank: int
-    bold: float
+    bet_size: float
     share: float
     careful: bool
 
 
-STAKES = (
-    Stake(rank=0, bold=0.9, share=0.5, careful=False),
-    Stake(rank=0, bold=1.0, share=0.25, careful=True),
-    Stake(rank=1, bold=0.9, share=0.25, careful=False),
+BET_SHARES = (
+    BetShare(rank=0, bet_size=0.9, share=0.5, careful=False),
+    BetShare(rank=0, bet_size=1.0, share=0.25, careful=True),
+    BetShare(rank=1, bet_size=0.9, share=0.25, careful=False),
 )
 """The bets. Bets on the observed rates grow fastest if the guess is good. The careful bet keeps
 its wealth if the guess only looked good by chance."""
 
-_SHARES = np.array([[stake.share] for stake in STAKES])
+_SHARES = np.array([[bet_share.share] for bet_share in BET_SHARES])
 _RESHARED = 0.1  # share of the wealth that is redistributed: a bet that lost so far may yet gain
 
 
@@ -129,7 +129,7 @@ class Bet:
         The guess of the bet.
     seen : (ndarray of int, ndarray of int), shapes (3,)
         Answers to earlier draws of each side, from which the score was not learnt.
-    stake : Stake
+    bet_share : BetShare
         Size and initial share of the bet.
     wager : Wager
         One null for each level of epsilon.
@@ -138,7 +138,7 @@ class Bet:
     chosen: Event | Guess
     guess: Guess
     seen: tuple[Answers, Answers]
-    stake: Stake
+    bet_share: BetShare
     wager: Wager
 
     @classmethod
@@ -146,27 +146,27 @@ class Bet:
         cls,
         chosen: Event | Guess,
         seen: tuple[Answers, Answers],
-        stake: Stake,
+        bet_share: BetShare,
         levels: Floats,
         delta: float,
     ) -> Bet:
         """Bet on the rates of earlier draws; a careful bet moves them against the audit."""
         guess = Guess.of(chosen)
         rates = rates_of(guess, *seen)
-        if stake.careful:
+        if bet_share.careful:
             rates = moved(*rates, int(seen[0].sum()), CAREFUL)
-        return cls(chosen, guess, seen, stake, wager(*rates, levels, delta, stake.bold))
+        return cls(chosen, guess, seen, bet_share, wager(*rates, levels, delta, bet_share.bet_size))
 
     def after(self, left: Answers, right: Answers, levels: Floats, delta: float) -> Bet:
         """Return the bet on the next draws, after these answers."""
         seen = self.seen[0] + left, self.seen[1] + right
-        return self.lay(self.chosen, seen, self.stake, levels, delta)
+        return self.lay(self.chosen, seen, self.bet_share, levels, delta)
 
 
-def answers_of(said: NDArray[np.int8]) -> Answers:
+def answers_of(sides: NDArray[np.int8]) -> Answers:
     """Return how often left, right and neither was guessed."""
-    left, right = int((said == 1).sum()), int((said == -1).sum())
-    return np.array([left, right, len(said) - left - right])
+    left, right = int((sides == 1).sum()), int((sides == -1).sum())
+    return np.array([left, right, len(sides) - left - right])
 
 
 def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
@@ -227,7 +227,7 @@ FIRST_BATCH = 48
 GROWTH = 1.5
 """Each batch may be this much larger than the one before."""
 
-LOOKS = 16
+CALLS_PER_BATCH = 16
 """Largest number of calls of a batch. The wealth is updated after each call."""
 
 LEAST_CALL = 16
@@ -404,10 +404,10 @@ class Game:
         judged.sort(key=lambda j: j[0], reverse=True)
         self.best_growth = max(optimistic)
         self.pool = [(chosen, start) for _, chosen, start, _ in judged[:_POOL]]
-        ranked = (judged[min(stake.rank, len(judged) - 1)] for stake in STAKES)
+        ranked = (judged[min(bet_share.rank, len(judged) - 1)] for bet_share in BET_SHARES)
         return [
-            Bet.lay(chosen, seen, stake, self.levels, delta)
-            for (_, chosen, _, seen), stake in zip(ranked, STAKES, strict=True)
+            Bet.lay(chosen, seen, bet_share, self.levels, delta)
+            for (_, chosen, _, seen), bet_share in zip(ranked, BET_SHARES, strict=True)
         ]
 
     # --- betting ---
@@ -415,7 +415,7 @@ class Game:
     def _play_batch(self, bets: list[Bet], size: int, role: str) -> None:
         """Draw one batch and settle the bets after each call; stop when the claim is refuted."""
         pair = self.exploration.pair
-        calls = min(LOOKS, max(size // LEAST_CALL, 1), self.task.calls(size))
+        calls = min(CALLS_PER_BATCH, max(size // LEAST_CALL, 1), self.task.calls(size))
         streams = [
             self.sampler.chunks(data, size, role, side, calls=calls)
             for side, data in (("left", pair.left), ("right", pair.right))
@@ -431,12 +431,12 @@ class Game:
                 self.past[side].append(drawn)
                 made = {key: guess(drawn) for key, guess in guesses.items()}
                 fired = [
-                    said == sign
-                    for key, said in made.items()
+                    sides == sign
+                    for key, sides in made.items()
                     for sign in ((1,) if guesses[key].is_complete else (1, -1))
                 ]
                 self.checks[side].add(drawn, np.array(fired), watched)
-                answers[side] = {key: answers_of(said) for key, said in made.items()}
+                answers[side] = {key: answers_of(sides) for key, sides in made.items()}
                 total[side] += answers[side][first]
             for row, bet in enumerate(bets):
                 of_left, of_right = (answers[side][id(bet.chosen)] for side in SIDES)

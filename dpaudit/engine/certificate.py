@@ -38,13 +38,13 @@ from dpaudit.stats import (
     RIGHT,
     Counts,
     GuessCounts,
-    Looks,
     RateBounds,
+    Stages,
     Target,
     guess_bounds,
     ranked_epsilon,
-    ranked_looks,
     ranked_p_value,
+    ranked_stages,
 )
 
 # --- counts of an event or a guess, and the bounds that follow from them -----------------------
@@ -184,7 +184,7 @@ class RankedTally:
         Counts at that test: of the draws guessed left, and of those guessed right.
     correct : tuple of int
         Number of right guesses at each test.
-    looks : Looks
+    stages : Stages
         Numbers of guesses at which the walk is tested.
     draws : int
         Draws on both sides together.
@@ -196,7 +196,7 @@ class RankedTally:
     counts: Counts
     right: Counts
     correct: tuple[int, ...]
-    looks: Looks
+    stages: Stages
     draws: int
     point: tuple[float, float]
 
@@ -214,14 +214,14 @@ class RankedTally:
         """Return what the guesses certify, except with probability `failure_prob`."""
         delta = self.point[1]
         found = ranked_epsilon(
-            self.correct, self.looks, self.draws, delta=delta, failure_prob=failure_prob
+            self.correct, self.stages, self.draws, delta=delta, failure_prob=failure_prob
         )
         return Excess(found, delta)
 
     def p_value(self) -> float:
         """Return the p-value of the claim."""
         epsilon, delta = self.point
-        return ranked_p_value(self.correct, self.looks, self.draws, epsilon=epsilon, delta=delta)
+        return ranked_p_value(self.correct, self.stages, self.draws, epsilon=epsilon, delta=delta)
 
     def seen(self) -> RateBounds:
         """Return the observed rates of right and wrong guesses at the best test; no guarantee."""
@@ -263,11 +263,11 @@ def ranked(
     order = run.rng("ties").permutation(len(outputs))
     order = order[np.argsort(scores[order], kind="stable")]
     n = len(order)
-    looks = ranked_looks(n)
+    stages = ranked_stages(n)
     # The highest, the lowest, the second highest, ...
     place = np.where(np.arange(n) % 2 == 0, n - 1 - np.arange(n) // 2, np.arange(n) // 2)
     high = np.arange(n) % 2 == 0
-    at = np.array(looks.guesses)
+    at = np.array(stages.guesses)
     found = []
     ordered = scores[order]
     # An output that both ends reach is not guessed. From there on no guess counts as right.
@@ -301,7 +301,7 @@ def ranked(
                 counts[0],
                 counts[1],
                 tuple(correct.tolist()),
-                looks,
+                stages,
                 n,
                 point,
             )

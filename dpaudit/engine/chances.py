@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpaudit.engine.certificate import RANKED_SHARE
-from dpaudit.engine.task import EXPLORE_SHARE, FEW_DRAWS, PRIMARY_SHARE
+from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, RANKED_DRAWS
 from dpaudit.stats import (
-    Looks,
+    Stages,
     crossing_prob,
     guess_refutation_prob,
     ranked_heights,
-    ranked_looks,
+    ranked_stages,
     refutation_prob,
     wager,
 )
@@ -52,13 +52,13 @@ BY_EVENT, BY_GUESS, BY_RANK = "counts of one event", "guesses in two tails", "gu
 BY_BET = "bets on guesses"
 """Names of instruments in a plan."""
 
-WITHIN_REACH = 0.9
+USUAL_POWER = 0.9
 """Power at which a violation counts as detectable."""
 
 MAX_DRAWS = 10**10
 
 _TRIED = 3  # number of events and guesses with the largest excess that are tried
-_USUAL = float(stats.norm.isf(1 - WITHIN_REACH))
+_USUAL = float(stats.norm.isf(1 - USUAL_POWER))
 # Cost of learning, in standard deviations of the test: for a threshold, and for a choice among a
 # few outcomes. Bets learn and bet at once; they also lose some nats to bet sizes and early stops.
 _COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES, _COST_OF_VECTORS = 0.95, 0.82, 0.3, 1.5
@@ -193,16 +193,16 @@ class Chances:
         def enough(draws: int) -> bool:
             return self.best(draws).power >= power
 
-        few = smallest(enough, most=FEW_DRAWS[1]) if self.is_number else None
-        least = FEW_DRAWS[1] if self.is_number else 1  # beyond it, ranks take no share
-        return few or smallest(enough, least=least)
+        draws_by_rank = smallest(enough, most=RANKED_DRAWS[1]) if self.is_number else None
+        least = RANKED_DRAWS[1] if self.is_number else 1  # beyond it, ranks take no share
+        return draws_by_rank or smallest(enough, least=least)
 
     def best(self, draws: int) -> Chance:
         """Return the power of the best instrument for this number of draws."""
         point = self.epsilon, self.delta
         if self.is_sequential:
             return by_bet(self.events, self.guesses, draws, *point, self.failure_prob, self.cost)
-        ranks = self.is_number and FEW_DRAWS[0] <= draws <= FEW_DRAWS[1]
+        ranks = self.is_number and RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1]
         share = self.failure_prob * PRIMARY_SHARE * (1 - RANKED_SHARE if ranks else 1.0)
         certify = learning_share(share, self.cost) * draws * (1 - EXPLORE_SHARE)
         certify = max(int(certify), 1)
@@ -400,10 +400,10 @@ def by_guess(
 
 @functools.lru_cache(maxsize=32)
 def _ranked_heights(
-    looks: Looks, draws: int, epsilon: float, delta: float, failure_prob: float
+    stages: Stages, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> tuple[int, ...]:
     """Return the heights that refute a claim; cached, because a search needs them often."""
-    heights = ranked_heights(looks, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
+    heights = ranked_heights(stages, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
     return tuple(heights.tolist())
 
 
@@ -421,14 +421,14 @@ def by_rank(
     epsilon, delta, failure_prob : float
         The claim, and the failure probability of guesses in this direction.
     """
-    looks = ranked_looks(draws)
-    heights = _ranked_heights(looks, draws, epsilon, delta, failure_prob)
-    shares = np.array(looks.guesses) / draws
+    stages = ranked_stages(draws)
+    heights = _ranked_heights(stages, draws, epsilon, delta, failure_prob)
+    shares = np.array(stages.guesses) / draws
     mass = (p + q) / 2
     right = np.interp(shares / 2, mass, p / 2) + 0.5 - np.interp(1 - shares / 2, mass, q / 2)
     rates = np.clip(np.diff(right, prepend=0.0) / np.diff(shares, prepend=0.0), 0.0, 1.0)
     # The reported rates are those at the count with the largest excess.
     excess = (right - math.exp(min(epsilon, 600.0)) * (shares - right) - delta) / np.sqrt(shares)
     at = int(excess.argmax())
-    power = crossing_prob(heights, looks.guesses, rates)
+    power = crossing_prob(heights, stages.guesses, rates)
     return Chance(power, float(right[at]), float(shares[at] - right[at]), BY_RANK)

@@ -14,11 +14,11 @@ import numpy as np
 
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.chances import WITHIN_REACH, Chances
+from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
 from dpaudit.engine.mutation import MutantRuns
 from dpaudit.engine.notes import notes_on, notes_on_task
-from dpaudit.engine.reach import detectable, draws_to_begin_with, is_beyond_reach
+from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
@@ -102,9 +102,9 @@ def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verd
             f"delta = {delta:g}, but {epsilon:g} is claimed"
         )
     nothing = "no violation found"
-    silent = _powerless(found, mutant_runs)
-    if silent:
-        return Verdict.NO_POWER, f"{nothing}, {silent}{_beyond_words(task, found, mutant_runs)}"
+    weakness = _powerless(found, mutant_runs)
+    if weakness:
+        return Verdict.NO_POWER, f"{nothing}, {weakness}{_beyond_words(task, found, mutant_runs)}"
     killed, judged = mutation_score(mutant_runs.results)
     every = f"all {judged}" if killed == judged > 1 else f"{killed} of {judged}"
     were = "was" if judged == 1 else "were"
@@ -154,7 +154,7 @@ def _beyond_words(task: Task, found: Certificate, mutant_runs: MutantRuns) -> st
     """Return a clause if the draws could not have refuted anything, with the number needed."""
     if task.instrument is not None or found.epsilon.counts is None or found.pair.is_null:
         return ""
-    if not is_beyond_reach(task):
+    if not cannot_refute(task):
         return ""
     draws = draws_to_begin_with(task, mutant_runs.failure_prob or task.failure_prob)
     return (
@@ -371,7 +371,7 @@ def _draws_that_would_do(
         is_guess=isinstance(found.event, Guess),
         is_sequential=found.sequential is not None,
     )
-    return _worth_saying(task, chances.draws_for(WITHIN_REACH), most)
+    return _worth_saying(task, chances.draws_for(USUAL_POWER), most)
 
 
 def _worth_saying(task: Task, draws: int | None, most: int) -> int | None:

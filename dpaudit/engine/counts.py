@@ -189,15 +189,15 @@ class _Fresh:
         return cls(at_coins, {side: there[side] - at_coins[side] for side in _SIDES}, coins.fit)
 
     def seen(
-        self, task: Task, sampler: Sampler, data: Any, side: str, look: _Look
+        self, task: Task, sampler: Sampler, data: Any, side: str, reading: _Reading
     ) -> Iterator[tuple[_Seen, bool]]:
         """Yield the counts of one side call by call, and whether its draws have no coin."""
         parts = ("certify", self.at_coins[side]), ("certify beyond coins", self.beyond[side])
         for is_beyond, (role, draws) in enumerate(parts):
             calls = task.calls(draws)
             before = self.at_coins[side] if is_beyond else 0
-            looked = replace(look, before=before)
-            for seen in sampler.mapped(data, draws, role, side, looked, calls=calls):
+            current = replace(reading, before=before)
+            for seen in sampler.mapped(data, draws, role, side, current, calls=calls):
                 yield seen, bool(is_beyond)
 
     def counted_by(self, chosen: Event | Guess) -> list[int]:
@@ -225,7 +225,7 @@ class _Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Reading:
     """Function that counts the draws of one call, on a worker or in this process.
 
     Parameters
@@ -274,14 +274,14 @@ def _count(
     pair = exploration.pair
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
-    look = _Look(tuple(events))
+    reading = _Reading(tuple(events))
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[list[NDArray[Any]]] = []
     for at, (side, data) in enumerate(zip(_SIDES, (pair.left, pair.right), strict=True)):
         check = IndependenceCheck(sampler.name)
         drawn: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
-        for seen, is_beyond in fresh.seen(task, sampler, data, side, look):
+        for seen, is_beyond in fresh.seen(task, sampler, data, side, reading):
             hits[side] += np.where(is_beyond & needs_coins, 0, seen.hits)
             check.take(seen.call)
             drawn[is_beyond].append(seen.outputs)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from dpaudit.engine.certificate import Certificate, parts_of
-from dpaudit.engine.chances import WITHIN_REACH, Chances, smallest
+from dpaudit.engine.chances import USUAL_POWER, Chances, smallest
 from dpaudit.engine.mutation import patience
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import LEARN_SHARE, OutcomeScore
@@ -85,7 +85,7 @@ class Family:
         """Return the number of draws per dataset that refute a strength with power 0.9, or None."""
 
         def enough(draws: int) -> bool:
-            return self.chances(strength, task, found, draws).best(draws).power >= WITHIN_REACH
+            return self.chances(strength, task, found, draws).best(draws).power >= USUAL_POWER
 
         return smallest(enough, least=task.draws)
 

@@ -70,11 +70,11 @@ def noise_margin(
         For an argument out of range, or a result without its pair.
     """
     if not isinstance(result, AuditResult):
-        raise TypeError(f"result must be an AuditResult, got {_validate.shown(result)}")
+        raise TypeError(f"result must be an AuditResult, got {_validate.describe(result)}")
     if not isinstance(variants, Mapping) or not variants:
         raise TypeError(
             "variants must be a dict from multipliers to mechanisms, got "
-            + _validate.shown(variants)
+            + _validate.describe(variants)
         )
     for multiplier in variants:
         _validate.positive(**{"each key of variants": multiplier})

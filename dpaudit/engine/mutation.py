@@ -36,10 +36,10 @@ from dpaudit.mutants import (
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import MutantResult, MutantStatus, short
 
-LOOKS = 3
+ROUNDS = 3
 """Largest number of audits of a mutant: a brief one, a longer one, one more if none was killed."""
 
-LEAST_LOOK, FIRST_LOOK = 4 * LEAST_BET, 2_000
+LEAST_ROUND, FIRST_ROUND = 4 * LEAST_BET, 2_000
 """Smallest and largest number of draws per dataset of a first audit."""
 
 _FIRST_PARTS = 4  # first audits get the pool divided by this number
@@ -167,7 +167,7 @@ class _Contender:
         """Whether another audit may kill the mutant."""
         return not (self.note or self.is_killed or self.is_skipped)
 
-    def look(self, task: Task, certify: Certify) -> None:
+    def audit_once(self, task: Task, certify: Certify) -> None:
         """Audit the mutant once more; if it cannot run, this says nothing about the mechanism."""
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
@@ -257,7 +257,7 @@ class _Contest:
         self._again(single, 1.0)
         given = [c for c in self.contenders if not c.mutant.noise]
         self._first(given)
-        self._look(given, self.task, self.task.draws)
+        self._audit_each(given, self.task, self.task.draws)
         if not any(c.is_killed for c in self.contenders):
             self._last_resort([c for c in of_noise if c.mutant.calls == ALL])
 
@@ -266,11 +266,11 @@ class _Contest:
         alive = [c for c in contenders if c.is_alive]
         if alive and alive[0].mutant.noise and alive[0].mutant.rank:
             # Audit only as many of the milder changes as there are draws for.
-            alive = alive[: max(self.pool, 0) // LEAST_LOOK]
+            alive = alive[: max(self.pool, 0) // LEAST_ROUND]
         if alive:
             task = replace(self.task, pairs=family(self.pair), space=None)
             each = self.pool // (_FIRST_PARTS * len(alive))
-            self._look(alive, task, min(max(each, LEAST_LOOK), FIRST_LOOK), bet=True)
+            self._audit_each(alive, task, min(max(each, LEAST_ROUND), FIRST_ROUND), bet=True)
 
     def _again(self, contenders: list[_Contender], share: float) -> None:
         """Audit by counts on all pairs, as many mutants as a share of the pool allows."""
@@ -279,10 +279,10 @@ class _Contest:
         alive.sort(  # the grossest change first; among equals, the mutant that came closest
             key=lambda c: (c.mutant.rank, c.mutant.change != REMOVED, -c.certified, -_estimated(c))
         )
-        least = min(2 * FIRST_LOOK, max(self.task.draws // _AGAIN, 2 * LEAST_LOOK))
+        least = min(2 * FIRST_ROUND, max(self.task.draws // _AGAIN, 2 * LEAST_ROUND))
         alive = alive[: max(pool, 0) // least]
         if alive:
-            self._look(alive, self.task, pool // len(alive))
+            self._audit_each(alive, self.task, pool // len(alive))
 
     def _last_resort(self, whole: list[_Contender]) -> None:
         """Spend the budget of the audit on one mutant, because otherwise the audit has no power.
@@ -293,9 +293,9 @@ class _Contest:
         """
         alive = [c for c in whole if c.is_alive]
         alive.sort(key=lambda c: (c.mutant.change not in (REMOVED, HALVED), -c.certified))
-        self._look(alive[:1], self.task, self.task.draws)
+        self._audit_each(alive[:1], self.task, self.task.draws)
 
-    def _look(
+    def _audit_each(
         self, contenders: list[_Contender], task: Task, draws: int, *, bet: bool = False
     ) -> None:
         task = replace(task, draws=min(draws, self.task.draws), sequential=False)
@@ -304,7 +304,7 @@ class _Contest:
         betting = replace(task, sequential=bet and task.draws >= 2 * LEAST_BET)
         for contender in filter(lambda c: c.is_alive, contenders):
             before = contender.draws
-            contender.look(betting if contender.draws_outputs else task, self.certify)
+            contender.audit_once(betting if contender.draws_outputs else task, self.certify)
             self.pool -= (contender.draws - before) * bool(contender.mutant.noise)
 
 
@@ -332,7 +332,7 @@ def run_mutants(
         return MutantRuns(unseen=made.unseen)
     each = divide(task.failure_prob, len(made.mutants))[0]
     contest = _Contest(
-        replace(task, failure_prob=divide(each, LOOKS)[0], is_brief=True),
+        replace(task, failure_prob=divide(each, ROUNDS)[0], is_brief=True),
         certify,
         found.pair,
         [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],

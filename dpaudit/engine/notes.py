@@ -30,12 +30,12 @@ def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
         for side, names in sorted(sampler.raised.items())
         for name, count in sorted(names.items())
     ]
-    said = {
+    chosen = {
         f"Exceptions count as outcomes: {'; '.join(raised)}.": bool(raised),
         _OTHER_KEYS: sampler.has_other_keys,
         _NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
     }
-    return tuple(words for words, applies in said.items() if applies)
+    return tuple(words for words, applies in chosen.items() if applies)
 
 
 def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple[str, ...]:
@@ -84,14 +84,14 @@ def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
 
 def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
     """Return notes on a certificate; `unseen` says which randomness gave no mutants."""
-    said: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
     if found.pair.is_null:
-        said += (
+        chosen += (
             "The two datasets of the pair are equal, so no mechanism can violate a claim on them.",
         )
     if unseen:
-        said += (f"Some of the randomness gave no mutants: {unseen}.",)
-    return said + found.notes
+        chosen += (f"Some of the randomness gave no mutants: {unseen}.",)
+    return chosen + found.notes
 
 
 def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ from dpaudit.stats import (
     Allowance,
     Counts,
     GuessCounts,
-    Looks,
     RateBounds,
+    Stages,
     guess_epsilon,
     guess_mu,
     half_probability,
@@ -51,7 +51,7 @@ COINS = ("fair", "half")
 DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """Deltas at which epsilon is certified, in addition to the claimed delta."""
 
-_WALK_ROOM = 10.0
+_WALK_BUDGET = 10.0
 """Multiple of failure_prob; a larger budget of delta is too expensive for the walk."""
 
 _CURVE_DELTA = 1e-5  # delta reported for a claim that is a curve, if nothing is certified
@@ -69,7 +69,7 @@ class GuessTest:
 
     Parameters
     ----------
-    looks : Looks
+    stages : Stages
         Tested numbers of guesses, with weights (for the walk) or with shares of failure_prob.
     walk : bool
         Whether the number of guesses depends on the guesses.
@@ -83,7 +83,7 @@ class GuessTest:
         Divisor of probabilities under fair coins; it is already part of `failure_prob`.
     """
 
-    looks: Looks
+    stages: Stages
     walk: bool
     canaries: int
     one_sided: bool
@@ -106,11 +106,11 @@ class GuessTest:
         failure_prob = divide(failure_prob, [price])[0]
         settled = (canaries, one_sided, failure_prob, price)
         if guesses is not None:
-            return cls(Looks((guesses,), (1.0,)), False, *settled)
+            return cls(Stages((guesses,), (1.0,)), False, *settled)
         point = claim.point
-        if point is not None and canaries * point[1] <= _WALK_ROOM * failure_prob:
-            return cls(Looks.of(canaries, failure_prob), True, *settled)
-        return cls(Looks.few(canaries, failure_prob), False, *settled)
+        if point is not None and canaries * point[1] <= _WALK_BUDGET * failure_prob:
+            return cls(Stages.of(canaries, failure_prob), True, *settled)
+        return cls(Stages.sparse(canaries, failure_prob), False, *settled)
 
     def p_value(self, correct: Ints, claim: Claim) -> float:
         """Return the p-value of a claim from the right guesses at each test."""
@@ -119,7 +119,7 @@ class GuessTest:
             epsilon, delta = claim.point
             found = walk_p_value(
                 correct.tolist(),
-                self.looks,
+                self.stages,
                 self.canaries,
                 epsilon=epsilon,
                 delta=delta,
@@ -127,8 +127,8 @@ class GuessTest:
             )
         else:
             allowance = Allowance.of_claim(claim, self.canaries, one_sided=self.one_sided)
-            looks = zip(correct.tolist(), self.looks.guesses, self.looks.weights, strict=True)
-            found = min(tail_bound(c, k, allowance) / weight for c, k, weight in looks)
+            stages = zip(correct.tolist(), self.stages.guesses, self.stages.weights, strict=True)
+            found = min(tail_bound(c, k, allowance) / weight for c, k, weight in stages)
         return min(1.0, found / self.price)
 
     def epsilon(self, correct: Ints, delta: float, claimed: float = 0.0) -> float:
@@ -136,46 +136,46 @@ class GuessTest:
         if self.walk:
             return walk_epsilon(
                 correct.tolist(),
-                self.looks,
+                self.stages,
                 self.canaries,
                 delta=delta,
                 failure_prob=self.failure_prob,
                 one_sided=self.one_sided,
                 claimed=claimed,
             )
-        shares = divide(self.failure_prob, self.looks.weights)
+        shares = divide(self.failure_prob, self.stages.weights)
         return max(
             guess_epsilon(
                 c, k, self.canaries, delta=delta, failure_prob=share, one_sided=self.one_sided
             )
-            for c, k, share in zip(correct.tolist(), self.looks.guesses, shares, strict=True)
+            for c, k, share in zip(correct.tolist(), self.stages.guesses, shares, strict=True)
         )
 
     def mu(self, correct: Ints) -> float:
         """Return the certified mu, if the mechanism is Gaussian-DP."""
-        shares = divide(self.failure_prob, self.looks.weights)
+        shares = divide(self.failure_prob, self.stages.weights)
         return max(
             guess_mu(c, k, self.canaries, failure_prob=share, one_sided=self.one_sided)
-            for c, k, share in zip(correct.tolist(), self.looks.guesses, shares, strict=True)
+            for c, k, share in zip(correct.tolist(), self.stages.guesses, shares, strict=True)
         )
 
     def telling(self, correct: Ints, epsilon: float) -> int:
         """Return the index of the test that shows most against epsilon-DP."""
-        k, rate = np.array(self.looks.guesses), special.expit(epsilon)
+        k, rate = np.array(self.stages.guesses), special.expit(epsilon)
         tails = np.where(correct > 0, special.bdtrc(np.maximum(correct - 1, 0), k, rate), 1.0)
-        return int(np.argmin(tails / np.array(self.looks.weights)))
+        return int(np.argmin(tails / np.array(self.stages.weights)))
 
     def words(self) -> str:
         """Return how the number of guesses was chosen, in words."""
-        looks = self.looks.guesses
+        stages = self.stages.guesses
         if self.walk:
             return (
-                f"their number follows the guesses, at {len(looks)} looks from {looks[0]} to "
-                f"{looks[-1]}, and that is paid for"
+                f"the number of guesses is the best of {len(stages)} from {stages[0]} to "
+                f"{stages[-1]}, and the test accounts for this choice"
             )
-        if len(looks) == 1:
-            return "their number was fixed beforehand"
-        return f"at {len(looks)} looks that share failure_prob, fixed beforehand"
+        if len(stages) == 1:
+            return "the number of guesses was fixed beforehand"
+        return f"{len(stages)} numbers of guesses, fixed beforehand, share failure_prob"
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class OneRun:
         if certified[delta] > point[0]:  # by its own test, or by the test of a larger delta
             refuted, p_value = True, min(p_value, run.task.failure_prob)
         look = test.telling(correct, certified[delta])
-        guesses, right = test.looks.guesses[look], int(correct[look])
+        guesses, right = test.stages.guesses[look], int(correct[look])
         seen = rates_seen(GuessCounts(right, guesses - right, guesses).as_counts(), "left")
         lower = max(bound.lower_delta(point[0]) for bound in bounds)
         witness, histogram = self._pictures(guesses, seen.worst_case(delta))
@@ -284,7 +284,7 @@ class OneRun:
                 m,
                 int(self.included.sum()),
                 test.words(),
-                test.looks.guesses,
+                test.stages.guesses,
                 tuple(correct.tolist()),
                 guesses,
                 right,
@@ -304,8 +304,8 @@ class OneRun:
         )
 
     def _right(self, test: GuessTest) -> Ints:
-        looks = np.array(test.looks.guesses)
-        return right_guesses(self.scores, self.included, looks, one_sided=self.one_sided)
+        stages = np.array(test.stages.guesses)
+        return right_guesses(self.scores, self.included, stages, one_sided=self.one_sided)
 
     def _pictures(self, guesses: int, worst: tuple[float, float]) -> tuple[Witness, Histogram]:
         """Return the guesses in words and counts, and the histogram of the scores."""
@@ -469,7 +469,7 @@ _PAIR = NeighborPair(
 
 
 def right_guesses(
-    scores: Floats, included: NDArray[np.bool_], looks: Ints, *, one_sided: bool
+    scores: Floats, included: NDArray[np.bool_], stages: Ints, *, one_sided: bool
 ) -> Ints:
     """Return how many of the most confident guesses are right, at each of the tests.
 
@@ -480,10 +480,10 @@ def right_guesses(
     highest = included[np.lexsort((included, -scores))]
     top = np.concatenate([[0], np.cumsum(highest)])
     if one_sided:
-        return np.asarray(top[looks], dtype=np.int64)
+        return np.asarray(top[stages], dtype=np.int64)
     lowest = included[np.lexsort((~included, scores))]
     bottom = np.concatenate([[0], np.cumsum(~lowest)])
-    return np.asarray(top[(looks + 1) // 2] + bottom[looks // 2], dtype=np.int64)
+    return np.asarray(top[(stages + 1) // 2] + bottom[stages // 2], dtype=np.int64)
 
 
 _ADVICE = (

@@ -170,16 +170,16 @@ def plan_one_run(
 
     def power_of(m: int) -> float:
         tool = test(claim, m)
-        rates = _rates(np.array(tool.looks.guesses) / m, beyond, one_sided)
+        rates = _rates(np.array(tool.stages.guesses) / m, beyond, one_sided)
         heights = _critical(tool, claim, rates).tolist()
-        return crossing_prob(heights, tool.looks.guesses, rates)
+        return crossing_prob(heights, tool.stages.guesses, rates)
 
     def certified(m: int) -> float:
         tool = test(ApproxDP(0.0, at), m)
-        looks = np.array(tool.looks.guesses)
-        rates = _rates(looks / m, beyond, one_sided)
-        right = np.floor(np.cumsum(rates * np.diff(looks, prepend=0)) + 0.5)
-        return tool.epsilon(np.minimum(right, looks).astype(np.int64), at)
+        stages = np.array(tool.stages.guesses)
+        rates = _rates(stages / m, beyond, one_sided)
+        right = np.floor(np.cumsum(rates * np.diff(stages, prepend=0)) + 0.5)
+        return tool.epsilon(np.minimum(right, stages).astype(np.int64), at)
 
     return OneRunPlan(
         claim=str(claim),
@@ -202,9 +202,9 @@ def _model(
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
         if delta == 0.0:
             scale = 1 / true_epsilon
-            law = stats.laplace(scale=scale)
+            noise = stats.laplace(scale=scale)
             return (
-                lambda t: (float(law.sf(t - 0.5)), float(law.sf(t + 0.5))),
+                lambda t: (float(noise.sf(t - 0.5)), float(noise.sf(t + 0.5))),
                 f"scores with Laplace noise that need epsilon = {true_epsilon:g}",
             )
         if GaussianDP(_FAR).epsilon(delta) <= true_epsilon:
@@ -250,11 +250,11 @@ def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
     counts is below 1e-13. If only counts above this range refute, the result is the number of
     guesses plus one. If the least count lies below it, the result is near its lower end.
     """
-    looks = tool.looks.guesses
+    stages = tool.stages.guesses
     if tool.walk:
         assert claim.point is not None
         return heights_refused(
-            tool.looks,
+            tool.stages,
             tool.canaries,
             epsilon=claim.point[0],
             delta=claim.point[1],
@@ -262,9 +262,9 @@ def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
             one_sided=tool.one_sided,
         )
     allowance = Allowance.of_claim(claim, tool.canaries, one_sided=tool.one_sided)
-    expected = np.cumsum(rates * np.diff(looks, prepend=0)).tolist()
+    expected = np.cumsum(rates * np.diff(stages, prepend=0)).tolist()
     found = []
-    for k, share, mean in zip(looks, tool.looks.weights, expected, strict=True):
+    for k, share, mean in zip(stages, tool.stages.weights, expected, strict=True):
         far = _DEVIATIONS * math.sqrt(k)  # Hoeffding 1963: exp(-2 * 4 * 4)
         low, high = max(math.floor(mean - far), 0), min(math.ceil(mean + far), k)
         if tail_bound(high, k, allowance) > share * tool.failure_prob:

@@ -101,7 +101,9 @@ def audit_outputs(
     results = (
         ()
         if found.refuted
-        else tuple(_fate(task, sampler, name, *both, len(given)) for name, both in given.items())
+        else tuple(
+            _mutant_result(task, sampler, name, *both, len(given)) for name, both in given.items()
+        )
     )
     result = conclude(
         task,
@@ -206,7 +208,7 @@ def _checked_mutants(mutants: Any) -> dict[str, tuple[Outputs, Outputs]]:
     return dict(mutants)
 
 
-def _fate(
+def _mutant_result(
     task: Task, audited: StoredDraws, name: str, left: Outputs, right: Outputs, among: int
 ) -> MutantResult:
     share = divide(task.failure_prob, among)[0]

@@ -21,13 +21,13 @@ from dpaudit.engine.chances import (
     BY_EVENT,
     BY_RANK,
     MAX_DRAWS,
-    WITHIN_REACH,
+    USUAL_POWER,
     Chances,
     by_event,
     events_of,
     smallest,
 )
-from dpaudit.engine.task import EXPLORE_SHARE, FEW_DRAWS
+from dpaudit.engine.task import EXPLORE_SHARE, RANKED_DRAWS
 from dpaudit.errors import ArgumentError
 from dpaudit.stats import oracles
 from dpaudit.stats.oracles import Oracle
@@ -88,19 +88,19 @@ class Plan:
         by_rank = self.instrument == BY_RANK
         explored = "no draws are" if by_rank else f"{EXPLORE_SHARE:.0%} of the draws are"
         rates = "rates" if self.instrument == BY_EVENT else "right and wrong guesses at rates"
-        few = [
-            f"They are made of {FEW_DRAWS[0]} to {FEW_DRAWS[1]:,} draws of one number, on a named "
-            f"pair. Elsewhere {self.draws_without_ranks or 0:,} draws do."
+        ranked = [
+            f"Guesses by rank need {RANKED_DRAWS[0]} to {RANKED_DRAWS[1]:,} draws of one number on "
+            f"a named pair. Otherwise, {self.draws_without_ranks or 0:,} draws are needed."
         ]
         return "\n".join(
             [
                 f"{self.draws:,} draws per dataset refute the claim {claim} with probability "
                 f"{self.power:g}",
                 f"if the mechanism really needs epsilon = {self.true_epsilon:g} "
-                f"(failure_prob {self.failure_prob:g}, {explored} spent on exploring).",
-                f"Assumed: {self.instrument}, {self.model}, with {rates} {self.likely:.4g} and "
-                f"{self.rare:.4g}.",
-                *few * by_rank,
+                f"(failure_prob {self.failure_prob:g}; {explored} used to explore).",
+                f"Assumed: {self.instrument}, {self.model}, with {rates} {self.likely:.3g} and "
+                f"{self.rare:.3g}.",
+                *ranked * by_rank,
                 f"  {'draws per dataset':>14}  power",
                 *rows,
             ]
@@ -111,7 +111,7 @@ def plan(
     claim: Claim,
     true_epsilon: float,
     *,
-    power: float = WITHIN_REACH,
+    power: float = USUAL_POWER,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     oracle: Oracle | None = None,
     rates: tuple[float, float] | None = None,
@@ -168,7 +168,7 @@ def plan(
     point = getattr(claim, "point", None)
     if not isinstance(claim, Claim) or point is None:
         raise TypeError(
-            f"claim must be a PureDP or an ApproxDP, got {_validate.shown(claim)}. Pass the "
+            f"claim must be a PureDP or an ApproxDP, got {_validate.describe(claim)}. Pass the "
             "violated point of a curve: ApproxDP(claim.epsilon(delta), delta)"
         )
     epsilon, delta = point

@@ -12,7 +12,7 @@ import math
 from scipy import optimize, special
 
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.chances import WITHIN_REACH, learning_share
+from dpaudit.engine.chances import USUAL_POWER, learning_share
 from dpaudit.engine.families import Family
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError
@@ -52,7 +52,7 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     draws = round(certify) if found.sequential is None else found.sequential.budget
 
     def shortfall(strength: float) -> float:
-        return family.chances(strength, task, found, draws).best(draws).power - WITHIN_REACH
+        return family.chances(strength, task, found, draws).best(draws).power - USUAL_POWER
 
     try:
         low = family.strength_at(epsilon, delta)
@@ -98,10 +98,10 @@ def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
     """
     wrong = (1 - delta) * float(special.expit(-epsilon))
     each = -math.log1p(-wrong)
-    return math.log(WITHIN_REACH / failure_prob) / each if each > 0 else math.inf
+    return math.log(USUAL_POWER / failure_prob) / each if each > 0 else math.inf
 
 
-def is_beyond_reach(task: Task) -> bool:
+def cannot_refute(task: Task) -> bool:
     """Return whether this number of draws cannot refute anything; False for a curve."""
     if task.claim.point is None:
         return False

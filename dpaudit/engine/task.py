@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 EXPLORE_SHARE = 0.3
 """Share of the draws that are used to explore."""
 
-FEW_DRAWS = 50, 2000
+RANKED_DRAWS = 50, 2000
 """Smallest and largest number of draws per dataset for guesses by rank."""
 
 PRIMARY_SHARE = 0.9
@@ -135,7 +135,11 @@ class Task:
     def is_small(self) -> bool:
         """Whether there are few draws, all on one pair, so that ranks are guessed too."""
         one = self.space is None and len(self.pairs) == 1
-        return one and self.claim.point is not None and FEW_DRAWS[0] <= self.draws <= FEW_DRAWS[1]
+        return (
+            one
+            and self.claim.point is not None
+            and RANKED_DRAWS[0] <= self.draws <= RANKED_DRAWS[1]
+        )
 
     @property
     def grid(self) -> Floats:

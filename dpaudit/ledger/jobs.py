@@ -33,7 +33,7 @@ def mark_of(item: pytest.Item) -> Mark:
 class CheckJob(Job):
     """The check of one statement."""
 
-    noun, cure = "checks", "one statement, one check"
+    noun, fix = "checks", "one statement, one check"
 
     @staticmethod
     def id_of(item: pytest.Item) -> str:

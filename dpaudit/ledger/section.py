@@ -151,7 +151,7 @@ class StatementSection(Section[StatementResult]):
         elif old.mismatch is None and new.mismatch is not None:
             what, reason = What.UNDECLARED, new.mismatch
         elif old.mismatch is not None and new.mismatch is None:
-            what, reason = What.MENDED, "it is as declared now"
+            what, reason = What.FIXED, "it is as declared now"
         elif old.stated.text != new.stated.text:
             what, reason = What.OTHER, "its words changed"
         else:

@@ -117,7 +117,7 @@ class OneDraw:
         if randomness is not None and not known:
             raise ArgumentError(
                 f"randomness must be one of {', '.join(map(repr, RANDOMNESS))} or None, got "
-                f"{_validate.shown(randomness)}"
+                f"{_validate.describe(randomness)}"
             )
         if _validate.flag(vmap=vmap) and randomness != "jax":
             raise ArgumentError(f'vmap needs randomness="jax", got randomness={randomness!r}')

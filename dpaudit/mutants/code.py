@@ -195,7 +195,7 @@ def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.part
     if not isinstance(made, functools.partial):
         raise ArgumentError(
             f"{name} must be a functools.partial whose keywords are scaled, got "
-            f"{_validate.shown(made)}. For a mechanism made by a factory, pass "
+            f"{_validate.describe(made)}. For a mechanism made by a factory, pass "
             "scaled(partial(factory, parameter=...), ...)"
         )
     scaled = {}

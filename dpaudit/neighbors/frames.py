@@ -70,7 +70,7 @@ class Schema:
         if self.columns is not None and (not isinstance(self.columns, Mapping) or not self.columns):
             raise TypeError(
                 "columns must be a dict from names to (low, high) or categories, got "
-                f"{_validate.shown(self.columns)}"
+                f"{_validate.describe(self.columns)}"
             )
         held = {name: _range_of(name, holds) for name, holds in (self.columns or {}).items()}
         object.__setattr__(self, "columns", held)
@@ -80,7 +80,7 @@ class Schema:
             self.special, Iterable
         ):
             raise TypeError(
-                f"special must be a list of values, got {_validate.shown(self.special)}"
+                f"special must be a list of values, got {_validate.describe(self.special)}"
             )
         values = tuple(self.special)
         for value in values:

@@ -215,7 +215,8 @@ def portfolio(
     for name, value in given.items():
         if value is not None and name not in allowed:
             raise ArgumentError(
-                f"{name} must be left out for tables, got {_validate.shown(value)}. Give its value "
+                f"{name} must be left out for tables, got "
+                f"{_validate.describe(value)}. Give its value "
                 "by like or schema"
             )
     if like is not None:

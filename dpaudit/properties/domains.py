@@ -43,12 +43,12 @@ class Array:
 
     def __post_init__(self) -> None:
         if not isinstance(self.entries, Interval):
-            raise TypeError(f"entries must be an Interval, got {_validate.shown(self.entries)}")
+            raise TypeError(f"entries must be an Interval, got {_validate.describe(self.entries)}")
         axes = self.shape if isinstance(self.shape, tuple) else ()
         if not axes or any(not isinstance(s, str) and not _is_length(s) for s in axes):
             raise ArgumentError(
                 "shape must hold integers >= 1 and names of other parts, got "
-                f"{_validate.shown(self.shape)}"
+                f"{_validate.describe(self.shape)}"
             )
 
     @property

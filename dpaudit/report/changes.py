@@ -42,7 +42,7 @@ class What(StrEnum):
     GONE = "gone"
     POWER = "less power"
     SURVIVED = "mutant survives"
-    MENDED = "mended"
+    FIXED = "mended"
     KILLED = "mutant killed"
     NEW = "new"
     OTHER = "changed"
@@ -53,7 +53,7 @@ class What(StrEnum):
         return self not in _NOT_WORSE
 
 
-_NOT_WORSE = {What.POWER, What.SURVIVED, What.MENDED, What.KILLED, What.NEW, What.OTHER}
+_NOT_WORSE = {What.POWER, What.SURVIVED, What.FIXED, What.KILLED, What.NEW, What.OTHER}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
     if found is not None:
         what, reason = found
         yield VerdictChange("audit", new.id, what, old.status.word, new.status.word, reason)
-    before, now = _fates(old), _fates(new)
+    before, now = _statuses(old), _statuses(new)
     less = less_than_before(old, new)
     for was, is_, what in (
         (MutantStatus.KILLED, MutantStatus.SURVIVED, What.OTHER if less else What.SURVIVED),
@@ -98,7 +98,7 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
             yield VerdictChange("audit", new.id, what, was.value, is_.value, reason)
 
 
-def _fates(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
+def _statuses(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
     """Return the status of each mutant by its name, and by its number among equal names."""
     seen: Counter[str] = Counter()
     found = {}
@@ -118,7 +118,7 @@ def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | No
             return (What.OTHER, less) if less else (What.POWER, new.reason)
         if _claim(old) != _claim(new):
             return What.OTHER, "another claim is audited"
-        return What.MENDED, "mutants are killed now, so the audit has power again"
+        return What.FIXED, "mutants are killed now, so the audit has power again"
     return _declaration_change(old, new)
 
 
@@ -136,11 +136,11 @@ def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] |
     if less := less_than_before(old, new):
         return What.OTHER, f"the claim is not refuted now: {less}"
     if new.epsilon.upper <= new.claimed_epsilon:
-        return What.MENDED, "the mechanism was computed to need no more than is claimed"
+        return What.FIXED, "the mechanism was computed to need no more than is claimed"
     if new.verdict is Verdict.NO_POWER:
         words = f"the claim is not refuted now, and the audit has no power: {new.reason}"
         return (What.OTHER if new.mismatch is None else What.POWER), words
-    return What.MENDED, "the claim is not refuted now, by an audit that kills mutants"
+    return What.FIXED, "the claim is not refuted now, by an audit that kills mutants"
 
 
 def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
@@ -160,8 +160,8 @@ def less_than_before(old: AuditResult, new: AuditResult) -> str:
         return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
     budgets = budget(old), budget(new)
     if budgets[1] > 0 and (budgets[0] == 0 or budgets[1] < budgets[0]):
-        told = [f"{count:,} draws" if count else "computed exactly" for count in budgets]
-        return f"the earlier audit had a larger budget: {told[0]} before, {told[1]} now"
+        counted = [f"{count:,} draws" if count else "computed exactly" for count in budgets]
+        return f"the earlier audit had a larger budget: {counted[0]} before, {counted[1]} now"
     if 0 < new.failure_prob < old.failure_prob:
         return f"failure_prob was {old.failure_prob:g} before, and is {new.failure_prob:g} now"
     return ""

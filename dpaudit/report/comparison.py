@@ -19,7 +19,7 @@ LARGEST_COMMENT = 60_000
 """Largest number of characters of a comment; GitHub accepts 65,536."""
 
 _LONGEST = 300
-_SHOWN = 8
+_LISTED = 8
 _MOVED = (Movement.ROSE, Movement.FELL)
 _SECTIONS = (
     ("epsilon moved", _MOVED),
@@ -257,11 +257,11 @@ def _settings(old: Side, new: Side) -> Iterator[str]:
             before, now = a.get(name) or {}, b.get(name) or {}
             for key in sorted({*before, *now}):
                 if before.get(key) != now.get(key):
-                    told = f"{key} {before.get(key, 'none')} before, {now.get(key, 'none')} now"
-                    unlike[told if name == "versions" else key] = None
+                    change = f"{key} {before.get(key, 'none')} before, {now.get(key, 'none')} now"
+                    unlike[change if name == "versions" else key] = None
         if unlike:
-            rest = f", and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
-            yield f"{title} that differ: {', '.join(list(unlike)[:_SHOWN])}{rest}"
+            rest = f", and {len(unlike) - _LISTED} more" if len(unlike) > _LISTED else ""
+            yield f"{title} that differ: {', '.join(list(unlike)[:_LISTED])}{rest}"
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -333,9 +333,9 @@ def comparison_lines(found: Comparison) -> list[str]:
         ]
     for _, movements in _SECTIONS:
         own = _of(found, movements)
-        few = own if movements == _MOVED else own[:_SHOWN]
-        lines += [f"epsilon  {one.new.id}  {epsilon_words(one)}" for one in few]
-        if rest := len(own) - len(few):
+        listed = own if movements == _MOVED else own[:_LISTED]
+        lines += [f"epsilon  {one.new.id}  {epsilon_words(one)}" for one in listed]
+        if rest := len(own) - len(listed):
             lines.append(f"epsilon  {movements[0].value}: {_many(rest, 'more audit')}")
     return [*lines, method(found), headline(found)]
 
@@ -364,12 +364,12 @@ def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
         own = _of(found, movements)
         rows = [[_code(one.new.id), _plain(epsilon_words(one))] for one in own]
         parts.append((f"{title}: {len(own)}", ("audit", "what is known"), rows))
-    room = limit - sum(len(line) + 1 for line in [*head, *foot])
+    space = limit - sum(len(line) + 1 for line in [*head, *foot])
     body: list[str] = []
     for title, names, rows in parts:
         if rows:
-            made = _table(title, names, rows, room)
-            room -= sum(len(line) + 1 for line in made)
+            made = _table(title, names, rows, space)
+            space -= sum(len(line) + 1 for line in made)
             body += made
     return "\n".join([*head, *body, *foot])
 
@@ -380,13 +380,13 @@ def _row(change: VerdictChange) -> list[str]:
     return [change.what.value, _code(change.id), *map(_plain, words)]
 
 
-def _table(title: str, names: Sequence[str], rows: list[list[str]], room: int) -> list[str]:
+def _table(title: str, names: Sequence[str], rows: list[list[str]], space: int) -> list[str]:
     """Return a table, folded if it has a title, with as many rows as fit."""
     top = [f"<details><summary>{title}</summary>", ""] if title else [""]
     top += [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     end = ["", "</details>", ""] if title else [""]
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    left = room - sum(len(line) + 1 for line in [*top, *end]) - 40
+    left = space - sum(len(line) + 1 for line in [*top, *end]) - 40
     fits = 0
     for line in lines:
         left -= len(line) + 1
@@ -394,7 +394,7 @@ def _table(title: str, names: Sequence[str], rows: list[list[str]], room: int) -
             break
         fits += 1
     rest = [f"| {len(lines) - fits} more |{' |' * (len(names) - 1)}"] * (fits < len(lines))
-    return [*top, *lines[:fits], *rest, *end] if room > 200 else []
+    return [*top, *lines[:fits], *rest, *end] if space > 200 else []
 
 
 def _plain(text: str) -> str:

@@ -123,13 +123,13 @@ def _close(result: AuditResult) -> str:
 def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
     """Return tone, summary and remarks of a run."""
     found = Counter(result.status.key for result in results)
-    silent = found["no_power"] + found["powerless"]
+    powerless = found["no_power"] + found["powerless"]
     known, rest = found["known"] + found["open"], found["not_refuted"]
     more = []
     if found["lost"]:
         more.append(f"{_audits(found['lost'])} of a known violation did not find it.")
-    if silent:
-        more.append(f"{_audits(silent)} had no power and say{'s' * (silent == 1)} nothing.")
+    if powerless:
+        more.append(f"{_audits(powerless)} had no power and say{'s' * (powerless == 1)} nothing.")
     if known:
         more.append(f"{_audits(known)} cover{'s' * (known == 1)} a known violation.")
     if rest:
@@ -147,7 +147,7 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
     tone = next((key for key in STATUSES if found[key]), "not_refuted")
     if not results:
         return tone, "Nothing was audited.", ""
-    if not rest and silent == len(results):
+    if not rest and powerless == len(results):
         sentence = "This run says nothing about privacy"
     return tone, f"{sentence}.", " ".join(more)
 
@@ -177,14 +177,14 @@ def _audits(count: int) -> str:
 def how_badly(result: AuditResult) -> str:
     """Return claimed and certified number in one sentence."""
     bound = words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ ")
-    said = (
+    words_of_both = (
         f"ε {bound} is certified and ε = {number(result.claimed_epsilon)} is claimed, at "
         f"δ = {number(result.claimed_delta)}"
     )
     if result.claimed_epsilon > 0:
-        return f"{said}: {severity.closeness(result)}."
+        return f"{words_of_both}: {severity.closeness(result)}."
     delta = least(result.certified_delta)
-    return f"{said}; δ ≥ {delta} at ε = 0."
+    return f"{words_of_both}; δ ≥ {delta} at ε = 0."
 
 
 def next_step(result: AuditResult) -> str:

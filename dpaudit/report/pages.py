@@ -128,7 +128,7 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
         "close": severity.closeness(result),
-        "reach": severity.reach(result),
+        "reach": severity.detectable_words(result),
         "next": next_step(result),
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
@@ -156,8 +156,8 @@ def _languages(result: AuditResult) -> list[tuple[str, str]]:
     if curves is None or curves.certified_mu <= 0:
         return []
     mu = result.claim.get("parameters", {}).get("mu")
-    said = "" if mu is None else f" (claimed {number(mu)})"
-    rows = [(f"mu ≥ {least(curves.certified_mu)}", f"of Gaussian DP{said}")]
+    claimed = "" if mu is None else f" (claimed {number(mu)})"
+    rows = [(f"mu ≥ {least(curves.certified_mu)}", f"of Gaussian DP{claimed}")]
     for order, bound in zip(curves.order, curves.certified_renyi, strict=True):
         if order == _RENYI_ORDER:
             rows.append(

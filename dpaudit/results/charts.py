@@ -461,8 +461,8 @@ def _commonest(
         kinds = {(True, False): " where left is guessed", (False, True): " where right is guessed"}
         kinds[False, False] = ""
     order = np.argsort(-shares.max(axis=0), kind="stable")
-    few, rest = np.split(order, [MAX_CATEGORIES - len(kinds)])
-    groups = [(bins[i], np.array([i])) for i in np.sort(few)]
+    kept, rest = np.split(order, [MAX_CATEGORIES - len(kinds)])
+    groups = [(bins[i], np.array([i])) for i in np.sort(kept)]
     for kind, words in kinds.items():
         others = rest[np.equal(shades[:, rest].T, kind).all(axis=1)]
         if len(others):
@@ -627,7 +627,7 @@ def guesses(result: AuditResult) -> Chart:
         raise ValueError(f"{result.id} was not audited in one run, so it has no guesses to draw")
     points = [
         (n, math.log((right + 0.5) / (n - right + 0.5)))
-        for n, right in zip(own.looks, own.correct, strict=True)
+        for n, right in zip(own.stages, own.correct, strict=True)
     ]
     shown = [y for _, y in points] + [certified] + [claimed] * math.isfinite(claimed)
     low, high = min(0.0, *shown), max(1.0, *shown)

@@ -21,7 +21,7 @@ _NAMED = 2  # number of these items in one line
 _ABSENT = "absent"
 _VALUES = 12  # Number of values of an item that are shown.
 _LETTERS = 160
-_LOOKED_AT = 10_000  # Number of values among which distinct ones are counted.
+_COUNTED_VALUES = 10_000  # Number of values among which distinct ones are counted.
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _range(rows: Array) -> str:
         fields = [f"{name}{_range(rows[name])}" for name in rows.dtype.names[:4]]
         return f" ({'; '.join(fields)})"
     if rows.dtype.kind not in "biuf":
-        return f", {len(np.unique(rows.ravel()[:_LOOKED_AT])):,} distinct values"
+        return f", {len(np.unique(rows.ravel()[:_COUNTED_VALUES])):,} distinct values"
     values = rows[np.isfinite(rows)] if rows.dtype.kind == "f" else rows.ravel()
     if values.size == 0:
         return ""

@@ -208,7 +208,7 @@ class CanaryGuesses:
         Number of canaries, and how many of them were included.
     chosen : str
         How the number of guesses was chosen, in words.
-    looks, correct : tuple of int
+    stages, correct : tuple of int
         Numbers of guesses that were tested, and the number of right guesses at each.
     guesses, guessed_right : int
         Guesses and right guesses at the test with the strongest evidence.
@@ -220,7 +220,7 @@ class CanaryGuesses:
     canaries: Count
     included: Count
     chosen: str
-    looks: tuple[Count, ...]
+    stages: tuple[Count, ...]
     correct: tuple[Count, ...]
     guesses: Count
     guessed_right: Count
@@ -228,7 +228,7 @@ class CanaryGuesses:
     certified_epsilons: tuple[Nonnegative, ...]
 
     def __post_init__(self) -> None:
-        same_length(self, "looks", "correct")
+        same_length(self, "stages", "correct")
         same_length(self, "deltas", "certified_epsilons")
 
 

@@ -76,7 +76,7 @@ def closeness(result: AuditResult) -> str:
     return f"{percent} % of the claim" if percent else "under 1 % of the claim"
 
 
-def reach(result: AuditResult) -> str:
+def detectable_words(result: AuditResult) -> str:
     """Return the epsilon from which the audit detects a violation, in words; empty if unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
@@ -97,7 +97,7 @@ def bar(result: AuditResult) -> str:
         f'<path class="ticks" d="{marks}"/>',
         f'<rect class="mark" x="{coordinate(400 * CLAIM - 2)}" width="4" height="10"/>',
     ]
-    if (seen := _reach_place(result)) is not None:
+    if (seen := _detectable_place(result)) is not None:
         parts.append(f'<path class="reach" d="M{coordinate(400 * seen)} 0v10"/>')
     return (
         '<svg class="bar" viewBox="0 0 400 10" preserveAspectRatio="none" aria-hidden="true">'
@@ -114,14 +114,14 @@ def scale(result: AuditResult) -> str:
         Series("bars", colour, [(0.0, 0.1)], ends=[(place(severity(result)), 0.9)]),
         Series("line", "claimed", [(CLAIM, 0.0), (CLAIM, 1.0)], size=2.5),
     ]
-    if (seen := _reach_place(result)) is not None:
+    if (seen := _detectable_place(result)) is not None:
         series.append(Series("line", "muted", [(seen, 0.0), (seen, 1.0)], size=1.5, dash=(3, 2)))
     panel = Panel(Axis(0.0, 1.0, ticks=ticks), Axis(0.0, 1.0, ticks=()), series)
     title = f"Certified over claimed: {closeness(result)}"
     return f'<div class="scale">{svg_of(Chart(title, [panel], height=50.0))}</div>'
 
 
-def _reach_place(result: AuditResult) -> float | None:
+def _detectable_place(result: AuditResult) -> float | None:
     """Return the position of the detectable epsilon; None if it has no position."""
     detectable = result.detectable_epsilon
     if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:

@@ -165,7 +165,7 @@ class Auditor:
         if at is None:
             raise ArgumentError(
                 "result must be a result that check() of this auditor returned, got "
-                + _validate.shown(result)
+                + _validate.describe(result)
             )
         with self._running(result.id, options.pop("settings", None)) as how:
             margin = noise_margin(

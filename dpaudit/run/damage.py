@@ -44,9 +44,9 @@ class Condition:
 
     def damage(self) -> str:
         """Return the damage that would affect later audits, in words; empty if there is none."""
-        return ", ".join(self._found())
+        return ", ".join(self._damage())
 
-    def _found(self) -> Iterator[str]:
+    def _damage(self) -> Iterator[str]:
         now = _functions()
         replaced = [name for name, value in self.functions.items() if now.get(name) != value]
         if replaced:

@@ -40,7 +40,7 @@ class Job(abc.ABC):
 
     noun: str
     """Name of several functions of this kind."""
-    cure: str
+    fix: str
     """Advice if two of them have one id."""
     no_xfail: str
     """Reason why the mark xfail does not apply, in one sentence."""
@@ -124,7 +124,7 @@ class Job(abc.ABC):
 class AuditJob(Job):
     """An audit function: any number of audits, and of checks of deterministic functions."""
 
-    noun, cure = "audits", "rename one of the files"
+    noun, fix = "audits", "rename one of the files"
     no_xfail = "xfail does not apply to audits: mark it known_violation(reason)"
 
     @staticmethod

@@ -17,7 +17,7 @@ from dpaudit.run.provenance import changed_sources, changed_versions, is_install
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record, load_record, place_of
 
-_SHOWN = 20  # number of differences that are shown
+_LISTED = 20  # number of differences that are shown
 
 
 def replay_record(path: Path, *, trust: bool) -> int:
@@ -40,7 +40,7 @@ def replay_record(path: Path, *, trust: bool) -> int:
     found = compare(stored, again)
     section = section_of(stored)
     click.echo(f"stored    {section.numbers(stored)}\nreplayed  {section.numbers(again)}")
-    for difference in found[:_SHOWN]:
+    for difference in found[:_LISTED]:
         click.echo(f"differs   {difference}")
     if isinstance(stored, AuditResult) and ended_by_clock(stored):
         click.echo(

@@ -92,15 +92,15 @@ def workers_of(words: str) -> int | str:
 def settings_of(config: pytest.Config) -> RunSettings:
     """Return the settings in the options of pytest; raise a usage error for bad ones."""
 
-    def said(name: str, default: str) -> str:
+    def option(name: str, default: str) -> str:
         # Our options have no default, so that one can see whether any is set.
         value = config.getoption(f"--dpaudit-{name}")
         return default if value is None else str(value)
 
     try:
-        seed = int(said("seed", str(DEFAULT_SEED)))
-        failure_prob = float(said("failure-prob", repr(DEFAULT_FAILURE_PROB)))
-        seconds = said("time-limit", "")
+        seed = int(option("seed", str(DEFAULT_SEED)))
+        failure_prob = float(option("failure-prob", repr(DEFAULT_FAILURE_PROB)))
+        seconds = option("time-limit", "")
         time_limit = float(seconds) if seconds else None
     except ValueError as error:
         raise pytest.UsageError(
@@ -108,13 +108,13 @@ def settings_of(config: pytest.Config) -> RunSettings:
         ) from None
     try:
         return RunSettings(
-            said("profile", "quick"),
+            option("profile", "quick"),
             seed,
             failure_prob,
             bool(config.getoption("--dpaudit-sequential")),
             bool(config.getoption("--dpaudit-strict") or config.getini("dpaudit_strict")),
             time_limit,
-            workers_of(said("workers", "1")),
+            workers_of(option("workers", "1")),
         )
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None

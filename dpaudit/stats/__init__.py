@@ -41,8 +41,8 @@ from dpaudit.stats.paired import PairedBet, expected_bound
 from dpaudit.stats.ranked import (
     ranked_epsilon,
     ranked_heights,
-    ranked_looks,
     ranked_p_value,
+    ranked_stages,
 )
 from dpaudit.stats.rates import (
     SHARE_OF_GUESSING,
@@ -54,7 +54,7 @@ from dpaudit.stats.rates import (
     loss_of_rates,
 )
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
-from dpaudit.stats.walks import Looks, crossing_prob
+from dpaudit.stats.walks import Stages, crossing_prob
 
 __all__ = [
     "LEFT",
@@ -69,12 +69,12 @@ __all__ = [
     "Curves",
     "GuessCounts",
     "HalfSpace",
-    "Looks",
     "Noise",
     "PairedBet",
     "RateBounds",
     "Region",
     "Slab",
+    "Stages",
     "Target",
     "Wager",
     "crossing_bound",
@@ -99,8 +99,8 @@ __all__ = [
     "oracles",
     "ranked_epsilon",
     "ranked_heights",
-    "ranked_looks",
     "ranked_p_value",
+    "ranked_stages",
     "refutation_prob",
     "renyi_divergence",
     "tail_bound",

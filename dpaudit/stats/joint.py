@@ -199,7 +199,7 @@ Floats = NDArray[np.float64]
 BLOCK = 0.05
 """Width of a block of b, in standard deviations."""
 
-REACH = 4.0
+WIDTH = 4.0
 """Range resolved beyond the test's own quantile, in standard deviations of b."""
 
 _LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
@@ -291,8 +291,10 @@ def critical_counts(
     """
     low, high = np.arcsin(np.sqrt(np.clip(spread, 0.0, 1.0)))
     unit = 0.5 / math.sqrt(m)
-    reach = (REACH + math.sqrt(2 * evidence)) * unit
-    angles = np.arange(max(low - reach, 0.0), min(high + reach, math.pi / 2), BLOCK * unit)
+    half_width = (WIDTH + math.sqrt(2 * evidence)) * unit
+    angles = np.arange(
+        max(low - half_width, 0.0), min(high + half_width, math.pi / 2), BLOCK * unit
+    )
     first = np.unique(np.concatenate([[0.0], np.ceil(m * np.sin(angles) ** 2)]))
     y = first / m
     # On the boundary of R the evidence is just reached, and the closest point q of the null
@@ -407,7 +409,7 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     first, critical = critical_counts(n, m, theta, delta, evidence, spread)
     home = int(np.searchsorted(first, b, side="right")) - 1  # R must hold (a, b) despite rounding
     critical = np.concatenate([np.minimum(critical[: home + 1], a), critical[home + 1 :]])
-    tail = _Tail(n, m, first, critical, REACH + math.sqrt(2 * evidence), _NEGLIGIBLE * alpha)
+    tail = _Tail(n, m, first, critical, WIDTH + math.sqrt(2 * evidence), _NEGLIGIBLE * alpha)
     solved = tail.solve(nodes, guesses, level - gap, grid_p)
     p, q = (nodes, solved) if grid_p else (solved, nodes)
     return _corners(p, q, n, m, gap)
@@ -452,8 +454,8 @@ def refutation_prob(
     p, q = np.atleast_1d(likely).astype(float), np.atleast_1d(rare).astype(float)
     spread = (float(q.min()), float(q.max()))
     blocks = critical_counts(draws_likely, draws_rare, theta, delta, needed, spread)
-    reach = REACH + math.sqrt(2 * needed)
-    tail = _Tail(draws_likely, draws_rare, *blocks, reach, _NEGLIGIBLE * alpha)
+    half_width = WIDTH + math.sqrt(2 * needed)
+    tail = _Tail(draws_likely, draws_rare, *blocks, half_width, _NEGLIGIBLE * alpha)
     return np.asarray(np.exp(np.minimum(tail.log_prob(p, q), 0.0)))
 
 
@@ -470,15 +472,15 @@ def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
 class _Tail:
     """Upper bound of P_{p,q}(R): blocks of b from `first` on, each with one critical a.
 
-    For given q only the blocks within `reach` standard deviations are distinguished. Blocks with
-    less than `negligible` mass are taken to lie in R.
+    For given q only the blocks within `half_width` standard deviations are distinguished. Blocks
+    with less than `negligible` mass are taken to lie in R.
     """
 
     n: int
     m: int
     first: Floats
     critical: Floats
-    reach: float
+    half_width: float
     negligible: float
 
     def log_prob(self, p: Floats, q: Floats) -> Floats:
@@ -506,21 +508,21 @@ class _Tail:
         )
         mass[:, -1] = np.where(upper[:, -1], outside[:, -1], 1 - outside[:, -1])
         lump = np.where(upper[:, 0], 1 - outside[:, 0], outside[:, 0])  # below the window
-        reach = np.ones_like(mass)
-        reach[critical > self.n] = 0.0
+        half_width = np.ones_like(mass)
+        half_width[critical > self.n] = 0.0
         known = (mass > self.negligible) & (critical > 0) & (critical <= self.n)
         least = critical[known]
         row = np.nonzero(known)[0]
-        reach[known] = special.betainc(least, self.n - least + 1, p[row])
+        half_width[known] = special.betainc(least, self.n - least + 1, p[row])
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log((np.maximum(mass, 0.0) * reach).sum(axis=1) + lump))
+            return np.asarray(np.log((np.maximum(mass, 0.0) * half_width).sum(axis=1) + lump))
 
     def _window(self, q: Floats) -> tuple[NDArray[np.intp], int]:
         """Return the first block of each q's window, and the number of blocks in a window."""
-        angle = np.arcsin(np.sqrt(q)) - self.reach * 0.5 / math.sqrt(self.m)
+        angle = np.arcsin(np.sqrt(q)) - self.half_width * 0.5 / math.sqrt(self.m)
         low = self.m * np.sin(np.maximum(angle, 0.0)) ** 2
         start = np.searchsorted(self.first, low, side="right") - 1
-        width = min(int(2 * self.reach / BLOCK) + 2, len(self.first))
+        width = min(int(2 * self.half_width / BLOCK) + 2, len(self.first))
         return np.minimum(start, len(self.first) - width), width
 
     def _blocks(self, p: Floats, q: Floats) -> NDArray[np.intp]:
@@ -529,15 +531,15 @@ class _Tail:
         near = int(_RIDGE / BLOCK)
         if width <= 3 * near:
             return np.asarray(start[:, None] + np.arange(width))
-        few = start[:, None] + np.arange(0, width, _WIDE)
-        y, x = self.first[few] / self.m, np.minimum(self.critical[few] / self.n, 1.0)
+        coarse = start[:, None] + np.arange(0, width, _WIDE)
+        y, x = self.first[coarse] / self.m, np.minimum(self.critical[coarse] / self.n, 1.0)
         above = np.maximum(x, p[:, None])  # a critical a above p n reduces the probability
         distance = self.m * divergences(y, q[:, None]) + self.n * divergences(above, p[:, None])
-        distance[self.critical[few] > self.n] = math.inf
-        ridge = few[np.arange(len(few)), distance.argmin(axis=1)]
+        distance[self.critical[coarse] > self.n] = math.inf
+        ridge = coarse[np.arange(len(coarse)), distance.argmin(axis=1)]
         last = start + width - 1
         fine = np.clip(ridge[:, None] + np.arange(-near, near), start[:, None], last[:, None])
-        return np.sort(np.concatenate([few, fine, last[:, None]], axis=1), axis=1)
+        return np.sort(np.concatenate([coarse, fine, last[:, None]], axis=1), axis=1)
 
     def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
         """For each node of one rate, find the extreme value of the other at which log P <= level.
@@ -549,16 +551,16 @@ class _Tail:
         Some of the nodes are solved first. They give starting points for the others, most of which
         then need one evaluation.
         """
-        few = np.unique(np.append(np.arange(0, len(nodes), _STRIDE), len(nodes) - 1))
-        solved = self._solve(nodes[few], guesses[few], level, grid_p)
-        if len(few) == len(nodes):
+        coarse = np.unique(np.append(np.arange(0, len(nodes), _STRIDE), len(nodes) - 1))
+        solved = self._solve(nodes[coarse], guesses[coarse], level, grid_p)
+        if len(coarse) == len(nodes):
             return solved
         place, angles = np.arcsin(np.sqrt(nodes)), np.arcsin(np.sqrt(np.clip(guesses, 0.0, 1.0)))
-        offset = np.arcsin(np.sqrt(solved)) - angles[few]
-        at = np.clip(angles + np.interp(place, place[few], offset), 0.0, math.pi / 2)
-        rest = np.setdiff1d(np.arange(len(nodes)), few)
+        offset = np.arcsin(np.sqrt(solved)) - angles[coarse]
+        at = np.clip(angles + np.interp(place, place[coarse], offset), 0.0, math.pi / 2)
+        rest = np.setdiff1d(np.arange(len(nodes)), coarse)
         found = np.empty(len(nodes))
-        found[few] = solved
+        found[coarse] = solved
         found[rest] = self._solve(nodes[rest], np.sin(at[rest]) ** 2, level, grid_p)
         return found
 

@@ -53,7 +53,7 @@ from scipy import special
 from dpaudit import _validate
 from dpaudit.stats.walks import (
     LARGEST_EPSILON,
-    Looks,
+    Stages,
     checked_counts,
     heights_of,
     least_tail,
@@ -69,14 +69,14 @@ STEPS_PER_EPSILON = 100
 _PRICES = np.geomspace(1e-3, 1.0, 13)
 
 
-def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget: float) -> float:
+def crossing_bound(heights: Sequence[int], stages: Stages, epsilon: float, budget: float) -> float:
     """Bound the probability that the right guesses reach their height at some test.
 
     Parameters
     ----------
     heights : sequence of int
         Height of each test, at least 1; a height above the number of guesses is never reached.
-    looks : Looks
+    stages : Stages
         Numbers of guesses at which the walk is tested.
     epsilon : float
         Finite, >= 0.
@@ -85,18 +85,18 @@ def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget:
 
     Examples
     --------
-    >>> round(crossing_bound([2, 2], Looks((2, 3), (1.0, 1.0)), 0.0, 0.0), 6)  # fair coins
+    >>> round(crossing_bound([2, 2], Stages((2, 3), (1.0, 1.0)), 0.0, 0.0), 6)  # fair coins
     0.5
     """
     pi = float(special.expit(epsilon))
     prices = (1 - pi) * (_PRICES if budget > 0 else _PRICES[-1:])
     # The state counts misses, of which few are allowed: a wrong guess adds one, a right guess none.
-    allowed = {k: k - h for k, h in zip(looks.guesses, heights, strict=True)}
+    allowed = {k: k - h for k, h in zip(stages.guesses, heights, strict=True)}
     most = max(allowed.values())
     if most < 0:
         return 0.0
     worth = np.zeros((len(prices), most + 2))
-    for k in range(looks.guesses[-1], -1, -1):
+    for k in range(stages.guesses[-1], -1, -1):
         sure = worth[:, :-1]
         mixed = pi * sure + (1 - pi) * worth[:, 1:]
         worth[:, :-1] = np.maximum(mixed, sure - prices[:, None]) if budget > 0 else mixed
@@ -107,7 +107,7 @@ def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget:
 
 def walk_p_value(
     correct: Sequence[int],
-    looks: Looks,
+    stages: Stages,
     canaries: int,
     *,
     epsilon: float,
@@ -120,7 +120,7 @@ def walk_p_value(
     ----------
     correct : sequence of int
         Number of right guesses among the first guesses, at each test.
-    looks : Looks
+    stages : Stages
         Fixed before the coins were seen.
     canaries : int
         Number of coins that were tossed, at least the number of guesses of the last test.
@@ -131,18 +131,18 @@ def walk_p_value(
 
     Examples
     --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> round(walk_p_value([10, 17], looks, 100, epsilon=1.0, delta=0.0), 4)
+    >>> stages = Stages((10, 20), (1.0, 1.0))
+    >>> round(walk_p_value([10, 17], stages, 100, epsilon=1.0, delta=0.0), 4)
     0.0506
     """
-    counts = checked_counts(correct, looks, canaries)
+    counts = checked_counts(correct, stages, canaries)
     budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
-    return _p_value(counts, looks, _validate.nonnegative(epsilon=epsilon), budget)
+    return _p_value(counts, stages, _validate.nonnegative(epsilon=epsilon), budget)
 
 
 def walk_epsilon(
     correct: Sequence[int],
-    looks: Looks,
+    stages: Stages,
     canaries: int,
     *,
     delta: float,
@@ -154,7 +154,7 @@ def walk_epsilon(
 
     Parameters
     ----------
-    correct, looks, canaries, one_sided
+    correct, stages, canaries, one_sided
         As in :func:`walk_p_value`.
     delta : float
         In [0, 1].
@@ -170,26 +170,26 @@ def walk_epsilon(
 
     Examples
     --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> walk_epsilon([10, 20], looks, 100, delta=0.0, failure_prob=0.05)
+    >>> stages = Stages((10, 20), (1.0, 1.0))
+    >>> walk_epsilon([10, 20], stages, 100, delta=0.0, failure_prob=0.05)
     1.82
     """
-    counts = checked_counts(correct, looks, canaries)
+    counts = checked_counts(correct, stages, canaries)
     budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     steps = np.arange(round(LARGEST_EPSILON * STEPS_PER_EPSILON) + 1) / STEPS_PER_EPSILON
     grid = np.unique(np.append(steps, min(claimed, LARGEST_EPSILON)))
-    cheap = _union(least_tail(counts, looks, grid), looks, grid, budget)
+    rough = _union(least_tail(counts, stages, grid), stages, grid, budget)
     certified = 0.0
-    for epsilon, bound in zip(grid.tolist(), cheap.tolist(), strict=True):
-        if bound > alpha and _p_value(counts, looks, epsilon, budget) > alpha:
+    for epsilon, bound in zip(grid.tolist(), rough.tolist(), strict=True):
+        if bound > alpha and _p_value(counts, stages, epsilon, budget) > alpha:
             break
         certified = epsilon
     return certified
 
 
 def heights_refused(
-    looks: Looks,
+    stages: Stages,
     canaries: int,
     *,
     epsilon: float,
@@ -204,20 +204,20 @@ def heights_refused(
 
     Examples
     --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> heights_refused(looks, 100, epsilon=1.0, delta=0.0, failure_prob=0.05).tolist()
+    >>> stages = Stages((10, 20), (1.0, 1.0))
+    >>> heights_refused(stages, 100, epsilon=1.0, delta=0.0, failure_prob=0.05).tolist()
     [11, 19]
     """
     budget = (0.5 if one_sided else 1.0) * canaries * delta
     pi = float(special.expit(epsilon))
     low, high = math.log(failure_prob) - 60.0, math.log(failure_prob) + 1.0
-    best = np.array(looks.guesses) + 1
+    best = np.array(stages.guesses) + 1
     while high - low > 0.01:
         middle = (low + high) / 2
         gamma = math.exp(middle)
-        heights = heights_of(gamma, looks, pi)
-        union = float(_union(np.array([gamma]), looks, np.array([epsilon]), budget)[0])
-        bound = min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
+        heights = heights_of(gamma, stages, pi)
+        union = float(_union(np.array([gamma]), stages, np.array([epsilon]), budget)[0])
+        bound = min(union, crossing_bound(heights.tolist(), stages, epsilon, budget))
         if heights.min() >= 1 and bound <= failure_prob:
             low, best = middle, heights
         else:
@@ -225,16 +225,16 @@ def heights_refused(
     return best
 
 
-def _p_value(counts: Ints, looks: Looks, epsilon: float, budget: float) -> float:
+def _p_value(counts: Ints, stages: Stages, epsilon: float, budget: float) -> float:
     at = np.array([epsilon])
-    gamma = least_tail(counts, looks, at)
-    union = float(_union(gamma, looks, at, budget)[0])
-    heights = heights_of(float(gamma[0]), looks, float(special.expit(epsilon)))
+    gamma = least_tail(counts, stages, at)
+    union = float(_union(gamma, stages, at, budget)[0])
+    heights = heights_of(float(gamma[0]), stages, float(special.expit(epsilon)))
     if heights.min() < 1:
         return min(union, 1.0)
-    return min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
+    return min(union, crossing_bound(heights.tolist(), stages, epsilon, budget))
 
 
-def _union(gamma: Floats, looks: Looks, epsilons: Floats, budget: float) -> Floats:
+def _union(gamma: Floats, stages: Stages, epsilons: Floats, budget: float) -> Floats:
     """Return the sum over the tests, plus the largest contribution of delta."""
-    return np.asarray(gamma * math.fsum(looks.weights) + budget * special.expit(-epsilons))
+    return np.asarray(gamma * math.fsum(stages.weights) + budget * special.expit(-epsilons))

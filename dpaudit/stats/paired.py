@@ -123,13 +123,13 @@ class PairedBet:
         at = _attainable(x, y, need, target, largest)
         if at is None:  # no bound is expected: prepare for the smallest that could be certified
             at = (target.epsilon or 0.0, target.delta or 0.0)
-            excess, cap = _stakes(x, y, at, largest)
+            excess, cap = _excesses(x, y, at, largest)
             excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)
-            stake = min(math.sqrt(2 * need / max(float((excess**2).mean()), 1e-300)), cap)
+            bet_size = min(math.sqrt(2 * need / max(float((excess**2).mean()), 1e-300)), cap)
         else:
-            stake = _best_stake(*_stakes(x, y, at, largest))
-        stake = min(max(stake, 1e-300), 1e300)
-        bets = (stake, *(stake * multiple for multiple in _MULTIPLES))
+            bet_size = _kelly_bet(*_excesses(x, y, at, largest))
+        bet_size = min(max(bet_size, 1e-300), 1e300)
+        bets = (bet_size, *(bet_size * multiple for multiple in _MULTIPLES))
         return cls(bets, (0.5, *(0.5 / len(_MULTIPLES) for _ in _MULTIPLES)), largest)
 
     def log_wealth(self, likely: ArrayLike, rare: ArrayLike, epsilon: float, delta: float) -> float:
@@ -235,17 +235,19 @@ def _needed_growth(draws: int, failure_prob: float) -> float:
     return _RESERVE * (math.log(2.0) - math.log(alpha)) / draws
 
 
-def _stakes(x: Floats, y: Floats, at: tuple[float, float], largest: float) -> tuple[Floats, float]:
+def _excesses(
+    x: Floats, y: Floats, at: tuple[float, float], largest: float
+) -> tuple[Floats, float]:
     """Return each exploration pair's excess at (epsilon, delta), and the largest bet size."""
     factor, delta = math.exp(min(at[0], _MAX_EPSILON)), at[1]
     return x - factor * y - delta, 1 / (factor * largest + delta)
 
 
-def _best_stake(excess: Floats, cap: float) -> float:
+def _kelly_bet(excess: Floats, cap: float) -> float:
     """Return Kelly's bet size: it maximises ``mean log(1 + stake * excess)`` over [0, cap]."""
 
-    def slope(stake: float) -> float:
-        return float((excess / np.maximum(1.0 + stake * excess, 1e-12)).mean())
+    def slope(bet_size: float) -> float:
+        return float((excess / np.maximum(1.0 + bet_size * excess, 1e-12)).mean())
 
     if slope(0.0) <= 0:
         return 0.0
@@ -269,9 +271,9 @@ def _attainable(
     """
 
     def surplus(at: tuple[float, float]) -> float:
-        excess, cap = _stakes(x, y, at, largest)
-        stake = _best_stake(excess, cap)
-        return float(np.log(np.maximum(1.0 + stake * excess, 1e-12)).mean()) - need
+        excess, cap = _excesses(x, y, at, largest)
+        bet_size = _kelly_bet(excess, cap)
+        return float(np.log(np.maximum(1.0 + bet_size * excess, 1e-12)).mean()) - need
 
     mean_x, mean_y = float(x.mean()), float(y.mean())
     if target.delta is not None:

@@ -50,7 +50,7 @@ from dpaudit.stats.betting import last_nonnegative
 from dpaudit.stats.joint import lower_rates
 from dpaudit.stats.walks import (
     LARGEST_EPSILON,
-    Looks,
+    Stages,
     checked_counts,
     heights_of,
     least_tail,
@@ -59,29 +59,29 @@ from dpaudit.stats.walks import (
 
 Floats = NDArray[np.float64]
 
-_TOLD = 1e-15  # Probability of more revealed draws than are counted one by one.
+_NEGLIGIBLE = 1e-15  # Probability of more revealed draws than are counted one by one.
 _TOLERANCE = 1e-4  # Tolerance of the certified epsilon.
-_ROOM = 0.16  # Fraction of failure_prob: about what the best of so many tests is charged.
+_LEVEL_SHARE = 0.16  # Fraction of failure_prob: about what the best of so many tests is charged.
 _SHARE = 1e-5  # Precision of the least share of right guesses that refutes.
-_LOOKS = 25
+_STAGES = 25
 _FIRST = 1 / 20  # fraction of the draws: the smallest number of guesses that is tested
 
 
-def ranked_looks(draws: int) -> Looks:
+def ranked_stages(draws: int) -> Stages:
     """Return the tests of few draws: from a twentieth of them to all, evenly on a log scale.
 
     Examples
     --------
-    >>> ranked_looks(40).guesses[:5]
+    >>> ranked_stages(40).guesses[:5]
     (4, 5, 6, 7, 8)
     """
     first = min(max(4, round(_FIRST * draws)), draws)
-    guesses = np.unique(np.geomspace(first, draws, _LOOKS).round().astype(int))
-    return Looks(tuple(guesses.tolist()), (1.0,) * len(guesses))
+    guesses = np.unique(np.geomspace(first, draws, _STAGES).round().astype(int))
+    return Stages(tuple(guesses.tolist()), (1.0,) * len(guesses))
 
 
 def ranked_p_value(
-    correct: Sequence[int], looks: Looks, draws: int, *, epsilon: float, delta: float
+    correct: Sequence[int], stages: Stages, draws: int, *, epsilon: float, delta: float
 ) -> float:
     """Return the p-value of (epsilon, delta)-DP from the right guesses at each test.
 
@@ -89,7 +89,7 @@ def ranked_p_value(
     ----------
     correct : sequence of int
         Number of right guesses among the first guesses, at each test.
-    looks : Looks
+    stages : Stages
         Fixed before the coins were seen.
     draws : int
         Draws on both sides together, at least the number of guesses of the last test.
@@ -98,26 +98,35 @@ def ranked_p_value(
 
     Examples
     --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> round(ranked_p_value([10, 17], looks, 100, epsilon=1.0, delta=0.0), 4)
+    >>> stages = Stages((10, 20), (1.0, 1.0))
+    >>> round(ranked_p_value([10, 17], stages, 100, epsilon=1.0, delta=0.0), 4)
     0.0506
-    >>> round(ranked_p_value([10, 17], looks, 100, epsilon=1.0, delta=1e-3), 4)
+    >>> round(ranked_p_value([10, 17], stages, 100, epsilon=1.0, delta=1e-3), 4)
     0.0524
     """
-    counts = checked_counts(correct, looks, draws)
+    counts = checked_counts(correct, stages, draws)
     return _p_value(
-        counts, looks, draws, _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
+        counts,
+        stages,
+        draws,
+        _validate.nonnegative(epsilon=epsilon),
+        _validate.delta(delta=delta),
     )
 
 
 def ranked_epsilon(
-    correct: Sequence[int], looks: Looks, draws: int, *, delta: float, failure_prob: float
+    correct: Sequence[int],
+    stages: Stages,
+    draws: int,
+    *,
+    delta: float,
+    failure_prob: float,
 ) -> float:
     """Certify epsilon at `delta` from the right guesses at each test.
 
     Parameters
     ----------
-    correct, looks, draws
+    correct, stages, draws
         As in :func:`ranked_p_value`.
     delta : float
         In [0, 1].
@@ -138,28 +147,28 @@ def ranked_epsilon(
 
     Examples
     --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> round(ranked_epsilon([10, 20], looks, 100, delta=0.0, failure_prob=0.05), 3)
+    >>> stages = Stages((10, 20), (1.0, 1.0))
+    >>> round(ranked_epsilon([10, 20], stages, 100, delta=0.0, failure_prob=0.05), 3)
     1.823
     """
-    counts = checked_counts(correct, looks, draws)
+    counts = checked_counts(correct, stages, draws)
     delta = _validate.delta(delta=delta)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
-    level = alpha * _ROOM
-    guesses = np.array(looks.guesses)
+    level = alpha * _LEVEL_SHARE
+    guesses = np.array(stages.guesses)
     shares = lower_rates(counts, guesses, level)
     best = int(shares.argmax())
     share = float(shares[best])
     if share <= 0.5:
         return 0.0
-    heights = _from_here_on(looks, best, int(counts[best]), share, level)
+    heights = _from_here_on(stages, best, int(counts[best]), share, level)
     top = math.log(share / (1 - share))
     # A single test has this probability at its Clopper-Pearson bound at failure_prob itself.
     most = float(lower_rates(counts[best], guesses[best], alpha))
     high = min(math.log(most / (1 - most)), LARGEST_EPSILON)
 
     def excess(epsilon: float) -> float:
-        return alpha - _bound(heights, looks, draws, epsilon, delta)
+        return alpha - _bound(heights, stages, draws, epsilon, delta)
 
     if excess(0.0) < 0:
         return 0.0
@@ -167,38 +176,38 @@ def ranked_epsilon(
 
 
 def ranked_heights(
-    looks: Looks, draws: int, *, epsilon: float, delta: float, failure_prob: float
+    stages: Stages, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> NDArray[np.int64]:
     """Return the least right guesses at each test; reaching any one of them refutes a claim.
 
     Parameters
     ----------
-    looks, draws
+    stages, draws
         As in :func:`ranked_p_value`.
     epsilon, delta, failure_prob : float
         The claim, and the largest probability of refuting it where it is kept.
 
     Returns
     -------
-    ndarray of int, shape (looks,)
+    ndarray of int, shape (stages,)
         The number of guesses of a test plus one, if no count refutes at this test.
 
     Examples
     --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> ranked_heights(looks, 100, epsilon=1.0, delta=0.0, failure_prob=0.05).tolist()
+    >>> stages = Stages((10, 20), (1.0, 1.0))
+    >>> ranked_heights(stages, 100, epsilon=1.0, delta=0.0, failure_prob=0.05).tolist()
     [11, 19]
     """
     alpha = _validate.failure_prob(failure_prob=failure_prob)
-    level = alpha * _ROOM
-    refusing = np.array(looks.guesses) + 1
+    level = alpha * _LEVEL_SHARE
+    refusing = np.array(stages.guesses) + 1
     low, high = 0.5, 1.0
     while high - low > _SHARE:
         middle = (low + high) / 2
-        heights = heights_of(level, looks, middle)
+        heights = heights_of(level, stages, middle)
         if np.array_equal(heights, refusing):
             high = middle
-        elif _bound(heights, looks, draws, epsilon + _TOLERANCE, delta) <= alpha:
+        elif _bound(heights, stages, draws, epsilon + _TOLERANCE, delta) <= alpha:
             high, refusing = middle, heights
         else:
             low = middle
@@ -206,37 +215,37 @@ def ranked_heights(
 
 
 def _from_here_on(
-    looks: Looks, at: int, correct: int, share: float, level: float
+    stages: Stages, at: int, correct: int, share: float, level: float
 ) -> NDArray[np.int64]:
     """Return the heights of the outcomes that are ordered at or above one count at one test."""
-    heights = heights_of(level, Looks(looks.guesses, (1.0,) * len(looks.guesses)), share)
+    heights = heights_of(level, Stages(stages.guesses, (1.0,) * len(stages.guesses)), share)
     heights[at] = min(int(heights[at]), correct)  # this holds whatever rounding did
     return heights
 
 
 def _p_value(
-    counts: NDArray[np.int64], looks: Looks, draws: int, epsilon: float, delta: float
+    counts: NDArray[np.int64], stages: Stages, draws: int, epsilon: float, delta: float
 ) -> float:
-    gamma = float(least_tail(counts, looks, np.array([epsilon]))[0])
+    gamma = float(least_tail(counts, stages, np.array([epsilon]))[0])
     pi = float(special.expit(epsilon))
-    heights = heights_of(gamma, looks, pi)
+    heights = heights_of(gamma, stages, pi)
     if heights.min() < 1:
         return 1.0
-    return _bound(heights, looks, draws, epsilon, delta)
+    return _bound(heights, stages, draws, epsilon, delta)
 
 
 def _bound(
-    heights: NDArray[np.int64], looks: Looks, draws: int, epsilon: float, delta: float
+    heights: NDArray[np.int64], stages: Stages, draws: int, epsilon: float, delta: float
 ) -> float:
     """Return the bound of the theorem."""
-    most = int(stats.binom.isf(_TOLD, draws, delta)) if delta > 0 else 0
-    told = stats.binom.pmf(np.arange(most + 1), draws, delta)
-    bound = _crossing(heights, looks, float(special.expit(epsilon)), told)
-    bound += _TOLD if delta > 0 else 0.0
+    most = int(stats.binom.isf(_NEGLIGIBLE, draws, delta)) if delta > 0 else 0
+    revealed = stats.binom.pmf(np.arange(most + 1), draws, delta)
+    bound = _crossing(heights, stages, float(special.expit(epsilon)), revealed)
+    bound += _NEGLIGIBLE if delta > 0 else 0.0
     return rounded_up(bound)
 
 
-def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats) -> float:
+def _crossing(heights: NDArray[np.int64], stages: Stages, pi: float, revealed: Floats) -> float:
     """Return the probability that the walk is at its height at some test, from the masses of D.
 
     Tests whose height is above their number of guesses are skipped. At the first test that is left
@@ -244,16 +253,16 @@ def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats)
     """
     reached = [
         (k, height)
-        for k, height in zip(looks.guesses, heights.tolist(), strict=True)
+        for k, height in zip(stages.guesses, heights.tolist(), strict=True)
         if height <= k
     ]
     if not reached:
         return 0.0
     before = reached[0][0]
     mass = np.zeros(before + 1)  # of each count at a test, if no height was reached before
-    for sure, weight in enumerate(told[:before].tolist()):
+    for sure, weight in enumerate(revealed[:before].tolist()):
         mass[sure:] += weight * _steps(before - sure, pi)
-    crossed = float(told[before:].sum())
+    crossed = float(revealed[before:].sum())
     for k, height in reached:
         mass = np.convolve(mass, _steps(k - before, pi))
         crossed += float(mass[height:].sum())

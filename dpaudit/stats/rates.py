@@ -157,8 +157,8 @@ def guess_refutation_prob(
     rho = special.expit(epsilon) + excess * special.expit(-epsilon)
     can = rho < 1
     critical = stats.binom.isf(alpha * (1 - SHARE_OF_GUESSING), guesses, np.where(can, rho, 0.5))
-    reach = stats.binom.sf(critical, guesses, share)
-    return float(np.where(can & (guesses > 0), reach, 0.0).mean())
+    tail = stats.binom.sf(critical, guesses, share)
+    return float(np.where(can & (guesses > 0), tail, 0.0).mean())
 
 
 _LINE_STEPS = 2000

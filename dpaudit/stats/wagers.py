@@ -95,7 +95,9 @@ class Wager:
         return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
 
 
-def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: float = 1.0) -> Wager:
+def wager(
+    left: Floats, right: Floats, epsilon: Floats, delta: float, bet_size: float = 1.0
+) -> Wager:
     """Return a bet on given rates against several nulls.
 
     Parameters
@@ -107,7 +109,7 @@ def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: floa
         Claimed epsilon of each null, >= 0.
     delta : float
         Claimed delta of the nulls, in [0, 1].
-    bold : float
+    bet_size : float
         In (0, 1]. The bet is on rates at this fraction of the way from the null to the given rates.
 
     Returns
@@ -129,8 +131,8 @@ def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: floa
     p1, q1 = (_inside(side, possible) for side in (p1, q1))
     theta = np.exp(np.minimum(epsilon, _LARGEST_EPSILON))
     p0, q0, k, m = _closest(p1, q1, theta, delta, bool(possible[NEITHER]))
-    if bold < 1:
-        p1, q1 = p0 + bold * (p1 - p0), q0 + bold * (q1 - q0)
+    if bet_size < 1:
+        p1, q1 = p0 + bet_size * (p1 - p0), q0 + bet_size * (q1 - q0)
         p0, q0, k, m = _closest(p1, q1, theta, delta, bool(possible[NEITHER]))
     a, b = _ratio(p1, p0), _ratio(q1, q0)
     none = np.zeros_like(k)

@@ -28,8 +28,8 @@ Ints = NDArray[np.int64]
 LARGEST_EPSILON = 30.0
 """Largest certified epsilon: beyond it no number of coins distinguishes a rate from 1."""
 
-FEW_LOOKS = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
-"""Tests of :meth:`Looks.few`: the inverse fraction of canaries guessed, and the test's share."""
+FIXED_STAGES = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
+"""Tests of :meth:`Stages.sparse`: the inverse fraction of guessed canaries, and the share."""
 
 _ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
 _RATIO = 1.15  # ratio of neighbouring numbers of guesses
@@ -37,7 +37,7 @@ _LATE = 0.25  # weight of tests beyond half of the canaries, where guesses are m
 
 
 @dataclass(frozen=True)
-class Looks:
+class Stages:
     """Numbers of guesses at which a walk is tested, fixed before the coins are seen.
 
     Parameters
@@ -58,25 +58,25 @@ class Looks:
             raise ArgumentError(f"weights must be one number > 0 for each test, got {self.weights}")
 
     @classmethod
-    def of(cls, canaries: int, failure_prob: float) -> Looks:
+    def of(cls, canaries: int, failure_prob: float) -> Stages:
         """Return tests from the first number of guesses that can show anything up to all canaries.
 
         Examples
         --------
-        >>> Looks.of(30, 0.05).guesses
+        >>> Stages.of(30, 0.05).guesses
         (5, 6, 7, 9, 10, 11, 13, 15, 22, 30)
         """
         first = max(math.ceil(math.log2(1 / failure_prob)), canaries // 50, 1)
-        looks = {canaries, max((3 * canaries) // 4, 1), max(canaries // 2, 1)}
+        stages = {canaries, max((3 * canaries) // 4, 1), max(canaries // 2, 1)}
         at = float(first)
         while at < canaries / 2:
-            looks.add(math.ceil(at))
+            stages.add(math.ceil(at))
             at = max(at * _RATIO, at + 1)
-        guesses = tuple(sorted(looks))
+        guesses = tuple(sorted(stages))
         return cls(guesses, tuple(1.0 if 2 * k <= canaries + 1 else _LATE for k in guesses))
 
     @classmethod
-    def few(cls, canaries: int, failure_prob: float) -> Looks:
+    def sparse(cls, canaries: int, failure_prob: float) -> Stages:
         """Return few tests far apart; their weights are shares of failure_prob that add up to 1.
 
         Most of failure_prob goes to a quarter of the canaries. By computation, this is near the
@@ -84,27 +84,27 @@ class Looks:
 
         Examples
         --------
-        >>> Looks.few(1000, 0.05)
-        Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
+        >>> Stages.sparse(1000, 0.05)
+        Stages(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
         """
         first = 2 * math.ceil(math.log2(1 / failure_prob))  # fewer show nothing, or need luck
-        shares = {canaries // part: share for part, share in FEW_LOOKS.items()}
+        shares = {canaries // part: share for part, share in FIXED_STAGES.items()}
         kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
         total = math.fsum(kept.values())
         return cls(tuple(kept), tuple(share / total for share in kept.values()))
 
 
-def least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
+def least_tail(counts: Ints, stages: Stages, epsilons: Floats) -> Floats:
     """Return the least of the binomial tails, each divided by its weight, at each epsilon."""
-    k, weight = np.array(looks.guesses), np.array(looks.weights)
+    k, weight = np.array(stages.guesses), np.array(stages.weights)
     tails = _tails(counts, k, special.expit(epsilons)[:, None])
     return np.asarray((tails / weight).min(axis=1))
 
 
-def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
+def heights_of(gamma: float, stages: Stages, pi: float) -> Ints:
     """Return the least count of each test whose binomial tail over its weight is at most gamma."""
-    k = np.array(looks.guesses)
-    level = gamma * np.array(looks.weights) * (1 + 1e-12)
+    k = np.array(stages.guesses)
+    level = gamma * np.array(stages.weights) * (1 + 1e-12)
     low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 is 0
     while np.any(high - low > 1):
         middle = (low + high) // 2
@@ -122,7 +122,7 @@ def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats)
         Height of each test, at least 0; never reached if it is above the number of guesses.
     guesses : sequence of int
         Number of guesses at each test, rising.
-    rates : ndarray, shape (looks,)
+    rates : ndarray, shape (stages,)
         Probability that a guess between the previous test and this one is right.
 
     Examples
@@ -148,10 +148,10 @@ def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
     return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
 
 
-def checked_counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
+def checked_counts(correct: Sequence[int], stages: Stages, canaries: int) -> Ints:
     """Return the right guesses at each test as an array, or raise an error."""
     counts = np.asarray(correct)
-    k = np.array(looks.guesses)
+    k = np.array(stages.guesses)
     if counts.shape != k.shape or counts.dtype.kind not in "iu":
         raise ArgumentError(
             f"correct must be one integer for each of {len(k)} tests, got {correct}"

@@ -32,8 +32,8 @@ from dpaudit.claims.notions import Claim
 from dpaudit.engine.certificate import Tally
 from dpaudit.engine.concluding import judge
 from dpaudit.engine.driver import certificate_of
-from dpaudit.engine.mutation import FIRST_LOOK, MutantRuns
-from dpaudit.engine.task import FEW_DRAWS, Task
+from dpaudit.engine.mutation import FIRST_ROUND, MutantRuns
+from dpaudit.engine.task import RANKED_DRAWS, Task
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
 from dpaudit.stats import Counts, guess_bounds, oracles
@@ -99,7 +99,7 @@ def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int
     """All of 2 n guesses are right, with probability at most rho^2n under a rate rho of them."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
     # Of few draws of a number, those that explored are guessed as well.
-    guessed = draws if FEW_DRAWS[0] <= draws <= FEW_DRAWS[1] else result.draws["certify"]
+    guessed = draws if RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1] else result.draws["certify"]
     rate = 1e-3 ** (1 / (2 * guessed))
     ceiling = math.log(rate / (1 - rate))
     assert ceiling - 0.35 < result.certified_epsilon <= ceiling + 1e-9
@@ -282,7 +282,7 @@ def test_a_look_at_a_mutant_has_the_budget_of_the_mechanism_and_no_more() -> Non
     """Else that it was killed would not show that the mechanism would have been."""
     mechanism, mutant = Counting(), Counting()
     audit(mechanism, PureDP(1.0), ONE, draws=5000, seed=1, mutants=[mutant])
-    brief = FIRST_LOOK + 5 * PROBE_SIZE + 2
+    brief = FIRST_ROUND + 5 * PROBE_SIZE + 2
     for side in (0.0, 1.0):
         assert mutant.draws[side] <= 5000 + 5 * PROBE_SIZE + brief
 

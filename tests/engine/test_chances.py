@@ -22,8 +22,8 @@ from dpaudit.engine.chances import (
     guesses_of,
     learning_share,
 )
-from dpaudit.engine.task import FEW_DRAWS
-from dpaudit.stats import oracles, ranked_heights, ranked_looks, wager
+from dpaudit.engine.task import RANKED_DRAWS
+from dpaudit.stats import oracles, ranked_heights, ranked_stages, wager
 
 
 def test_guesses_of_gaussian_noise_are_those_beyond_a_distance_from_the_middle() -> None:
@@ -68,15 +68,15 @@ def test_ranks_refute_as_often_as_they_do_when_simulated(draws: int) -> None:
     claim = {"epsilon": 0.5, "delta": 0.0, "failure_prob": 0.01}
     true_epsilon = {120: 1.4, 500: 0.9}[draws]
     found = by_rank(*oracles.laplace(1.0, 1 / true_epsilon).curve(), draws, *claim.values())
-    looks, rng, often = ranked_looks(draws), np.random.default_rng(3), 0
-    heights = ranked_heights(looks, draws, **claim)
+    stages, rng, often = ranked_stages(draws), np.random.default_rng(3), 0
+    heights = ranked_heights(stages, draws, **claim)
     place = np.arange(draws)
     place = np.where(place % 2 == 0, draws - 1 - place // 2, place // 2)
     for _ in range(2000):
         is_left = rng.random(draws) < 0.5
         order = np.argsort(is_left + rng.laplace(scale=1 / true_epsilon, size=draws))
         right = np.cumsum(is_left[order[place]] == (np.arange(draws) % 2 == 0))
-        often += bool(np.any(right[np.array(looks.guesses) - 1] >= heights))
+        often += bool(np.any(right[np.array(stages.guesses) - 1] >= heights))
     assert 0.3 < found.power < 0.99
     spread = 5 * math.sqrt(found.power * (1 - found.power) / 2000)
     assert abs(often / 2000 - found.power) < spread + 1 / draws
@@ -85,11 +85,11 @@ def test_ranks_refute_as_often_as_they_do_when_simulated(draws: int) -> None:
 def test_few_draws_of_a_number_are_planned_by_rank() -> None:
     found = plan(PureDP(1.0), true_epsilon=2.5, failure_prob=1e-3)
     assert found.instrument == BY_RANK
-    assert FEW_DRAWS[0] <= found.draws <= FEW_DRAWS[1]
+    assert RANKED_DRAWS[0] <= found.draws <= RANKED_DRAWS[1]
     assert found.draws_without_ranks is not None
     assert found.draws < found.draws_without_ranks
-    assert f"Elsewhere {found.draws_without_ranks:,} draws do" in str(found)
-    assert "no draws are spent on exploring" in str(found)
+    assert f"Otherwise, {found.draws_without_ranks:,} draws are needed" in str(found)
+    assert "no draws are used to explore" in str(found)
     curve = oracles.laplace(1.0, 1 / 2.5).curve()
     share = 1e-3 * RANKED_SHARE / 2
     assert by_rank(*curve, 2 * found.draws, 1.0, 0.0, share).power >= 0.9
@@ -101,16 +101,16 @@ def test_ranks_are_not_counted_on_where_nothing_says_that_outputs_have_an_order(
     for known in (vectors, oracles.randomized_response(2.0)):
         found = plan(PureDP(1.0), true_epsilon=2.0, failure_prob=0.05, oracle=known)
         assert found.instrument == BY_GUESS
-        assert found.draws < FEW_DRAWS[1]
+        assert found.draws < RANKED_DRAWS[1]
     found = plan(PureDP(1.0), true_epsilon=2.5, rates=(0.3, 0.03))
     assert (found.instrument, found.draws_without_ranks) == (BY_EVENT, None)
 
 
 def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
     found = plan(PureDP(1.0), true_epsilon=1.2)
-    assert found.draws > FEW_DRAWS[1]
+    assert found.draws > RANKED_DRAWS[1]
     assert found.instrument == BY_GUESS
-    assert "30% of the draws are spent on exploring" in str(found)
+    assert "30% of the draws are used to explore" in str(found)
 
 
 # --- bets, and what learning costs ---

@@ -96,7 +96,7 @@ def test_every_instrument_is_paid_before_it_certifies_and_once(name: str) -> Non
     assert sum(run.failure_probs) <= asked.failure_prob * (1 + 1e-9)
     instrument.certify(frozen, run)
     if frozen.weights:  # what is computed needs none
-        with pytest.raises(AssertionError, match="before"):
+        with pytest.raises(AssertionError, match="only once"):
             run.settle(frozen.weights)
 
 

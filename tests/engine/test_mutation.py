@@ -135,7 +135,7 @@ def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives()
     result = audited(twice, draws=100_000)
     (both,) = (m for m in result.mutants if m.name.endswith("(laplace, scale 1.2) halved"))
     assert both.killed
-    assert both.draws > mutation.FIRST_LOOK
+    assert both.draws > mutation.FIRST_ROUND
     single = [m for m in result.mutants if "halved in the" in m.name]
     assert len(single) == 2
     assert not [m for m in single if m.note == "the same change of all calls survived"]
@@ -380,7 +380,7 @@ def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
         roles.clear()
         spent.clear()
         audited(stepwise, pair, mutants=[laplace], failure_prob=1e-5)
-        assert max(map(roles.count, roles)) <= mutation.LOOKS
+        assert max(map(roles.count, roles)) <= mutation.ROUNDS
         assert sum(spent) <= 1e-5 * (1 + 1e-9)
 
 
@@ -389,7 +389,7 @@ def test_mutants_of_the_noise_spend_as_much_as_the_audit_and_once_more_if_all_su
     for pair, most in ((ONE, 1.0), (NeighborPair([[0.0]], [[0.0]]), 2.0)):
         result = audited(stepwise, pair, draws=draws, claim=ApproxDP(1.0, 1e-3))
         spent = sum(m.draws for m in result.mutants)
-        least = len(result.mutants) * mutation.LEAST_LOOK
+        least = len(result.mutants) * mutation.LEAST_ROUND
         assert spent <= most * draws + least
 
 

@@ -145,22 +145,22 @@ def test_plans_know_that_a_random_half_shows_less():
 def test_guesses_alternate_between_the_two_ends():
     scores = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
     included = np.array([True, False, True, True, False])
-    looks = np.arange(1, 6)
-    both = right_guesses(scores, included, looks, one_sided=False)
+    stages = np.arange(1, 6)
+    both = right_guesses(scores, included, stages, one_sided=False)
     assert both.tolist() == [1, 2, 2, 2, 3]  # 5 in, 1 out, 4 in (wrong), 2 out (wrong), 3 in
-    top = right_guesses(scores, included, looks, one_sided=True)
+    top = right_guesses(scores, included, stages, one_sided=True)
     assert top.tolist() == [1, 1, 2, 3, 3]
 
 
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_ties_count_no_more_than_any_way_to_break_them(one_sided):
     rng = np.random.default_rng(5)
-    looks = np.arange(1, 9)
+    stages = np.arange(1, 9)
     for _ in range(30):
         scores, included = rng.integers(0, 3, 8).astype(float), rng.random(8) < 0.5
-        found = right_guesses(scores, included, looks, one_sided=one_sided)
+        found = right_guesses(scores, included, stages, one_sided=one_sided)
         broken = scores + rng.permutation(8) / 100
-        assert (found <= right_guesses(broken, included, looks, one_sided=one_sided)).all()
+        assert (found <= right_guesses(broken, included, stages, one_sided=one_sided)).all()
 
 
 def test_equal_scores_certify_nothing_in_whatever_order_the_canaries_come():
@@ -214,8 +214,8 @@ def test_silence_has_no_power_and_says_what_is_assumed():
     assert AuditResult.from_json(found.to_json()) == found
     assert any("fair coin" in words for words in found.notes)
     assert any("guesses=50 were fixed" in words for words in found.notes)
-    assert found.diagnostics.canaries.looks == (50,)
-    assert found.diagnostics.canaries.chosen == "their number was fixed beforehand"
+    assert found.diagnostics.canaries.stages == (50,)
+    assert found.diagnostics.canaries.chosen == "the number of guesses was fixed beforehand"
     with pytest.raises(ValueError, match="schema"):
         AuditResult.from_json({})
 
@@ -272,14 +272,14 @@ def refuted_share(claim, epsilon, *, order, alpha, m=8):
     the answers, and confidence is by position, the same for all.
     """
     tool = GuessTest.of(claim, m, failure_prob=alpha)
-    looks, rate = np.array(tool.looks.guesses), 1 / (1 + math.exp(-epsilon))
+    stages, rate = np.array(tool.stages.guesses), 1 / (1 + math.exp(-epsilon))
     memory, total = {}, 0.0
     answers = np.array([True, False] * (m // 2))
     confident = np.where(answers, 1.0, -1.0) * (2 * m - np.arange(m))
     for right in itertools.product((False, True), repeat=m):
         coins = np.where(right, answers, ~answers)
         scores = order(confident, coins)
-        key = tuple(right_guesses(scores, coins, looks, one_sided=False).tolist())
+        key = tuple(right_guesses(scores, coins, stages, one_sided=False).tolist())
         if key not in memory:
             memory[key] = tool.p_value(np.array(key), claim) <= alpha
         total += memory[key] * rate ** sum(right) * (1 - rate) ** (m - sum(right))
@@ -305,10 +305,10 @@ def test_enumeration_sees_an_order_that_looks_at_the_coins():
 def test_exact_claims_are_refuted_no_more_often_than_stated(claim):
     m, alpha, audits = 100, 0.05, 400
     tool = GuessTest.of(claim, m, failure_prob=alpha)
-    looks, memory, refuted = np.array(tool.looks.guesses), {}, 0
+    stages, memory, refuted = np.array(tool.stages.guesses), {}, 0
     for seed in range(audits):
         scores, coins = gaussian_scores(1.0, m, seed)
-        key = tuple(right_guesses(scores, coins, looks, one_sided=False).tolist())
+        key = tuple(right_guesses(scores, coins, stages, one_sided=False).tolist())
         if key not in memory:
             memory[key] = tool.p_value(np.array(key), claim) <= alpha
         refuted += memory[key]
@@ -394,10 +394,10 @@ def test_the_planned_power_is_about_that_of_audits(side):
     assert 0.5 < planned < 0.98  # else it says little
     share = PRIMARY_SHARE * alpha
     tool = GuessTest.of(claim, m, one_sided=side == "top", failure_prob=share)
-    looks, refuted = np.array(tool.looks.guesses), 0
+    stages, refuted = np.array(tool.stages.guesses), 0
     for seed in range(audits):
         scores, coins = gaussian_scores(MU, m, seed)
-        right = right_guesses(scores, coins, looks, one_sided=side == "top")
+        right = right_guesses(scores, coins, stages, one_sided=side == "top")
         refuted += tool.p_value(right, claim) <= share
     assert refuted >= binom.ppf(FALSE_ALARM, audits, planned - 0.05)
     assert refuted <= binom.isf(FALSE_ALARM, audits, planned + 0.05)

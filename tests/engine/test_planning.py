@@ -12,7 +12,7 @@ from dpaudit import ApproxDP, GaussianDP, PureDP, plan
 from dpaudit import neighbors as nb
 from dpaudit.engine.chances import BY_GUESS
 from dpaudit.engine.driver import certificate_of
-from dpaudit.engine.task import FEW_DRAWS, Task
+from dpaudit.engine.task import RANKED_DRAWS, Task
 from dpaudit.neighbors import family
 from dpaudit.stats import oracles
 from dpaudit.stats.joint import Counts, Target, joint_region, refutation_prob
@@ -103,7 +103,7 @@ def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) 
 def test_the_power_curve_rises_through_the_wanted_power() -> None:
     """Beyond FEW_DRAWS nothing is guessed by rank: from there on it rises again."""
     found = plan(PureDP(1.0), true_epsilon=1.2, power=0.8)
-    at_few = int(np.searchsorted(found.curve_draws, FEW_DRAWS[1], side="right"))
+    at_few = int(np.searchsorted(found.curve_draws, RANKED_DRAWS[1], side="right"))
     assert 0 < at_few < len(found.curve_draws)
     for power in (found.curve_power[:at_few], found.curve_power[at_few:]):
         assert list(power) == pytest.approx(sorted(power), abs=0.02)

@@ -19,10 +19,10 @@ from dpaudit.engine.families import Added, Family, Outcomes, _by_ratio, family_o
 from dpaudit.engine.outputs import _prepared
 from dpaudit.engine.planning import needing
 from dpaudit.engine.reach import (
+    cannot_refute,
     detectable,
     draws_to_begin_with,
     fewest_draws,
-    is_beyond_reach,
 )
 from dpaudit.engine.task import Task
 from dpaudit.mechanisms import Watch
@@ -429,19 +429,19 @@ def test_no_bound_refutes_with_fewer_draws_and_one_does_with_those_that_are_name
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
 def test_a_task_is_beyond_reach_below_the_fewest_draws(epsilon: float, delta: float) -> None:
     fewest = fewest_draws(epsilon, delta, 1e-6)
-    assert is_beyond_reach(_task(epsilon, delta, math.ceil(fewest / 2) - 1))
-    assert not is_beyond_reach(_task(epsilon, delta, math.ceil(fewest / 2)))
+    assert cannot_refute(_task(epsilon, delta, math.ceil(fewest / 2) - 1))
+    assert not cannot_refute(_task(epsilon, delta, math.ceil(fewest / 2)))
     half = math.ceil(fewest / 2)
-    assert not is_beyond_reach(_task(epsilon, delta, 20, stored={"left": 20, "right": 2 * half}))
+    assert not cannot_refute(_task(epsilon, delta, 20, stored={"left": 20, "right": 2 * half}))
 
 
 def test_of_curves_and_of_what_nothing_refutes() -> None:
     curve = replace(_task(1.0, 0.0, 20), claim=GaussianDP(50.0))
-    assert not is_beyond_reach(curve)
+    assert not cannot_refute(curve)
     assert draws_to_begin_with(curve, 1e-6) == 0.0
     assert fewest_draws(1.0, 1.0, 1e-6) == fewest_draws(800.0, 0.0, 1e-6) == math.inf
     assert draws_to_begin_with(_task(1.0, 1.0, 20), 1e-6) == math.inf
-    assert is_beyond_reach(_task(1.0, 1.0, 10**9))
+    assert cannot_refute(_task(1.0, 1.0, 10**9))
 
 
 def test_outcomes_whose_ratios_differ_by_luck_are_taken_for_one() -> None:

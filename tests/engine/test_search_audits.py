@@ -35,7 +35,7 @@ from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.neighbors import Choice, Integer, Interval, SearchSpace, edge
 from dpaudit.search import halving as running
 from dpaudit.search.candidates import Candidate
-from dpaudit.search.halving import LEAST_BUDGET, halving_looks, halvings, search
+from dpaudit.search.halving import LEAST_BUDGET, halving_cost, halvings, search
 from dpaudit.search.record import SearchRecord, Trial, landscape, ranking
 from tests.search.test_search import (
     EPSILON,
@@ -63,7 +63,7 @@ def test_halving_doubles_the_draws_of_those_that_stay(candidates: int, keep: int
     totals = np.cumsum(looks).tolist()
     assert totals == [2**i for i in range(len(rounds))]
     dropped = [a - b for a, b in zip(alive, [*alive[1:], 0], strict=True)]
-    assert halving_looks(candidates, keep) == sum(
+    assert halving_cost(candidates, keep) == sum(
         d * total for d, total in zip(dropped, totals, strict=True)
     )
 

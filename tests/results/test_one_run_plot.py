@@ -33,7 +33,7 @@ def test_chart_holds_the_estimates_of_the_result(claim: Claim, side: str) -> Non
     result = found(claim, side)
     dots, most, *levels = charts.guesses(result).panels[0].series
     own = result.diagnostics.canaries
-    assert tuple(n for n, _ in dots.points) == own.looks
+    assert tuple(n for n, _ in dots.points) == own.stages
     for (guesses, estimate), correct in zip(
         dots.points, result.diagnostics.canaries.correct, strict=True
     ):
@@ -56,7 +56,7 @@ def test_plot_tells_estimates_from_what_is_certified(claim: Claim) -> None:
     assert float(words[2].split()[1]) <= result.certified_epsilon
     assert words[3].startswith("claimed: ")
     dots, most, certified, claimed = ax.lines
-    assert tuple(dots.get_xdata()) == result.diagnostics.canaries.looks
+    assert tuple(dots.get_xdata()) == result.diagnostics.canaries.stages
     assert list(most.get_xdata()) == [result.diagnostics.canaries.guesses]
     assert set(certified.get_ydata()) == {result.certified_epsilon}
     assert set(claimed.get_ydata()) == {result.claim["epsilon"]}

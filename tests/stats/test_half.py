@@ -103,7 +103,7 @@ def errors(m: int, epsilon: float, alpha: float, coins: str) -> float:
         said = np.array(answer)
         # ties go to the first canaries, so that every score is another
         scores = said + np.arange(m, 0, -1) / (2 * m)
-        correct = right_guesses(scores, truth, np.array(tool.looks.guesses), one_sided=False)
+        correct = right_guesses(scores, truth, np.array(tool.stages.guesses), one_sided=False)
         key = tuple(correct.tolist())
         if key not in refuted:
             refuted[key] = tool.p_value(correct, claim) <= alpha

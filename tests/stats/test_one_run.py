@@ -18,7 +18,7 @@ from scipy.stats import binom, norm
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.stats import (
     Allowance,
-    Looks,
+    Stages,
     crossing_bound,
     guess_epsilon,
     guess_mu,
@@ -137,13 +137,13 @@ def test_no_mechanism_that_keeps_a_curve_beats_its_bound(m, n, v, mu):
 @pytest.mark.parametrize("delta", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("heights", [(1, 2), (2, 2), (2, 3)], ids=str)
 def test_no_mechanism_crosses_more_often_than_the_walk(delta, heights):
-    looks = Looks((heights[0], 3), (1.0, 1.0))
+    stages = Stages((heights[0], 3), (1.0, 1.0))
 
     def crossed(right):
         return sum(right[: heights[0]]) >= heights[0] or sum(right) >= heights[1]
 
     best = most_likely(3, 3, crossed, {0.5: delta}, ordered=True)
-    bound = crossing_bound(heights, looks, 0.5, 3 * delta)
+    bound = crossing_bound(heights, stages, 0.5, 3 * delta)
     assert best - 1e-7 < bound < best + delta + 1e-6
 
 
@@ -204,17 +204,17 @@ def patterns(n, rate):
 @given(st.data(), st.floats(0.0, 3.0))
 def test_the_crossing_probability_is_that_of_all_patterns(data, epsilon):
     chosen = tuple(sorted(data.draw(st.sets(st.integers(1, 8), min_size=1, max_size=4))))
-    looks = Looks(chosen, (1.0,) * len(chosen))
+    stages = Stages(chosen, (1.0,) * len(chosen))
     heights = [data.draw(st.integers(1, k + 1)) for k in chosen]
     exact = sum(
         p
         for right, p in patterns(8, special.expit(epsilon))
         if any(right[:k].sum() >= h for k, h in zip(chosen, heights, strict=True))
     )
-    assert crossing_bound(heights, looks, epsilon, 0.0) == pytest.approx(exact, rel=3e-9)
+    assert crossing_bound(heights, stages, epsilon, 0.0) == pytest.approx(exact, rel=3e-9)
 
 
-LOOKS = Looks((3, 4, 6, 8, 10), (1.0, 1.0, 1.0, 1.0, 0.25))
+STAGES = Stages((3, 4, 6, 8, 10), (1.0, 1.0, 1.0, 1.0, 0.25))
 GRID = (0.0, 0.3, 0.5, 0.75, 1.0, 1.37, 2.0, 3.0)
 
 
@@ -222,7 +222,7 @@ def false_refutations(epsilon, alpha):
     """Exact probability that randomised response is refuted, and that it is certified wrongly."""
     above = 0.0
     for counts, p in counts_of_patterns(epsilon).items():
-        if walk_epsilon(counts, LOOKS, 10, delta=0.0, failure_prob=alpha) > epsilon + 1e-12:
+        if walk_epsilon(counts, STAGES, 10, delta=0.0, failure_prob=alpha) > epsilon + 1e-12:
             above += p
     return false_p_values(epsilon, alpha), above
 
@@ -231,7 +231,7 @@ def false_p_values(epsilon, alpha):
     return sum(
         p
         for counts, p in counts_of_patterns(epsilon).items()
-        if walk_p_value(counts, LOOKS, 10, epsilon=epsilon, delta=0.0) <= alpha
+        if walk_p_value(counts, STAGES, 10, epsilon=epsilon, delta=0.0) <= alpha
     )
 
 
@@ -239,7 +239,7 @@ def false_p_values(epsilon, alpha):
 def counts_of_patterns(epsilon):
     seen = {}
     for right, p in patterns(10, 1 / (1 + math.exp(-epsilon))):
-        counts = tuple(int(right[:k].sum()) for k in LOOKS.guesses)
+        counts = tuple(int(right[:k].sum()) for k in STAGES.guesses)
         seen[counts] = seen.get(counts, 0.0) + p
     return seen
 
@@ -273,18 +273,18 @@ def test_enumeration_sees_a_wrong_boundary_a_wrong_rate_and_looks_not_paid_for(m
 
 @pytest.mark.parametrize("delta", [0.0, 1e-4, 1e-2])
 def test_heights_are_the_least_counts_that_are_refuted(delta):
-    looks = Looks.of(40, 0.05)
-    heights = heights_refused(looks, 40, epsilon=0.7, delta=delta, failure_prob=0.05)
-    for i, (k, height) in enumerate(zip(looks.guesses, heights.tolist(), strict=True)):
+    stages = Stages.of(40, 0.05)
+    heights = heights_refused(stages, 40, epsilon=0.7, delta=delta, failure_prob=0.05)
+    for i, (k, height) in enumerate(zip(stages.guesses, heights.tolist(), strict=True)):
         for right, refuted in ((height, True), (height - 1, False)):
             if right > k:
                 continue
             # as many right at this look, and as few as that allows at all the others
             counts = [
                 max(right - (k - j), 0) if j < k else right if i <= at else 0
-                for at, j in enumerate(looks.guesses)
+                for at, j in enumerate(stages.guesses)
             ]
-            p = walk_p_value(counts, looks, 40, epsilon=0.7, delta=delta)
+            p = walk_p_value(counts, stages, 40, epsilon=0.7, delta=delta)
             assert (p <= 0.05) == refuted
 
 
@@ -315,19 +315,21 @@ def test_the_grid_of_the_walk_reads_as_it_was_tested():
     """Hundredths, with no digits of a product behind them, each refused at exactly its value."""
     found = []
     for wrong in range(30):
-        looks, counts = Looks((200,), (1.0,)), [200 - wrong]
-        epsilon = walk_epsilon(counts, looks, 200, delta=0.0, failure_prob=0.05)
-        assert walk_p_value(counts, looks, 200, epsilon=epsilon, delta=0.0) <= 0.05
-        assert walk_p_value(counts, looks, 200, epsilon=epsilon + 0.01, delta=0.0) > 0.05
+        stages, counts = Stages((200,), (1.0,)), [200 - wrong]
+        epsilon = walk_epsilon(counts, stages, 200, delta=0.0, failure_prob=0.05)
+        assert walk_p_value(counts, stages, 200, epsilon=epsilon, delta=0.0) <= 0.05
+        assert walk_p_value(counts, stages, 200, epsilon=epsilon + 0.01, delta=0.0) > 0.05
         assert repr(epsilon) == repr(round(epsilon, 2))
         found.append(round(100 * epsilon))
     assert any(hundredths * 0.01 != hundredths / 100 for hundredths in found)  # else no test
 
 
 def test_more_delta_certifies_less():
-    looks = Looks.of(300, 0.05)
-    counts = [k - k // 20 for k in looks.guesses]
-    walked = [walk_epsilon(counts, looks, 300, delta=d, failure_prob=0.05) for d in (0, 1e-4, 1e-2)]
+    stages = Stages.of(300, 0.05)
+    counts = [k - k // 20 for k in stages.guesses]
+    walked = [
+        walk_epsilon(counts, stages, 300, delta=d, failure_prob=0.05) for d in (0, 1e-4, 1e-2)
+    ]
     fixed = [guess_epsilon(97, 100, 300, delta=d, failure_prob=0.05) for d in (0.0, 1e-4, 1e-2)]
     assert walked == sorted(walked, reverse=True)
     assert fixed == sorted(fixed, reverse=True)
@@ -337,7 +339,7 @@ def test_more_delta_certifies_less():
 def test_the_walk_costs_little_beside_the_best_number_of_guesses():
     """Beside the best fixed number in hindsight, at the counts that Gaussian scores lead to."""
     m = 1000
-    looks = Looks.of(m, 0.05)
+    stages = Stages.of(m, 0.05)
 
     def right(k):
         cut = optimize.brentq(lambda t: norm.sf(t - 1) + norm.sf(t + 1) - k / m, 0, 9)
@@ -346,8 +348,8 @@ def test_the_walk_costs_little_beside_the_best_number_of_guesses():
     best = max(
         guess_epsilon(right(k), k, m, delta=0.0, failure_prob=0.05) for k in range(50, 500, 10)
     )
-    counts = np.array([right(min(k, 999)) for k in looks.guesses])
-    assert walk_epsilon(counts.tolist(), looks, m, delta=0.0, failure_prob=0.05) > 0.93 * best
+    counts = np.array([right(min(k, 999)) for k in stages.guesses])
+    assert walk_epsilon(counts.tolist(), stages, m, delta=0.0, failure_prob=0.05) > 0.93 * best
 
 
 @pytest.mark.parametrize(
@@ -356,11 +358,20 @@ def test_the_walk_costs_little_beside_the_best_number_of_guesses():
         (lambda: guess_p_value(5, 4, 10, PureDP(1.0)), "correct must be at most guesses"),
         (lambda: guess_p_value(3, 11, 10, PureDP(1.0)), "guesses at most canaries"),
         (lambda: guess_epsilon(1, 1, 1, delta=-1.0, failure_prob=0.1), "delta must be"),
-        (lambda: walk_p_value([3], Looks((2,), (1.0,)), 9, epsilon=1.0, delta=0.0), "correct"),
-        (lambda: walk_p_value([1, 0], Looks((1, 2), (1, 1)), 9, epsilon=1.0, delta=0.0), "rise"),
-        (lambda: walk_p_value([1], Looks((2,), (1.0,)), 1, epsilon=1.0, delta=0.0), "canaries"),
-        (lambda: Looks((2, 1), (1.0, 1.0)), "rising"),
-        (lambda: Looks((1,), (0.0,)), "weights"),
+        (
+            lambda: walk_p_value([3], Stages((2,), (1.0,)), 9, epsilon=1.0, delta=0.0),
+            "correct",
+        ),
+        (
+            lambda: walk_p_value([1, 0], Stages((1, 2), (1, 1)), 9, epsilon=1.0, delta=0.0),
+            "rise",
+        ),
+        (
+            lambda: walk_p_value([1], Stages((2,), (1.0,)), 1, epsilon=1.0, delta=0.0),
+            "canaries",
+        ),
+        (lambda: Stages((2, 1), (1.0, 1.0)), "rising"),
+        (lambda: Stages((1,), (0.0,)), "weights"),
     ],
 )
 def test_bad_input_is_refused(call, message):

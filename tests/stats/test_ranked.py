@@ -14,16 +14,16 @@ from scipy.stats import binom
 
 import dpaudit.stats.ranked
 from dpaudit.stats import (
-    Looks,
+    Stages,
     crossing_prob,
     ranked_epsilon,
     ranked_heights,
-    ranked_looks,
     ranked_p_value,
+    ranked_stages,
 )
 
 DRAWS = 9
-LOOKS = Looks((4, 6, 9), (1.0, 1.0, 1.0))
+STAGES = Stages((4, 6, 9), (1.0, 1.0, 1.0))
 
 Order = Callable[[tuple[int, ...]], list[int]]
 
@@ -42,7 +42,7 @@ def as_drawn(told: tuple[int, ...]) -> list[int]:
 
 @functools.cache
 def p_value(correct: tuple[int, ...], epsilon: float, delta: float) -> float:
-    return ranked_p_value(correct, LOOKS, DRAWS, epsilon=epsilon, delta=delta)
+    return ranked_p_value(correct, STAGES, DRAWS, epsilon=epsilon, delta=delta)
 
 
 def probability(
@@ -57,7 +57,7 @@ def probability(
         for luck in itertools.product((0, 1), repeat=len(free)):
             fell = dict(zip(free, luck, strict=True))
             right = np.cumsum([fell.get(i, 1) for i in places])
-            if rejects(tuple(int(right[k - 1]) for k in LOOKS.guesses)):
+            if rejects(tuple(int(right[k - 1]) for k in STAGES.guesses)):
                 total += weight * pi ** sum(luck) * (1 - pi) ** (len(free) - sum(luck))
     return total
 
@@ -88,8 +88,8 @@ def test_told_first_is_the_worst_and_the_bound_is_exact_there() -> None:
 def outcomes() -> list[tuple[int, ...]]:
     return [
         c
-        for c in itertools.product(*(range(k + 1) for k in LOOKS.guesses))
-        if all(0 <= c[i + 1] - c[i] <= LOOKS.guesses[i + 1] - LOOKS.guesses[i] for i in (0, 1))
+        for c in itertools.product(*(range(k + 1) for k in STAGES.guesses))
+        if all(0 <= c[i + 1] - c[i] <= STAGES.guesses[i + 1] - STAGES.guesses[i] for i in (0, 1))
     ]
 
 
@@ -98,7 +98,7 @@ def test_the_certified_epsilon_is_above_the_truth_with_probability_alpha_at_most
     alpha: float,
 ) -> None:
     certified = {
-        c: ranked_epsilon(c, LOOKS, DRAWS, delta=0.0, failure_prob=alpha) for c in outcomes()
+        c: ranked_epsilon(c, STAGES, DRAWS, delta=0.0, failure_prob=alpha) for c in outcomes()
     }
     worst = 0.0
     for epsilon in np.linspace(0.0, 1.5, 31).tolist():
@@ -111,16 +111,16 @@ def test_the_certified_epsilon_is_above_the_truth_with_probability_alpha_at_most
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda heights, looks, pi, told: binom.sf(heights[0] - 1, looks.guesses[0], pi),
-        lambda heights, looks, pi, told: crossing(heights + 1, looks, pi, told),
-        lambda heights, looks, pi, told: crossing(heights, looks, pi, np.ones(1)),
+        lambda heights, stages, pi, told: binom.sf(heights[0] - 1, stages.guesses[0], pi),
+        lambda heights, stages, pi, told: crossing(heights + 1, stages, pi, told),
+        lambda heights, stages, pi, told: crossing(heights, stages, pi, np.ones(1)),
     ],
     ids=["one look", "off by one", "nobody is told"],
 )
 def test_the_enumeration_catches_mutants(monkeypatch: pytest.MonkeyPatch, broken: Any) -> None:
     monkeypatch.setattr(dpaudit.stats.ranked, "_crossing", broken)
     epsilon, delta = 0.5, 0.15
-    found = {c: ranked_p_value(c, LOOKS, DRAWS, epsilon=epsilon, delta=delta) for c in outcomes()}
+    found = {c: ranked_p_value(c, STAGES, DRAWS, epsilon=epsilon, delta=delta) for c in outcomes()}
     worst = max(
         probability(told_first, epsilon, delta, lambda c, a=alpha: found[c] <= a) - alpha
         for alpha in (0.05, 0.1, 0.2, 0.3)
@@ -132,10 +132,10 @@ crossing = dpaudit.stats.ranked._crossing
 
 
 def test_delta_costs_next_to_nothing_where_it_is_small() -> None:
-    looks = ranked_looks(400)
-    right = [min(k, round(0.85 * k) + 3) for k in looks.guesses]
+    stages = ranked_stages(400)
+    right = [min(k, round(0.85 * k) + 3) for k in stages.guesses]
     pure, approximate = (
-        ranked_epsilon(right, looks, 400, delta=delta, failure_prob=1e-6) for delta in (0.0, 1e-5)
+        ranked_epsilon(right, stages, 400, delta=delta, failure_prob=1e-6) for delta in (0.0, 1e-5)
     )
     assert 0.9 < approximate <= pure
     assert pure - approximate <= 0.021
@@ -143,9 +143,9 @@ def test_delta_costs_next_to_nothing_where_it_is_small() -> None:
 
 def test_looks_are_few_and_end_with_all() -> None:
     for draws in (1, 4, 30, 4000):
-        looks = ranked_looks(draws)
-        assert looks.guesses[-1] == draws
-        assert len(looks.guesses) <= 25
+        stages = ranked_stages(draws)
+        assert stages.guesses[-1] == draws
+        assert len(stages.guesses) <= 25
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_looks_are_few_and_end_with_all() -> None:
 )
 def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        ranked_p_value(correct, LOOKS, DRAWS, epsilon=1.0, delta=0.0)
+        ranked_p_value(correct, STAGES, DRAWS, epsilon=1.0, delta=0.0)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
@@ -163,10 +163,10 @@ def test_heights_are_exactly_where_the_claim_falls(epsilon: float, delta: float)
     """Of all outcomes, those that certify more than the claim are at their height at some look."""
     alpha = 0.3
     claim: dict[str, float] = {"epsilon": epsilon, "delta": delta, "failure_prob": alpha}
-    heights = ranked_heights(LOOKS, DRAWS, **claim).tolist()
-    assert any(height <= k for height, k in zip(heights, LOOKS.guesses, strict=True))
+    heights = ranked_heights(STAGES, DRAWS, **claim).tolist()
+    assert any(height <= k for height, k in zip(heights, STAGES.guesses, strict=True))
     for seen in outcomes():
-        found = ranked_epsilon(seen, LOOKS, DRAWS, delta=delta, failure_prob=alpha)
+        found = ranked_epsilon(seen, STAGES, DRAWS, delta=delta, failure_prob=alpha)
         reached = any(c >= height for c, height in zip(seen, heights, strict=True))
         if abs(found - epsilon) > 2e-4 or epsilon == 0.0:
             assert reached == (found > epsilon), seen
@@ -175,10 +175,10 @@ def test_heights_are_exactly_where_the_claim_falls(epsilon: float, delta: float)
 @pytest.mark.parametrize("heights", [[4, 4, 9], [5, 6, 8], [3, 7, 10], [0, 7, 10]])
 def test_a_walk_reaches_its_heights_as_often_as_all_patterns_do(heights: list[int]) -> None:
     rates = np.array([0.8, 0.6, 0.3])
-    steps = np.repeat(rates, np.diff(LOOKS.guesses, prepend=0))
+    steps = np.repeat(rates, np.diff(STAGES.guesses, prepend=0))
     exact = 0.0
-    for fell in itertools.product((0, 1), repeat=LOOKS.guesses[-1]):
+    for fell in itertools.product((0, 1), repeat=STAGES.guesses[-1]):
         right = np.cumsum(fell)
-        if any(right[k - 1] >= h for k, h in zip(LOOKS.guesses, heights, strict=True)):
+        if any(right[k - 1] >= h for k, h in zip(STAGES.guesses, heights, strict=True)):
             exact += float(np.prod(np.where(fell, steps, 1 - steps)))
-    assert crossing_prob(heights, LOOKS.guesses, rates) == pytest.approx(exact, abs=1e-12)
+    assert crossing_prob(heights, STAGES.guesses, rates) == pytest.approx(exact, abs=1e-12)

@@ -38,7 +38,7 @@ CAUTION = 2.0
 _MAX_LDA = 1000
 _MAX_SPREADS = 200
 _SLAB_DIRECTIONS = 4
-_REACH = {"gaussian": 8.5, "laplace": 30.0}
+_TAILS = {"gaussian": 8.5, "laplace": 30.0}
 _FAR_BALL = 1e4  # in noise scales; beyond it a half-space is as good
 _RATIO_CUTS = 60
 _DISTANCE_GRID = 60
@@ -254,7 +254,7 @@ def _half_spaces(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides)
     """Return half-spaces with cuts among the centres, and in noise steps far into the tail."""
     along = _pooled(learn) @ u
     bases = np.quantile(along, [0.5, 0.9, 0.99, 1.0])
-    steps = np.linspace(-2.0, _REACH[noise.kind], 32) * noise.scale
+    steps = np.linspace(-2.0, _TAILS[noise.kind], 32) * noise.scale
     cuts = np.concatenate(
         [np.quantile(along, np.linspace(0.02, 1, 25)), *(b + steps for b in bases)]
     )
@@ -272,8 +272,8 @@ def _slabs(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Fa
     middles = [float((learn[s] @ u).mean()) for s in SIDES]
     middles.append(sum(middles) / 2)
     along = _pooled(learn) @ u
-    reach = float(np.ptp(along)) / 2 + 6 * noise.scale
-    halves = np.geomspace(noise.scale / 4, reach, 24)
+    half_width = float(np.ptp(along)) / 2 + 6 * noise.scale
+    halves = np.geomspace(noise.scale / 4, half_width, 24)
     low = np.concatenate([m - halves for m in middles])
     high = np.concatenate([m + halves for m in middles])
     wide = low < high  # narrower slabs vanish by rounding, far from 0
@@ -377,10 +377,10 @@ def _ratios(
     """Yield likelihood-ratio sets in both directions, cut at quantiles of their scores."""
     ratio = LikelihoodRatio(noise, learn["left"][:mixture], learn["right"][:mixture])
     found = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
-    scores, room = ({s: found[s][part] for s in SIDES} for part in (0, 1))
+    scores, slack = ({s: found[s][part] for s in SIDES} for part in (0, 1))
     for sign in (1.0, -1.0):
         # Round as for certification: against the side that the ratio favours.
-        rounded = {"left": -sign * room["left"], "right": sign * room["right"]}
+        rounded = {"left": -sign * slack["left"], "right": sign * slack["right"]}
         both = sign * np.concatenate([scores[s].ravel() for s in SIDES])
         tail = np.geomspace(0.05, 1 / len(both), _RATIO_CUTS // 2)
         levels = np.concatenate([np.linspace(0.05, 0.95, _RATIO_CUTS // 2), 1 - tail])

@@ -186,9 +186,9 @@ class LikelihoodRatio:
             if kept[0] is centers and kept[1] is auxiliary:
                 return kept[2], kept[3]
         found = [self(centers + draw) for draw in auxiliary]
-        ratio, room = (np.array(part) for part in zip(*found, strict=True))
-        self._kept = [*self._kept[1 - _KEPT :], (centers, auxiliary, ratio, room)]
-        return ratio, room
+        ratio, tolerance = (np.array(part) for part in zip(*found, strict=True))
+        self._kept = [*self._kept[1 - _KEPT :], (centers, auxiliary, ratio, tolerance)]
+        return ratio, tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +219,8 @@ class RatioEvent:
         self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
     ) -> Floats:
         """Return the share of auxiliary noise vectors that lead into the event."""
-        ratio, room = self.ratio.scores(centers, auxiliary)
-        scores = self.sign * ratio + rounded * room
+        ratio, tolerance = self.ratio.scores(centers, auxiliary)
+        scores = self.sign * ratio + rounded * tolerance
         return np.asarray((scores > self.threshold).mean(axis=0))
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
@@ -354,8 +354,8 @@ def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats,
     with np.errstate(under="ignore"):
         total = np.exp(near[:, None] - apart).sum(axis=1)
     slope = 1.0 if noise.kind == "laplace" else 1.0 + np.sqrt(2 * np.maximum(near, 0.0))
-    room = steps * ((1.0 + size) * slope + np.abs(near) + spread)
-    return np.asarray(np.log(total) - near - math.log(len(centers))), np.asarray(room)
+    tolerance = steps * ((1.0 + size) * slope + np.abs(near) + spread)
+    return np.asarray(np.log(total) - near - math.log(len(centers))), np.asarray(tolerance)
 
 
 def direction_words(direction: Floats, name: str) -> str:

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 METHOD = "computed from the centres"
 _NEAREST = 1e-99  # in noise scales; the square of a smaller distance is not a double
-_FEW = 12
+_MOVING = 12
 _MAX_LOSS = 1000.0
 _BINS = 48
 _SHOWN_DRAWS = 10**6
@@ -34,7 +34,7 @@ _EVENTS = 60
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Computed:
     """One pair: its centres, and the distribution of the privacy loss."""
 
     pair: NeighborPair
@@ -57,7 +57,9 @@ class ByClosedForm:
         """Compute the profile of each pair and return the worst."""
         mechanism = run.mechanism
         return frozen.worst(
-            lambda pair: _certify(run.task, _look(mechanism, pair), mechanism.noise, frozen.start)
+            lambda pair: _certify(
+                run.task, _of_pair(mechanism, pair), mechanism.noise, frozen.start
+            )
         )
 
 
@@ -71,7 +73,7 @@ def search_with_noise(run: Run) -> SearchRecord | None:
     return exploration.search
 
 
-def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:
+def _of_pair(mechanism: AdditiveNoise, pair: NeighborPair) -> _Computed:
     left, right = mechanism.center(pair.left), mechanism.center(pair.right)
     if left.shape != right.shape:
         raise MechanismError(
@@ -87,51 +89,51 @@ def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:
         )
     if mechanism.noise.kind == "gaussian":
         oracle = oracles.gaussian(float(np.linalg.norm(shift)), scale)
-        return _Look(pair, left, right, oracle, METHOD)
+        return _Computed(pair, left, right, oracle, METHOD)
     try:
-        return _Look(pair, left, right, oracles.laplace_vector(shift, scale), METHOD)
+        return _Computed(pair, left, right, oracles.laplace_vector(shift, scale), METHOD)
     except ValueError:
         # There are too many different shifts for the closed form. To release only some coordinates
         # is post-processing, so the largest coordinates give a lower bound.
-        few = np.sort(np.abs(shift))[-_FEW:]
-        few = few[few > 1e-6 * few[-1]]
-        few = few if few.sum() < _MAX_LOSS * scale else few[-1:]
-        few = np.minimum(few, _MAX_LOSS * scale)  # a smaller shift is harder to detect
-        method = f"{METHOD}, of the {len(few)} coordinates that move most"
-        return _Look(pair, left, right, oracles.laplace_vector(few, scale), method)
+        moving = np.sort(np.abs(shift))[-_MOVING:]
+        moving = moving[moving > 1e-6 * moving[-1]]
+        moving = moving if moving.sum() < _MAX_LOSS * scale else moving[-1:]
+        moving = np.minimum(moving, _MAX_LOSS * scale)  # a smaller shift is harder to detect
+        method = f"{METHOD}, of the {len(moving)} coordinates that move most"
+        return _Computed(pair, left, right, oracles.laplace_vector(moving, scale), method)
 
 
-def _certify(task: Task, look: _Look, noise: Noise, start: float) -> Certificate:
+def _certify(task: Task, case: _Computed, noise: Noise, start: float) -> Certificate:
     claim, grid = task.claim, task.grid
-    profile = look.oracle.delta(grid)
+    profile = case.oracle.delta(grid)
     point = claim.point or task.worst_point(profile, SMALLEST_CLAIM)
-    epsilon, delta = look.oracle.epsilon(point[1]), look.oracle.delta(point[0])
+    epsilon, delta = case.oracle.epsilon(point[1]), case.oracle.delta(point[0])
     # Closed forms keep their relative accuracy for any small delta; claimed curves do not.
     slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
     # If delta = 0 is claimed, epsilon decides alone: delta itself may be less than any double.
     above = delta > point[1] * (1 + relative) + slack or claim.point == (point[0], 0.0)
     refuted = above and epsilon > point[0] * (1 + 1e-9) + 1e-12
-    long = extended(grid, lambda e: look.oracle.delta(e))
+    long = extended(grid, lambda e: case.oracle.delta(e))
     return Certificate.of(
         task,
-        look.pair,
+        case.pair,
         point,
         epsilon=Bound(epsilon, epsilon),
         delta=Bound(delta, delta),
         certified=profile,
         estimated=profile,
-        method=look.method,
+        method=case.method,
         refuted=refuted,
         p_value=0.0 if refuted else 1.0,
         computed=True,
-        whole=look.method == METHOD,
-        witness=_witness(look, point),
-        histogram=_histogram(look, noise, point),
+        whole=case.method == METHOD,
+        witness=_witness(case, point),
+        histogram=_histogram(case, noise, point),
         mechanism_seconds=time.perf_counter() - start,
-        bounds=_bounds(look.oracle, float(long[-1])),
+        bounds=_bounds(case.oracle, float(long[-1])),
         long_profile=LongProfile(
-            tuple(long.tolist()), tuple(look.oracle.delta(long).tolist()), (0.0,) * len(long)
+            tuple(long.tolist()), tuple(case.oracle.delta(long).tolist()), (0.0,) * len(long)
         ),
     )
 
@@ -145,19 +147,19 @@ def _bounds(oracle: Oracle, end: float) -> tuple[RateBounds, ...]:
     return tuple(RateBounds(p[i : i + 1], q[i : i + 1], 0.0) for i in range(len(losses)))
 
 
-def _witness(look: _Look, point: tuple[float, float]) -> Witness:
-    if np.array_equal(look.left, look.right):
+def _witness(case: _Computed, point: tuple[float, float]) -> Witness:
+    if np.array_equal(case.left, case.right):
         return Witness("any output: the centres of both sides are equal", "left", None, 1.0, 1.0)
-    needed = look.oracle.epsilon(point[1])
-    loss = min(needed, look.oracle.max_loss) if math.isfinite(needed) else point[0]
-    likely, rare = look.oracle.rates(loss, closed=True)
+    needed = case.oracle.epsilon(point[1])
+    loss = min(needed, case.oracle.max_loss) if math.isfinite(needed) else point[0]
+    likely, rare = case.oracle.rates(loss, closed=True)
     words = f"log-likelihood ratio >= {loss:.3g}, computed from the centres"
     return Witness(words, "left", None, float(likely), float(rare))
 
 
-def _histogram(look: _Look, noise: Noise, point: tuple[float, float]) -> Histogram:
+def _histogram(case: _Computed, noise: Noise, point: tuple[float, float]) -> Histogram:
     """Return expected counts along the line through both centres, or the axis that moves most."""
-    shift = look.left - look.right
+    shift = case.left - case.right
     if noise.kind == "gaussian" and (length := float(np.linalg.norm(shift))) > 0:
         direction, label = shift / length, "projection on the difference of the centres"
     else:
@@ -165,7 +167,7 @@ def _histogram(look: _Look, noise: Noise, point: tuple[float, float]) -> Histogr
         direction = np.zeros(len(shift))
         direction[at] = 1.0 if shift[at] >= 0 else -1.0
         label = f"coordinate {at}" if direction[at] > 0 else f"minus coordinate {at}"
-    a, b = float(look.left @ direction), float(look.right @ direction)
+    a, b = float(case.left @ direction), float(case.right @ direction)
     edges = np.linspace(min(a, b) - 6 * noise.scale, max(a, b) + 6 * noise.scale, _BINS + 1)
     probabilities = [noise.between(c, edges[:-1], edges[1:]) for c in (a, b)]
     loss = np.log(np.maximum(probabilities[0], 1e-300)) - np.log(

@@ -290,9 +290,9 @@ def _judge(noise: Noise, centers: Centers, budget: Budget, rng: np.random.Genera
         auxiliary = noise.sample((budget.auxiliary, size, d), rng=rng)
     else:
         auxiliary = np.empty((0, size, d))
-    few = {side: judging[side][:_SCREENING_DRAWS] for side in SIDES}
+    head = {side: judging[side][:_SCREENING_DRAWS] for side in SIDES}
     some = auxiliary[:, :_SCREENING_DRAWS]
-    screening = screen(noise, learn, few, centers.balls, some, budget.mixture)
+    screening = screen(noise, learn, head, centers.balls, some, budget.mixture)
     return _Judge(noise, centers.balls, judging, auxiliary, budget.draws, screening)
 
 

@@ -14,7 +14,7 @@ from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import DiscreteOracle, Floats, discrete, same_length, vector
 from dpaudit.stats.oracles._quadrature import ORDER, STEEPNESS, on_panels
 
-_REACH = 760.0  # a double cannot represent e^-760
+_STEPS = 760.0  # a double cannot represent e^-760
 
 
 def randomized_response(epsilon: float) -> DiscreteOracle:
@@ -126,8 +126,8 @@ def _noisy_max(scores: Floats) -> Floats:
     log_others = _log_others(np.log1p(-u[:, None] * scaled))
     with np.errstate(under="ignore"):
         distribution: Floats = scaled * (weights @ np.exp(log_others))
-        floor = max(float(s.min()), -_REACH)
-        if s.min() >= -_REACH:  # Below the smallest: 2^-k e^(k x - sum s), integrated.
+        floor = max(float(s.min()), -_STEPS)
+        if s.min() >= -_STEPS:  # Below the smallest: 2^-k e^(k x - sum s), integrated.
             distribution += np.exp(k * (floor - math.log(2.0)) - s.sum()) / k
         if floor < 0.0:
             distribution += _noisy_max_between(s, floor)

@@ -18,7 +18,7 @@ Walked: TypeAlias = tuple[list[tuple[int, ...]], list[float]]
 _MAX_PATTERNS = 65_536
 _MAX_NODES = 4_000_000
 _CHUNK = 4_000_000  # Largest number of queries times nodes held at once.
-_REACH = 760.0  # A double cannot represent e^-760.
+_WIDTH = 760.0  # A double cannot represent e^-760.
 _NEGLIGIBLE = 45.0  # e^-45 of what is kept is far below rounding.
 
 
@@ -268,12 +268,12 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
         nodes = np.concatenate(([kinks[0] - 1.0 - abs(kinks[0])], inner, [np.inf]))
         return nodes, _laplace_masses(edges / a)
     kinks = np.append(gaps, 0.0)
-    reach = a * min(_REACH, _NEGLIGIBLE + size)
+    reach = a * min(_WIDTH, _NEGLIGIBLE + size)
     fine = STEEPNESS / (1.0 / a + size / b)
     edges = graded_edges(
         kinks,
-        max(float(kinks.min()) - reach, -_REACH * a),
-        min(float(kinks.max()) + reach, _REACH * a),
+        max(float(kinks.min()) - reach, -_WIDTH * a),
+        min(float(kinks.max()) + reach, _WIDTH * a),
         fine=fine,
         near=_NEGLIGIBLE * b,
         coarse=max(fine, 20.0 * a),
