@@ -42,7 +42,7 @@ class What(StrEnum):
     GONE = "gone"
     POWER = "less power"
     SURVIVED = "mutant survives"
-    FIXED = "mended"
+    FIXED = "fixed"
     KILLED = "mutant killed"
     NEW = "new"
     OTHER = "changed"

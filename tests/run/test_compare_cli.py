@@ -111,8 +111,8 @@ def test_a_bug_is_worse_and_mending_it_is_not(stored):
     back = stored.dpaudit("compare", "after", "before")
     assert back.code == 0
     back.matches(
-        "changed  mended: audit_mine::audit_coin  REFUTED -> NO POWER (allowed)  *",
-        "changed  mended: audit_mine::audit_noisy  REFUTED -> NOT REFUTED  *",
+        "changed  fixed: audit_mine::audit_coin  REFUTED -> NO POWER (allowed)  *",
+        "changed  fixed: audit_mine::audit_noisy  REFUTED -> NOT REFUTED  *",
     )
     assert back.out.count(" fell: ") == 1
 
