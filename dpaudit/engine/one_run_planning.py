@@ -200,7 +200,7 @@ def _model(
     """Return the model of the scores, as a function of t and in words.
 
     The function returns the probabilities that a score lies more than t beyond the middle of both
-    distributions: on its own side (a right guess), and on the other side (a wrong guess).
+    distributions. The first is for its own side (a right guess), the second for the other side.
     """
     if true_epsilon is not None:
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
