@@ -389,7 +389,6 @@ def audit(
         ``score(outputs) -> [size]``, a fixed function of each output; the audit uses the scores.
         This is post-processing, so whatever is certified holds for the outputs. Use it if the best
         score is known, such as a likelihood ratio. It must not depend on draws of this audit.
-        this audit.
     float_attack : bool or FloatAttack, optional
         Also examine the low bits of floating-point outputs; a :class:`FloatAttack` names the
         values and scales to try. Default False.

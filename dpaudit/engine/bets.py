@@ -12,8 +12,8 @@ So the sum is a non-negative supermartingale. By Ville's inequality, it *ever* r
 
 There is a wealth for each of a few levels of epsilon. The nulls are nested. The certified epsilon
 is the largest level that was ever refused together with all levels below it. It is wrong only if
-the smallest level at or above the true epsilon was refused. This is one event of probability
-failure_prob.
+the smallest level at or above the true epsilon was refused. This is one event of probability at
+most failure_prob.
 
 References
 ----------

@@ -57,7 +57,7 @@ USUAL_POWER = 0.9
 
 MAX_DRAWS = 10**10
 
-_TRIED = 3  # number of events and guesses with the largest excess that are tried
+_TRIED = 3  # number of events and guesses tried: the largest excess for their noise
 _USUAL = float(stats.norm.isf(1 - USUAL_POWER))
 # Cost of learning, in standard deviations of the test: for a threshold, and for a choice among a
 # few outcomes. Bets learn and bet at once; they also lose some nats to bet sizes and early stops.

@@ -93,7 +93,7 @@ def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verd
     found : Certificate
         The certificate of the mechanism.
     mutant_runs : MutantRuns
-        The mutant_runs of its mutants.
+        The audits of its mutants.
     """
     epsilon, delta = found.point
     if found.refuted:
@@ -194,7 +194,7 @@ def advice(
     verdict : Verdict
         The verdict.
     mutant_runs : MutantRuns
-        The mutant_runs of the mutants.
+        The audits of the mutants.
     family : Family, optional
         The mechanism with more or less noise.
     """
@@ -278,7 +278,7 @@ def advice(
     if given:
         return (
             "Use another pair or more draws. If no pair shows this mistake, plant a larger one in "
-            "the mutant; the audit then has power only for mistakes of that size."
+            "the mutant; the audit then shows power only for mistakes of that size."
         )
     return (
         "Use another pair or more draws. On the pairs tried, no change of the noise was detected."
@@ -401,7 +401,7 @@ def conclude(
     found : Certificate
         The certificate of the mechanism.
     mutant_runs : MutantRuns
-        The mutant_runs of the mutants.
+        The audits of the mutants.
     mechanism : callable, AdditiveNoise, ExactMechanism or str
         The audited mechanism, or its name.
     family : Family, optional

@@ -1,4 +1,4 @@
-"""Certify by computation: a known pmf needs no draws, and the result cannot be wrong."""
+"""Certify by computation: a known pmf needs no draws and leaves no failure probability."""
 
 from __future__ import annotations
 

@@ -50,7 +50,6 @@ def noise_margin(
         output at a time if its exceptions are outcomes and it draws many at once.
     pair : NeighborPair, optional
         Pair to audit. Default: the pair of the result.
-        Where to audit. Default: the pair of the result.
     draws : int, optional
         Draws per dataset for each variant. Default: as many as the result took.
     score : callable, optional

@@ -369,7 +369,7 @@ def audit_one_run(
     claim : Claim
         What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
     guesses : int, optional
-        Number of guesses, from 1 to m, if it was fixed before the coins were used. By default it
+        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. By default it
         depends on the guesses (for small m delta), or a few fixed numbers of guesses are tested.
     side : {"both", "top"}, optional
         "both" guesses the highest scores "included" and the lowest "excluded", alternately. "top"

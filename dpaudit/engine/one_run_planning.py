@@ -197,7 +197,11 @@ def plan_one_run(
 def _model(
     mu: float | None, true_epsilon: float | None, delta: float
 ) -> tuple[Callable[[float], tuple[float, float]], str]:
-    """Return the probabilities that either side's score exceeds t, from the middle, and words."""
+    """Return the model of the scores, as a function of t and in words.
+
+    The function returns the probabilities that a score lies more than t beyond the middle of both
+    distributions. The first is for its own side (a right guess), the second for the other side.
+    """
     if true_epsilon is not None:
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
         if delta == 0.0:
@@ -247,7 +251,7 @@ def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
     """Return the least counts of right guesses that refute the claim, at each test.
 
     For a fixed test, only counts near the expected count are searched; the probability of other
-    counts is below 1e-13. If only counts above this range refute, the result is the number of
+    counts is below 1e-13. If no count of this range refutes, the result is the number of
     guesses plus one. If the least count lies below it, the result is near its lower end.
     """
     stages = tool.stages.guesses

@@ -282,7 +282,6 @@ class Run:
         Role such as "mechanism" or "mutant 3 round 1". It names the streams of random numbers.
     failure_probs : tuple of float
         The failure probability of each bound; empty until :meth:`settle` is called.
-        The failure probability of each bound; empty until :meth:`settle` was called.
     """
 
     task: Task

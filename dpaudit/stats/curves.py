@@ -47,9 +47,10 @@ class Curves:
     certified_renyi : tuple of float
         Lower bounds of the Renyi divergence of these orders, in nats.
     conditional_epsilon : float or None
-        *Conditional, not certified*: the epsilon at the claimed delta if the trade-off curve is
-        Gaussian, with the certified mu. None at delta = 0, where it would be infinite. None also if
-        it is no more than what is certified without the condition.
+        *Conditional, not certified*: what epsilon must be, at least, at the claimed delta if the
+        trade-off curve is Gaussian. It is the epsilon of the certified mu. None at delta = 0, where
+        it would be infinite. None also if it is no more than what is certified without the
+        condition.
     """
 
     alpha: tuple[Probability, ...] = field(repr=False)

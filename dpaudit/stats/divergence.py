@@ -21,7 +21,7 @@ from dpaudit.errors import ArgumentError
 
 Density = Callable[[float], float]
 
-_LARGEST_EXPONENT = 709.0  # largest exponent whose exponential is a double
+_LARGEST_EXPONENT = 709.0  # about the largest exponent whose exponential is a double
 
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:

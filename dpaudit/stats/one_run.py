@@ -86,7 +86,7 @@ from dpaudit.stats.walks import LARGEST_EPSILON, rounded_up
 Floats = NDArray[np.float64]
 
 _SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
-_NEGLIGIBLE = 1e-13  # delta beyond which slopes would not be used
+_NEGLIGIBLE = 1e-13  # delta at which the grid ends: larger slopes would not be used
 _SLOPES = 128
 _STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
 _POINTS = 33
@@ -110,7 +110,7 @@ class Allowance:
 
     @classmethod
     def of_claim(cls, claim: Claim, canaries: int, *, one_sided: bool = False) -> Allowance:
-        """Return the budget of `claim` at its point, or of its curve on a grid if it has none."""
+        """Return the budget of a claim: at its point, or if it has none, of its curve on a grid."""
         sides = 0.5 if one_sided else 1.0
         if claim.point is not None:
             epsilon, delta = claim.point
@@ -231,7 +231,7 @@ def guess_epsilon(
     delta : float
         In [0, 1].
     failure_prob : float
-        In (0, 1). The bound is above the true epsilon with at most this probability.
+        In (0, 1). With at most this probability the bound is above the true epsilon.
 
     Returns
     -------
@@ -276,8 +276,8 @@ def guess_mu(
     correct, guesses, canaries, one_sided
         As in :func:`guess_p_value`.
     failure_prob : float
-        In (0, 1). The mechanism is mu-Gaussian-DP for a mu below the bound with at most this
-        probability. For a mechanism that is not Gaussian-DP the bound says nothing about epsilon.
+        In (0, 1). With at most this probability, the mechanism is mu-Gaussian-DP for a mu below the
+        bound. For a mechanism that is not Gaussian-DP the bound says nothing about epsilon.
 
     Returns
     -------
@@ -397,7 +397,7 @@ def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDAr
 
 
 def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:
-    """Return the largest P(C >= v) that the budgets of all tails {C >= c} allow; 1 if all do."""
+    """Return the largest P(C >= v), up to 1, that the budgets of all tails {C >= c} allow."""
     low, high = -14.0, 0.0
     if _mass(v, n, allowance, np.ones(1))[0] <= n:
         return 1.0

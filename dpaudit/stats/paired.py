@@ -229,7 +229,7 @@ def _planning(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Float
 
 
 def _needed_growth(draws: int, failure_prob: float) -> float:
-    """Return the growth of log wealth in one draw that a bet with half of the weight needs."""
+    """Return the log growth per draw to plan for; it suffices for a bet with half the weight."""
     draws = _validate.integer(1, draws=draws)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     return _RESERVE * (math.log(2.0) - math.log(alpha)) / draws
@@ -238,7 +238,7 @@ def _needed_growth(draws: int, failure_prob: float) -> float:
 def _excesses(
     x: Floats, y: Floats, at: tuple[float, float], largest: float
 ) -> tuple[Floats, float]:
-    """Return each exploration pair's excess at (epsilon, delta), and the largest bet size."""
+    """Return the excess of each pair at (epsilon, delta), and the largest admissible bet size."""
     factor, delta = math.exp(min(at[0], _MAX_EPSILON)), at[1]
     return x - factor * y - delta, 1 / (factor * largest + delta)
 

@@ -343,18 +343,21 @@ def _binary_renyi(
 
 
 def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:
-    """Return the epsilon that event rates imply, for the event or its swapped complement.
+    """Return the epsilon that rates imply: the larger of those of event and swapped complement.
 
     ``max(log((likely - delta) / rare), log((1 - rare - delta) / (1 - likely)), 0)``, elementwise;
-    0 where a numerator is not positive. A denominator is 0 only if the rate was given as exactly
-    0, which no count can show. Then the result is ``inf``.
+    a term whose numerator is not positive is left out. A denominator is 0 only if its rate was
+    given as exactly 0 or 1, which no count can show. Then the term is ``inf``.
     """
     direct, mirrored = _losses(likely, rare, delta)
     return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
 
 
 def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Return the delta that event rates imply, elementwise, for event or swapped complement."""
+    """Return the delta that rates imply: the larger of those of event and swapped complement.
+
+    The result is elementwise, and at least 0.
+    """
     direct, mirrored = _excesses(likely, rare, epsilon)
     return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
 

@@ -166,6 +166,6 @@ def checked_counts(correct: Sequence[int], stages: Stages, canaries: int) -> Int
 
 
 def rounded_up(bound: float) -> float:
-    """Return a bound of a probability, increased by the largest rounding error of its sum."""
+    """Return a bound of a probability, increased to allow for rounding errors of its sum."""
     relative, absolute = _ROUNDING
     return min(bound * (1 + relative) + absolute, 1.0)

@@ -10,8 +10,8 @@ There are three cases, from strong to weak:
 
 - *Random centres.* X lies in [0, 1] and nothing else is known. Then n draws cannot exclude that
   centres of probability ``log(1 / failure_prob) / n`` went unseen in which the event is sure. So no
-  event is certified to be rarer than this probability. No two events that guess either side are
-  certified to be rarer than half of it. Deltas cannot be certified far below it.
+  event is certified to be rarer than this probability, and deltas far below it cannot be
+  certified. No two events that guess either side are certified to be rarer than half of it.
 
 The i-th centre of the left is paired with the i-th centre of the right. Then
 :class:`dpaudit.stats.PairedBet` certifies bounds for one event, or for two events that guess either

@@ -199,7 +199,7 @@ class _Judge:
         return max(float(v[self.screening.exact].max()) for v in found.values())
 
     def question(self, target: Target, failure_prob: float) -> tuple[Question, float]:
-        """Choose an event and plan its bets; also return its expected value, with caution."""
+        """Choose an event and plan its bets; also return a cautious estimate of its bound."""
         cost = math.log(2 / failure_prob)
         expected = self.screening.expected(target, self.draws, cost)
         if not any(np.isfinite(v).any() for v in expected.values()):

@@ -2,7 +2,7 @@
 
 An `Oracle` is the exact distribution of the privacy loss ``log dP/dQ`` of one pair. P is the
 distribution of the output on the left input, and Q the distribution on the right input. No number
-is estimated from draws. Every number is a closed form, a finite sum or a quadrature, whose accuracy
+is estimated from draws. Every number is a closed form, a finite sum or a quadrature whose accuracy
 the docstring states.
 """
 

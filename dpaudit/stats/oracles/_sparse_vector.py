@@ -281,8 +281,8 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
     nodes, weights = on_panels(edges)
     if nodes.size > _MAX_NODES:
         raise ArgumentError(
-            "queries must be fewer or less spread out, so that the quadrature takes fewer than "
-            f"{nodes.size} nodes, got {size} queries"
+            f"queries must need at most {_MAX_NODES:,} quadrature nodes, got {size} queries that "
+            f"need {nodes.size:,}. Use fewer queries, or a smaller spread"
         )
     with np.errstate(under="ignore"):
         weights = weights * np.exp(-np.abs(nodes) / a) * (0.5 / a)
