@@ -49,7 +49,8 @@ def lipschitz_and_smooth(ledger):
         return abs(change), spread * largest * np.linalg.norm(x - y) + ROUNDING
 
     @ledger.falsify(
-        "a bound on the differences bounds the gradient, near its largest value", step=1e-6,
+        "a bound on the differences bounds the gradient, next to the point where it is largest",
+        step=1e-6,
         mutant={"step": 1.0}, tolerance=1e-4, extremal=[{**FLAT, "root": np.eye(2)}], **QUADRATIC,
         **POINTS,
     )  # fmt: skip
