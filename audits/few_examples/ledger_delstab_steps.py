@@ -33,7 +33,7 @@ def shares(ledger):
 
     The bound holds, with equality in e^(3 epsilon-bar) = e^epsilon. The printed delta-bar is
     smaller than necessary. Its e^epsilon can be e^epsilon-bar, and then the bound is an equality
-    for all epsilon and p. The printed delta-bar loses the factor (e^epsilon + e^(2
+    for all p and epsilon. The printed delta-bar loses the factor (e^epsilon + e^(2
     epsilon/3) + 2)/(e^(2 epsilon/3) + e^(epsilon/3) + 2). This is 1 as epsilon -> 0, 1.41 at
     epsilon = 1 and 13 at epsilon = 9. So delta-bar is delta/4 for small epsilon.
     """
@@ -123,11 +123,11 @@ def no_answer(ledger):
     """For user-level neighboring x, x' and calA = DelStab_(epsilon, delta, A), Pr[calA(x) = bot] <=
     delta-bar + e^epsilon-bar Pr[calA(x') = bot].
 
-    The bound is exact. X_stable^r is empty for r below some s, which moves by at most 1 between
-    neighbours. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For s <= kappa
-    the two sides differ only by delta-bar - Pr[R_1 = 0]. So e^epsilon-bar is attained, and
-    delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). A steep count attains
-    this in Algorithm 1.
+    The bound has an exact form. X_stable^r is empty for r below some s, which moves by at most 1
+    between neighbours. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For
+    s <= kappa the two sides differ only by delta-bar - Pr[R_1 = 0]. So e^epsilon-bar is attained,
+    and delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). A steep count
+    attains this in Algorithm 1.
     """
 
     @ledger.falsify("all thresholds s", s=SHARE, fifth=1.0, grow=1.0, mutant={"grow": 0.9},
