@@ -56,7 +56,7 @@ def sign(ledger):
         agrees = {
             "c": 1,
             "other": 0,
-        }  # agreement with y on an item of probability `right`; on the others it is reversed
+        }  # with y where c is right; elsewhere reversed
         psi = [agrees["c"] - agrees["other"], agrees["other"] - agrees["c"]]
         return right - (1 - right), -(right * psi[0] + (1 - right) * psi[1])
 

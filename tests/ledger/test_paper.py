@@ -1,4 +1,4 @@
-"""Statements and conventions of a paper, read from Markdown; the mark of a check."""
+"""Statements and conventions of a paper, read from Markdown; and the mark of a check."""
 
 from __future__ import annotations
 
