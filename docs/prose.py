@@ -26,7 +26,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
 MOST_WORDS = {"page": 30, "docstring": 30, "comment": 30, "message": 40}
-"""Words of one sentence, at most."""
+"""Maximum number of words in a sentence."""
 
 SAMPLE = {"docstring": 100, "page": 60, "message": 60}
 
