@@ -69,7 +69,7 @@ _UNDERLINE = re.compile(r"^\s*[-=~^]{3,}\s*$")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that a person reads, and where it stands."""
+    """A sentence that a person reads, with its position."""
 
     kind: str
     path: Path
@@ -78,7 +78,7 @@ class Sentence:
 
     @property
     def place(self) -> str:
-        """The file and the line, from the root."""
+        """The file and the line, relative to the root."""
         return f"{self.path.relative_to(ROOT)}:{self.line}"
 
 
