@@ -16,7 +16,10 @@ from dpaudit.properties import Array
 ROUNDING = 1e-12
 SIZES = {"log_nm": Interval(14.0, 200.0, log=True), "log_delta": Interval(0.7, 600.0, log=True)}
 SIZES |= {"epsilon": Interval(0.01, 0.99, log=True)}
-"""Ranges of log(nm), log(1/delta) and epsilon; `allowed` applies the condition of Section 3."""
+"""Ranges of log(nm), log(1/delta) and epsilon.
+
+`allowed` keeps only those with n >= 300 log^3(mn/delta) / epsilon^1.5.
+"""
 LEAST = {"log_nm": 16.2, "log_delta": 13.8, "epsilon": 0.99}
 GRADIENTS = Array(UNIT, ("b", 2))
 

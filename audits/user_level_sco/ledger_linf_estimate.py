@@ -200,11 +200,9 @@ def euclidean_analogue(ledger):
     such an (i) the question is open.
     """
 
-    @ledger.sharper("an equilateral triangle of side 1: any point is outside of some ball that "
-                    "contains two corners, at least as far as the centroid, which is optimal by "
-                    "symmetry and convexity").sweep(
+    @ledger.sharper("no statistic satisfies the l_2 analogue of (i)").sweep(
         "an equilateral triangle of side 1: any point is outside of some ball that contains two "
-        "corners, by as much as the centroid, which is best by symmetry and convexity",
+        "corners, at least as far as the centroid, which is optimal by symmetry and convexity",
         radius=[1.0, 2.0, 10.0, 1e3], gap=0.05, mutant={"gap": 0.3},
     )  # fmt: skip
     def outside(radius, gap):

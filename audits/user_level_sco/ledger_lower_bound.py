@@ -79,7 +79,7 @@ def lower_bound(ledger):
         return min(1.0, rate) / (160 * root), 2 * max(first, second)
 
     few = ledger.step(
-        "draw mu from [-R, R]^d with R up to sqrt(m); the same proof then gives d R/8",
+        "Lemma 39 for n epsilon < sqrt(d)",
         mends="draw mu from [-R, R]^d with R up to sqrt(m): the same proof then gives d R/8",
     )
 
