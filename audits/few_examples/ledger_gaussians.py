@@ -95,7 +95,7 @@ def approximate(ledger):
     1/epsilon is missing, as in few.disp-DD. It matters from m = (d/alpha)^2 on. If any dependence
     on delta is hidden, publishing one of about 1/delta users makes the display true. If only
     logarithms of 1/delta are hidden, it is false. The paper's own comparison, an extra d/epsilon
-    for pure DP, should be with 1/epsilon. The cited bound is not run.
+    for pure DP, would then be with 1/epsilon. The cited bound is not run.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",

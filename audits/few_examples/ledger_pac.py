@@ -85,8 +85,8 @@ def representation(ledger):
     least ln 2. It need not grow with the domain. By Markov's inequality points are represented by
     16 buckets of a hash function, and 7 points by 5. For thresholds it does grow: card H >= (3/4)
     2^(.189 b) for 2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over
-    all D_X. H is fixed before D_X and c: "for every D_X". "Concept classes" are sets of hypotheses
-    (misprint).
+    all D_X. H is fixed before D_X is, and so is c: "for every D_X". "Concept classes" are sets of
+    hypotheses (misprint).
     """
     hashed = hashed_points(5, 2)
 

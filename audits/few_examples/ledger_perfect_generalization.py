@@ -252,12 +252,12 @@ def by_markov(ledger):
     get an arbitrarily high probability bound (i.e., for any beta as in Theorem 13); for example,
     using Markov's inequality would only be able to handle beta > delta'.
 
-    From a mean of at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So two
-    outputs are at most delta'/beta apart. For beta <= delta' this is at least 1 and says nothing.
-    The mean implies no more: if d = 1 with probability delta' and 0 otherwise, the mean is delta',
-    and Pr[d > t] = delta' for every t < 1. Strictly, Theorem 13's own delta'' would have to be
-    delta'/beta. For the same delta' up to a constant, Markov's inequality covers only constant
-    beta, so the printed condition is generous.
+    From a mean of at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So, except
+    with probability beta, two outputs are at most delta'/beta apart. For beta <= delta' this is at
+    least 1 and says nothing. The mean implies no more: if d = 1 with probability delta' and 0
+    otherwise, the mean is delta', and Pr[d > t] = delta' for every t < 1. Strictly, Theorem 13's
+    own delta'' would have to be delta'/beta. For the same delta' up to a constant, Markov's
+    inequality covers only constant beta, so the printed condition is generous.
     """
     domain = {"weights": Array(WEIGHT, (5,)), "d": Array(SHARE, (5,))}
 

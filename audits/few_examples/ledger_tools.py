@@ -33,10 +33,10 @@ def triangle(ledger):
     || B) <= delta and d_epsilon(B || A) <= delta.
 
     The check covers all triples exactly. Merging outcomes into an event and the rest keeps both
-    hypotheses, so two outcomes are enough, and there the extreme B and A are known. It is attained
-    at epsilon = 0, at epsilon' = 0 and if one of the deltas is 0. Otherwise max(delta' + e^epsilon'
-    delta, delta + e^epsilon delta') is enough, one term for each direction. This is attained at
-    C = (0, 1).
+    hypotheses, so two outcomes are enough, and there the extreme B and A are known. The bound is
+    attained at epsilon = 0, at epsilon' = 0 and if one of the deltas is 0. Otherwise
+    max(delta' + e^epsilon' delta, delta + e^epsilon delta') is enough, one term for each direction.
+    This is attained at C = (0, 1).
     """
     apart = {"first": Interval(0.0, 3.0), "second": Interval(0.0, 3.0)}
     small = Interval(0.0, 0.5)

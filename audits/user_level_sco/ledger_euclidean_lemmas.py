@@ -182,10 +182,11 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
 
     2 sigma is about 143 sqrt(log(mn/delta) log(1/delta)) / epsilon^1.5. So 20 log^2 is only .14
     log^1.5(mn/delta) / log^.5(1/delta) scales. At delta = 1e-6 and the smallest n this is 6 scales,
-    but a noise must stay below 30 scales. The event then fails almost surely. For delta = (mn)^-1
-    it fails for every n. For fixed delta it is true from some n on (mn of about e^77 at
-    delta = 1e-6). The score 3B/5 needs only 45 log^2, which is also too small for delta = (mn)^-1.
-    The probability that user 1 is kept at a distance is nevertheless below delta, see sco2.eq3.
+    but a noise must stay below 30 scales. The event then fails with near certainty. For
+    delta = (mn)^-1 it fails for every n. For fixed delta it is true from some n on (mn of about
+    e^77 at delta = 1e-6). The score 3B/5 needs only 45 log^2, which is also too small for
+    delta = (mn)^-1. The probability that user 1 is kept at a distance is nevertheless below delta,
+    see sco2.eq3.
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"

@@ -104,7 +104,8 @@ def privacy_of_the_euclidean_algorithm(ledger):
     iterates of the phase move by mu = 11.5 epsilon sqrt(log(nmd)/log(1/delta)) / C standard
     deviations. Gaussian noise needs mu of at most about epsilon / sqrt(2 log(1/delta)). So C must
     be at least about 16 sqrt(log(nmd)), whatever delta is. For a user that is kept half the time, C
-    must be at least 8.1 sqrt(log(nmd)). So the factor sqrt(log(nmd)) is missing for every delta.
+    must be at least about 8.1 sqrt(log(nmd)). So the factor sqrt(log(nmd)) is missing for every
+    delta.
 
     At delta = 1e-6, C = 30 fails from the smallest n on (2e7), and C = 100 fails from e^223 on. At
     delta = 1/(nm), C = 30 fails from the smallest n on (6e7), C = 40 from e^20, C = 100 from e^147

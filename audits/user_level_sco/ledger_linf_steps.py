@@ -174,7 +174,7 @@ def later_steps(ledger):
     Take n = 10^9 users of 8 items, G = D = epsilon = d = 1, delta = 1e-6, the largest beta of the
     theorem and its eta. Then the second step multiplies a small distance by 22. Later steps may
     multiply it again, until the bound G of the gradients limits it to about 2 eta G. With
-    eta <= 2/beta the lemma holds and is tight, also for Hessians that vary.
+    eta <= 2/beta the lemma holds, also for Hessians that vary, and is tight.
     """
 
     @ledger.sweep(
