@@ -394,12 +394,12 @@ def the_sum_over_phases(ledger):
 
     The last inequality fails for m <= 7. There log(m)/2 < 1, and the sum is a power of n/B. At
     m = 7 this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
-    norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. It loses a factor of 4: log^2(m) (2/log
-    m)^s stands for (log(m)/2)^(-(s-2)). It also takes S for a multiple of log n. Section 3 gives
-    only n/B >= log(mn/delta). At its smallest n, where epsilon is small, S is about log
-    log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S, or a little less. At d = 1 this exceeds
-    the rate by a power of n, whatever m is. The first inequality takes Lemma 14 with constants 1,
-    without (beta + 1/eta) <= 2/eta and GD/(nm)^3.
+    norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. It loses a factor of 4:
+    (log(m)/2)^(-(s-2)) is printed in place of log^2(m) (2/log m)^s. It also takes S for a multiple
+    of log n. Section 3 gives only n/B >= log(mn/delta). At its smallest n, where epsilon is small,
+    S is about log log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S, or a little less. At
+    d = 1 this exceeds the rate by a power of n, whatever m is. The first inequality takes Lemma 14
+    with constants 1, without (beta + 1/eta) <= 2/eta and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):
