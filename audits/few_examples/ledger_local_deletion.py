@@ -118,7 +118,7 @@ def any_algorithm(ledger):
     fair bits its loss between x_-1 and x_-n is epsilon' times a random walk of sqrt(n) steps. It
     exceeds C epsilon' sqrt(log(n/(beta delta'))) for every constant C. The probability is .8 for
     C = 1 and n = 2000, and for C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one
-    function for S and S', because x_-T u y is read as if x were a set.
+    function for S and S'. The proof reads x_-T u y as if x were a set.
 
     The repair is an A that does not depend on the order, and it costs nothing: put the items in
     random order first. For bits the theorem then holds with epsilon = sqrt(2) epsilon' r sqrt(m

@@ -131,9 +131,9 @@ def cost_of_the_noise(ledger):
     is E[F(x_1) - F(xbar_1)] <= G norm(zeta_1), in the Euclidean norm.
 
     F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1). This is up to
-    sqrt(d) times G norm_2(zeta_1), and .8 sqrt(d) times as large for Gaussian noise. At d = 100 the
-    loss is 78.8 G sigma, but the display has at most 10 G sigma. The text concludes only that this
-    is too much. E is over the noise on the left and missing on the right.
+    sqrt(d) times G norm_2(zeta_1). For Gaussian noise it is .8 sqrt(d) times G norm_2(zeta_1). At
+    d = 100 the loss is 78.8 G sigma, but the display has at most 10 G sigma. The text concludes
+    only that this is too much. E is over the noise on the left and missing on the right.
     """
 
     @ledger.sweep(
