@@ -1,4 +1,4 @@
-"""What the built site must keep: pages ask no other host for anything, and links lead somewhere.
+"""Check the built site: pages load nothing from other hosts, and links have targets.
 
 `python docs/check_site.py docs/_build/html`; `make docs` runs it after the build.
 """
@@ -24,14 +24,14 @@ _LOADS = {
     "embed": ("src",),
     "use": ("href",),
 }
-"""What a browser fetches by itself; an `a` is followed by people."""
+"""Attributes that a browser loads by itself; people follow an `a`."""
 
 _NOT_LOADED = {"search", "index", "next", "prev", "canonical", "author"}
 _CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 
 
 class _Page(HTMLParser):
-    """Addresses that a page loads or links to, and the places in it."""
+    """Addresses that a page loads or links to, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class _Page(HTMLParser):
         self.places: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Collect what a tag names."""
+        """Collect the addresses and anchors of a tag."""
         values = {name: value or "" for name, value in attrs}
         self.places |= {values[name] for name in ("id", "name") if name in values}
         if tag == "a" and "href" in values:
@@ -52,7 +52,7 @@ class _Page(HTMLParser):
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Say what is wrong with the pages and styles of a site."""
+    """Yield the faults in the pages and styles of a site."""
     pages = {}
     for path in sorted(site.rglob("*.html")):
         page = pages[path.resolve()] = _Page()
@@ -79,13 +79,13 @@ def _broken(path: Path, here: Path, address: str, pages: dict[Path, _Page]) -> I
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     target = target / "index.html" if target.is_dir() else target
     if not target.exists():
-        yield f"{here} links to {address}, which is not there"
+        yield f"{here} links to {address}, which does not exist"
     elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
-        yield f"{here} links to {address}, a place that is not on that page"
+        yield f"{here} links to {address}, but that page has no such anchor"
 
 
 def main(folder: str) -> int:
-    """Print what is wrong; return 1 where anything is."""
+    """Print the faults; return 1 if there are any."""
     site = Path(folder)
     found = list(faults(site))
     for fault in found:

@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`."""
+"""Configuration of the site, which `make docs` builds."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ suppress_warnings: list[str] = []
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 
-# Types stand in the docstrings, in words; signatures show names and defaults.
+# Docstrings give types in words; signatures show names and defaults.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 autoclass_content = "class"
 napoleon_google_docstring = False
-# Parameters as prose: their types are words such as "sequence of NeighborPair", not names.
+# Parameters are prose: their types are words such as "sequence of NeighborPair", not names.
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 nitpick_ignore_regex = [
-    # Built-in exceptions, numpy and the like have their pages elsewhere, and the build asks no
-    # other host for an inventory of names.
+    # Built-in exceptions, numpy and similar packages have their own pages elsewhere. The build does
+    # not ask other hosts for an inventory of names.
     (r"py:.*", r"(builtins\.)?(ValueError|TypeError|AssertionError|KeyError|AttributeError)"),
     (r"py:.*", r"(numpy|np|matplotlib|concurrent|hypothesis|collections|typing|enum)\..*"),
-    # Bases and annotations that autodoc names bare: the same, without their modules.
+    # Bases and annotations that autodoc names without their modules.
     (r"py:class", r"(float|int|str|tuple|dict|enum\.\w+|Enum|Exception|UserWarning)"),
 ]
 
@@ -66,7 +66,7 @@ html_copy_source = False
 html_show_copyright = False
 html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}
-# Pages without pages below them need no list of those.
+# A page without subpages needs no list of them.
 html_sidebars = {
     page: []
     for page in (
@@ -89,19 +89,19 @@ html_theme_options: dict[str, Any] = {
 
 
 def copy_reference_run(app: Any, exception: Exception | None) -> None:
-    """Put the pages of the reference run beside those of the site, as they are."""
+    """Copy the pages of the reference run next to the pages of the site, unchanged."""
     if exception is None and app.builder.format == "html":
         shutil.copytree(
             make_papers.stored_run(ROOT),
             Path(app.outdir) / "reference-run",
             dirs_exist_ok=True,
-            # What pages link to: not the datasets of pairs, which are for replays.
+            # Only linked pages are copied: the datasets of pairs are for replays.
             ignore=shutil.ignore_patterns("*.npz", ".lock*", "reference"),
         )
 
 
 def setup(app: Any) -> None:
-    """Make the pages of papers before, and copy the reference run after."""
+    """Create the pages of papers before the build, and copy the reference run after it."""
     app.connect("builder-inited", lambda app: make_papers.write(ROOT, HERE / "papers"))
     app.connect("missing-reference", resolving.resolve)
     app.connect("autodoc-process-docstring", resolving.plain_types, priority=600)  # after napoleon

@@ -1,7 +1,7 @@
-"""A page for each paper of the reference run: counts, mistakes, and premises of statements.
+"""Write a page for each paper of the reference run: counts, mistakes, premises of statements.
 
-Made when the site is built, from a stored run, so that it says what the run says. The run's
-own pages (every statement, the erratum sheets) are copied beside the site, and linked here.
+The pages are written from a stored run when the site is built, so they agree with the run. The
+run's own pages (every statement, the erratum sheets) are copied next to the site and linked here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dpaudit.ledger.section import premises_picture
 from dpaudit.store import load_record
 
 RUN = "../reference-run"
-"""Where the site has the pages of the run."""
+"""Path of the pages of the run, from the pages of papers."""
 _COMMON = (LedgerVerdict.HOLDS, LedgerVerdict.HOLDS_PROOF_BROKEN, LedgerVerdict.REFUTED)
 
 
 def write(root: Path, out: Path) -> None:
-    """Write `out/index.md` and a page for each paper; remove what is no longer there."""
+    """Write `out/index.md` and a page for each paper; remove old pages."""
     stored = stored_run(root)
     run = json.loads((stored / "results.json").read_text(encoding="utf-8"))["run"]
     rows = [_row(path) for path in sorted((stored / "statements").glob("*.json"))]
@@ -41,17 +41,19 @@ def write(root: Path, out: Path) -> None:
             old.unlink()
     for name, text in pages.items():
         file = out / name
-        # An unchanged page keeps its time, so that Sphinx need not read it again.
+        # An unchanged page keeps its time, so that Sphinx does not read it again.
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
 
 
 def stored_run(root: Path) -> Path:
-    """Return a directory with a whole run: of `make reference`, or else of `make audit`."""
+    """Return a directory with a complete run of `make reference`, or else of `make audit`."""
     for stored in (root / "reports" / "reference", root / "reports"):
         if (stored / "statements").is_dir():
             return stored
-    raise FileNotFoundError("the site shows a stored run: make one with `make audit`")
+    raise FileNotFoundError(
+        "The site shows a stored run, but none was found. Make one with `make audit`."
+    )
 
 
 def _row(path: Path) -> StatementResult:
@@ -67,13 +69,13 @@ def _link(target: str, words: str) -> str:
 
 
 def _name(title: str) -> tuple[str, str]:
-    """Part a title into the name of the paper and all the rest."""
+    """Split a title into the name of the paper and the rest."""
     name, parenthesis, rest = title.partition(" (")
     return name, parenthesis.strip() + rest
 
 
 def _plain(words: str) -> str:
-    """Return words that MyST leaves as they are."""
+    """Return words in a form that MyST does not change."""
     return re.sub(r"([\\`*_{}\[\]<>$|#~])", r"\\\1", " ".join(words.split()))
 
 
@@ -81,8 +83,8 @@ def _index(papers: Iterable[dict[str, str]], rows: Iterable[StatementResult]) ->
     lines = [
         "# Papers",
         "",
-        "Every numbered statement of these papers has an executable verdict. What is refuted",
-        "comes with a counterexample that can be pasted, and a corrected statement that was",
+        "Every numbered statement of these papers has an executable verdict. A refuted statement",
+        "comes with a counterexample that can be pasted, and with a corrected statement that was",
         "attacked too.",
         "",
         "| paper | statements | hold | proof broken | refuted | other |",
@@ -100,7 +102,7 @@ def _index(papers: Iterable[dict[str, str]], rows: Iterable[StatementResult]) ->
         lines.append("| " + " | ".join(map(str, [*cells, found.total()])) + " |")
     lines += [
         "",
-        f"The run behind it, as it was written: {_link('index.html', 'all audits')}, "
+        f"The pages of the run: {_link('index.html', 'all audits')}, "
         f"{_link('ledger.html', 'all statements')}. How a statement gets its verdict: "
         "[a paper of your own in the ledger](../guides/ledger.md).",
         "",
@@ -121,19 +123,19 @@ def _page(paper: dict[str, str], rows: list[StatementResult], *, has_sheet: bool
     lines = [f"# {_plain(name)}", ""]
     if rest:
         lines += [_plain(rest.strip()), ""]
-    lines += [f"Of its {len(rows)} statements:", "", "| verdict | statements | meaning |"]
+    lines += [f"The paper has {len(rows)} statements:", "", "| verdict | statements | meaning |"]
     lines += ["|---|---|---|"]
     lines += [f"| {verdict.words} | {found[verdict]} | {verdict.meaning} |" for verdict in order]
     sheet = _link(f"erratum-{paper['name']}.html", "the erratum sheet")
     lines += [
         "",
-        (f"What is wrong, with counterexamples and corrections: {sheet}. " * has_sheet)
-        + f"Every statement, and how it was attacked: {_link('ledger.html', 'the ledger')}.",
+        (f"Mistakes, with counterexamples and corrections: {sheet}. " * has_sheet)
+        + f"Every statement, and the attempts to refute it: {_link('ledger.html', 'the ledger')}.",
         "",
     ]
     wrong = [r for r in rows if r.verdict in (LedgerVerdict.REFUTED, _COMMON[1])]
     if wrong:
-        lines += ["## What is wrong", "", "| statement | verdict | harms |", "|---|---|---|"]
+        lines += ["## Mistakes", "", "| statement | verdict | harms |", "|---|---|---|"]
         lines += [
             f"| {_link('ledger.html#' + row.id, heading(row))} | {row.verdict.words} "
             f"| {'' if row.harm is None else row.harm.value} |"
@@ -145,8 +147,8 @@ def _page(paper: dict[str, str], rows: list[StatementResult], *, has_sheet: bool
         lines += [
             "## Premises of the statements",
             "",
-            "Each statement stands to the right of its premises and links to its row.",
-            "Colours are those of the verdicts: red is refuted, blue has a broken proof.",
+            "Each statement is to the right of its premises and links to its row.",
+            "Colours show the verdicts: red is refuted, blue has a broken proof.",
             "",
             *graphs,
         ]

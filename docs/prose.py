@@ -27,7 +27,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
 MOST_WORDS = {"page": 30, "docstring": 30, "comment": 30, "message": 40}
-"""Words of one sentence, at most."""
+"""Maximum number of words in a sentence."""
 
 SAMPLE = {"docstring": 100, "page": 60, "message": 60}
 
@@ -74,7 +74,7 @@ _UNDERLINE = re.compile(r"^\s*[-=~^]{3,}\s*$")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that a person reads, and where it stands."""
+    """A sentence that a person reads, with its position."""
 
     kind: str
     path: Path
@@ -83,7 +83,7 @@ class Sentence:
 
     @property
     def place(self) -> str:
-        """The file and the line, from the root."""
+        """The file and the line, relative to the root."""
         return f"{self.path.relative_to(ROOT)}:{self.line}"
 
 

@@ -1,9 +1,9 @@
-"""Names that docstrings use, and the page that documents them; and their words, as words.
+"""Resolve the names in docstrings to the pages that document them, and keep words as words.
 
-A docstring names a thing by where it lives, or by its bare name; the reference documents it by the
-path that users import it from. What dpaudit has and the reference does not list is a part of the
-engine (ARCHITECTURE.md): it is shown as code, without a link. A name that nothing has stays a
-warning, and so an error of the build.
+A docstring names an object by its path or by its bare name. The reference documents it under the
+path from which users import it. Objects of dpaudit that the reference does not list are parts of
+the engine (ARCHITECTURE.md). They are shown as code, without a link. A name that matches nothing
+remains a warning, and so an error of the build.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "dpaudit"
 
 
 def resolve(app: Any, env: Any, node: nodes.Element, contnode: nodes.Element) -> Any:
-    """Find the documented object of the same last name, or one that is there and inside."""
+    """Find the documented object with the same last name, or an internal one."""
     if node.get("refdomain") != "py":
         return None
     last = str(node["reftarget"]).rpartition(".")[2]
@@ -50,7 +50,7 @@ def _inside() -> set[str]:
 
 
 def plain_types(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Undo what napoleon takes for types: they are words, and not names to be linked."""
+    """Undo napoleon's treatment of types: they are words, not names to be linked."""
     kinds = {}
     for line in lines:
         if found := re.match(r":vartype ([^:]+): (.*)", line):
@@ -64,10 +64,10 @@ def plain_types(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
             told += [f":ivar {other}: as `{last}`" for other in others]
             kind = f" ({kinds[found[1]]})" if found[1] in kinds else ""
             line = f":ivar {last}:{kind}{line[found.end() :]}"
-        # Numbered references of many docstrings stand on one page.
+        # Numbered references of many docstrings are on one page.
         told.append(re.sub(r"^\.\. \[\d+\] ", "#. ", line))
     lines[:] = told
-    # "The usual case: ..." of an attribute is a sentence, and not a type with its meaning.
+    # "The usual case: ..." of an attribute is a sentence, not a type with its meaning.
     if what in ("attribute", "property", "data") and lines:
         for at, line in enumerate(lines):
             if found := re.match(r":type: (.*)", line):

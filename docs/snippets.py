@@ -1,14 +1,14 @@
-"""The code of a page, run from top to bottom: by the tests, and by `python docs/snippets.py`.
+"""Run the code of a page from top to bottom; used by the tests and by `python docs/snippets.py`.
 
-Words behind the language of a fence say what becomes of it:
+Words after the language of a fence say what to do with it:
 
 - ```` ```python ```` runs in the one namespace of its page.
 - ```` ```python file=NAME ```` is written into a file instead.
-- ```` ```python needs=PACKAGE ```` runs where the package is installed, and is compiled elsewhere.
+- ```` ```python needs=PACKAGE ```` runs if the package is installed, and else is only compiled.
 - ```` ```sh run ```` runs in a shell; `run=1` must end with exit code 1.
-- ```` ```text output ```` is what the block before it printed; `...` stands for anything.
+- ```` ```text output ```` is the output of the block before it; `...` stands for anything.
 
-`python docs/snippets.py PAGE...` writes what was printed into the page, where it says otherwise.
+`python docs/snippets.py PAGE...` writes the real output into the page where the page differs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Block:
     span: tuple[int, int]
 
     def word(self, name: str) -> str | None:
-        """Return the value of ``name=value``; "" of the bare name, None without it."""
+        """Return the value of ``name=value``; "" for the bare name, None if it is missing."""
         for word in self.words:
             if word.partition("=")[0] == name:
                 return word.partition("=")[2]
@@ -70,7 +70,7 @@ class Page:
     printed: str | None = ""
 
     def run(self) -> Iterator[tuple[Block, str]]:
-        """Run all blocks; yield each block of output with what was printed, of code that ran."""
+        """Run all blocks; yield each block of output with the real output, if its code ran."""
         for block in blocks_of(self.path.read_text(encoding="utf-8")):
             if block.language == "text" and block.word("output") is not None:
                 if self.printed is not None:
@@ -85,7 +85,8 @@ class Page:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(block.text, encoding="utf-8")
             return
-        # Results name lines of the code: those of the block, which stay when the page grows.
+        # Results name lines of the code. They are those of the block, which stay when the page
+        # grows.
         code = compile(block.text, f"{self.path.stem}.py", "exec")
         needs = block.word("needs")
         if needs and importlib.util.find_spec(needs) is None:
@@ -118,18 +119,18 @@ class Page:
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed; `...` stands for anything."""
+    """Return whether a page shows the real output; `...` stands for anything."""
     parts = [re.escape(part) for part in _bare(shown).split("...")]
     return re.fullmatch(".*?".join(parts), _bare(printed), re.S) is not None
 
 
 def _bare(text: str) -> str:
-    """Without spaces at the ends of lines, which nobody sees."""
+    """Return the text without invisible spaces at the ends of lines."""
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def main(pages: list[str]) -> None:
-    """Run pages and write what they print into them."""
+    """Run pages and write the real output into them."""
     for name in pages:
         path = Path(name).resolve()
         text, began, changed = path.read_text(encoding="utf-8"), time.perf_counter(), 0

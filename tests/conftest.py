@@ -1,4 +1,4 @@
-"""Rules that hold for every test."""
+"""Fixtures and hooks that apply to every test."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Derandomised: a property that fails, fails for everybody.
+# Derandomised, so that a property that fails does so for everybody.
 settings.register_profile("dpaudit", derandomize=True, deadline=None, database=None)
 settings.load_profile("dpaudit")
 
 pytest_plugins = ["pytester"]
 
 NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
-"""Whether a skipped test is a failure, as in `make nightly`."""
+"""Whether a skipped test counts as a failure, as in `make nightly`."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fail a test that is skipped, if `NO_SKIPS`."""
+    """Fail a skipped test if `NO_SKIPS` is set."""
     return _without_skips((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
-    """Fail a file that is skipped, if `NO_SKIPS`."""
+    """Fail a skipped file if `NO_SKIPS` is set."""
     return _without_skips((yield))
 
 

@@ -1,7 +1,7 @@
-"""The one way by which a test may judge random draws.
+"""Exact tests by which the suite judges random draws; no test may judge them in another way.
 
-Each call is one exact test whose probability to reject a true distribution is at most `FALSE_ALARM`
-(1e-6). Draw with a literal seed, call once, never retry, and show beside it that a wrong
+Each call is one exact test. It rejects a true distribution with probability at most `FALSE_ALARM`
+(1e-6). Draw with a literal seed, call once and never retry. Next to the call, show that a wrong
 distribution is rejected.
 """
 
@@ -19,10 +19,10 @@ FALSE_ALARM = 1e-6
 def assert_frequencies(
     counts: ArrayLike, probabilities: ArrayLike, *, false_alarm: float = FALSE_ALARM
 ) -> None:
-    """Assert that `counts` ``[k]`` look multinomial with `probabilities` ``[k]``.
+    """Assert that `counts` ``[k]`` are compatible with a multinomial of `probabilities` ``[k]``.
 
-    An exact two-sided binomial test per category; the level is divided over all 2k tails, so that
-    the false-alarm rate holds at every sample size.
+    The test is an exact two-sided binomial test for each category. The level is divided over all 2k
+    tails, so that the false-alarm rate holds at every sample size.
     """
     observed = np.asarray(counts)
     expected = np.asarray(probabilities, dtype=float)
@@ -52,7 +52,7 @@ def assert_distribution(
     n_bins: int = 20,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """Assert that `draws` ``[size]`` follow a continuous distribution, by its quantiles."""
+    """Assert that `draws` ``[size]`` follow a continuous distribution, by testing its quantiles."""
     levels = np.asarray(cdf(np.asarray(draws, dtype=float)), dtype=float)
     counts = np.bincount(
         np.minimum((levels * n_bins).astype(np.int64), n_bins - 1), minlength=n_bins

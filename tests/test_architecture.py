@@ -1,4 +1,4 @@
-"""The rooms of ARCHITECTURE.md, held against every import of every module."""
+"""The packages of ARCHITECTURE.md are tested against every import of every module."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_FLOORS = 12
 
 
 def rooms_of(text):
-    """Rooms of the table, from the ground up, each with the rooms that it may import from."""
+    """Packages of the table, from the lowest up, each with the packages that it may import."""
     rows = re.findall(r"^\| `([^`]+)` +\| ([^|]*) \|", text, flags=re.MULTILINE)
     return {room: set(re.findall(r"`([^`]+)`", below)) for room, below in rows}
 
@@ -64,7 +64,7 @@ def room_of(module):
 
 @functools.cache
 def imports(path):
-    """Every import of a file, at its head or inside a function, as it is written."""
+    """Every import of a file, at the top or inside a function, as written."""
     return tuple(_imports(path))
 
 
@@ -78,7 +78,7 @@ def _imports(path):
 
 
 def arrows(module):
-    """Modules of dpaudit that a module imports, each with the way in which it says so."""
+    """Modules of dpaudit that a module imports, each with the import statement."""
     for target, name in imports(MODULES[module]):
         if target.split(".")[0] != "dpaudit":
             continue
@@ -87,7 +87,7 @@ def arrows(module):
 
 
 def faults_of(module, rooms):
-    """What is wrong with the imports of one module."""
+    """Faults of the imports of one module."""
     here = room_of(module)
     for target, written, name in arrows(module):
         if target == "dpaudit":
@@ -137,7 +137,10 @@ def test_rooms_stand_on_few_floors_without_a_circle():
 
 
 def test_no_module_needs_itself():
-    """Not even inside a function; a face re-exports its room, so it is left out."""
+    """No module may import itself indirectly, not even inside a function.
+
+    A public module re-exports its package, so it is omitted.
+    """
     faces = {module_of(path) for path in sources("dpaudit") if path.name == "__init__.py"}
     graph = {
         module: {target for target, _, _ in arrows(module)} - faces
@@ -172,21 +175,21 @@ def test_audits_do_not_import_tests():
 
 
 def loaded(code, packages):
-    """Which of some packages are loaded after a piece of code."""
+    """Which of some packages are loaded after a piece of code ran."""
     code = f"import sys; {code}; print(*sorted({packages!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return run.stdout.strip()
 
 
 def test_import_is_light():
-    """`import dpaudit` and loading the plugin pull in nothing that they may not need."""
+    """`import dpaudit` and loading the plugin import no optional or slow package."""
     heavy = {"matplotlib", "sklearn", "jinja2", "rich", "click", "hypothesis", "pandas"}
     heavy |= {"dp_accounting", "opendp"}
     assert loaded("import dpaudit, dpaudit.run.plugin; dpaudit.Accounted", heavy) == ""
 
 
 def test_plugin_alone_does_not_import_the_engine():
-    """Every pytest session in the environment loads the plugin; it must cost nothing."""
+    """Every pytest session in the environment loads the plugin, so it must load nothing else."""
     heavy = {"scipy", "numpy", "dpaudit.ledger"}
     assert loaded("import dpaudit.run.plugin", heavy) == ""
 

@@ -1,7 +1,7 @@
-"""Bad arguments: every public callable refuses them by name, or accepts what the table lists.
+"""Every public callable refuses bad arguments by name, or accepts those that the table lists.
 
-Public is what ``from dpaudit import ...`` gives and what the reference documents. The table holds
-a valid call for each. Each argument of it is replaced in turn by each bad value.
+A callable is public if ``from dpaudit import ...`` provides it and the reference documents it. The
+table has a valid call for each. Each argument of the call is replaced in turn by each bad value.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ BAD: dict[str, Callable[[], Any]] = {
     "b'x'": lambda: b"x",
     "lambda": lambda: lambda *a, **k: 0,
 }
-"""Values that are made anew for each call."""
+"""Values that are created anew for each call."""
 
 NUMBERS = {"5", "1e300"}
 POSITIVE = {"5"}
@@ -71,7 +71,7 @@ KEY = {"None", "5", "-1", "0", "''", "'x'", "lambda"}
 
 @dataclass(frozen=True)
 class Call:
-    """A valid call, and what each argument takes of the bad values."""
+    """A valid call, and the bad values that each argument accepts."""
 
     arguments: Callable[[], dict[str, Any]]
     accepts: dict[str, set[str]] = field(default_factory=dict)
@@ -95,7 +95,7 @@ def pull(params: Any, data: Any) -> Any:
 
 
 def first_of(strategy: Any) -> Any:
-    """Draw one example of what a function returns: arguments of strategies are read then."""
+    """Draw one example of the result; strategies read their arguments only then."""
     settings = hypothesis.settings(
         max_examples=1, database=None, deadline=None, phases=[hypothesis.Phase.generate]
     )
@@ -643,7 +643,7 @@ READ_ONLY = set(
     results.Diagnostics store.StoredRun search.SearchRecord search.Trial search.ranking
     search.landscape run.auditor.Auditor""".split()  # noqa: SIM905
 )
-"""What dpaudit hands out: users read it, and make none."""
+"""Types that dpaudit returns: users read them and do not create them."""
 
 
 def public() -> dict[str, Any]:
@@ -668,7 +668,7 @@ def test_the_table_holds_every_public_callable() -> None:
 
 
 def wrong(name: str, call: Call, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield what is wrong with the refusals of one callable."""
+    """Yield the faults in the refusals of one callable."""
     run = call.call or function
     parameters = inspect.signature(function).parameters.values()
     named = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -688,7 +688,7 @@ def wrong(name: str, call: Call, function: Callable[..., Any]) -> Iterator[str]:
                 yield f"{where}: names no argument, or is long: {str(error)[:200]}"
             elif accepted:
                 yield f"{where}: refused: {error}"
-        except (MechanismError, StoreError) as error:  # the function ran, the file was read
+        except (MechanismError, StoreError) as error:  # the function ran, or the file was read
             if not accepted:
                 yield f"{where}: {error!r}"
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The site tells the truth: its code runs and prints what it shows; nothing public is missing."""
+"""The site is correct: its code runs and prints the output shown, and lists every public name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpaudit.run.cli import cli
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-BUILT = ("_build", "papers", "findings")  # what no hand wrote as a page
+BUILT = ("_build", "papers", "findings")  # pages that were not written by hand
 
 
 def beside(name):
-    """Import a module of docs/, which is no package."""
+    """Import a module of docs/, which is not a package."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -94,7 +94,7 @@ DOCUMENTED = set(re.findall(r"^\.\. (?:auto|py:)\w+:: (\S+)", REFERENCE, flags=r
 
 
 def face():
-    """Return names of the public face, and those of them that are rooms."""
+    """Return the public names, and those of them that are packages."""
     stub = ast.parse((ROOT / "dpaudit" / "__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     rooms = {alias.name for node in imports if node.module is None for alias in node.names}
@@ -165,7 +165,7 @@ def sections():
     }
 
 
-# `dpaudit run --junit` and others of a branch that is not merged here yet are named by ci.md only.
+# Only ci.md names options of a branch that is not merged yet, such as `dpaudit run --junit`.
 @pytest.mark.parametrize("name", sorted(cli.commands))
 def test_every_option_is_documented_and_no_other(name):
     listed = sections()
@@ -209,7 +209,7 @@ def test_every_option_of_pytest_is_documented_and_no_other():
 
 @pytest.fixture(scope="module")
 def texts():
-    """Every text of the package, with a gap where a value goes."""
+    """Every text of the package, with a gap for each inserted value."""
     found = []
     for path in sorted((ROOT / "dpaudit").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -222,7 +222,7 @@ def texts():
 
 
 def phrases(page):
-    """Return what the first column of the tables of a page quotes."""
+    """Return the phrases that the first column of the tables of a page quotes."""
     return re.findall(r"^\| `([^`]+)` \|", page, flags=re.MULTILINE)
 
 

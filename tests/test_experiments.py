@@ -1,4 +1,4 @@
-"""The parts of audits/geometric_median/experiments, and its loop against the library's."""
+"""The parts of audits/geometric_median/experiments; its loop is compared with the library's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TWO = (1.99, 2.0, 2.01)
 
 
 def made_up(slow=0.29, dpgd=10.0, **cells):
-    """All results, made up: errors are two halves, times a factor of the method."""
+    """Artificial results of all kinds: errors are two halves, times a factor of the method."""
     ratios, errors = [], []
     for family in (CLUSTER, HEAVY):
         sizes = [(s, 1000, 10) for s in setup.FIGURE_1[family]] + [(9.0, 500, 5)]
@@ -118,7 +118,7 @@ def test_exponent_of_growth_and_its_interval():
 
 @pytest.mark.statistical
 def test_intervals_cover_the_truth_as_often_as_they_say():
-    """Of a slope with errors that grow, and of a paired ratio: 95 % of 400, up to 3 sigma."""
+    """Test a slope with errors that grow, and a paired ratio: 95 % of 400, up to 3 sigma."""
     rng = np.random.default_rng(1)
     sizes, hits = np.geomspace(1, 100, 12), np.zeros(2)
     for _ in range(400):
@@ -191,7 +191,7 @@ def test_runs_side_by_side_are_those_of_the_library(method):
 
 
 def test_runs_side_by_side_read_their_own_data_and_steps():
-    """Each run is what it is alone, up to its noise."""
+    """Each run equals the same run made alone, up to its noise."""
     trials = setup.problems(Setting(CLUSTER, 50.0, 100), 2, seed=3, role="test")
     together = descent.sgd_errors(
         FIXED, trials, 127, multipliers=(1.0, 4.0), rng=np.random.default_rng(0)

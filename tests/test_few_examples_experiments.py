@@ -24,7 +24,7 @@ def test_errors_of_thresholds_are_those_of_the_algorithm():
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_success_is_that_of_the_algorithm(number):
-    """With the last of the sizes, where all users count."""
+    """Use the last of the sizes, at which all users count."""
     task, cap = measure.tasks()[number], 1.0
     found = measure.successes(task, 5, cap, np.array([3, 20]), rng=np.random.default_rng(4))
     rng = np.random.default_rng(4)

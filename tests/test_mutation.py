@@ -1,4 +1,4 @@
-"""The list of planted mistakes keeps step with the code; the run itself is a benchmark."""
+"""The list of planted mistakes matches the code; the run itself is a benchmark."""
 
 from __future__ import annotations
 

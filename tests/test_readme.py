@@ -1,6 +1,6 @@
-"""README and the other pages at the root tell the truth: code runs, files and places exist.
+"""README and the other pages at the root are correct: code runs, and files and anchors exist.
 
-The pages of the site are looked at by `test_docs.py`.
+`test_docs.py` tests the pages of the site.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def text_of(page):
 
 def example(page, number):
     """Run one block of Python of a page."""
-    names = {"__name__": "__main__"}  # as in a script, so that workers can be sent its functions
+    names = {"__name__": "__main__"}  # as in a script, so that its functions can be sent to workers
     code = re.findall(r"```python\n(.*?)```", text_of(page), flags=re.DOTALL)[number]
     exec(compile(code, page, "exec"), names)
     return names
@@ -51,7 +51,7 @@ def test_linked_files_and_places_exist(page):
             continue
         name, _, place = target.partition("#")
         file = (ROOT / page).parent / name if name else ROOT / page
-        if "papers/" in name:  # made when the site is built; its build looks at these links
+        if "papers/" in name:  # created with the site; its build checks these links
             assert (ROOT / "docs" / "make_papers.py").exists()
             continue
         assert file.exists(), target
@@ -60,7 +60,7 @@ def test_linked_files_and_places_exist(page):
 
 
 def places(file):
-    """Anchors of a page: of its headings, as GitHub and MyST make them, and named ones."""
+    """Anchors of a page: those of its headings, as GitHub and MyST make them, and named ones."""
     text = file.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}

@@ -1,15 +1,17 @@
-"""Certified numbers are wrong at most as often as they say, counted over whole audits.
+"""Certified numbers are wrong at most as often as promised, counted over whole audits.
 
-The mechanisms are tight: there is no room between what is certified and the truth but the one
-that the bounds leave. A mutant of the engine, which certifies on the draws on which it chose
-its events, must fail the same test.
+The mechanisms are tight: only the bounds themselves separate the certified number from the truth. A
+mutant of the engine certifies on the draws on which it chose its events. It must fail the same
+test.
 
-Each test counts the audits that certify anything untrue and refuses more of them than an engine
-that keeps its failure_prob makes with probability 1e-6. `CRITICAL` says how many that are; an
-engine that lies in 30% of its audits is refused with probability 0.999, one that lies in 60%
-with probability 1 - 1e-11; the mutant lies in 85%. Audits are small, because the bounds are exact
-at every number of draws, and because few draws are the easier to choose too well on. The same
-count over 2,000 larger audits of every kind is `benchmarks/soundness.py`.
+Each test counts the audits that certify something untrue. `CRITICAL` is the limit of this count. An
+engine that keeps its failure_prob exceeds the limit with probability at most 1e-6. An engine that
+lies in 30% of its audits is refused with probability 0.999. One that lies in 60% is refused with
+probability 1 - 1e-11. The mutant lies in 85%.
+
+Audits are small, for two reasons. The bounds are exact at every number of draws, and it is easier
+to overfit on few draws. The same count over 2,000 larger audits of every kind is
+`benchmarks/soundness.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ Generator = np.random.Generator
 FAILURE_PROB = 0.05
 DRAWS = 300
 AUDITS = 120
-CRITICAL = 21  # of 120, expected are at most 6
+CRITICAL = 21  # of 120 audits; at most 6 are expected
 
 
 def laplace(values: Array, size: int, *, rng: Generator) -> Array:
@@ -63,7 +65,7 @@ def histogram(values: Array, size: int, *, rng: Generator) -> Array:
 
 
 def crowd(values: Array, size: int, *, rng: Generator) -> Array:
-    """So many coordinates that chance makes some event look telling, and none of them is."""
+    """Return so much noise that some event looks significant by chance, although none is."""
     return rng.normal(size=(size, 12))
 
 
@@ -79,7 +81,7 @@ class Case:
     draws: int = DRAWS
 
     def lies(self, audits: int) -> int:
-        """How many of so many audits certify anything that is not true."""
+        """Number of audits, among the given number, that certify something untrue."""
         pair = NeighborPair(self.left, self.right, relation=within_sensitivity())
         delta = self.claim.point[1] if self.claim.point else 0.0
         truth = 1e-12 + (self.oracle.epsilon(delta) if self.oracle else 0.0)
@@ -126,7 +128,7 @@ def test_audits_are_wrong_no_more_often_than_they_say(name: str) -> None:
 
 @pytest.mark.slow
 def test_audits_with_learnt_models_are_wrong_no_more_often_than_they_say() -> None:
-    """Trees and regressions are learnt from 200 draws a side on; refused are 12 lies of 40."""
+    """Trees and regressions are trained on 200 draws per side; 12 lies of 40 are refused."""
     models = Case(crowd, [1.0], [1.0], None, PureDP(1.0), draws=1400)
     assert binom.sf(models.lies(40) - 1, 40, FAILURE_PROB) >= FALSE_ALARM
 
@@ -135,7 +137,7 @@ def test_audits_with_learnt_models_are_wrong_no_more_often_than_they_say() -> No
 def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It lies in about 85% of the audits of equal data: more than 11 of 40, all but surely."""
+    """It lies in about 85% of the audits of equal data, so almost surely in more than 11 of 40."""
     fresh = Sampler._chunks
 
     def reused(
@@ -143,7 +145,7 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     ) -> Any:
         if role != "certify":
             return fresh(self, data, draws, role, side, step, function)
-        self.certifies = False  # else the sampler refuses to explore now
+        self.certifies = False  # otherwise the sampler refuses to explore now
         outputs = self.draw(data, draws, "explore", side)
         self.certifies = True
         return iter([function(outputs, 0)])

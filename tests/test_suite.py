@@ -1,4 +1,4 @@
-"""What tests/conftest.py promises of the suite itself."""
+"""The rules of tests/conftest.py apply to the suite itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_skip_is_a_failure_where_it_is_asked_for(
     skips_fail: str,
     outcomes: list[int],
 ) -> None:
-    """Counted are tests that passed, were skipped and failed, and files."""
+    """The numbers of tests that passed, were skipped and failed, and of files, are compared."""
     monkeypatch.setenv("DPAUDIT_NO_SKIPS", skips_fail)
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
     absent = "import pytest\npytest.importorskip('no_such_package')"

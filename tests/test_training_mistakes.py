@@ -1,6 +1,6 @@
-"""How large epsilon really is where training goes wrong: in closed form, never by drawing.
+"""The true epsilon of training mistakes, in closed form, never by drawing.
 
-Each mistake of `audits/training` is shown to break its claim, and its correct version to keep it.
+Each mistake of `audits/training` is shown to break its claim, and the correct version to keep it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLAIM = Accounted(poisson())
 
 
 def last_iterate_delta(epsilon: float, sigma: float) -> float:
-    """Exact delta of the sum of all steps: a binomial number of ones, and noise, or noise alone."""
+    """Exact delta of the sum of all steps: noise, with a binomial number of ones or without."""
     times, counts = np.arange(STEPS + 1), stats.binom.pmf(np.arange(STEPS + 1), STEPS, Q)
 
     def alone(x: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ def test_clipping_per_example_multiplies_the_sensitivity_by_the_items() -> None:
 
 
 def test_the_loud_user_stays_loud_and_alone() -> None:
-    """So the likelihood ratio of the audits is exact at all iterates that are reached."""
+    """So the likelihood ratio of the audits is exact at all reachable iterates."""
     for relation in (Relation.ADD_REMOVE_USER, REPLACE):
         data = loud_user(relation=relation).left
         run = train(release="last", steps=STEPS, q=1.0)
@@ -67,20 +67,20 @@ def test_ghost_clipping_of_columns_clips_nothing() -> None:
     wrong = run.total(run.clipped(gradients), both)
     np.testing.assert_allclose(wrong, (1 / 300 + 1) * gradients.sum(axis=1))
     np.testing.assert_allclose(right.total(right.clipped(gradients), both), [[0.5, 0.0, 1.0]])
-    # Who does not take part weighs nothing, and one who is alone is clipped as ever.
+    # A user who does not take part has weight 0, and a user who is alone is clipped as always.
     alone = np.array([[True, False]])
     np.testing.assert_allclose(run.total(run.clipped(gradients), alone), [[0, 0, 1.0]])
 
 
 def test_noise_over_the_drawn_batch_tells_its_size() -> None:
-    """Squared lengths given the batch's size are chi-squared; the loud user is there or not."""
+    """Squared lengths given the batch size are chi-squared, with the canary user or without."""
     d, sigma, q = 32, SIGMA, 0.5
 
     def below(threshold: float, n_users: int, loud: bool) -> float:
-        """Lower bound of P(length <= threshold) with the loud user, upper bound without.
+        """Lower bound of P(length <= threshold) with the canary user, and upper bound without.
 
-        Shifts only make lengths larger. With the user the largest shift is that of all users in
-        one direction; without, lengths are those of noise alone.
+        Shifts only increase lengths. With the user, the largest shift is that of all users in one
+        direction. Without the user, lengths are those of noise alone.
         """
         total = 0.0
         for b in range(n_users + 1):
@@ -118,16 +118,16 @@ def test_accumulation_without_noise_has_the_noise_of_few_steps() -> None:
 
 
 def test_taking_part_once_in_an_epoch_is_no_poisson_sampling() -> None:
-    """Even of the sum of all steps, which is a Gaussian that one user moves for certain.
+    """The mistake shows even in the sum of all steps, a Gaussian that one user surely moves.
 
-    Replaced by the opposite, a user moves it by two in each epoch.
+    A user replaced by its opposite moves the sum by two in each epoch.
     """
     sigma, epochs, batches = audits.EPOCH_SIGMA, audits.EPOCHS, audits.BATCHES
     claim = audits.as_poisson()
     once = GaussianDP(2 * epochs / (sigma * math.sqrt(epochs * batches)))
     assert once.delta(2.6) > 1.2 * claim.delta(2.6)
     assert once.delta(1.0) > 1.1 * claim.delta(1.0)
-    # Given all batches a run is a Gaussian that moves by as much in each epoch, and no more.
+    # Given all batches, a run is a Gaussian that moves by this amount in each epoch, and no more.
     given = GaussianDP(2 * math.sqrt(epochs) / sigma)
     assert all(given.delta(epsilon) > once.delta(epsilon) for epsilon in (0.0, 1.0, 4.0))
 
@@ -150,7 +150,7 @@ def test_an_rdp_accountant_that_is_told_sigma_over_clip_norm_claims_too_little()
 
 
 def test_a_poisson_sampled_run_is_what_the_accountant_says() -> None:
-    """One step of a loud user attains the claim: its curve is that of the dominating pair."""
+    """One step of a canary user attains the claim: its curve is that of the dominating pair."""
     sigma, q = SIGMA, Q
     claim = Accounted(poisson(steps=1))
     for epsilon in (0.1, 0.5, 1.0):

@@ -1,4 +1,4 @@
-"""Checks of arguments: what they let through, and how they refuse the rest."""
+"""Checks of arguments: the values that they accept, and how they refuse all others."""
 
 from __future__ import annotations
 

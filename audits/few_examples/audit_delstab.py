@@ -1,8 +1,9 @@
-"""DelStab, Algorithm 1, and the pipeline of Theorems 10 and 11: computed, without a draw.
+"""Audits of DelStab, Algorithm 1, and of the pipeline of Theorems 10 and 11, without draws.
 
-Its distribution is known for every dataset, and so is the divergence of every pair of neighbours:
-all datasets of users with one bit each, up to their order, or of three kinds of users. The slack
-shows how much of its budget DelStab uses: run for a larger epsilon it still keeps the claim.
+The distribution of DelStab is known for every dataset, and so is the divergence of every pair of
+neighbours. The pairs are all datasets of users with one bit each, up to their order, or of three
+kinds of users. The slack shows how much of its budget DelStab uses: run with a larger epsilon, it
+still keeps the claim.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ BITS = np.array([[0], [1]])
 TWO_BITS = np.array([[0, 0], [0, 1], [1, 1]])
 
 SMALL = {"epsilon": 9.0, "delta": 0.4}
-"""Where kappa is least: 5, so that 20 users are deleted."""
+"""The budget with the smallest kappa, 5, so that 20 users are deleted."""
 
 REAL = {"epsilon": 1.0, "delta": 1e-6}
-"""kappa = 49: 196 users are deleted."""
+"""A budget with kappa = 49, so that 196 users are deleted."""
 
 MAJORITY = noisy_majority(0.05)
 ANY_ONE = ExponentialLearner([[0.0, 0.0], [-1.0, 300.0]], 1e5)
-"""Whether any item is 1: a single user decides."""
+"""An algorithm that reports whether any item is 1, so that a single user decides."""
 
 
 def delstabs(algorithm, budget, factors):
-    """Return DelStab for a larger epsilon: its noise is `factor` times what it should be."""
+    """Return DelStab for a larger epsilon: its noise is `factor` times the required noise."""
     return {
         x: Exact(delstab_pmf, algorithm=algorithm, epsilon=budget["epsilon"] / x,
                  delta=budget["delta"])
@@ -60,7 +61,7 @@ def delstabs(algorithm, budget, factors):
     noisy_majority(4.0), ANY_ONE, TruncatedMajority(2.0, 0.01),
 ], ids=["majority", "any-one", "truncated-majority"])  # fmt: skip
 def audit_smallest_instance(auditor, algorithm):
-    """21 users, of whom one is kept: all pairs of users with a bit each."""
+    """Audit 21 users, of whom one is kept, on all pairs of users with one bit each."""
     auditor.check(
         Exact(delstab_pmf, algorithm=algorithm, **SMALL),
         ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
@@ -69,7 +70,7 @@ def audit_smallest_instance(auditor, algorithm):
 
 
 def audit_256_users(auditor):
-    """N = 256, epsilon = 1, delta = 1e-6: where the test begins to fail, R_1 decides, and tells."""
+    """Audit N = 256, epsilon = 1, delta = 1e-6, where R_1 decides if the test begins to fail."""
     result = auditor.check(
         Exact(delstab_pmf, algorithm=MAJORITY, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
@@ -80,7 +81,7 @@ def audit_256_users(auditor):
 
 
 def audit_256_users_and_one_decides(auditor):
-    """The same for an algorithm that is not private at all: the test is all there is."""
+    """Audit an algorithm that is not private at all, so that only the test protects the users."""
     result = auditor.check(
         Exact(delstab_pmf, algorithm=ANY_ONE, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
@@ -95,12 +96,12 @@ def audit_256_users_and_one_decides(auditor):
 
 
 def first_bit(items):
-    """Return the first item that is left."""
+    """Return the first remaining item."""
     return [1.0 - items[0], float(items[0])]
 
 
 def in_order(ones, place):
-    """22 users, the first of whom have a 1, and one who may have it too."""
+    """Return a pair of 22 users: the first `ones` have a 1, and user `place` differs."""
     left = np.zeros((22, 1), dtype=int)
     left[:ones] = 1
     right = left.copy()
@@ -112,7 +113,7 @@ def in_order(ones, place):
     FunctionAlgorithm(first_bit, 2, 2), AlternatingMajority(3.0),
 ], ids=["first-bit", "alternating"])  # fmt: skip
 def audit_order_dependent(auditor, algorithm):
-    """All sets of 22 users, enumerated: for algorithms that see in which order users come."""
+    """Audit algorithms that depend on the order of users, on all sets of 22 users."""
     auditor.check(
         Exact(delstab_pmf, algorithm=algorithm, **SMALL),
         ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
@@ -126,7 +127,7 @@ def audit_order_dependent(auditor, algorithm):
     (HeavyItems(2, 3.0, 0.4), TWO_BITS),
 ], ids=["two-bits", "argmax", "heavy"])  # fmt: skip
 def audit_three_kinds(auditor, algorithm, kinds):
-    """Users of three kinds: with two bits each, or of three items."""
+    """Audit users of three kinds, with two bits each or with one of three items."""
     auditor.check(
         Exact(delstab_pmf, algorithm=algorithm, **SMALL),
         ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
@@ -135,9 +136,10 @@ def audit_three_kinds(auditor, algorithm, kinds):
 
 
 class Ladder(Symmetric):
-    """An answer that is rare for one kind of item, e^step rarer for the next, and so on.
+    """Algorithm whose answer is rare for one kind of item, and rarer by e^step for each next kind.
 
-    Neighbouring kinds are alike, and those further apart are not; of several items, the mean.
+    Neighbouring kinds are close, and kinds further apart are not. For several items it takes the
+    mean.
     """
 
     universe, n_outcomes = 3, 2
@@ -149,7 +151,7 @@ class Ladder(Symmetric):
         return f"Ladder({self.step:g})"
 
     def pmf_of_counts(self, counts):
-        """Return probabilities."""
+        """Return the probabilities."""
         counts = np.asarray(counts, dtype=float)
         rare = 0.3 * np.exp(-self.step * np.arange(3))
         one = counts @ rare / np.maximum(counts.sum(axis=-1), 1)
@@ -157,9 +159,10 @@ class Ladder(Symmetric):
 
 
 def audit_conflicting_users(auditor):
-    """The most of epsilon that was found: what is left are users of the first two kinds, or last.
+    """Audit the pairs that use the most of epsilon among those that were found.
 
-    57 users, of whom one is kept. R_1 and the algorithm's own answer both tell of the user.
+    57 users are present, and one is kept. The remaining users are of the first two kinds, or of the
+    last. R_1 and the algorithm's own answer both reveal the user.
     """
     budget = {"epsilon": 3.0, "delta": 1e-4}
     kappa = Budget(**budget).kappa
@@ -178,7 +181,7 @@ def audit_conflicting_users(auditor):
 
 
 def audit_pipeline(auditor):
-    """A majority of three items on a subsample, around it DelStab: Theorems 10 and 11."""
+    """Audit a majority of three items on a subsample, inside DelStab: Theorems 10 and 11."""
     plan = pipeline(Budget(**SMALL), 2, sample=3, base_epsilon=4.0, constant=5.0)
     auditor.check(
         Exact(pipeline_pmf, base=noisy_majority(4.0), plan=plan),
@@ -189,10 +192,10 @@ def audit_pipeline(auditor):
 
 @pytest.mark.parametrize("ones", ["none", "as many as R_1 can be"])
 def audit_draws_of_delstab(auditor, ones):
-    """The sampler, at 80 users with three items each: its own noise is mutated.
+    """Audit the sampler on 80 users with three items each; its own noise is mutated.
 
-    Only R_1 hides anything: with an algorithm that one user decides an answer is given where all
-    users with a 1 are among the R_1 that are deleted.
+    Only R_1 hides anything here: one user decides the algorithm. An answer is given only if all
+    users with a 1 are among the R_1 users that are deleted.
     """
     budget = {"epsilon": 1.5, "delta": 0.01}
     number = 0 if ones == "none" else 2 * Budget(**budget).kappa
@@ -204,7 +207,7 @@ def audit_draws_of_delstab(auditor, ones):
     )
 
 
-# --- what it is made of, and what it is compared with ---
+# --- components and baselines ---------------------------------------------------------------------
 
 
 class Rare(Symmetric):
@@ -219,7 +222,7 @@ class Rare(Symmetric):
         return f"Rare({self.epsilon:g}, {self.most})"
 
     def pmf_of_counts(self, counts):
-        """Return probabilities."""
+        """Return the probabilities."""
         one = np.exp(self.epsilon * (np.asarray(counts)[..., 1] - self.most)) / 1000
         return np.stack([1 - one, one], axis=-1)
 
@@ -229,7 +232,7 @@ def subsampled_pmf(data, *, algorithm, sample):
 
 
 def audit_subsample(auditor):
-    """Theorem 7, two of three items: all pairs; attained by an outcome that is rare."""
+    """Audit Theorem 7, two of three items, on all pairs; a rare outcome attains the bound."""
     rare = Rare(1.0, 2)
     result = auditor.check(
         Exact(subsampled_pmf, algorithm=rare, sample=2),
@@ -248,5 +251,5 @@ def audit_subsample(auditor):
     (AllExamples(NoisyArgmax(2, 0.5)), 1.0, "few_examples Lemma 6"),
 ], ids=["one-example", "group-privacy"])  # fmt: skip
 def audit_baselines(auditor, reduced, epsilon, source):
-    """One example of each user, and all of them with group privacy: m = 2."""
+    """Audit one example of each user, and all examples with group privacy, for m = 2."""
     auditor.check(reduced, PureDP(epsilon, REPLACE, source), all_pairs(9, TWO_BITS))

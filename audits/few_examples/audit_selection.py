@@ -1,4 +1,4 @@
-"""The exponential mechanisms of Sections 4 and E, exactly on small data and by draws on larger."""
+"""Audits of the exponential mechanisms of Sections 4 and E: exact on small data, else by draws."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ CLASSES = Representation((CLASS[:3], CLASS[1:]), (0.25, 0.75))
 
 
 def contradicts(n_users, m, right, wrong):
-    """A user all of whose examples fit one hypothesis, or contradict it; others are divided."""
+    """Return a pair in which all examples of one user fit one hypothesis, or contradict it.
+
+    The other users are divided.
+    """
     left = np.array([right if i % 2 else wrong for i in range(n_users)])[:, None]
     left = np.repeat(left, m, axis=1)
     left[0] = right
@@ -45,7 +48,7 @@ def pac_of_one_class(data, *, epsilon, cap=1.0):
 
 
 def audit_pac_learner(auditor):
-    """Theorem 4, thresholds on three points, three examples a user: exact."""
+    """Audit Theorem 4 exactly: thresholds on three points, three examples per user."""
     result = auditor.check(
         Exact(pac_of_one_class, epsilon=EPSILON),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 4"),
@@ -56,7 +59,7 @@ def audit_pac_learner(auditor):
 
 
 def audit_pac_learner_of_random_classes(auditor):
-    """Theorem 4 with a class that is drawn: a mixture is as private."""
+    """Audit Theorem 4 with a random class, for which the mixture keeps the same epsilon."""
     result = auditor.check(
         Exact(learning.pac_pmf, representation=CLASSES, epsilon=EPSILON),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 4"),
@@ -69,7 +72,7 @@ def audit_pac_learner_of_random_classes(auditor):
 
 
 def audit_group_privacy(auditor):
-    """All examples count, with noise for m of them: the baseline of Theorem 4."""
+    """Audit the baseline of Theorem 4: all m examples count, with noise for m of them."""
     auditor.check(
         Exact(pac_of_one_class, epsilon=EPSILON, cap=3.0),
         PureDP(EPSILON, REPLACE, f"{PAPER} Lemma 6"),
@@ -80,7 +83,7 @@ def audit_group_privacy(auditor):
 
 @pytest.mark.parametrize("threshold", [1.0, 2.5])
 def audit_agnostic_learner(auditor, threshold):
-    """Theorem 40: comparisons of errors, clipped, and not clipped for the mutant."""
+    """Audit Theorem 40: comparisons of errors, clipped, and unclipped for the mutant."""
     given = {
         "comparison": pairwise.ErrorComparison(CLASS), "threshold": threshold, "epsilon": EPSILON
     }  # fmt: skip
@@ -107,7 +110,7 @@ KINDS = np.array([[0, 0, 0], [0, 1, 2], [1, 1, 2], [2, 2, 2]])
 
 
 def audit_hypothesis_selection(auditor):
-    """Theorem 41 on three distributions far apart: all pairs of four users of four kinds."""
+    """Audit Theorem 41 on three distributions far apart: all pairs of four users of four kinds."""
     far = scheffe_comparison(np.eye(3) * 0.94 + 0.02)
     given = {"comparison": far, "threshold": 1.5, "epsilon": EPSILON}
     result = auditor.check(
@@ -131,7 +134,7 @@ def audit_hypothesis_selection(auditor):
 @pytest.mark.parametrize("cover", [covers.simplex_grid(3, 6), covers.product_cover(2, 2, 5)],
                          ids=["discrete", "product"])  # fmt: skip
 def audit_distribution_learning(auditor, cover):
-    """Theorems 43 and 44: selection from a cover of all distributions, or of all products."""
+    """Audit Theorems 43 and 44: selection from a cover of all distributions, or of all products."""
     given = {"comparison": scheffe_comparison(cover), "threshold": 1.5}
     auditor.check(
         Exact(pairwise.clipped_pairwise_pmf, **given, epsilon=EPSILON),
@@ -141,11 +144,11 @@ def audit_distribution_learning(auditor, cover):
     )
 
 
-# --- beyond enumeration: by draws ---
+# --- larger data, by draws ------------------------------------------------------------------------
 
 
 def undecided(n_users, m, n_points):
-    """Users who contradict every threshold, and one who fits the lower half or the upper one."""
+    """Return users who contradict every threshold, and one user on either side of the threshold."""
     x = np.random.default_rng(3).integers(0, n_points, (n_users, m))
     left = np.stack([x, np.arange(m) % 2 + 0 * x], axis=-1)
     left[:, 0], left[:, 1] = (n_points - 1, 0), (0, 1)
@@ -156,7 +159,7 @@ def undecided(n_users, m, n_points):
 
 
 def audit_draws_of_pac_learner(auditor):
-    """Theorem 4, thresholds on 64 points, 200 users with eight examples."""
+    """Audit Theorem 4 by draws: thresholds on 64 points, 200 users with eight examples."""
     pair, hypotheses = undecided(200, 8, 64), thresholds(64)
     auditor.check(
         partial(
@@ -170,7 +173,7 @@ def audit_draws_of_pac_learner(auditor):
 
 
 def audit_draws_of_gaussian_selection(auditor):
-    """Theorem 46: means and variances on a line from a cover, a user far off on either side."""
+    """Audit Theorem 46: means and variances on a line, and one user far out on either side."""
     comparison = GaussianComparison(*covers.bounded_gaussian_cover(1.0, 1, 2.0, 0.2))
     left = np.random.default_rng(5).normal(size=(12, 6, 1))
     right = left.copy()

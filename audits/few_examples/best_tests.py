@@ -1,4 +1,4 @@
-"""The best private test of two coins, exactly: what n users of m items are worth."""
+"""The best private test of two coins, computed exactly: the value of n users with m items."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from scipy.optimize import linprog
 
 
 def move(x, epsilon, delta):
-    """Largest probability of an event where a close distribution gives it x."""
+    """Return the largest probability of an event that a close distribution gives x."""
     up = math.exp(epsilon) * x + delta
     return max(0.0, min(1.0, up, 1 - math.exp(-epsilon) * (1 - x - delta)))
 
 
 def best_test(n, m, bias, epsilon, delta, symmetric=True):
-    """Best worst-case success at telling m n coins of bias from those of 1 - bias, by an LP.
+    """Return the best worst-case success in telling m n coins of bias from those of 1 - bias.
 
-    Over all (epsilon, delta)-user-level DP algorithms, or those that do not see the order of users
-    and items. The answer is a bit; the last variable is the success.
+    The linear program ranges over all (epsilon, delta)-user-level DP algorithms, or over those that
+    ignore the order of users and items. The answer is a bit. The last variable is the success.
     """
     if symmetric:
         states = [s for s in itertools.product(range(n + 1), repeat=m + 1) if sum(s) == n]
@@ -48,7 +48,7 @@ def best_test(n, m, bias, epsilon, delta, symmetric=True):
 
 
 def near(state, symmetric, m):
-    """Neighbours of a vector of users, or of the numbers of users of each kind."""
+    """Yield the neighbours of a vector of users, or of the numbers of users of each kind."""
     if not symmetric:
         for i, user in enumerate(state):
             for other in itertools.product((0, 1), repeat=m):
@@ -61,9 +61,10 @@ def near(state, symmetric, m):
 
 
 def least_users(epsilon, delta, success=2 / 3):
-    """Least n at which two constant sources are told apart with this success, exactly.
+    """Return the least n at which two constant sources are distinguished with this success.
 
-    From one dataset to the other a probability moves as fast as privacy allows.
+    The result is exact. From one dataset to the next, a probability changes as fast as privacy
+    allows.
     """
     here, n = 1 - success, 0
     while here < success:

@@ -1,4 +1,4 @@
-"""Lemma 33 executed, and the worst martingale of Lemma 35."""
+"""Numerical tests of Lemma 33, and the worst martingale of Lemma 35."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dpaudit.neighbors import Interval
 ROUNDING = 1e-9
 SHARE = Interval(0.0, 1.0)
 WEIGHT = Interval(1e-6, 1.0, log=True)
-"""Of one outcome; laws are normalized."""
+"""Weights of outcomes; they are normalised to probabilities."""
 VALUE = Interval(1e-6, 1e6, log=True)
 EPSILON = Interval(1e-3, 3.0, log=True)
 SMALL = Interval(1e-3, 1.0, log=True)
-"""eps sqrt(n log(1/delta)), which has to be sufficiently small."""
+"""Values of eps sqrt(n log(1/delta)), which has to be sufficiently small."""
 DELTA = Interval(1e-12, 0.2, log=True)
 
 
 def excess(law, z, epsilon):
-    """E[Z - e^eps Z~]_+ for an independent copy Z~."""
+    """Return E[Z - e^eps Z~]_+ for an independent copy Z~."""
     return law @ np.maximum(z[:, None] - math.exp(epsilon) * z[None], 0) @ law
 
 
 def clipped(law, z, epsilon):
-    """Zhat of the proof."""
+    """Return the Zhat of the proof."""
     mean = law @ z
     return np.clip(z, math.exp(-epsilon) * mean, math.exp(epsilon) * mean)
 
 
 def moved(law, z, epsilon, target):
-    """Z' of the proof, by the values of Z: its mean is `target`."""
+    """Return the Z' of the proof at the values of Z; its mean is `target`."""
     mean, e = law @ z, math.exp(epsilon)
     if not mean / e <= target <= mean * e:
         return np.full_like(z, target)
@@ -46,10 +46,10 @@ def moved(law, z, epsilon, target):
 
 
 def worst(n, epsilon, larger):
-    """Largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ of all martingales from Y_0 = 1.
+    """Return the largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ of martingales from Y_0 = 1.
 
-    Of a convex function the mean is largest where each step goes to e^(+-eps), by induction: what
-    it is from then on is convex in Y_i again.
+    The mean of a convex function is largest if each step goes to e^(+-eps). This follows by
+    induction, because the remaining mean is again convex in Y_i.
     """
     k = np.arange(n + 1)
     y, law = np.exp(epsilon * (2 * k - n)), binom.pmf(k, n, 1 / (1 + math.exp(epsilon)))

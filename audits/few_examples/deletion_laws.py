@@ -1,4 +1,4 @@
-"""Algorithm 1 on bits, its laws given R_1, and stable sets by enumeration."""
+"""Algorithm 1 on bits: its distributions given R_1, and its stable sets by enumeration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FREE = {"more": Integer(0, 25), "ones": SHARE, "weights": Array(SHARE, (26,)),
 
 
 class Table(Symmetric):
-    """Any probabilities of the answer 1, by the number of ones among bits."""
+    """Algorithm with any probabilities of the answer 1, by the number of ones among the bits."""
 
     universe, n_outcomes = 2, 2
 
@@ -32,41 +32,42 @@ class Table(Symmetric):
         self.p = np.asarray(p)
 
     def pmf_of_counts(self, counts):
-        """Return the table's row."""
+        """Return the row of the table."""
         p = self.p[np.asarray(counts)[..., 1]]
         return np.stack([1 - p, p], axis=-1)
 
 
 class Kinds(Symmetric):
-    """A table by the kind of the only item; of more items, the mean."""
+    """Algorithm with a table by the kind of the only item; for more items it takes the mean."""
 
     def __init__(self, p):
         self.p = np.stack([1 - np.asarray(p), p], axis=-1)
         self.universe, self.n_outcomes = self.p.shape
 
     def pmf_of_counts(self, counts):
-        """Return the mean of the items' rows."""
+        """Return the mean of the rows of the items."""
         counts = np.asarray(counts, dtype=float)
         return counts @ self.p / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
 
 
 def noise(part, kappa):
-    """TDLap with this kappa."""
+    """Return the distribution TDLap with this kappa."""
     weights = np.exp(-part * np.abs(np.arange(-kappa, kappa + 1)))
     return weights / weights.sum()
 
 
 def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
-    """Laws of the output given R_1 = 0, ..., reach: Pr[0], Pr[1], Pr[no answer].
+    """Return the distributions of the output given R_1 = 0, ..., reach: Pr[0], Pr[1], Pr[bot].
 
-    Algorithm 1 for one bit per user and an A that counts, of which p are the probabilities of 1;
-    4 kappa is `total`. Untested, all sets are stable; unless `inside`, T need not contain S.
+    This is Algorithm 1 for one bit per user and an A that counts. The entries of p are the
+    probabilities of 1, and 4 kappa is `total`. Without `tested`, all sets are stable. Without
+    `inside`, T need not contain S.
     """
     keep, found = n - total, []
     count = np.arange(keep + 1)
     far = np.maximum(sticks(p[:, None], p[None], part), sticks(p[None], p[:, None], part)) > share
     for r in range(reach + 1):
-        removed = np.arange(max(0, r - n + ones), min(r, ones) + 1)  # ones among r users
+        removed = np.arange(max(0, r - n + ones), min(r, ones) + 1)  # number of ones among r users
         left = ones - removed
         low, high = np.maximum(0, keep - (n - r) + left), np.minimum(keep, left)
         met = (count >= low[:, None]) & (count <= high[:, None])
@@ -83,7 +84,7 @@ def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
 
 
 def sized(more, ones, weights, steep, budget):
-    """Users, ones, and a table of probabilities of 1 that may have a steep step."""
+    """Return the users, the ones, and a table of probabilities of 1 that may have a steep step."""
     n = budget.deleted + more
     step = np.arange(more + 1) > (more + 1) * weights[0]
     return n, min(round(ones * n), n - 1), steep * step + (1 - steep) * weights[: more + 1]
@@ -92,11 +93,11 @@ def sized(more, ones, weights, steep, budget):
 STEP = {"more": 25, "ones": 0.47, "weights": np.full(26, 0.5), "steep": 1.0, "epsilon": 3.0,
         "delta": 0.01}  # fmt: skip
 FIRST = {**STEP, "ones": 0.0, "weights": np.concatenate([[0.0], np.ones(25)]), "steep": 0.0}
-"""Steep at one half; whether there is a one."""
+"""Case in which the answer depends on whether there is a one; STEP is steep at one half."""
 
 
 def pair_of(more, ones, weights, steep, epsilon, delta):
-    """Laws given R_1 on neighbours: one more user has a 1 in the second."""
+    """Return the distributions given R_1 on neighbours; one more user has a 1 in the second."""
     budget = Budget(epsilon, delta)
     n, ones, p = sized(more, ones, weights, steep, budget)
     args = (budget.deleted, budget.part_epsilon, budget.part_delta, 2 * budget.kappa)
@@ -104,7 +105,7 @@ def pair_of(more, ones, weights, steep, epsilon, delta):
 
 
 def stable_sets(n, total, r, far, rests):
-    """Sets of r users such that no two rests of n - total users among the others are far."""
+    """Return the sets of r users such that no two rests of n - total other users are far apart."""
     found = []
     for s in itertools.combinations(range(n), r):
         inside = np.array([not set(s) & set(rest) for rest in rests])
@@ -114,7 +115,7 @@ def stable_sets(n, total, r, far, rests):
 
 
 def far_rests(data, weights, total, part, share, shown):
-    """Which rests are far, for an A that reads the bits in their order."""
+    """Return the rests, their probabilities, and which rests are far apart, for an ordered A."""
     n = data.size
     rests = list(itertools.combinations(range(n), n - total))
     code = [int(data[list(rest)] @ (1 << np.arange(n - total))) for rest in rests]
@@ -129,6 +130,9 @@ ORDERED = {"data": Array(SHARE, (6,)), "user": Integer(0, 5), "total": Choice((3
 
 
 def alone(total):
-    """One user differs from all others in x, and A shows it: x' is stable at 0, x at 1."""
+    """Return a case in which one user of x differs from all others, and A reveals this user.
+
+    x' is stable at 0, and x is stable at 1.
+    """
     return {"data": np.array([0.0, 0, 0, 1, 0, 0]), "user": 3, "total": total, "part": 0.1,
             "weights": np.array([0.1] + [0.9] * 7), "share": 0.01}  # fmt: skip

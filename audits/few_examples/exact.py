@@ -1,4 +1,4 @@
-"""What the audits share: mechanisms of known distribution, and datasets of users of two kinds."""
+"""Shared by the audits: mechanisms of known distribution, and datasets of users of two kinds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def users(counts, kinds):
 
 
 def moved(counts, kinds, source, target):
-    """Return a pair in which a user of one kind becomes one of another."""
+    """Return a pair in which a user of one kind becomes a user of another kind."""
     left = users(counts, kinds)
     right = left.copy()
     right[sum(counts[:source])] = kinds[target]

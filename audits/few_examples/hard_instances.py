@@ -13,15 +13,16 @@ from scipy.stats import binom, multinomial
 
 
 def users_law(law, m):
-    """Law of the kinds of a user, who has m items: one for each count of symbols."""
+    """Return the distribution of the kinds of a user with m items, one per count of symbols."""
     kinds = [k for k in itertools.product(range(m + 1), repeat=len(law)) if sum(k) == m]
     return multinomial.pmf(np.array(kinds), m, law)
 
 
 def best_success(laws, n, epsilon):
-    """Largest worst-case success at naming the source of n items, over all (epsilon, 0)-DP A.
+    """Return the largest worst-case success in naming the source of n items.
 
-    By a linear program; A need not see the order, as an average over orders is as private.
+    The maximum is over all (epsilon, 0)-DP A, by a linear program. A may ignore the order, because
+    averaging over orders keeps the guarantee.
     """
     laws = np.asarray(laws, dtype=float)
     W, symbols = laws.shape
@@ -53,21 +54,22 @@ def best_success(laws, n, epsilon):
 
 
 def diameters(laws):
-    """Largest KL divergence and total variation of two laws."""
+    """Return the largest KL divergence and the largest total variation of two distributions."""
     pairs = list(itertools.permutations(np.asarray(laws, dtype=float), 2))
     kl = max(rel_entr(p, q).sum() for p, q in pairs)
     return kl, max(abs(p - q).sum() / 2 for p, q in pairs)
 
 
 def binary_kl(p, q):
-    """KL divergence of two coins."""
+    """Return the KL divergence of two coins."""
     return float(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
 
 
 def clipped_sum(n, m, mean, tau):
-    """Law of the sum of n users' sums, clipped to [-tau, tau], of m signs of a mean; and values.
+    """Return the distribution and the values of the sum of n users' clipped sums of m signs.
 
-    tau has to be an integer of the parity of m, or at least m.
+    The signs have the given mean, and each user's sum is clipped to [-tau, tau]. tau must be at
+    least m, or an integer of the parity of m.
     """
     tau = min(tau, m)
     user = np.zeros(2 * tau + 1)
@@ -80,5 +82,8 @@ def clipped_sum(n, m, mean, tau):
 
 
 def compatible(levels, errors):
-    """How many of 2^levels thresholds a hypothesis fits on all but some of their search path."""
+    """Return how many of 2^levels thresholds a hypothesis fits on most of their search path.
+
+    It may fail on at most `errors` points of the path.
+    """
     return sum(math.comb(levels, i) for i in range(errors + 1))

@@ -44,24 +44,28 @@ def sign(ledger):
     err_D(c').
 
     The sign is wrong: 1[c(x) = y] - 1[c'(x) = y] has the mean err_D(c') - err_D(c). The mechanism
-    minimises scores, so with psi as printed it selects a hypothesis that errs most: of a concept
-    that is always right and one that is always wrong, 40 users with one example and epsilon = 1
-    select the wrong one with probability 1 - e^-20. Privacy is not affected. With != for = the
-    display is an identity, and ours is that.
+    minimises scores, so with psi as printed it selects a hypothesis with the most errors. Take a
+    concept that is always right and one that is always wrong. With 40 users of one example and
+    epsilon = 1, the mechanism selects the wrong concept with probability 1 - e^-20. Privacy is not
+    affected. With != in place of = the display is an identity. The implementation uses this repair.
     """
 
     @ledger.sweep("c always right, c' always wrong", right=[1.0, 0.8], end_to_end=True,
                   lhs="err_D(c') - err_D(c)", rhs="-pscr, as printed")  # fmt: skip
     def printed(right):
-        agrees = {"c": 1, "other": 0}  # with y on an item of probability `right`; else reversed
+        agrees = {
+            "c": 1,
+            "other": 0,
+        }  # with y where c is right; elsewhere reversed
         psi = [agrees["c"] - agrees["other"], agrees["other"] - agrees["c"]]
         return right - (1 - right), -(right * psi[0] + (1 - right) * psi[1])
 
-    @ledger.sweep("what is selected: err of the best, against err of what is chosen", n=[40, 10],
+    @ledger.sweep("expected error of the selected hypothesis, against the error of the best",
+        n=[40, 10],
                   epsilon=1.0, lhs="expected error as printed", rhs="error of the best + 1/4",
                   end_to_end=True)  # fmt: skip
     def selected(n, epsilon):
-        errors = np.array([0.0, 1.0])  # of each example; n users of one, tau = 1
+        errors = np.array([0.0, 1.0])  # errors on each example; n users of one example, tau = 1
         psi = (1 - errors)[:, None] - (1 - errors)[None]
         scores = n * np.array([psi[0, 1], psi[1, 0]])
         weights = np.exp(-epsilon * (scores - scores.min()) / 4)
@@ -74,7 +78,7 @@ def sign(ledger):
                     end_to_end=True, extremal=[{"weights": np.ones((3, 2)) * [1, 0], "one": 0,
                                                 "other": 7}])  # fmt: skip
     def mended(weights, one, other, wrong):
-        """Both sides say how far apart they are, plus one."""
+        """Compare the distance of both sides, plus one."""
         if weights.sum() == 0:
             return None
         D = weights / weights.sum()
@@ -83,7 +87,8 @@ def sign(ledger):
         errors = (bad * D).sum(axis=(1, 2))
         return 1 + abs((D * psi).sum() - (errors[0] - errors[1])), 1.0 + ROUNDING
 
-    @repair.falsify("ours is this one", item=Integer(0, 5), one=Integer(0, 7), other=Integer(0, 7),
+    @repair.falsify("the implementation uses this psi",
+        item=Integer(0, 5), one=Integer(0, 7), other=Integer(0, 7),
                     sign=1.0, mutant={"sign": -1.0})  # fmt: skip
     def ours(item, one, other, sign):
         x, y = divmod(item, 2)
@@ -93,14 +98,16 @@ def sign(ledger):
         return 1 + abs(sign * found - (float(c != y) - float(d != y))), 1.0
 
     ledger.consequence(
-        "Run as printed, the agnostic learner of Theorem 40 outputs a hypothesis that errs most.",
+        "As printed, the agnostic learner of Theorem 40 outputs a hypothesis with the most errors.",
         harm="accuracy",
     )
 
 
 def agnostic_failure(n, m, alpha, tau, candidates, epsilon):
-    """Failure with one best hypothesis and others whose error is just more than alpha larger, on
-    the same examples; exactly. psi are opposite signs, so the score of the best is minus theirs.
+    """Return the exact failure probability with one best hypothesis and worse ones.
+
+    The errors of the worse ones are larger by just more than alpha, on the same examples. The psi
+    are opposite signs, so the score of the best is minus the score of the others.
     """
     law, values = clipped_sum(n, m, alpha, tau)
     return law @ expit(-2 * epsilon * values / (4 * min(tau, m)) + math.log(candidates - 1))
@@ -114,11 +121,12 @@ def agnostic(ledger):
     where the task agn(C; alpha) seeks an output c: X -> {0,1} such that err_D(c) <= min_(c' in C)
     err_D(c') + alpha.
 
-    With the mended sign (few.eq14) and all constants, beta = .01: success 3/4 * .99 = .7425, or by
-    a union bound 1 - .26. The output is within .51 alpha of the best concept. Exact with one best
-    and many other hypotheses: a twentieth of the users is enough there. The representation is asked
-    for c = argmin err and the marginal of D, which need not be realizable: err_D(h) <= err_D(c) +
-    Pr[h != c]. As printed the psi is of the other sign, and the algorithm fails.
+    The theorem holds with the repaired sign (few.eq14), all constants and beta = .01. The success
+    is 3/4 * .99 = .7425, or 1 - .26 by a union bound. The output is within .51 alpha of the best
+    concept. This was computed exactly with one best and many other hypotheses, where a twentieth of
+    the users is enough. The representation is queried for c = argmin err and the marginal of D,
+    which need not be realizable, since err_D(h) <= err_D(c) + Pr[h != c]. As printed, psi has the
+    opposite sign, and the algorithm fails.
     """
 
     @ledger.sweep(
@@ -128,7 +136,7 @@ def agnostic(ledger):
         method=Method.NUMERIC, end_to_end=True,
     )  # fmt: skip
     def success(m, alpha, epsilon, candidates, share):
-        """Theorem 37 is asked for 0.5 (alpha), as the proof has it."""
+        """Use 0.5 (alpha) in Theorem 37, as the proof does."""
         tau = math.ceil(pairwise_threshold(alpha, m))
         n = pairwise_users(candidates, alpha=alpha, beta=0.01, epsilon=epsilon, m=m, threshold=tau)
         return 2 / 3, 0.75 * (
@@ -173,13 +181,15 @@ def agnostic(ledger):
         "an always right and an always wrong hypothesis",
         right=[1.0, 0.9],
         lhs="score of the best",
-        rhs="what the proof says: none above zero",
+        rhs="bound of the proof: 0",
     )(printed_score)
-    ledger.consequence("As printed the algorithm fails; one sign mends it.", harm="accuracy")
+    ledger.consequence(
+        "As printed the algorithm fails. Reversing one sign repairs it.", harm="accuracy"
+    )
 
 
 def printed_score(right):
-    psi = [1 - 0, 0 - 1]  # on examples of which the first hypothesis is right, and on others
+    psi = [1 - 0, 0 - 1]  # psi where the first hypothesis is right, and where it is wrong
     return right * psi[0] + (1 - right) * psi[1], 0.0
 
 
@@ -190,20 +200,21 @@ def agnostic_lower(ledger):
     n_m^(agn(C; alpha))(epsilon, delta = 0) >= Omegatilde(d/epsilon + d_VC/(alpha epsilon sqrt(m)) +
     d_VC/(alpha^2 m)).
 
-    With explicit constants: a code of distance d/8 has W >= 2^(.456 d_VC) words (few.thm24), b = 4
-    alpha/kappa < 1/2, the divergence is at most b ln((1 + b)/(1 - b)) <= 2.2 b^2 = 36
-    (alpha/kappa)^2, and few.lemma39 gives a sixth of its sum. Exact on greedy codes; best learners
-    of one point by linear programs. d/epsilon is that of few.thm4, as an agnostic learner is a
-    learner. Of two errors whose sum is at least 2 t one is at least t: the proof prints >, and h
-    that agrees with each of two concepts on half of where they differ has both equal to t, but t =
-    the best + 2 alpha is enough. A packing of l in [d_VC], not [W] (misprint).
+    The bound holds with explicit constants. A code of distance d/8 has W >= 2^(.456 d_VC) words
+    (few.thm24). The bias is b = 4 alpha/kappa < 1/2. The divergence is at most b
+    ln((1 + b)/(1 - b)) <= 2.2 b^2 = 36 (alpha/kappa)^2, and few.lemma39 gives a sixth of its sum.
+    This was computed exactly on greedy codes, and for the best learners of one point by linear
+    programs. The term d/epsilon is that of few.thm4, because an agnostic learner is a learner. If
+    two errors sum to at least 2 t, one of them is at least t; the proof prints >. An h that agrees
+    with each of two concepts on half of the places where they differ makes both errors equal to t.
+    But t = the best + 2 alpha is enough. A packing has l in [d_VC], not [W] (misprint).
     """
     domain = {"d": [1, 2, 5, 8], "share": [0.2, 0.9]}
 
     @ledger.sweep("any hypothesis is bad for one of two distributions, exactly", more=2.0,
                   mutant={"more": 2.5}, **domain)  # fmt: skip
     def bad(d, share, more):
-        """The best hypothesis for both, on the closest pair of words; kappa = distance/d."""
+        """Use the best hypothesis for both, on the closest pair of words; kappa = distance/d."""
         code = greedy_code(d, max(1, d // 4))
         distance = min((u != v).sum() for u, v in itertools.combinations(code, 2))
         kappa = distance / d
@@ -242,13 +253,13 @@ def agnostic_lower(ledger):
 
 
 def between(alpha, kappa):
-    bias = 4 * alpha / kappa  # d = 2, words 00 and 11, h = 01: right on one of both places
+    bias = 4 * alpha / kappa  # words 00 and 11 with d = 2; h = 01 is right on one of both places
     error = (1 - bias) / 2 / 2 + (1 + bias) / 2 / 2
     return (1 - bias) / 2 + 2 * alpha + 1e-9, error
 
 
 def shattered(hypotheses):
-    """VC dimension."""
+    """Return the VC dimension."""
     n = hypotheses.shape[1]
     sizes = [s for s in range(n + 1) for x in itertools.combinations(range(n), s)
              if len({tuple(row) for row in hypotheses[:, x]}) == 2**s]  # fmt: skip
@@ -256,7 +267,10 @@ def shattered(hypotheses):
 
 
 def fits(hypothesis, levels, errors):
-    """How many of 2^levels thresholds it fits on all but some points of their search path."""
+    """Return how many of 2^levels thresholds it fits on most points of their search path.
+
+    It may fail on at most `errors` points of the path.
+    """
     t, wrong = np.arange(2**levels), np.zeros(2**levels, dtype=int)
     for level in range(levels):
         step = 2 ** (levels - level)
@@ -270,12 +284,12 @@ def thresholds_vc(ledger):
     """The ratio d/d_VC is not always bounded; e.g., for thresholds, d_VC = 2 while d =
     Theta(log(card Z)).
 
-    d_VC = 1 for thresholds 1[x >= t], and 2 for those of both signs; which are meant is not said.
-    Nothing hangs on it. d = Theta(log card X) for both, with constants: a class represents itself,
-    so d <= ln(card X + 1); and for 2^b thresholds and D_X uniform on the b points of the binary
-    search for t, a hypothesis errs on at most a quarter of them for exactly sum_(i <= b/4) C(b, i)
-    <= 2^(.811 b) of all t, whatever it is. So card H >= (3/4) 2^(.189 b), d >= .131 b - .29. card Z
-    = 2 card X.
+    d_VC is 1 for thresholds 1[x >= t], and 2 for thresholds of both signs. The text does not say
+    which are meant, and nothing depends on it. d = Theta(log card X) for both, with constants. A
+    class represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and D_X uniform on the
+    b points of the binary search for t. Every hypothesis errs on at most a quarter of these points
+    for exactly sum_(i <= b/4) C(b, i) <= 2^(.811 b) of all t. So card H >= (3/4) 2^(.189 b) and
+    d >= .131 b - .29. card Z = 2 card X.
     """
 
     @ledger.reading("one sign").sweep(
@@ -292,21 +306,21 @@ def thresholds_vc(ledger):
         up = thresholds(n)
         return shattered(np.concatenate([up, 1 - up]) if both else up), 2
 
-    @ledger.falsify("a hypothesis fits exactly as many thresholds", levels=Integer(1, 8),
+    @ledger.falsify("a hypothesis fits exactly this number of thresholds", levels=Integer(1, 8),
                     labels=Array(SHARE, (256,)), errors=Integer(0, 3), less=0, mutant={"less": 1},
                     extremal=[{"levels": 8, "labels": np.zeros(256), "errors": 2}])  # fmt: skip
     def exactly(levels, labels, errors, less):
         found = fits((labels > 0.5)[: 2**levels], levels, errors)
         return found, compatible(levels, min(errors, levels) - less)
 
-    @ledger.sweep("the entropy bounds them", levels=range(1, 300), rate=0.8113,
+    @ledger.sweep("the entropy bounds this number", levels=range(1, 300), rate=0.8113,
                   mutant={"rate": 0.7}, method=Method.NUMERIC)  # fmt: skip
     def entropy(levels, rate):
         return math.log2(compatible(levels, levels // 4)), rate * levels
 
 
 def needed_for_thresholds(b, alpha, epsilon, m):
-    """n of every learner of 2^b thresholds, m <= 1/alpha, from the count of what fits."""
+    """Return the n of every learner of 2^b thresholds, for m <= 1/alpha, from `compatible`."""
     return (0.131 * b - math.log(1.5)) / (6 * epsilon * alpha * m)
 
 
@@ -318,16 +332,19 @@ def gap(ledger):
     general case, the VC dimension of C and the VC dimension of its probabilistic representation are
     not necessarily equal.
 
-    Not in the second term, by the paper's own Theorem 4: an agnostic learner is a learner, and
-    needs d/(epsilon alpha m) users, while thresholds represent themselves with VC dimension 1. At m
-    = 1 the remark promises d/epsilon + 1/(alpha epsilon) + 1/alpha^2. Explicitly: with (1 - 4
-    alpha) on a point of known label and 4 alpha on the search path of t, A on that point alone
-    outputs what fits t with probability (2/3) e^(-6 epsilon alpha m n) for all t, and by
-    few.thm40-vc this is at most 2^(-.189 b) on average: n >= (.131 b - .41)/(6 epsilon alpha m) for
-    2^b thresholds. For b >> 1/alpha that is larger by any power of logarithms. The last term may be
-    replaced: uniform convergence takes the VC dimension, the exponential mechanism the size. A gap
-    between d and d_VC then remains for thresholds, in the second term. The contradiction is for m <
-    1/alpha; beyond, Theorem 4 asks for d/epsilon only, which is promised, and the remark is open.
+    The remark fails for the second term, by the paper's own Theorem 4. An agnostic learner is a
+    learner and needs d/(epsilon alpha m) users, but thresholds represent themselves with VC
+    dimension 1. At m = 1 the remark promises d/epsilon + 1/(alpha epsilon) + 1/alpha^2. An explicit
+    example: put mass (1 - 4 alpha) on a point of known label and mass 4 alpha on the search path of
+    t. For all t, A on the known point alone outputs a hypothesis that fits t with probability at
+    least (2/3) e^(-6 epsilon alpha m n). By few.thm40-vc this is at most 2^(-.189 b) on average. So
+    n >= (.131 b - .41)/(6 epsilon alpha m) for 2^b thresholds. For b >> 1/alpha this is larger by
+    any power of logarithms.
+
+    The last term may be replaced: uniform convergence uses the VC dimension, but the exponential
+    mechanism uses the size. A gap between d and d_VC then remains for thresholds, in the second
+    term. The contradiction is for m < 1/alpha. Beyond, Theorem 4 requires only d/epsilon, which is
+    promised, and the remark is open.
     """
 
     @ledger.sweep(
@@ -341,8 +358,8 @@ def gap(ledger):
         return needed, terms * math.log(terms * b / alpha) ** power
 
     repair = ledger.repair(
-        "d/epsilon + d/(alpha epsilon sqrt(m)) + d_VC(P)/(alpha^2 m); needed for m < 1/alpha, open "
-        "beyond"
+        "d/epsilon + d/(alpha epsilon sqrt(m)) + d_VC(P)/(alpha^2 m), which is needed for "
+        "m < 1/alpha and open beyond"
     )
 
     @repair.falsify(
@@ -351,13 +368,15 @@ def gap(ledger):
         mutant={"most": 300.0}, extremal=[{"b": 1, "alpha": 0.01, "epsilon": 1.0}],
     )  # fmt: skip
     def enough(b, alpha, epsilon, most):
-        """Two empirical distribution functions within alpha/16 (Dvoretzky, Kiefer, Wolfowitz,
-        Massart) with .9, and 4 ln(2^b/.1)/(epsilon alpha) for the mechanism with .9.
+        """Use n for which two steps succeed with probability .9 each.
+
+        Two empirical distribution functions are within alpha/16 (Dvoretzky, Kiefer, Wolfowitz,
+        Massart), and the mechanism needs 4 ln(2^b/.1)/(epsilon alpha).
         """
         n = max(math.log(40) * 128 / alpha**2, 4 * (b * math.log(2) + 2.31) / (epsilon * alpha))
         return n, most * (b / epsilon + b / (alpha * epsilon) + 1 / alpha**2)
 
-    @repair.falsify("and it does not contradict Theorem 4", b=Integer(1, 10**9), alpha=ALPHA,
+    @repair.falsify("the repair does not contradict Theorem 4", b=Integer(1, 10**9), alpha=ALPHA,
                     epsilon=Interval(1e-3, 1.0, log=True), share=SHARE, times=1.0,
                     mutant={"times": 100.0}, extremal=[
                         {"b": 10**9, "alpha": 1e-3, "epsilon": 0.1, "share": 0.0}])  # fmt: skip
@@ -367,8 +386,8 @@ def gap(ledger):
         return times * needed_for_thresholds(b, alpha, epsilon, m), terms
 
     ledger.consequence(
-        "For m < 1/alpha the gap of Theorem 40 is not closed for thresholds; with the users that "
-        "the remark promises nothing is learned there. Open beyond.",
+        "For m < 1/alpha the gap of Theorem 40 is not closed for thresholds. With the number of "
+        "users that the remark promises, nothing is learned there. Beyond, the question is open.",
         harm="accuracy",
     )
 
@@ -381,11 +400,12 @@ def selection(ledger):
     n >= Thetatilde(log(card frakP/beta)/epsilon + log(card frakP/beta)/(alpha epsilon sqrt(m)) +
     log(card frakP/beta)/(alpha^2 m)).
 
-    With the comparison P(W) - 1[z in W] and the constants of few.thm37, for every epsilon > 0. The
-    last step does not add up as printed: scr <= .5 alpha gives d_tv(P, P*) <= .6 alpha, and d_tv(P,
-    D) <= .7 alpha by the triangle inequality; .6 alpha is claimed. .7 is attained by two candidates
-    on five symbols, and still below alpha. So .8 alpha would do in Theorem 37. Any D is allowed, W
-    of P and P* need not see where it is. Candidates may be equal: W is empty and psi = 0.
+    The theorem holds with the comparison P(W) - 1[z in W] and the constants of few.thm37, for every
+    epsilon > 0. The last step is wrong as printed. A score of at most .5 alpha gives d_tv(P,
+    P*) <= .6 alpha, and d_tv(P, D) <= .7 alpha by the triangle inequality, but .6 alpha is claimed.
+    Two candidates on five symbols attain .7 alpha, which is still below alpha. So .8 alpha would be
+    enough in Theorem 37. Any D is allowed; the W of P and P* does not depend on it. Candidates may
+    be equal: then W is empty and psi = 0.
     """
 
     @ledger.falsify("scores at most .5 alpha put d_tv at .7 alpha", laws=Array(SHARE, (3, 4)),
@@ -393,7 +413,7 @@ def selection(ledger):
                         {"laws": np.array([[6, 0, 4, 10.0], [0, 0, 10, 10], [0, 0, 10, 10]])}],
                     )  # fmt: skip
     def implied(laws, more):
-        """alpha is the least for which the hypotheses hold; P, P* and D."""
+        """Use the smallest alpha for which the hypotheses hold, for P, P* and D."""
         if not (laws.sum(axis=1) > 0).all():
             return None
         p, best, D = laws / laws.sum(axis=1, keepdims=True)
@@ -429,7 +449,7 @@ def selection(ledger):
     ledger.step("d_tv(P, D) <= .5 alpha + .1 alpha", mends=mends).sweep(
         "two candidates on five symbols", alpha=0.1, lhs="d_tv(P, D)", rhs=".6 alpha + 1e-6"
     )(attained)
-    ledger.consequence("None: the slack of the theorem takes it.", harm="the wording")
+    ledger.consequence("None: the theorem has enough slack.", harm="the wording")
 
 
 def attained(alpha):

@@ -1,4 +1,4 @@
-"""Few examples per user: the bounds of pure DP beside others, Tables 1 and 2 and footnote 8."""
+"""Few examples per user: the bounds of pure DP and others, Tables 1 and 2 and footnote 8."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ def table(ledger):
     Thetatilde(d^2/(epsilon^2 alpha^2)).
 
     One cell is wrong: item-level agnostic PAC learning. Its lower bound d/alpha^2 has to be
-    d_VC/alpha^2: 2^b thresholds, of d >= .131 b - .29 (few.thm40-vc) and VC dimension 1, are
-    learned by the exponential mechanism with 128 ln 40/alpha^2 + 4 (b ln 2 + ln 10)/(epsilon alpha)
-    examples: uniform convergence of distribution functions and Theorem 9, each with .9. For b >>
-    1/alpha that is below d/alpha^2 by any power of logarithms. The cell is of previous work; the
-    lower bound of Theorem 40 has d_VC in its place. The other user-level cells agree with their
-    theorems and, at m = 1, with the item-level cells up to a factor of 2; the first term,
-    s/epsilon, is only felt for m > 1/alpha (PAC) and 1/alpha^2. That of PAC learning is
-    Thetatilde(d/epsilon) from m = 1/alpha on, long before d^2/(epsilon^2 alpha^2).
+    d_VC/alpha^2. Take 2^b thresholds, of d >= .131 b - .29 (few.thm40-vc) and VC dimension 1. The
+    exponential mechanism learns them with 128 ln 40/alpha^2 + 4 (b ln 2 + ln 10)/(epsilon alpha)
+    examples. This follows from uniform convergence of distribution functions and Theorem 9, each
+    with probability .9. For b >> 1/alpha this number is below d/alpha^2 by any power of logarithms.
+    The cell is of previous work. The lower bound of Theorem 40 has d_VC in its place.
+
+    The other user-level cells agree with their theorems. At m = 1 they agree with the item-level
+    cells up to a factor of 2. The first term, s/epsilon, matters only for m > 1/alpha (PAC
+    learning) and m > 1/alpha^2 (other tasks). The bound for PAC learning is Thetatilde(d/epsilon)
+    from m = 1/alpha on, long before d^2/(epsilon^2 alpha^2).
     """
 
     @ledger.sweep(
@@ -72,7 +74,7 @@ def table(ledger):
         "agnostic, item-level: O~(d_VC/alpha^2 + d/(epsilon alpha)) for thresholds"
     )
 
-    @repair.falsify("that many are enough", b=Integer(1, 10**6), alpha=ALPHA, epsilon=SMALL,
+    @repair.falsify("this number is enough", b=Integer(1, 10**6), alpha=ALPHA, epsilon=SMALL,
                     most=600.0, mutant={"most": 300.0}, extremal=[
                         {"b": 1, "alpha": 0.01, "epsilon": 1.0}])  # fmt: skip
     def enough(b, alpha, epsilon, most):
@@ -85,7 +87,7 @@ def table(ledger):
         end_to_end=True,
     )  # fmt: skip
     def success(b, alpha, epsilon, share):
-        """Labels of one point, of bias alpha; the exponential mechanism on errors, exactly."""
+        """Use labels of one point, of bias alpha; the exponential mechanism on errors is exact."""
         n = math.ceil(share * (128 * math.log(40) / alpha**2 + 4 * (b + 2.31) / (epsilon * alpha)))
         wrong = np.arange(n + 1)
         law = binom.pmf(wrong, n, (1 - alpha) / 2)
@@ -93,8 +95,8 @@ def table(ledger):
         return 2 / 3, law @ expit(-lead)
 
     ledger.consequence(
-        "The saving of the user-level bound over the item-level one is overstated for classes of "
-        "small VC dimension.",
+        "For classes of small VC dimension, the saving of the user-level bound over the "
+        "item-level bound is overstated.",
         harm="the wording",
     )
 
@@ -106,12 +108,12 @@ def regime(ledger):
     regime of parameters and concept classes; the former has user complexity that decreases with 1/m
     whereas the latter decreases with 1/sqrt(m).
 
-    The regime, with logarithms hidden and d = d_L: m <= d^10/(epsilon^2 alpha^4), where the bound
-    of Theorem 4 is at most twice the other one, with a term 1/epsilon in both; d = d_L up to a
-    constant for thresholds (d >= .131 b - .29 by few.thm40-vc, d_L = b). Where d is larger than
-    d_L, the regime is d <= 1 + d_L^6/(epsilon alpha^2 sqrt(m)) up to constants. Past it only
-    1/epsilon is left of the other bound, and d/epsilon of Theorem 4, which is larger by d.
-    "Decreases with 1/m" is the second term, until m = 1/alpha.
+    The regime, with logarithms hidden and d = d_L, is m <= d^10/(epsilon^2 alpha^4). There the
+    bound of Theorem 4 is at most twice the other bound, with a term 1/epsilon in both. For
+    thresholds d = d_L up to a constant (d >= .131 b - .29 by few.thm40-vc, d_L = b). If d is larger
+    than d_L, the regime is d <= 1 + d_L^6/(epsilon alpha^2 sqrt(m)) up to constants. Beyond the
+    regime, only 1/epsilon remains of the other bound. Theorem 4 still has d/epsilon, which is
+    larger by d. "Decreases with 1/m" describes the second term, until m = 1/alpha.
     """
     domain = {"d": Integer(1, 10**4), "alpha": ALPHA, "epsilon": SMALL, "share": SHARE,
               "extremal": [{"d": 1, "alpha": 0.4, "epsilon": 1.0, "share": 1.0},
@@ -124,7 +126,7 @@ def regime(ledger):
         other = 1 / epsilon + d**6 / (epsilon**2 * alpha**2 * math.sqrt(m))
         return pure, 2 * other
 
-    @ledger.falsify("past it the transformation is better, by up to d", reach=1e3,
+    @ledger.falsify("beyond it the transformation is better, by up to d", reach=1e3,
                     mutant={"reach": 1e-3}, **{**domain, "share": 1.0, "extremal": [
                         {"d": 100, "alpha": 0.1, "epsilon": 1.0}]})  # fmt: skip
     def larger(d, alpha, epsilon, share, reach):
@@ -148,14 +150,15 @@ def recovered(ledger):
     aforementioned user complexity bounds for mean estimation, SCO, and discrete distribution
     learning.
 
-    By plugging in, logarithms hidden: n_priv and n_stat of the item-level bounds are sqrt(d)/alpha
-    and 1/alpha^2 for SCO and for a mean in the unit ball of l_2, k/alpha and k/alpha^2 for discrete
-    distributions. Corollary 3 then gives n_priv/(epsilon^2 sqrt(m)) + n_stat/m + 1/epsilon: the
-    known n_priv/(epsilon sqrt(m)) + n_stat/m with one more factor of 1/epsilon in the first term,
-    which is the dependence on epsilon that the remark excepts, and a term 1/epsilon that the known
-    ones have too (few.disp-DD). Against these it is at most 1/epsilon times as much, and at
-    constant epsilon the same. The known bounds are cited with no number; those taken here are of
-    the literature and are not run.
+    The claim follows by substitution, with logarithms hidden. The item-level bounds have
+    n_priv = sqrt(d)/alpha and n_stat = 1/alpha^2 for SCO and for a mean in the unit ball of l_2.
+    For discrete distributions they are k/alpha and k/alpha^2. Corollary 3 then gives
+    n_priv/(epsilon^2 sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon
+    sqrt(m)) + n_stat/m. Corollary 3 has one more factor of 1/epsilon in the first term, which is
+    the dependence on epsilon that the remark excepts. It also has a term 1/epsilon, which the known
+    bounds have too (few.disp-DD). So it is at most 1/epsilon times as large as these bounds, and
+    the same at constant epsilon. The known bounds are cited without a number. Those used here are
+    from the literature and are not run.
     """
     domain = {"task": Choice(tuple(PARTS)), "s": Integer(1, 10**6), "alpha": ALPHA,
               "m": Interval(1.0, 1e12, log=True)}  # fmt: skip
@@ -169,7 +172,7 @@ def recovered(ledger):
         known = priv / (epsilon * math.sqrt(m)) + stat / m + 1 / epsilon
         return found, known * epsilon**-power * (1 + ROUNDING)
 
-    @ledger.identity("at epsilon = 1 they are the same, sqrt(m) and m saved", half=0.5,
+    @ledger.identity("at epsilon = 1 they are the same: sqrt(m) and m are saved", half=0.5,
                      mutant={"half": 0.4}, **domain)  # fmt: skip
     def constant(task, s, alpha, m, half):
         priv, stat = PARTS[task](s, alpha)
@@ -182,21 +185,21 @@ PROBLEMS = ("PAC", "discrete", "product")
 
 
 def parts_of(problem, k, alpha):
-    """n_priv and n_stat of the item-level bounds; k is d_L, k, or k d."""
+    """Return n_priv and n_stat of the item-level bounds; k is d_L, k, or k d."""
     if problem == "PAC":
         return k**6 / alpha**2, 0.0
     return k / alpha, k / alpha**2
 
 
 def ours_of(problem, k, alpha, epsilon, m):
-    """The last column of Table 2."""
+    """Return the last column of Table 2."""
     if problem == "PAC":
         return 1 / epsilon + k**6 / (epsilon**2 * alpha**2 * math.sqrt(m))
     return 1 / epsilon + k / (epsilon**2 * alpha * math.sqrt(m)) + k / (alpha**2 * m)
 
 
 def known_of(problem, k, alpha, epsilon, m):
-    """The best of the columns before it: one example per user, and user-level DP."""
+    """Return the best of the earlier columns: one example per user, and user-level DP."""
     priv, stat = parts_of(problem, k, alpha)
     item = priv / epsilon + stat
     if problem == "PAC":
@@ -217,18 +220,18 @@ def examples(ledger):
     that delta << epsilon and use Otilde, Thetatilde to also hide polylogarithmic factors in
     1/delta.
 
-    All three are Corollary 3 with the item-level bound of the same row. Against the best previous
-    bound for the same m, one example per user among them, nothing is worse by more than 2/epsilon:
-    1/epsilon is lost at small m and in the term of privacy (k/(epsilon^2 alpha sqrt(m)) against
-    k/(epsilon alpha sqrt(m))), and 2 where PAC learning has a bound for m >= d_L^12/(epsilon^2
-    alpha^4). So the term of privacy is below that of one example per user for m > 1/epsilon^2 only.
-    delta is far below epsilon: log(1/epsilon) is hidden too. The item-level bounds are cited, not
-    checked.
+    All three are Corollary 3 with the item-level bound of the same row. The comparison is with the
+    best previous bound for the same m, including one example per user. Nothing is worse by more
+    than 2/epsilon. A factor 1/epsilon is lost at small m and in the privacy term (k/(epsilon^2
+    alpha sqrt(m)) against k/(epsilon alpha sqrt(m))). A factor 2 is lost where PAC learning has a
+    bound for m >= d_L^12/(epsilon^2 alpha^4). So the privacy term is below that of one example per
+    user only for m > 1/epsilon^2. delta is far below epsilon, so log(1/epsilon) is hidden too. The
+    item-level bounds are cited, not checked.
     """
     sizes = {"problem": Choice(PROBLEMS), "k": Interval(1.0, 1e4, log=True), "epsilon": SMALL,
              "alpha": Interval(1e-3, 0.5, log=True), "m": Interval(1.0, 1e9, log=True)}  # fmt: skip
 
-    @ledger.identity("Corollary 3 plugged in, without logarithms", square=2.0,
+    @ledger.identity("Corollary 3 by substitution, without logarithms", square=2.0,
                      mutant={"square": 1.0}, **sizes)  # fmt: skip
     def plugged(problem, k, alpha, epsilon, m, square):
         priv, stat = parts_of(problem, k, alpha)
@@ -236,7 +239,7 @@ def examples(ledger):
         return found, ours_of(problem, k, alpha, epsilon, m)
 
     @ledger.falsify(
-        "at most 2/epsilon times what was known", power=1.0, mutant={"power": 0.0}, extremal=[
+        "at most 2/epsilon times the known bound", power=1.0, mutant={"power": 0.0}, extremal=[
             {"problem": p, "k": 2.0, "alpha": 0.1, "epsilon": 0.01, "m": 1.0} for p in PROBLEMS],
         **sizes,
     )  # fmt: skip
@@ -244,7 +247,7 @@ def examples(ledger):
         known = known_of(problem, k, alpha, epsilon, m)
         return ours_of(problem, k, alpha, epsilon, m), 2 * epsilon**-power * known
 
-    @ledger.sharper("PAC learning, many examples: within 2 of what was known").falsify(
+    @ledger.sharper("PAC learning, many examples: within a factor of 2 of the known bound").falsify(
         k=Interval(1.0, 100.0, log=True), alpha=Interval(1e-3, 0.5, log=True), epsilon=SMALL,
         many=Interval(1.0, 1e6, log=True), two=2.0, mutant={"two": 1.9},
         extremal=[{"k": 2.0, "alpha": 0.1, "epsilon": 0.1, "many": 1.0}],

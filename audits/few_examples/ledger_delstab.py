@@ -38,14 +38,15 @@ def algorithm(ledger):
     chooses S in X_stable^(R_1) uniformly at random and T superset of S of size 4 kappa uniformly at
     random, and returns A(x_(-T)).
 
-    Our code is this, against a second version that counts, for every table of probabilities of 1,
-    and its draws have its distribution. n = 4 kappa is allowed, and gives A an empty input: the
-    answer is then one constant. The smallest kappa is 5, n = 20, for every epsilon and delta < 1,
-    as delta-bar has e^epsilon (with e^epsilon-bar it is 4, n = 16); at epsilon = 1, delta = 10^-6
-    it is kappa = 49, n = 196. The test counts S as deleted: it is about rests of n - 4 kappa users
-    within the complement of S. Whether A sees the order of x_-T is left open and does not matter
-    for privacy (see Lemma 18), but for answers (see Theorem 17). For an A with finitely many
-    outputs all of it can be computed; sets are binom(n, 4 kappa) many.
+    The implementation agrees with a second version that counts, for every table of probabilities of
+    1, and its draws have this distribution. The case n = 4 kappa is allowed and gives A an empty
+    input, so the answer is one constant. The smallest kappa is 5, with n = 20, for every epsilon
+    and delta < 1, because delta-bar contains e^epsilon. (With e^epsilon-bar it is 4, with n = 16.)
+    At epsilon = 1, delta = 10^-6 it is kappa = 49, with n = 196. The test counts S as deleted: it
+    is about rests of n - 4 kappa users within the complement of S. Whether A depends on the order
+    of x_-T is left open. This does not matter for privacy (see Lemma 18), but it matters for
+    answers (see Theorem 17). For an A with finitely many outputs everything can be computed. The
+    number of sets is binom(n, 4 kappa).
     """
     twice = {"quarter": 4, "mutant": {"quarter": 3}, "tolerance": 1e-7, "floor": 1e-6}
 
@@ -70,7 +71,7 @@ def algorithm(ledger):
     @ledger.monte_carlo("our draws: no answer, R_1 <= 5", allowed=float(budget.noise[:6].sum()),
                         draws=20_000, ones=11, none=True, mutant={"ones": 12})  # fmt: skip
     def drawn(size, *, rng, ones, none=False):
-        """One of the ten users that remain is enough: all but 5 ones have to be deleted."""
+        """Use that one remaining user is enough: all but 5 ones have to be deleted."""
         learner = Table((np.arange(11) > 5) * 1.0)
         data = (np.arange(30) < ones).astype(int)[:, None]
         found = delstab(data, size, algorithm=learner, epsilon=9.0, delta=0.9, rng=rng)
@@ -89,16 +90,18 @@ def algorithm(ledger):
 def private(ledger):
     """DelStab_(epsilon, delta, A) is (epsilon, delta)-user-level DP.
 
-    Stands all that was tried, exactly: any A that counts, with up to 25 users beyond 4 kappa; three
-    kinds of users; an A that sees the order of 21 users. Of epsilon, counts of bits use a third: no
-    answer against an answer. Three kinds of users with A close between the first two and the last
-    two use .62 at delta -> 0 and .54 at delta/1000 (n = 4 kappa + 1, epsilon = 3, delta = .1, kappa
-    = 7); that 3 epsilon-bar are attained was not found. Of delta at most Pr[R_1 = 0] is used where
-    nothing else is: 1.7 percent at epsilon = 1. All parts of the algorithm are needed: it fails
-    without the test, with kappa = 1, with 2 kappa deletions for 4 kappa, and if T need not contain
-    S. That R_1 is truncated does not matter for privacy: beyond 2 kappa lies a mass below
-    delta-bar, which has to be no answer. The order in which A reads is no matter, so long as x_-T
-    keeps that of x. n may be known.
+    No counterexample was found, by exact computation. The search covered any A that counts, with up
+    to 25 users beyond 4 kappa, and three kinds of users. It also covered an A that depends on the
+    order of 21 users. Counts of bits use a third of epsilon, in the comparison of no answer with an
+    answer. The most was found for three kinds of users, where A is close between the first two and
+    between the last two kinds. They use .62 of epsilon at delta -> 0 and .54 at delta/1000 (n = 4
+    kappa + 1, epsilon = 3, delta = .1, kappa = 7). No case that attains 3 epsilon-bar was found. At
+    most Pr[R_1 = 0] of delta is used where nothing else is: 1.7 percent at epsilon = 1.
+
+    All parts of the algorithm are needed. It fails without the test, with kappa = 1, with 2 kappa
+    deletions for 4 kappa, and if T need not contain S. The truncation of R_1 does not matter for
+    privacy: the mass beyond 2 kappa is below delta-bar, and has to give no answer. The order in
+    which A reads does not matter, if x_-T keeps the order of x. The number n may be public.
     """
     full = {"tested": True, "inside": True, "quarter": 4, "small": False}
 
@@ -107,7 +110,7 @@ def private(ledger):
         n, ones, p = sized(more, ones, weights, steep, budget)
         kappa = 1 if small else budget.kappa
         total = quarter * kappa
-        if n - total != more:  # a table for other sizes: the last value goes on
+        if n - total != more:  # for other sizes, the table repeats its last value
             p = np.concatenate([p, np.full(n - total - more, p[-1])])
         args = (total, budget.part_epsilon, budget.part_delta, 2 * kappa)
         rows = (answers(p, n, k, *args, tested=tested, inside=inside) for k in (ones, ones + 1))
@@ -128,11 +131,14 @@ def private(ledger):
         ledger.falsify(words, mutant=mutant, extremal=[case], end_to_end=True,
                        **full, **FREE)(outputs)  # fmt: skip
 
-    @ledger.falsify("two kinds, one user more than are deleted; the mutant deletes 2 kappa",
+    @ledger.falsify("two kinds, one user more than the deleted ones; the mutant deletes 2 kappa",
                     quarter=4, mutant={"quarter": 2}, extremal=[{"epsilon": 3.0, "delta": 0.01}],
                     end_to_end=True, **WHOLE)  # fmt: skip
     def halves(epsilon, delta, quarter):
-        """A shows its only user: x answers 0 after kappa or more deletions, x' answers 1."""
+        """Use an A that reveals its only user.
+
+        x answers 0 after at least kappa deletions, and x' answers 1.
+        """
         budget, p = Budget(epsilon, delta), np.array([0.0, 1.0])
         total = quarter * budget.kappa
         args = (total, budget.part_epsilon, budget.part_delta, 2 * budget.kappa)
@@ -164,12 +170,15 @@ def private(ledger):
     )(kinds)  # fmt: skip
 
     @ledger.sweep(
-        "A sees the order of 21 users, our code", cases=[
+        "A depends on the order of 21 users, our code", cases=[
             {"ones": ones, "user": user} for ones, user in (((3, 4, 9, 15), 4), ((0,), 0))],
         epsilon=9.0, delta=0.9, third=1.0, mutant={"third": 0.0}, end_to_end=True,
     )  # fmt: skip
     def ordered(ones, user, epsilon, delta, third):
-        """Two items each, A looks at the first of its only user; epsilon = 9, kappa = 5."""
+        """Use two items each, and an A that reads the first item of its only user.
+
+        epsilon = 9 and kappa = 5.
+        """
         data = np.zeros((21, 2), dtype=int)
         data[list(ones), 0] = 1
         other = data.copy()
@@ -197,7 +206,7 @@ def private(ledger):
 
 
 def kinds(users, epsilon, delta, scale, whole, share):
-    """n = 4 kappa + 1; a user of the first kind becomes one of the third."""
+    """Use n = 4 kappa + 1; a user of the first kind becomes a user of the third kind."""
     a, b, c = users
     e = math.exp(epsilon / 3)
     learner = Kinds([scale, scale / e, scale / e**2])

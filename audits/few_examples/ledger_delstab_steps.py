@@ -31,10 +31,11 @@ def shares(ledger):
     every probability p, (e^(2 epsilon-bar) + e^epsilon-bar + 2) delta-bar + e^(3 epsilon-bar) p <=
     delta + e^epsilon p.
 
-    With equality in e^(3 epsilon-bar) = e^epsilon. delta-bar has room: e^epsilon-bar is enough for
-    the e^epsilon in it, and then it is an equality for all epsilon and p. What is lost is a factor
-    (e^epsilon + e^(2 epsilon/3) + 2)/(e^(2 epsilon/3) + e^(epsilon/3) + 2): 1 as epsilon -> 0, 1.41
-    at epsilon = 1, 13 at epsilon = 9. So delta-bar is delta/4 for small epsilon.
+    The bound holds, with equality in e^(3 epsilon-bar) = e^epsilon. The printed delta-bar is
+    smaller than necessary. Its e^epsilon can be e^epsilon-bar, and then the bound is an equality
+    for all p and epsilon. The printed delta-bar loses the factor (e^epsilon + e^(2
+    epsilon/3) + 2)/(e^(2 epsilon/3) + e^(epsilon/3) + 2). This is 1 as epsilon -> 0, 1.41 at
+    epsilon = 1 and 13 at epsilon = 9. So delta-bar is delta/4 for small epsilon.
     """
     domain = {"epsilon": Interval(1e-3, 20.0, log=True), "delta": Interval(1e-12, 0.5, log=True),
               "p": SHARE}  # fmt: skip
@@ -57,17 +58,18 @@ def grows(ledger):
     """For user-level neighboring datasets x, x' and all r_1 in {0, ..., n - 1}, if
     X_stable^(r_1)(x') is not empty, then X_stable^(r_1 + 1)(x) is not empty.
 
-    Holds for every A, even one that sees the order, and for x = x' too: with S' every S of r_1 + 1
-    users that contains S' and i is stable (if i is in S', any other user is added). The r_1 + 1
-    cannot be r_1: one user that alone matters makes x stable at 1 and x' at 0. X_stable^r is about
-    LDDP at a distance of 4 kappa - r and stops at r = 4 kappa: at r_1 = 4 kappa, which r_1 in {0,
-    ..., n - 1} contains, there is no r_1 + 1. R_1 <= 2 kappa never gets there.
+    The claim holds for every A, even one that depends on the order, and also for x = x'. If S' is
+    stable, then every S of r_1 + 1 users that contains S' and i is stable. If i is in S', add any
+    other user. The step from r_1 to r_1 + 1 is needed: a single decisive user makes x stable at 1
+    and x' stable at 0. X_stable^r is about LDDP at a distance of 4 kappa - r and stops at r = 4
+    kappa. The range {0, ..., n - 1} of r_1 includes r_1 = 4 kappa, for which there is no r_1 + 1.
+    R_1 <= 2 kappa never reaches this value.
     """
 
     @ledger.falsify("six users, any A, by enumeration", step=1, mutant={"step": 0}, examples=50,
                     end_to_end=True, extremal=[alone(3), alone(5)], **ORDERED)  # fmt: skip
     def next_one(data, user, total, weights, part, share, step):
-        """The number of r_1 < 4 kappa with a stable set at x', but none of r_1 + 1 users at x."""
+        """Count the r_1 < 4 kappa with a stable set at x', but none of r_1 + 1 users at x."""
         x = (data > 0.5).astype(int)
         y = x.copy()
         y[user] = 1 - y[user]
@@ -121,10 +123,11 @@ def no_answer(ledger):
     """For user-level neighboring x, x' and calA = DelStab_(epsilon, delta, A), Pr[calA(x) = bot] <=
     delta-bar + e^epsilon-bar Pr[calA(x') = bot].
 
-    Exact: X_stable^r is empty for r below some s, which moves by at most 1 between neighbours, so
-    that (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For s <= kappa both
-    sides differ by delta-bar - Pr[R_1 = 0] only: e^epsilon-bar is attained, and delta-bar may be
-    Pr[R_1 = 0] <= delta-bar/5 (Definition 8). A steep count attains it in Algorithm 1.
+    The bound has an exact form. X_stable^r is empty for r below some s, which moves by at most 1
+    between neighbours. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For
+    s <= kappa the two sides differ only by delta-bar - Pr[R_1 = 0]. So e^epsilon-bar is attained,
+    and delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). A steep count
+    attains this in Algorithm 1.
     """
 
     @ledger.falsify("all thresholds s", s=SHARE, fifth=1.0, grow=1.0, mutant={"grow": 0.9},
@@ -154,10 +157,11 @@ def shifted(ledger):
     """For any U_0 subset of O, Pr[calA(x) in U_0] <= delta-bar + e^epsilon-bar sum_(r_1 = 0..2
     kappa - 1) Pr[calA(x) in U_0 | R_1 = r_1] Pr[R_1 = r_1 + 1].
 
-    A property of the noise alone: Pr[R_1 = r] <= e^epsilon-bar Pr[R_1 = r + 1], with equality for r
-    >= kappa, and Pr[R_1 = 2 kappa] <= delta-bar/5. Tight up to delta-bar for answers that come at r
-    >= kappa only; for those that come at r < kappa the right side is e^(2 epsilon-bar) times the
-    left. The first step is printed with <= and is an equality.
+    This is a property of the noise alone: Pr[R_1 = r] <= e^epsilon-bar Pr[R_1 = r + 1], with
+    equality for r >= kappa, and Pr[R_1 = 2 kappa] <= delta-bar/5. The bound is tight up to
+    delta-bar for answers that occur only at r >= kappa. For answers that occur at r < kappa the
+    right side is e^(2 epsilon-bar) times the left. The first step is printed with <= and is an
+    equality.
     """
     late = {"chances": np.concatenate([np.zeros(100), np.ones(100)]), "epsilon": 3.0, "delta": 0.01}
 
@@ -189,14 +193,15 @@ def answered(ledger):
     delta-bar; thus Pr[calA(x) in U_0] <= (e^(2 epsilon-bar) + e^epsilon-bar + 1) delta-bar + e^(3
     epsilon-bar) Pr[calA(x') in U_0].
 
-    Holds given R_1 and as a whole, for every A. The proof makes two hops, J to J* to J'; that both
-    are lost in full was not found. Three kinds of users a, b, c come close, of whom only a, b and
-    b, c are close: x is stable without its c, and x' also without its a. J* has n - 4 kappa users
-    of neither S nor S', and not user i, who is another one in x' (the sentence before says so; with
-    i in it the proof needs a third factor); there are at least n - 2 r_1 - 2 of them, which is just
-    enough at r_1 = 2 kappa - 1: 4 kappa cannot be less. The coupling is any, as every J and every
-    J' is close to the same J* of its pair. Pr[A(x') in U_0] on the right is that of Algorithm 1. As
-    a whole up to .62 epsilon of the 3 epsilon-bar was reached, and .33 by counts of bits.
+    Both claims hold, given R_1 and as a whole, for every A. The proof makes two hops, from J to J*
+    to J'. No case in which both are lost in full was found. Three kinds of users a, b, c come
+    close, where only a, b and b, c are close: x is stable without its c, and x' also without its a.
+    J* has n - 4 kappa users of neither S nor S'. It also excludes user i, who differs in x'. The
+    sentence before says so. With i in it, the proof needs a third factor. There are at least n - 2
+    r_1 - 2 such users, which is just enough at r_1 = 2 kappa - 1. So 4 kappa cannot be smaller. Any
+    coupling works, because every J and every J' is close to the same J* of its pair. Pr[A(x') in
+    U_0] on the right is that of Algorithm 1. As a whole up to .62 epsilon of the 3 epsilon-bar was
+    reached, and .33 by counts of bits.
     """
 
     @ledger.falsify("given R_1, bits, any A that counts", two=2.0, mutant={"two": 0.0},
@@ -220,11 +225,14 @@ def answered(ledger):
         left = max(*(one - e * other), *(other - e * one))
         return left, (math.exp(2 * part) + math.exp(part) + 1) * budget.part_delta
 
-    @ledger.falsify("six users, given R_1, any A that sees the order, by enumeration", step=1,
+    @ledger.falsify("six users, given R_1, any A that depends on the order, by enumeration", step=1,
                     mutant={"step": 0}, examples=30, extremal=[alone(4)], end_to_end=True,
                     **{**ORDERED, "total": Choice((2, 4))})  # fmt: skip
     def ordered(data, user, total, weights, part, share, step):
-        """4 kappa = total, r_1 < total/2; without the step, x' has no answer where x has one."""
+        """Use 4 kappa = total and r_1 < total/2.
+
+        Without the step, x' may have no answer where x has one.
+        """
         x = (data > 0.5).astype(int)
         y = x.copy()
         y[user] = 1 - y[user]
@@ -242,15 +250,19 @@ def answered(ledger):
         return worst, (math.exp(part) + 1) * share + ROUNDING
 
     @ledger.edge("misprints are read as they are meant").sweep(
-        "J* = {i}, one user remains: laws of x and of x' within e^epsilon-bar, x_J* not x'_J*",
+        "J* = {i}, one user remains: distributions of x and x' within e^epsilon-bar, x_J* not "
+        "x'_J*",
         part=0.5, lhs="Pr[A(x_J*) = 1], a third factor e^epsilon-bar", rhs="Pr[A(x'_J*) = 1]",
     )  # fmt: skip
     def with_user(part):
-        """A answers 1 with .1 for all users of both, but for user i of x; neither test fails."""
+        """Use an A that answers 1 with .1 for all users of both, except user i of x.
+
+        Neither test fails.
+        """
         return 0.1 * math.exp(part), 0.1
 
     @ledger.step("J* exists, without S, S' and i").sweep(
-        "users that are left, in the worst case", kappa=range(1, 60), four=4,
+        "remaining users, in the worst case", kappa=range(1, 60), four=4,
         mutant={"four": 3},
     )  # fmt: skip
     def room(kappa, four):
@@ -268,7 +280,7 @@ def answered(ledger):
 
 
 def mean_answer(sets, rests, p):
-    """Pr[0] and Pr[1] for a uniform stable set, and a uniform rest among the others."""
+    """Return Pr[0] and Pr[1] for a uniform stable set, and a uniform rest among the others."""
     inside = [[not s & set(rest) for rest in rests] for s in sets]
     one = np.mean([p[np.array(row)].mean() for row in inside])
     return 1 - one, one

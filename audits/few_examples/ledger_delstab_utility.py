@@ -24,17 +24,18 @@ def without_test(ledger):
     long as X_stable^(R_1)(x) is the set of all subsets of size R_1, which is so if A is (4 kappa,
     epsilon-bar, delta-bar)-LDDP at x.
 
-    Exact, for every A, even one that sees the order if x_-T keeps it: T is uniform among the sets
-    of 4 kappa users whatever R_1 is, so the users that remain are i.i.d. n - 4 kappa ones. The two
-    algorithms agree at x if and only if X_stable^(R_1)(x) holds all sets for every R_1, that is, if
-    A is (4 kappa, epsilon-bar, delta-bar)-LDDP at x (necessary too: R_1 = 0). "Randomly selecting"
-    is without replacement and in the order of x.
+    The claim holds exactly, for every A, even one that depends on the order, if x_-T keeps the
+    order. T is uniform among the sets of 4 kappa users whatever R_1 is, so the remaining n - 4
+    kappa users are i.i.d. The two algorithms agree at x if and only if X_stable^(R_1)(x) contains
+    all sets for every R_1. This is so if and only if A is (4 kappa, epsilon-bar, delta-bar)-LDDP at
+    x; R_1 = 0 shows that the condition is necessary. "Randomly selecting" is without replacement
+    and in the order of x.
     """
 
     @ledger.identity("T is uniform: S of r users, then T around it, n = 7, 4 kappa = 4",
                      r=[0, 1, 2, 3, 4], users=7, mutant={"users": 6})  # fmt: skip
     def sets(r, users):
-        """The mutant never deletes the last user with S."""
+        """Compute the distribution of T; the mutant never deletes the last user with S."""
         every = list(itertools.combinations(range(7), 4))
         law, inner = np.zeros(len(every)), list(itertools.combinations(range(users), max(r, 1)))
         if r == 0:
@@ -45,7 +46,7 @@ def without_test(ledger):
         return law, np.full(len(every), 1 / len(every))
 
     @ledger.identity(
-        "where A is LDDP at x, DelStab is A on random users; n = 20, ..., 26, one bit each",
+        "if A is LDDP at x, DelStab is A on random users; n = 20, ..., 26, one bit each",
         n=Integer(20, 26), ones=Integer(0, 26), small=Interval(0.01, 2.0, log=True), deleted=4,
         mutant={"deleted": 3}, extremal=[{"n": 24, "ones": 17, "small": 0.1}], examples=60,
         tolerance=1e-7, floor=1e-6, end_to_end=True,
@@ -65,11 +66,11 @@ def without_test(ledger):
         return delstab_pmf(data, algorithm=learner, epsilon=9.0, delta=0.9), meant
 
     @ledger.identity(
-        "an A that sees the order, n = 21", seed=[0, 1, 2], small=0.5, method=Method.EXACT,
+        "an A that depends on the order, n = 21", seed=[0, 1, 2], small=0.5, method=Method.EXACT,
         kept=True, mutant={"kept": False}, end_to_end=True,
     )  # fmt: skip
     def in_order(seed, small, kept):
-        """One user remains: all sets are alike. The mutant weighs the first user twice."""
+        """Use one remaining user, so all sets are alike; the mutant weighs the first user twice."""
         data = np.random.default_rng(seed).integers(0, 2, (21, 2))
         data[0] = [1, 0]
         learner = AlternatingMajority(small)

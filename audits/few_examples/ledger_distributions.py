@@ -32,7 +32,7 @@ def log_binomial(n, k):
 
 
 def log_cover(k, alpha):
-    """Size of the cover of Theorem 43: multiples of 1/floor(10 k/alpha)."""
+    """Return the log size of the cover of Theorem 43: multiples of 1/floor(10 k/alpha)."""
     return log_binomial(printed_parts(k, alpha) + k - 1, k - 1)
 
 
@@ -45,10 +45,10 @@ def discrete_cover(ledger):
     log(k/alpha)): we simply let the cover contain all distributions whose probability mass at each
     point is a multiple of floor(10 k/alpha).
 
-    With multiples of 1/floor(10 k/alpha): rounding with care moves at most k/(4 floor(10 k/alpha))
-    <= .03 alpha, exactly, where .1 alpha is asked for: ceil(2.5 k/alpha) parts are enough. The size
-    is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10. Multiples of floor(10 k/alpha) itself
-    are 0 only (misprint).
+    The claim holds with multiples of 1/floor(10 k/alpha). Careful rounding moves at most k/(4
+    floor(10 k/alpha)) <= .03 alpha, exactly, and .1 alpha is allowed. So ceil(2.5 k/alpha) parts
+    are enough. The size is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10. The only multiple
+    of floor(10 k/alpha) itself is 0 (misprint).
     """
     uneven = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
     domain = {"weights": Array(SHARE, (5,)), "k": Integer(2, 5), "alpha": Interval(0.01, 0.1)}
@@ -73,7 +73,7 @@ def discrete_cover(ledger):
         parts = max(1, math.ceil(share * sufficient_parts(k, 0.1 * alpha)))
         return total_variation(p, nearest_in_grid(p, parts)), 0.1 * alpha + ROUNDING
 
-    @ledger.identity("the nearest point is one of the grid", k=[2, 3], parts=[4, 7],
+    @ledger.identity("the nearest point is in the grid", k=[2, 3], parts=[4, 7],
                      mutant=None)  # fmt: skip
     def inside(k, parts):
         p = np.arange(1.0, k + 1) ** 1.5
@@ -102,9 +102,10 @@ def discrete_hard(ledger):
     (1 - (8 alpha/kappa) 1[(u_i)_l = 0]), for all l in [k/2], are a (3 alpha)-packing under TV
     distance, and its diameter under KL-divergence is at most O(alpha^2).
 
-    The masses sum to 1/2: 1/(2 k) has to be 1/k. Then all holds, exactly: b = 8 alpha/kappa < 1/2,
-    d_tv is b/k for each place in which words differ, hence 8 alpha at least, and 3 alpha is asked
-    for; the divergence is at most .58 b^2 = 37 (alpha/kappa)^2. For odd k one symbol is not used.
+    The masses sum to 1/2: 1/(2 k) has to be 1/k. Then everything holds, exactly, with b = 8
+    alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words differ. So it is at
+    least 8 alpha, and 3 alpha is required. The divergence is at most .58 b^2 = 37 (alpha/kappa)^2.
+    For odd k one symbol is not used.
     """
 
     @ledger.sweep("masses, as printed", k=[2, 8], alpha=0.01, kappa=0.25,
@@ -121,7 +122,7 @@ def discrete_hard(ledger):
     @repair.sweep("a packing of distributions, on greedy codes", more=1.0, mutant={"more": 3.0},
                   end_to_end=True, **domain)  # fmt: skip
     def packing(length, share, more):
-        """kappa k is the distance of the code, k = 2 * length."""
+        """Use the distance kappa k of the code, with k = 2 * length."""
         D, alpha, _ = packed(length, share)
         apart = min(total_variation(p, q) for p, q in itertools.combinations(D, 2))
         return more * 3 * alpha + abs(D.sum(axis=1) - 1).max(), apart
@@ -131,7 +132,7 @@ def discrete_hard(ledger):
         D, alpha, kappa = packed(length, share)
         return diameters(D)[0], most * (alpha / kappa) ** 2
 
-    ledger.consequence("As printed these are no distributions.", harm="the wording")
+    ledger.consequence("As printed, these are not distributions.", harm="the wording")
 
 
 def packed(length, share):
@@ -142,7 +143,7 @@ def packed(length, share):
 
 
 def coins_needed(bias, epsilon, m, constant):
-    """Least n at two coins, or 6, by linear programs, against few.lemma39 with its constant."""
+    """Return the bound of few.lemma39 and the least n for two coins, or 6, by linear programs."""
     laws = [[(1 + bias) / 2, (1 - bias) / 2], [(1 - bias) / 2, (1 + bias) / 2]]
     users = [users_law(law, m) for law in laws]
     n = next((n for n in range(1, 6) if best_success(users, n, epsilon) >= BEST), 6)
@@ -160,13 +161,14 @@ def discrete(ledger):
     """For any sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(DDk(alpha))(epsilon,
     delta = 0) = Thetatilde(k/epsilon + k/(alpha epsilon sqrt(m)) + k/(alpha^2 m)).
 
-    With the mended packing (few.thm43-pack), for k >= 2 (convention): few.thm42 with a cover of
-    size 1.2 k ln(k/alpha) and a packing of W >= 2^(.456 floor(k/2)) words with beta = 37
-    (alpha/kappa)^2. For k = 2 the best algorithm by linear programs, two coins 3 alpha apart; the
-    upper bound for k = 2 is computed in few.thm42. For k = 1 nothing has to be learned and the
-    lower bound is false. The Thetatilde hides ln(1/alpha) of the cover and the root of it in tau.
-    For larger k both directions rest on few.thm42; run were the sizes of cover and packing for all
-    k, and learning for k = 2 only, with up to five users.
+    The theorem holds with the repaired packing (few.thm43-pack), for k >= 2 (convention). It
+    follows from few.thm42. The cover has size 1.2 k ln(k/alpha), and the packing has W >= 2^(.456
+    floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2 the lower bound was compared with
+    the best algorithm by linear programs, for two coins 3 alpha apart. The upper bound for k = 2 is
+    computed in few.thm42. For k = 1 nothing has to be learned and the lower bound is false. The
+    Thetatilde hides ln(1/alpha) of the cover and its square root in tau. For larger k both
+    directions depend on few.thm42. The sizes of cover and packing were computed for all k, but
+    learning was run only for k = 2, with up to five users.
     """
     ledger.sweep("k = 2: two coins, the best algorithm: least n", end_to_end=True, **COINS)(
         coins_needed
@@ -175,7 +177,7 @@ def discrete(ledger):
     @ledger.falsify("both sizes are of order k up to logarithms", k=Integer(2, 10**4), alpha=ALPHA,
                     most=9.0, mutant={"most": 3.0}, extremal=[{"k": 2, "alpha": 0.1}])  # fmt: skip
     def sizes(k, alpha, most):
-        """The packing has at least max(2, 2^(.456 floor(k/2))) words."""
+        """Use that the packing has at least max(2, 2^(.456 floor(k/2))) words."""
         return log_cover(k, alpha), most * math.log(k / alpha) * max(
             math.log(2), 0.456 * math.log(2) * (k // 2)
         )
@@ -195,10 +197,10 @@ def against_approximate(ledger):
     complexity between the pure-DP and approximate-DP cases are the same. Only for large m does
     approximate-DP help.
 
-    Read with the logarithms hidden. For m <= 1/alpha^2 the first term is at most the second, so
-    that leaving it out changes the sum by a factor of at most 2. For larger m the pure bound tends
-    to k/epsilon, the other one to log(1/delta)/epsilon, which is less where delta > e^-k. For
-    smaller delta the pure one is the better, and privacy too.
+    The statement is read with the logarithms hidden. For m <= 1/alpha^2 the first term is at most
+    the second, so omitting it changes the sum by a factor of at most 2. For larger m the pure bound
+    tends to k/epsilon, and the other bound to log(1/delta)/epsilon, which is smaller if
+    delta > e^-k. For smaller delta the pure bound is better, and so is its privacy.
     """
     domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
               "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip
@@ -225,10 +227,12 @@ def against_approximate(ledger):
 
 
 def sums_apart(steps, bias):
-    """Total variation of two products of coordinates, which decide for one, the other or neither.
+    """Return the total variation of two products whose coordinates decide for one or neither.
 
-    steps: how likely each coordinate decides; it is right with (1 + bias)/2. As the logarithm of
-    the likelihood ratio is proportional to the sum of decisions, this is that of the sums.
+    A coordinate decides for one of the two products, or for neither. It decides with the
+    probability in `steps`, and is right with probability (1 + bias)/2. The logarithm of the
+    likelihood ratio is proportional to the sum of the decisions. So this is the total variation of
+    the sums.
     """
     laws = []
     for sign in (1, -1):
@@ -245,14 +249,17 @@ def product(ledger):
     sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(PD(k, d; alpha))(epsilon, delta =
     0) = Thetatilde(kd/epsilon + kd/(alpha epsilon sqrt(m)) + kd/(alpha^2 m)).
 
-    Cover: products of the grids of few.thm43-cover at .1 alpha/d; d_tv adds up, so the size is at
-    most 2 k d ln(k d/alpha). Packing, explicitly and for every k >= 2: a code on the (k/2) d pairs
-    of symbols, all pairs biased by +-b with b = 24 alpha/sqrt(d): d_tv of the two products is that
-    of a sum of d decisions, computed exactly, and at least 3 alpha wherever the differing places
-    are; the divergence is at most 2.2 d b^2 = 1270 alpha^2, alpha <= 1/48. So the size Omega(k d)
-    and O(alpha^2), which the paper cites, are right. d = 1 is few.thm43. For larger k and d both
-    directions rest on few.thm42; run were a cover of [2]^2, the sizes, and distance and divergence
-    of the packing for the spreads 1/8, 1/2 and 1; learning for k = 2, d = 1 only.
+    The cover consists of products of the grids of few.thm43-cover at .1 alpha/d. Distances d_tv add
+    up, so the size is at most 2 k d ln(k d/alpha). An explicit packing, for every k >= 2, is a code
+    on the (k/2) d pairs of symbols, with all pairs biased by +-b, b = 24 alpha/sqrt(d). The d_tv of
+    two products is that of a sum of d decisions, which is computed exactly. It is at least 3 alpha
+    wherever the differing places are. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for
+    alpha <= 1/48. So the size Omega(k d) and O(alpha^2), which the paper cites, are right. d = 1 is
+    few.thm43.
+
+    For larger k and d both directions depend on few.thm42. Computed were a cover of [2]^2, the
+    sizes, and the distance and divergence of the packing for the spreads 1/8, 1/2 and 1. Learning
+    was run only for k = 2, d = 1.
     """
 
     @ledger.falsify("a product cover of [2]^2, any product", p=SHARE, q=SHARE, radius=0.1,
@@ -272,7 +279,10 @@ def product(ledger):
     @ledger.sweep("the packing: d_tv, exactly", scale=24.0, mutant={"scale": 10.0},
                   method=Method.NUMERIC, **domain)  # fmt: skip
     def apart(d, alpha, spread, scale):
-        """An eighth of all places differs: all places of some coordinates, or some of all."""
+        """Use words that differ in an eighth of all places.
+
+        These are all places of some coordinates, or some places of all coordinates.
+        """
         bias = scale * alpha / math.sqrt(d)
         steps = np.full(math.ceil(d / 8 / spread), spread)
         return 3 * alpha, sums_apart(steps, bias)

@@ -32,12 +32,13 @@ def known_covariance(ledger):
     all m in N, n_m^(Gauss(R, d; alpha))(epsilon, delta = 0) = Thetatilde(d/epsilon + d/(alpha
     epsilon sqrt(m)) + d/(alpha^2 m)).
 
-    For R >= 1. d_tv is 2 Phi(distance/2) - 1 exactly. Cover: a cubic grid, of size at most 2 d
-    ln(30 d R/alpha). Packing: corners of a cube of norm 12 alpha by a code of distance d/8, d_tv >=
-    3 alpha and divergence at most 288 alpha^2, for alpha <= 1/12. The packing that is cited has
-    means of norm up to O(sqrt(log(1/alpha))), more than a fixed R; as its divergence is O(alpha^2)
-    its means are within O(alpha) of each other, so it can be moved into the ball. For R < alpha a
-    single Gaussian is an answer for all (convention).
+    The theorem holds for R >= 1. d_tv is exactly 2 Phi(distance/2) - 1. The cover is a cubic grid,
+    of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube of norm 12
+    alpha, by a code of distance d/8. It has d_tv >= 3 alpha and divergence at most 288 alpha^2, for
+    alpha <= 1/12. The packing that is cited has means of norm up to O(sqrt(log(1/alpha))), which is
+    more than a fixed R. Since its divergence is O(alpha^2), its means are within O(alpha) of each
+    other, so it can be moved into the ball. For R < alpha a single Gaussian is an answer for all
+    (convention).
     """
 
     @ledger.falsify("the cover, any mean in the plane", bound=Interval(1.0, 3.0), x=SHARE,
@@ -52,7 +53,7 @@ def known_covariance(ledger):
                     most=2.0, mutant={"most": 0.4}, extremal=[{"d": 1, "R": 1e6, "alpha": 0.1}],
                     )  # fmt: skip
     def size(d, R, alpha, most):
-        """2 reach/sqrt(d) is the step of the grid, reach >= .25 alpha."""
+        """Use the step 2 reach/sqrt(d) of the grid, with reach >= .25 alpha."""
         reach = 2 * norm.ppf((1 + 0.1 * alpha) / 2)
         return d * math.log(2 * math.ceil(R * math.sqrt(d) / (2 * reach)) + 1), most * d * math.log(
             30 * d * R / alpha
@@ -88,13 +89,13 @@ def approximate(ledger):
     approximate-DP by Narayanan et al., who showed that n_m^(Gauss(R, d; alpha))(epsilon, delta > 0)
     <= Otilde(d/(alpha epsilon sqrt(m)) + d/(alpha^2 m)).
 
-    Cited, with no range of m. As m grows the display goes to 0, but two means at a distance of 2
-    are then told apart for sure, and take about 2 ln(3/2)/epsilon users for delta far below
-    epsilon, whatever m is: 811 at epsilon = 1/1000 and delta = 10^-9. A term 1/epsilon is missing,
-    as in few.disp-DD; it is felt from m = (d/alpha)^2 on. If any dependence on delta is hidden the
-    display is saved by publishing one of about 1/delta users; if only logarithms of 1/delta are, it
-    is not. The paper's own comparison, an extra d/epsilon for pure DP, would be against 1/epsilon.
-    The cited bound is not run.
+    The bound is cited, without a range of m. As m grows the display tends to 0. But two means at a
+    distance of 2 are then distinguished with certainty. They need about 2 ln(3/2)/epsilon users for
+    delta far below epsilon, whatever m is: 811 at epsilon = 1/1000 and delta = 10^-9. A term
+    1/epsilon is missing, as in few.disp-DD. It matters from m = (d/alpha)^2 on. If any dependence
+    on delta is hidden, publishing one of about 1/delta users makes the display true. If only
+    logarithms of 1/delta are hidden, it is false. The paper's own comparison, an extra d/epsilon
+    for pure DP, would then be with 1/epsilon. The cited bound is not run.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -105,17 +106,17 @@ def approximate(ledger):
     @ledger.reading("logarithms of 1/delta are hidden").sweep(
         "two means, d = 1, m large: least n, against (the display + 1) log(everything)^10",
         epsilon=1e-80, delta=1e-200, alpha=0.1, m=1e300, method=Method.NUMERIC,
-        lhs="users that group privacy asks for", rhs="users that the display allows",
+        lhs="users that group privacy requires", rhs="users that the display allows",
     )  # fmt: skip
     def large_m(epsilon, delta, alpha, m):
-        """Group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
+        """Use group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
         least = 0.99 * math.log(2) / epsilon
         display = 1 / (epsilon * alpha * math.sqrt(m)) + 1 / (alpha**2 * m)
         logarithms = math.log(m) - math.log(epsilon) - math.log(delta) - math.log(alpha)
         return least, (1 + display) * logarithms**10
 
     ledger.consequence(
-        "A reader who takes the display for m above (d/alpha)^2 plans with too few users.",
+        "A reader who uses the display for m above (d/alpha)^2 plans with too few users.",
         harm="the wording",
     )
 
@@ -125,7 +126,7 @@ def bounded_by_delta(epsilon, delta, third):
 
 
 def swapped(ratio):
-    """d_tv of N(0, diag(a, b)) and N(0, diag(b, a)), a/b = ratio >= 1; exactly."""
+    """Return the exact d_tv of N(0, diag(a, b)) and N(0, diag(b, a)), a/b = ratio >= 1."""
     return 4 / math.pi * math.atan(math.sqrt(ratio)) - 1
 
 
@@ -137,13 +138,14 @@ def bounded_covariance(ledger):
     alpha))(epsilon, delta = 0) = Thetatilde_kappa(d^2/epsilon + d^2/(alpha epsilon sqrt(m)) +
     d^2/(alpha^2 m)).
 
-    For R >= 1 and constant kappa > 1, alpha <= (kappa - 1)/80. Packing, explicitly: Sigma = (1 + r)
-    I + (r/d) U, U symmetric with signs off the diagonal by a code, r = 40 alpha: I <= Sigma <= (1 +
-    2 r) I by the rows, so kappa >= 1 + 80 alpha is enough; the divergence is at most r^2 = 1600
-    alpha^2, and d_tv at least 3 alpha: exactly for d = 2, and for d = 6, where a code has distance
-    2 of 15, the best test errs with probability .476 at alpha = .01, for at most .485. For d = 1 a
-    scale takes its place. The cover is computed for d = 1; a grid of the entries has the size that
-    is cited, with a constant of 2.
+    The theorem holds for R >= 1 and constant kappa > 1, with alpha <= (kappa - 1)/80. An explicit
+    packing is Sigma = (1 + r) I + (r/d) U. Here U is symmetric with signs off the diagonal from a
+    code, and r = 40 alpha. By the rows, I <= Sigma <= (1 + 2 r) I, so kappa >= 1 + 80 alpha is
+    enough. The divergence is at most r^2 = 1600 alpha^2, and d_tv is at least 3 alpha. This was
+    computed exactly for d = 2. For d = 6, where a code has distance 2 of 15, the best test errs
+    with probability .476 at alpha = .01, and .485 is allowed. For d = 1 a scale takes the place of
+    U. The cover is computed for d = 1. A grid of the entries has the size that is cited, with a
+    constant of 2.
     """
 
     @ledger.sweep("d = 2: one sign, exactly", alpha=[1e-5, 1e-3, 0.01], scale=40.0,
@@ -157,7 +159,7 @@ def bounded_covariance(ledger):
     @ledger.sweep("the divergence of any two, and the bounds", most=1600.0, mutant={"most": 5.0},
                   **domain)  # fmt: skip
     def diameter(d, alpha, most):
-        """All signs differ, alternating and equal ones."""
+        """Use words of which all signs differ, or alternate, or are equal."""
         r = 40 * alpha
         one, other = signs(d, r, np.ones((d, d))), signs(d, r, -np.ones((d, d)))
         inside = all(1 - 1e-9 <= x <= 1 + 2 * r + 1e-9
@@ -198,7 +200,7 @@ def bounded_covariance(ledger):
                     alpha=ALPHA, most=2.0, mutant={"most": 0.3},
                     extremal=[{"d": 1, "R": 1.0, "kappa": 1.1, "alpha": 0.1}])  # fmt: skip
     def size(d, R, kappa, alpha, most):
-        """As in `covers`: half of .1 alpha for the means, half for the covariances."""
+        """Use half of .1 alpha for the means and half for the covariances, as in `covers`."""
         reach = 2 * norm.ppf((1 + 0.05 * alpha) / 2)
         means = d * math.log(2 * math.ceil(R * math.sqrt(d) / (2 * reach)) + 1)
         steps = math.ceil((kappa - 1) * d / (2 * 0.1 * alpha))
@@ -213,20 +215,20 @@ def bounded_covariance(ledger):
 
 
 def signs(d, r, word):
-    """(1 + r) I + (r/d) U."""
+    """Return (1 + r) I + (r/d) U."""
     u = np.triu(word, 1)
     return (1 + r) * np.eye(d) + r / d * (u + u.T)
 
 
 def bound_on_tv(shift, variance, others):
-    """At most the sum over means and covariances, by the triangle inequality."""
+    """Return an upper bound for d_tv: a sum over means and covariances (triangle inequality)."""
     means = 2 * norm.cdf(abs(shift) / 2) - 1
     ratio = np.maximum(variance, others) / np.minimum(variance, others)
     return means + variances_apart(ratio)
 
 
 def variances_apart(ratio):
-    """d_tv of N(0, 1) and N(0, ratio), exactly."""
+    """Return the exact d_tv of N(0, 1) and N(0, ratio)."""
     ratio = np.maximum(ratio, 1 + 1e-12)
     cut = np.sqrt(ratio * np.log(ratio) / (ratio - 1))
     return 2 * (norm.cdf(cut) - norm.cdf(cut / np.sqrt(ratio)))
@@ -237,11 +239,12 @@ def unbounded(ledger):
     """It is simple to see that Gaussian with unbounded mean or unbounded covariance cannot be
     learned with pure (even user-level) DP using a finite number of examples.
 
-    Of W sources that one item tells apart for sure, success is at most 1/(1 + (W - 1) e^(-epsilon
-    n)): by linear programs over all algorithms, attained at n = 1. That is below 2/3 for W > 1 +
-    e^(epsilon n)/2, whatever m is. Means a apart have d_tv = 2 Phi(a/2) - 1, and variances of a
-    large ratio likewise: more than 2 alpha for every alpha < 1/2, so that no answer serves two
-    sources. Either alone is enough.
+    Take W sources that one item tells apart with certainty. The success is at most 1/(1 + (W - 1)
+    e^(-epsilon n)), by linear programs over all algorithms, and this is attained at n = 1. It is
+    below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have d_tv = 2
+    Phi(a/2) - 1, and variances of a large ratio behave likewise. For every alpha < 1/2 this exceeds
+    2 alpha, so no answer serves two sources. An unbounded mean or an unbounded covariance is
+    enough.
     """
 
     @ledger.sweep("the best algorithm for W far sources, by linear programs", W=[2, 3, 4],
@@ -257,12 +260,12 @@ def unbounded(ledger):
         W = 2 + more * math.exp(epsilon * n) / 2
         return 1 / (1 + (W - 1) * math.exp(-epsilon * n)), 2 / 3
 
-    @ledger.falsify("means and variances can be as far apart as is needed", alpha=Interval(
+    @ledger.falsify("means and variances can be arbitrarily far apart", alpha=Interval(
         0.001, 0.499), half=0.5, mutant={"half": 0.3}, kind=Choice(("mean", "variance")),
         extremal=[{"alpha": 0.499, "kind": "mean"}, {"alpha": 0.499, "kind": "variance"}],
     )  # fmt: skip
     def far(alpha, half, kind):
-        """With the distance, or the ratio, that is enough; both grow as alpha nears 1/2."""
+        """Use a sufficient distance or ratio; both grow as alpha approaches 1/2."""
         if kind == "mean":
             return 2 * alpha, gaussians_apart(2 * norm.ppf(0.5 + half * 2 * alpha) + 1e-9)
         return 2 * alpha, variances_apart(16 / (1 - 4 * half * alpha) ** 3)

@@ -35,10 +35,10 @@ def sample_perfect_generalization(ledger):
     delta)-sample perfectly generalizing iff, for any distribution D over Z, Pr_(x, x' ~ D^n)[A(x)
     ~_(epsilon, delta) A(x')] >= 1 - beta.
 
-    Both inputs are new, and D is any: point masses cost nothing. Every algorithm, private or not,
-    is generalizing with beta = 1 - sum of D(x)^2 over inputs x, and the identity no better: what is
-    claimed lies in small beta. Post-processing keeps it. For what depends on a sum alone pairs of
-    sums are enough.
+    Both inputs are new, and D is arbitrary; point masses cost nothing. Every algorithm, private or
+    not, is generalizing with beta = 1 - sum of D(x)^2 over inputs x, and the identity is no better.
+    So the content of a claim is a small beta. Post-processing keeps the property. For an algorithm
+    that depends only on a sum, pairs of sums are enough.
     """
 
     @ledger.identity("a test of the sum: over all pairs of inputs, and over pairs of sums", n=4,
@@ -81,14 +81,14 @@ def private_generalizes(ledger):
     delta')-sample perfectly generalizing, where epsilon' <= O(epsilon sqrt(n log(1/(beta delta))))
     and delta' = O(n delta).
 
-    Stands with eps' = 2 eps sqrt(n log(1/(beta delta))) <= 2 and delta' = 2 n delta, and in all
-    that was tried with half of that eps': tests that are as steep as (eps, delta)-DP allows,
-    discrete Laplace noise on sums, items in any order with any sign, up to 60 items; the least eps'
-    is computed exactly. The proof gives 40 eps sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2
-    beta))). It pays 2 t, but Theorem 15 bounds the distance of the pair (x, x'), which is the sum
-    of both. delta' = n delta is needed: release item i with probability delta for each i, where all
-    n items differ. n = 1 falls into the case beta < 2^-n. Pure-DP algorithms have to pick a delta >
-    0.
+    No counterexample was found with eps' = 2 eps sqrt(n log(1/(beta delta))) <= 2 and delta' = 2 n
+    delta. Even half of this eps' was enough in all cases that were tried. These are tests as steep
+    as (eps, delta)-DP allows, and discrete Laplace noise on sums. The items have any order and any
+    sign, and there are up to 60 items. The least eps' is computed exactly. The proof gives 40 eps
+    sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2 beta))). It spends 2 t, but Theorem 15
+    bounds the distance of the pair (x, x'), which is the sum of both. The value delta' = n delta is
+    needed: release item i with probability delta for each i, where all n items differ. The case
+    n = 1 falls into the case beta < 2^-n. Pure-DP algorithms have to pick a delta > 0.
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -127,8 +127,10 @@ def private_generalizes(ledger):
         law = sums(n, p, signs)
         root = math.sqrt(n * math.log(1 / (beta * delta)))
         shifts = np.correlate(law, law, "full")
-        far = np.cumsum((shifts + shifts[::-1])[n + 1 :][::-1])[::-1]  # of at least 1, ..., n
-        shift = int((far > beta).sum())  # what has to be covered
+        far = np.cumsum((shifts + shifts[::-1])[n + 1 :][::-1])[
+            ::-1
+        ]  # probabilities of distances of at least 1, ..., n
+        shift = int((far > beta).sum())  # distance that has to be covered
         allowed = (factor - 1) * n * delta
 
         def holds(larger):
@@ -136,7 +138,7 @@ def private_generalizes(ledger):
 
         return least(holds, 4 * small) / small, c
 
-    ledger.step("the radius t of Theorem 15 is O(n) where beta >= 2^-n").falsify(
+    ledger.step("the radius t of Theorem 15 is O(n) if beta >= 2^-n").falsify(
         "sqrt(8 n log(1/(2 beta))) <= 2.4 n",
         n=Integer(1, 400),
         share=SHARE,
@@ -150,14 +152,14 @@ def private_generalizes(ledger):
                   mutant={"most": 39.0},
                   extremal=[{"beta": 0.1, "delta": 1e-9}])  # fmt: skip
     def summed(beta, delta, most):
-        """eps = n = 1: 40 sqrt(log(1/delta)) for eps'', and t from Theorem 15 on 2 n items."""
+        """Use eps = n = 1: 40 sqrt(log(1/delta)) for eps'', and t from Theorem 15 on 2 n items."""
         t = math.sqrt(8 * math.log(1 / (2 * beta)))
         whole = math.sqrt(math.log(1 / (beta * delta)))
         return 40 * math.sqrt(math.log(1 / delta)) + 2 * t, most * whole
 
 
 def radius(n, share, most):
-    """beta from 1/2 down to 2^-n; where t < 1 nothing moves."""
+    """Use beta from 1/2 down to 2^-n; if t < 1 nothing moves."""
     return math.sqrt(8 * n * max(share * n - 1, 0) * math.log(2)), most * n
 
 
@@ -168,10 +170,11 @@ def all_items_change(ledger):
     delta): A is (beta, epsilon', delta')-sample perfectly generalizing, in fact (0, epsilon',
     delta').
 
-    Closed form: (e^(n eps) - 1)/(e^eps - 1) delta, attained by the steepest test from Pr = 0. With
-    eps sqrt(n log(1/(beta delta))) = s it is at most (e^x - 1)/x n delta for x = s/sqrt(ln 2), 1.4
-    n delta for s <= 1/2, and n eps <= 1.21 s. The condition on beta is needed for the latter only:
-    (0, n eps, delta') holds for every beta. With n = 1 and beta < 1/2 every case is this one.
+    The closed form is (e^(n eps) - 1)/(e^eps - 1) delta, which the steepest test from Pr = 0
+    attains. Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n delta
+    for x = s/sqrt(ln 2), which is 1.4 n delta for s <= 1/2. Also n eps <= 1.21 s. The condition on
+    beta is needed only for the latter: (0, n eps, delta') holds for every beta. With n = 1 and
+    beta < 1/2 every case is this case.
     """
     domain = {"n": Integer(1, 200), "beta": SHARE, "delta": DELTA, "at": SHARE, "value": SHARE,
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip
@@ -180,7 +183,7 @@ def all_items_change(ledger):
     @ledger.falsify("tests of sums, from any level", factor=1.4, mutant={"factor": 1.2},
                     extremal=steep, end_to_end=True, **domain)  # fmt: skip
     def grouped(n, beta, delta, at, value, small, factor):
-        """log(1/beta) from n ln 2 to 10 times that; all pairs of inputs."""
+        """Use log(1/beta) from n ln 2 to 10 times this value, and all pairs of inputs."""
         epsilon = small / math.sqrt(n * (n * math.log(2) * (10 - 9 * beta) + math.log(1 / delta)))
         f = steepest_test(n, epsilon, delta, round(at * n), value)
         return sticks(f[:, None], f[None], n * epsilon).max(), factor * n * delta
@@ -198,12 +201,13 @@ def expected_divergence(ledger):
     epsilon, delta and epsilon sqrt(n log(1/delta)) > 0 are sufficiently small. Then, for epsilon' =
     O(epsilon sqrt(n log(1/delta))), E_(x, x' ~ D^n)[d_epsilon'(A(x) || A(x'))] <= O(n delta).
 
-    Stands with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta, and with 1 and 1 in all that was
-    tried; the proof gives 40 and 2 e^(eps'/2) delta + 4 e^eps' n delta (and 4 sqrt(2) and (1 +
-    e^eps') n delta, by the sharper forms of Lemmas 33 and 35). Not below 0.7: tests of a sum of 100
-    fair bits need that at delta = 1e-12; 1 is what McDiarmid's inequality gives pure-DP as delta ->
-    0. n delta is attained: release item i with probability delta for each i, all items different.
-    Up to n = log(1/delta) group privacy alone is enough. Order does not matter.
+    No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta. Even 1 and 1
+    were enough in all cases that were tried. The proof gives 40 and 2 e^(eps'/2) delta + 4 e^eps' n
+    delta. The sharper forms of Lemmas 33 and 35 give 4 sqrt(2) and (1 + e^eps') n delta. The
+    constant cannot be below 0.7: tests of a sum of 100 fair bits need 0.7 at delta = 1e-12.
+    McDiarmid's inequality gives pure-DP algorithms the constant 1 as delta -> 0. n delta is
+    attained: release item i with probability delta for each i, where all items are different. Up to
+    n = log(1/delta) group privacy alone is enough. The order does not matter.
     """
 
     @ledger.falsify("tests of sums", c=2.0, factor=2.0, mutant={"c": 0.1}, extremal=[
@@ -224,7 +228,7 @@ def expected_divergence(ledger):
                          "symbols": 10**6},
                     ])  # fmt: skip
     def noisy(n, p, signs, delta, small, symbols, c, factor):
-        """Released items come from another part of the output: the divergences add up."""
+        """Use that released items come from another part of the output: the divergences add up."""
         law = sums(n, p, signs)
         epsilon = small / math.sqrt(n * math.log(1 / delta))
         shifts = np.correlate(law, law, "full")
@@ -250,12 +254,15 @@ def expected_divergence(ledger):
 
 
 def one_term(delta, small, most, symbols):
-    """Outputs: a symbol each, or nothing; the new item is the old one with 1/symbols."""
+    """Use outputs that are a symbol each, or nothing.
+
+    The new item is the old one with probability 1/symbols.
+    """
     return delta * (1 - 1 / symbols), most * delta
 
 
 def worst_test(n, marginal, epsilon, delta, larger, starts=6):
-    """Largest E d_larger(A(x) || A(x')) over (eps, delta)-DP tests of n items, from some starts."""
+    """Return the largest E d_larger(A(x) || A(x')) over (eps, delta)-DP tests, from some starts."""
     inputs = np.array(list(itertools.product(range(len(marginal)), repeat=n)))
     law, e, far = marginal[inputs].prod(axis=1), math.exp(epsilon), math.exp(larger)
     left, right = np.nonzero((inputs[:, None] != inputs[None]).sum(axis=-1) == 1)
@@ -280,7 +287,7 @@ def worst_test(n, marginal, epsilon, delta, larger, starts=6):
 
 
 def half_events(p, n):
-    """All events of probability at least 1/2 in a small product space, and a sum over an event."""
+    """Return all events of probability at least 1/2 in a small product space."""
     points = np.array(list(itertools.product(range(len(p)), repeat=n)))
     law = np.asarray(p)[points].prod(axis=1)
     events = np.arange(1, 2 ** len(points))
@@ -292,7 +299,7 @@ def measures(events, law):
 
 
 def farthest(p, n, t):
-    """Largest probability to lie further than t from an event of probability at least 1/2."""
+    """Return the largest probability of a distance above t from an event of probability >= 1/2."""
     points, events, law = half_events(np.asarray(p) / np.sum(p), n)
     near = np.zeros_like(events)
     for j, point in enumerate(points):
@@ -317,14 +324,16 @@ def talagrand(ledger):
     then Pr_(x ~ D^n)[x in E_(<= t)] >= 1 - 0.5 exp(-t^2/(4 n)), where E_(<= t) is the set of x' in
     Z^n for which there exists x in E with norm(x' - x)_0 <= t.
 
-    Holds for all real t >= 1, with the 0.5 too, for which (Talagrand states 2 e^(-t^2/(4n)), from
-    Pr[E] Pr[far] <= e^(-t^2/(4n))) no proof is cited. Here is one. Let q be the probability of a
-    distance above t, so at least s = floor(t) + 1 >= 2, and g = min(distance, s)/s. By Efron and
-    Stein Pr[E] q <= Var g <= n Pr[0 < distance < s]/s^2, so q <= 0.5/(1 + s^2/(2n)), enough for s^2
-    <= 5 n; by Marton q <= exp(-(s sqrt(2/n) - sqrt(ln 2))^2), enough for s^2 >= 1.9 n. For t < 1 it
-    fails. Far from tight: all events of all spaces of 16 inputs, and threshold sets up to n = 400,
-    stand with e^(-2 t^2/n), 8 times the exponent, and that is about what is true: sums of bits of
-    probability 0.38 allow 2.12 and no more at n = 383.
+    The bound holds for all real t >= 1, including the factor 0.5, for which no proof is cited.
+    (Talagrand states 2 e^(-t^2/(4n)), from Pr[E] Pr[far] <= e^(-t^2/(4n)).) Here is a proof. Let q
+    be the probability of a distance above t, so of at least s = floor(t) + 1 >= 2, and let
+    g = min(distance, s)/s. By Efron and Stein Pr[E] q <= Var g <= n Pr[0 < distance < s]/s^2. So
+    q <= 0.5/(1 + s^2/(2n)), which is enough for s^2 <= 5 n. By Marton q <= exp(-(s
+    sqrt(2/n) - sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1 the bound fails.
+
+    The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to
+    n = 400, satisfy it with e^(-2 t^2/n), 8 times the exponent. This is about the true exponent:
+    sums of bits of probability 0.38 allow at most 2.12 at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,
@@ -364,7 +373,8 @@ def talagrand(ledger):
         marton = math.exp(-(max(math.sqrt(2 * r) - math.sqrt(math.log(2)), 0) ** 2))
         return farthest(p, n, t), min(0.5 / (1 + r / 2), marton) + ROUNDING
 
-    @proof.sweep("one of the two is enough, by r = s^2/n", r=[i / 50 for i in range(1, 5000)],
+    @proof.sweep("one of the two bounds is enough, by r = s^2/n",
+        r=[i / 50 for i in range(1, 5000)],
                  method=Method.NUMERIC, second=True, mutant={"second": False})  # fmt: skip
     def enough(r, second):
         root = max(math.sqrt(2 * r) - math.sqrt(math.log(2)), 0)
@@ -377,7 +387,7 @@ def talagrand(ledger):
 
 
 def one_bit(t):
-    """The other bit is at a distance of 1."""
+    """Use that the other bit is at a distance of 1."""
     return 0.5 * (t < 1), 0.5 * math.exp(-t * t / 4)
 
 
@@ -388,9 +398,9 @@ def markov(ledger):
     Markov's inequality Pr[d_epsilon''(A(x) || A(x')) <= 4 delta''] >= 3/4 and Pr[d_epsilon''(A(x')
     || A(x)) <= 4 delta''] >= 3/4, and hence Pr_(x, x' ~ D^n)[(x, x') in E] >= 1/2.
 
-    1/2 is the limit: A says "one" with a tiny probability on an item of probability p and never
-    otherwise, and p is close to 1/2 but not equal: both directions fail on p (1 - p) of the pairs
-    each. A symmetric divergence would give 3/4. With 3 for 4 only 1/3 would be left.
+    1/2 is the limit. Let A say "one" with a tiny probability on an item of probability p, and never
+    otherwise, where p is close to 1/2 but not equal. Both directions fail on p (1 - p) of the pairs
+    each. A symmetric divergence would give 3/4. With 3 in place of 4 only 1/3 would remain.
     """
 
     @ledger.falsify("Pr[A = one] by the kind of the item", law=Array(WEIGHT, (4,)), times=4.0,

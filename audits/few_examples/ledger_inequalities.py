@@ -20,7 +20,7 @@ EVENTS = np.array(list(itertools.product([0, 1], repeat=4)))
 
 
 def distributions(weights):
-    """Rows of weights as distributions; None where one of them has no weight."""
+    """Return the normalised rows of weights; None if a row has no weight."""
     total = weights.sum(axis=-1, keepdims=True)
     return weights / total if (total > 0).all() else None
 
@@ -29,7 +29,7 @@ def distributions(weights):
 
 
 def chi_square(p, q):
-    """Over all points; infinite where q is 0 and p is not."""
+    """Return the sum over all points; it is infinite if q is 0 where p is not."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nansum(np.where((p > 0) | (q > 0), (p - q) ** 2 / q, 0.0))
 
@@ -41,10 +41,11 @@ def divergences(ledger):
     log(A(x)/B(x)) their Kullback-Leibler divergence, and d_chi2(A || B) := sum_(x in supp(A)) (A(x)
     - B(x))^2/B(x) the chi^2-divergence.
 
-    The first two are the usual ones, with infinite d_KL where A has mass that B has not. The third
-    is not: the sum over supp(A) leaves out B(x) for every x with A(x) = 0. For A = (1, 0) and B =
-    (1/2, 1/2) it is 1/2, where the chi^2-divergence is 1 and d_KL is ln 2, so that Lemma 23 (iii)
-    fails with it. Its only use is in Theorems 40 and 43, where both supports are all points.
+    The first two are the usual definitions, with infinite d_KL if A has mass where B has none. The
+    third is not: the sum over supp(A) omits B(x) for every x with A(x) = 0. For A = (1, 0) and
+    B = (1/2, 1/2) it is 1/2, but the chi^2-divergence is 1 and d_KL is ln 2. So Lemma 23 (iii)
+    fails with the printed sum. It is used only in Theorems 40 and 43, where both supports are all
+    points.
     """
 
     @ledger.identity("d_tv is the largest P(S) - P'(S)", half=0.5, mutant={"half": 1.0}, **PAIR)
@@ -61,7 +62,7 @@ def divergences(ledger):
         return 1 + rel_entr(p, q).sum(), 1 + (p * np.log(p / q)).sum() / base
 
     @ledger.sweep(
-        "the chi^2-divergence of (1, 0) from (b, 1 - b), against what is printed", b=[0.5, 0.1],
+        "the chi^2-divergence of (1, 0) from (b, 1 - b), against the printed sum", b=[0.5, 0.1],
         lhs="chi^2-divergence, sum of A^2/B, - 1", rhs="sum over supp(A)",
     )  # fmt: skip
     def printed(b):
@@ -81,7 +82,7 @@ def divergences(ledger):
         return 1 + found, (p**2 / q).sum()
 
     ledger.consequence(
-        "With the printed sum Lemma 23 (iii) is false; nothing else changes.", harm="the wording"
+        "With the printed sum Lemma 23 (iii) is false. Nothing else changes.", harm="the wording"
     )
 
 
@@ -94,8 +95,8 @@ def pinsker(ledger):
     """For any two distributions A and B, d_tv(A, B) <= sqrt((1/2) d_KL(A || B)).
 
     Two outcomes are enough: merging outcomes into {A > B} and the rest keeps d_tv and does not
-    increase d_KL. Attained in the limit by coins: at 1/2 + s and 1/2 the ratio is 1 - O(s^2). For
-    large d_KL the right side exceeds 1 and says nothing.
+    increase d_KL. Coins attain the bound in the limit: at 1/2 + s and 1/2 the ratio is 1 - O(s^2).
+    For large d_KL the right side exceeds 1 and says nothing.
     """
     ledger.falsify("two outcomes", p=SHARE, q=SHARE, half=0.5, mutant={"half": 0.45},
                    extremal=[{"p": 0.51, "q": 0.5}, {"p": 1.0, "q": 0.5}],
@@ -120,8 +121,8 @@ def additive(ledger):
     """For any two distributions A and B, d_KL(A^k || B^k) = k d_KL(A || B) for k in N, where A^k is
     the distribution of k independent samples drawn from A.
 
-    Exact, over all |Z|^k words, also where it is infinite; of other divergences, such as chi^2, it
-    is not so.
+    The equality was computed exactly, over all |Z|^k words, even where d_KL is infinite. It fails
+    for other divergences, such as chi^2.
     """
 
     @ledger.identity("all words of three letters", weights=Array(SHARE, (2, 3)),
@@ -142,9 +143,10 @@ def additive(ledger):
 def kl_below_chi_square(ledger):
     """For any two distributions A and B, d_KL(A || B) <= d_chi2(A || B).
 
-    For the chi^2-divergence, and more: d_KL <= ln(1 + d_chi2). Attained in the limit by A = (1, 0)
-    and B = (b, 1 - b) as b -> 1; for close distributions d_KL is half of d_chi2. With the sum over
-    supp(A) that Appendix B prints it fails: see few.div-defs. It needs natural logarithms.
+    The bound holds for the chi^2-divergence, and a stronger bound holds: d_KL <= ln(1 + d_chi2).
+    A = (1, 0) and B = (b, 1 - b) attain it in the limit b -> 1. For close distributions d_KL is
+    half of d_chi2. With the sum over supp(A) that Appendix B prints it fails: see few.div-defs. It
+    needs natural logarithms.
     """
     near = [{"p": 1.0, "q": 0.999}, {"p": 1.0, "q": 0.5}, {"p": 0.0, "q": 0.001}]
     domain = {"p": SHARE, "q": SHARE, "extremal": near}
@@ -179,12 +181,12 @@ def kl_below_chi_square(ledger):
 
 
 def volume(d, radius):
-    """Words of {0,1}^d within a distance."""
+    """Return the number of words of {0,1}^d within a distance."""
     return sum(math.comb(d, i) for i in range(radius + 1))
 
 
 def lexicode(d, distance):
-    """Size of the greedy code: each word that is far enough from all that were taken before."""
+    """Return the size of the greedy code: it takes each word far enough from all earlier ones."""
     free, size = np.ones(2**d, dtype=bool), 0
     words = np.arange(2**d)
     for word in range(2**d):
@@ -203,11 +205,12 @@ def codes(ledger):
     """For d in N there are u_1, ..., u_W in {0,1}^d for W = 2^Omega(d) such that norm(u_i - u_j)_0
     >= Omega(d) for all distinct i, j in [W].
 
-    With explicit constants for every d >= 1, by Gilbert and Varshamov: distance at least d/8 and W
-    >= 2^(.456 d), the exponent being 1 - H(1/8); in general distance s d and W >= 2^((1 - H(s)) d)
-    for every s < 1/2. The greedy code has at least 2^d over the words within a distance below s d.
-    Not for s = 1/2: by Plotkin at most 2 d words are that far apart, which greedy codes show. W >=
-    2 for all d; d = 1 has the words 0 and 1.
+    The theorem holds with explicit constants for every d >= 1, by Gilbert and Varshamov. The
+    distance is at least d/8 and W >= 2^(.456 d), where the exponent is 1 - H(1/8). In general the
+    distance is s d and W >= 2^((1 - H(s)) d) for every s < 1/2. The size of the greedy code is at
+    least 2^d divided by the number of words within a distance below s d. For s = 1/2 the theorem
+    fails: by Plotkin at most 2 d words are that far apart, as greedy codes show. W >= 2 for all d;
+    for d = 1 the words are 0 and 1.
     """
     rate = 1 - entropy(1 / 8)
 
@@ -216,7 +219,7 @@ def codes(ledger):
         share=[1 / 8, 1 / 4, 1 / 3], strict=False, mutant={"strict": True},
     )  # fmt: skip
     def greedy(d, share, strict):
-        """The mutant asks for a distance of d/2."""
+        """Use greedy codes; the mutant requires a distance of d/2."""
         distance = math.ceil((0.5 if strict else share) * d)
         return 2 ** ((1 - entropy(share)) * d), lexicode(d, distance)
 
@@ -231,7 +234,7 @@ def codes(ledger):
     @ledger.sweep("the entropy bounds these words: all terms of (1/8 + 7/8)^d", d=range(1, 400),
                   share=1 / 8, mutant={"share": 0.05})  # fmt: skip
     def entropic(d, share):
-        """The mutant has too small an entropy for them."""
+        """Bound the number of words; the entropy of the mutant is too small."""
         return math.log2(volume(d, math.ceil(d / 8) - 1)), entropy(share) * d + ROUNDING
 
 
@@ -244,17 +247,17 @@ def chernoff(ledger):
     for all delta > 0, Pr[X_1 + ... + X_n <= (1 - delta) p n] <= exp(-delta^2 p n/2) and Pr[X_1 +
     ... + X_n >= (1 + delta) p n] <= exp(-delta^2 p n/(2 + delta)).
 
-    Exact binomials at the worst delta of each count, where the step of the distribution lies. Both
-    are attained in the limit at n = 1: the lower one as p -> 0, the upper one as p -> 1. The factor
-    1/2 of the lower one cannot grow, as large n with small p and delta show. For delta > 1 the
-    lower one is about a negative count; at p = 0 both are equalities.
+    Exact binomials were tested at the worst delta of each count, at the step of the distribution.
+    Both bounds are attained in the limit at n = 1: the lower one as p -> 0, the upper one as p ->
+    1. The factor 1/2 of the lower bound cannot grow, as large n with small p and delta show. For
+    delta > 1 the lower bound is about a negative count. At p = 0 both are equalities.
     """
     ends = [{"n": 1, "p": 1e-6, "share": 0.0}, {"n": 10**6, "p": 1e-4, "share": 0.4}]
     domain = {"n": Integer(1, 10**6), "p": Interval(1e-9, 1.0, log=True), "share": SHARE}
 
     @ledger.falsify("lower tail", half=0.5, mutant={"half": 0.7}, extremal=ends, **domain)
     def lower(n, p, share, half):
-        """Counts from 0 up to the mean."""
+        """Test counts from 0 up to the mean."""
         k = math.floor(share * p * n)
         if k >= p * n:
             return None
@@ -264,7 +267,7 @@ def chernoff(ledger):
 
     @ledger.falsify("upper tail", two=2.0, mutant={"two": 1.0}, extremal=tops, **domain)
     def upper(n, p, share, two):
-        """Counts from the mean up to 10 times as many, or n; exp(-700) is as far as floats go."""
+        """Test counts from the mean up to 10 times the mean, or n; floats end near exp(-700)."""
         most = min(n, 10 * p * n + 5)
         k = math.ceil(p * n + share * (most - p * n))
         delta = k / (p * n) - 1
@@ -279,16 +282,16 @@ def mcdiarmid(ledger):
     Z^n that differ on a single coordinate. Then, for all t > 0, Pr[abs(g(x) - mu_(D^n)(g)) > t] <=
     2 exp(-2 t^2/(n c^2)), where mu_(D^n)(g) = E_(x ~ D^n)[g(x)].
 
-    All functions of up to three bits, exactly, for every t: the tightest, .824, is one fair coin.
-    The 2 in the exponent cannot grow: sums of a million coins at 20 standard deviations refute 2.2.
-    Without the other side the factor 2 falls away.
+    All functions of up to three bits were tested exactly, for every t. The tightest ratio, .824, is
+    one fair coin. The 2 in the exponent cannot grow: sums of a million coins at 20 standard
+    deviations refute 2.2. For one side only, the factor 2 is not needed.
     """
     fair = {"values": np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), "p": 0.5, "share": 1 - 1e-9}
 
     @ledger.falsify("any function of three coins", values=Array(SHARE, (8,)), p=SHARE, share=SHARE,
                     exponent=2.0, mutant={"exponent": 10.0}, extremal=[fair])  # fmt: skip
     def small(values, p, share, exponent):
-        """t is a share of the largest deviation."""
+        """Use a t that is a share of the largest deviation."""
         g = values.reshape(2, 2, 2)
         law = np.array([math.prod(w) for w in itertools.product([1 - p, p], repeat=3)])
         c = max(np.abs(np.diff(g, axis=axis)).max() for axis in range(3))
@@ -310,10 +313,10 @@ def mcdiarmid(ledger):
 
 
 def adversary(n, gamma, G, step=4):
-    """Largest probability to leave the interval, over adaptive sequences on a lattice, alpha = 1.
+    """Return the largest probability to leave the interval, over adaptive sequences, alpha = 1.
 
-    Given the past, C_i has values in {-1, -1 + 1/step, ..., 1} and its mean in [gamma, 0]; the best
-    law has two values.
+    The sequences lie on a lattice. Given the past, C_i has values in {-1, -1 + 1/step, ..., 1} and
+    its mean in [gamma, 0]. The best distribution has two values.
     """
     at = np.arange(-n * step, n * step + 1) / step
     reach = math.sqrt(n * G)
@@ -342,10 +345,11 @@ def azuma(ledger):
     c_(i-1). Then, for every G > 0, Pr[n gamma - alpha sqrt(n G) <= sum_(i in [n]) C_i <= alpha
     sqrt(n G)] >= 1 - 2 exp(-G/2).
 
-    Against every adaptive sequence on a lattice, by dynamic programming: the largest probability to
-    leave the interval, over 2 exp(-G/2), is at most .82, for one fair +-1 step. Azuma's inequality
-    for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8): what is needed is that C_i lies in an
-    interval of length 2 alpha, as in Hoeffding's lemma. gamma enters the lower end only.
+    The bound was tested against every adaptive sequence on a lattice, by dynamic programming. The
+    largest probability to leave the interval is at most .82 times 2 exp(-G/2), for one fair +-1
+    step. Azuma's inequality for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8). The bound needs
+    that C_i lies in an interval of length 2 alpha, as in Hoeffding's lemma. gamma enters only the
+    lower end.
     """
     cases = [{"n": n, "gamma": gamma, "G": G} for n in (1, 2, 3, 6, 10)
              for gamma in (0.0, -0.25, -1.0)
@@ -359,6 +363,6 @@ def azuma(ledger):
     @ledger.sweep("fair +-1 walks, exactly", n=[1, 10, 100, 10**4, 10**6],
                   G=[0.5, 0.999, 4.0, 50.0, 200.0], half=0.5, mutant={"half": 0.6})  # fmt: skip
     def fair(n, G, half):
-        """The sum exceeds sqrt(n G) iff more than (n + sqrt(n G))/2 steps go up."""
+        """Use that the sum exceeds sqrt(n G) iff more than (n + sqrt(n G))/2 steps go up."""
         tail = binom.sf(math.floor((n + math.sqrt(n * G)) / 2), n, 0.5)
         return 2 * tail, 2 * math.exp(-half * G)

@@ -1,4 +1,4 @@
-"""Few examples per user: item level against user level, Observation 28."""
+"""Few examples per user: item level and user level, Observation 28."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.properties import Array
 
 
 def least(m, bias, epsilon, delta, most):
-    """Least n with success 2/3 at telling two coins apart, exactly; `most` where there is none."""
+    """Return the least n with success 2/3 for two coins, exactly; `most` if there is none."""
     return next((n for n in range(1, most) if best_test(n, m, bias, epsilon, delta) > 2 / 3), most)
 
 
@@ -33,10 +33,11 @@ def user_level_is_no_harder(ledger):
     """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
     it holds that n_m(epsilon, delta; gamma) <= n_1(epsilon, delta; gamma).
 
-    Exact: what an item-level algorithm is, the user-level one is that reads the first example of
-    each user; its worst delta over all user-level neighbours is the same. It is attained by two
-    constant sources, where more examples are worth nothing. Least numbers of users for telling
-    coins of bias .65 and .35 apart at epsilon = 1: 5 for m = 1, 4 for m = 2, 3 for m = 3.
+    The bound holds exactly: the user-level algorithm reads the first example of each user and runs
+    the item-level algorithm. Its worst delta over all user-level neighbours is the same. Two
+    constant sources attain the bound, because more examples are worth nothing there. Consider coins
+    of bias .65 and .35 at epsilon = 1. The least numbers of users that distinguish them are 5 for
+    m = 1, 4 for m = 2 and 3 for m = 3.
     """
 
     @ledger.identity(
@@ -44,7 +45,7 @@ def user_level_is_no_harder(ledger):
         epsilon=EPSILON, first=True, mutant={"first": False}, examples=30,
     )  # fmt: skip
     def thrown_away(answers, epsilon, first):
-        """Three users of two bits; the mutant hands on the two examples of a user for two users."""
+        """Use three users of two bits; the mutant treats a user's two examples as two users."""
         pick = (0, 2, 4) if first else (0, 1, 4)
         data = list(itertools.product((0, 1), repeat=6))
         found = {x: answers[4 * x[pick[0]] + 2 * x[pick[1]] + x[pick[2]]] for x in data}
@@ -63,7 +64,7 @@ def user_level_is_no_harder(ledger):
 
 
 def spread(found, pairs, epsilon):
-    """Worst delta of an event and of its complement."""
+    """Return the worst delta of an event and of its complement."""
     up = math.exp(epsilon)
     return max(max(found[x] - up * found[y], 1 - found[x] - up * (1 - found[y]), 0.0)
                for x, y in pairs)  # fmt: skip
@@ -74,10 +75,11 @@ def items_in_groups(ledger):
     """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
     it holds that n_m(epsilon, delta; gamma) >= ceil(n_1(epsilon, delta; gamma)/m).
 
-    Exact: a user-level algorithm is an item-level one on the same samples, as replacing an item
-    replaces one user's items. It is attained where privacy costs nothing: coins of bias .6 and .4
-    at epsilon = 4 take 5 items, 3 users of two and 2 users of three or four. "N = m n_m users"
-    means items. Whether n_m is near this bound or near n_1 is what the paper is about.
+    The bound holds exactly: a user-level algorithm is an item-level algorithm on the same samples,
+    because replacing an item replaces one user's items. It is attained if privacy costs nothing.
+    Coins of bias .6 and .4 at epsilon = 4 need 5 items, and so 3 users of two items or 2 users of
+    three or four items. "N = m n_m users" means items. The subject of the paper is whether n_m is
+    near this bound or near n_1.
     """
 
     @ledger.falsify(
@@ -86,7 +88,7 @@ def items_in_groups(ledger):
         extremal=[{"answers": np.eye(16)[0], "epsilon": 1.0}],
     )  # fmt: skip
     def grouped(answers, epsilon, factor):
-        """Two users of two bits."""
+        """Use two users of two bits."""
         data = list(itertools.product((0, 1), repeat=4))
         found = dict(zip(data, answers, strict=True))
         item = [(x, (*x[:i], 1 - x[i], *x[i + 1 :])) for x in data for i in range(4)]

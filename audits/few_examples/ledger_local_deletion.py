@@ -28,7 +28,7 @@ BETA = Interval(1e-6, 0.5, log=True)
 
 
 def table(weights, order):
-    """An algorithm on up to five bits with any probabilities, that sees the order or does not."""
+    """Return an algorithm on up to five bits with any probabilities, ordered or not."""
 
     def one(items):
         place = int(items.sum()) if not order else int(items @ (1 << np.arange(items.size)))
@@ -45,10 +45,10 @@ def local_deletion(ledger):
     delta)-local-deletion DP at x if A(x_(-S)) ~_(epsilon, delta) A(x_(-S')) for all S, S' subset of
     [n] such that card S = card S' = r.
 
-    A definition, and what our code tests, over all pairs of sets of users. Both directions have to
-    be tested: the mutant tests one. At r = 0 and at r = n every algorithm is so at every x, with
-    epsilon = delta = 0, and S = S' asks for nothing. The input of A has n - r users, so that LDDP
-    at different r is about different algorithms.
+    This is a definition, and our code tests it over all pairs of sets of users. Both directions
+    have to be tested; the mutant tests one. At r = 0 and at r = n every algorithm is LDDP at every
+    x, with epsilon = delta = 0, and S = S' imposes no condition. The input of A has n - r users, so
+    LDDP at different r is about different algorithms.
     """
     domain = {"data": Array(SHARE, (5, 2)), "weights": Array(SHARE, (64,)),
               "removed": Integer(0, 5), "order": Choice((False, True))}  # fmt: skip
@@ -77,7 +77,7 @@ def local_deletion(ledger):
 
 
 def spread_law(n, m, p, r):
-    """How likely each difference of the largest and the least sum of n - r users of m bits is."""
+    """Return the distribution of the largest and the least sum of n - r users of m bits."""
     numbers = compositions(n, np.full(m + 1, n))
     logs = binom.logpmf(np.arange(m + 1), m, p)
     ways = log_ways(n, numbers[:, :1])
@@ -92,8 +92,10 @@ def spread_law(n, m, p, r):
 
 
 def range_above(n, m, p, most):
-    """Probability that the largest and the least of n binomials are more than `most` apart."""
-    cdf = np.concatenate([[0.0], binom.cdf(np.arange(m + 1), m, p)])  # cdf[k]: below k
+    """Return the probability that the largest and the least of n binomials differ by > `most`."""
+    cdf = np.concatenate(
+        [[0.0], binom.cdf(np.arange(m + 1), m, p)]
+    )  # cdf[k] is the probability below k
     least = np.arange(m + 1)
     top = cdf[np.minimum(least + math.floor(most), m) + 1]
     within = (top - cdf[least]) ** n - (top - cdf[least + 1]) ** n
@@ -108,29 +110,33 @@ def any_algorithm(ledger):
     delta)-LDDP at x] >= 1 - beta, where epsilon = O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    Refuted for algorithms that see the order of their input, as the paper's do: x is a sequence
-    (Section 1), x_-S what is left of it, and A takes Z^((n - r) m). Without user 1 all users stand
-    one place further ahead than without user n, and an algorithm may see that: A answers 1 with
-    probability logistic in epsilon' (x_1 - x_2 + x_3 - ...), which is epsilon'-DP; with m examples
-    the sign is that of the user. On fair bits its loss between x_-1 and x_-n is epsilon' times a
-    random walk of sqrt(n) steps, and passes C epsilon' sqrt(log(n/(beta delta'))) for every
-    constant C: with probability .8 for C = 1 and n = 2000, C = 1000 and n = 2 10^9. The proof's
-    A'_(x_-T) would have to be one function for S and S'; x_-T u y is read as if x were a set. The
-    repair is an A that does not see the order, and costs nothing: put the items in random order
-    first. Then it holds with epsilon = sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))) for bits, by
-    group privacy and the range of n binomials, for all n, m, r; the proof has 46 sqrt(2) (Theorem
-    13). For m = 1 nothing is random: r epsilon' is enough. The factor r is that of r users with
-    extreme sums; q <= min(r, n - r).
+    The theorem is refuted for algorithms that depend on the order of their input, as the paper's
+    do. The input x is a sequence (Section 1), x_-S is the remaining sequence, and A takes
+    Z^((n - r) m). Without user 1 all users are one place further ahead than without user n, and an
+    algorithm may depend on this. Let A answer 1 with probability logistic in epsilon'
+    (x_1 - x_2 + x_3 - ...), which is epsilon'-DP. With m examples the sign is that of the user. On
+    fair bits its loss between x_-1 and x_-n is epsilon' times a random walk of sqrt(n) steps. It
+    exceeds C epsilon' sqrt(log(n/(beta delta'))) for every constant C. The probability is .8 for
+    C = 1 and n = 2000, and for C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one
+    function for S and S'. The proof reads x_-T u y as if x were a set.
+
+    The repair is an A that does not depend on the order, and it costs nothing: put the items in
+    random order first. For bits the theorem then holds with epsilon = sqrt(2) epsilon' r sqrt(m
+    ln(n/(beta delta'))), for all n, m, r. This follows from group privacy and the range of n
+    binomials. The proof has 46 sqrt(2) (Theorem 13). For m = 1 nothing is random, and r epsilon' is
+    enough. The factor r is needed for r users with extreme sums; q <= min(r, n - r).
     """
     ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
                 "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
 
-    @ledger.sweep("A sees the order, fair bits, m = r = 1: C = 1000", constant=1000.0, **ordering)
-    @ledger.sweep("A sees the order, fair bits, m = r = 1: C = 1", constant=1.0, **ordering)
+    @ledger.sweep(
+        "A depends on the order, fair bits, m = r = 1: C = 1000", constant=1000.0, **ordering
+    )
+    @ledger.sweep("A depends on the order, fair bits, m = r = 1: C = 1", constant=1.0, **ordering)
     def ordered(constant, beta, delta):
-        """A(y) = 1 with probability expit(small (y_1 - y_2 + ...)): (small, 0)-item-level DP.
+        """Use A(y) = 1 with probability expit(small (y_1 - y_2 + ...)): (small, 0)-item-level DP.
 
-        On x_-1 the sum is w + x_n, on x_-n it is x_1 - w, with w = x_2 - x_3 + ... - x_(n-1).
+        On x_-1 the sum is w + x_n. On x_-n it is x_1 - w. Here w = x_2 - x_3 + ... - x_(n-1).
         """
         n = 2 * round(1000 * constant**2)
         root = constant * math.sqrt(math.log(n / (beta * delta)))
@@ -143,12 +149,12 @@ def any_algorithm(ledger):
 
     step = ledger.step(
         "A'_(x_-T) is one function for S and for S'",
-        mends="A that does not see the order; then it is.",
+        mends="A that does not depend on the order; then it is.",
     )
 
     @step.sweep("three users, S = {1}, S' = {3}, x_1 = x_3: A'_(x_2)(x_1) has two values",
                 epsilon=[1.0, 0.1], lhs="distance of the two values",
-                rhs="of one function: none")  # fmt: skip
+                rhs="0, the distance for one function")  # fmt: skip
     def one_function(epsilon):
         on_s, on_t = (1 / (1 + math.exp(-epsilon * (x - y))) for x, y in ((0, 1), (1, 0)))
         return abs(on_s - on_t), 0.0
@@ -159,7 +165,7 @@ def any_algorithm(ledger):
         extremal=[{"n": 7, "m": 3, "r": 1, "p": 0.1, "far": 0.3}], examples=60,
     )  # fmt: skip
     def union(n, m, r, p, far, pairs):
-        """The event: the sums of S and S' are further apart than `far` of their range."""
+        """Use the event that the sums of S and S' are further apart than `far` of their range."""
         r = min(r, n - 1)
         chance, low, high = spread_law(n, m, p, r)
         most = max(1.0, far * min(r, n - r) * m)
@@ -171,8 +177,8 @@ def any_algorithm(ledger):
         return chance[high - low >= most].sum(), math.comb(n, r) ** pairs * one + ROUNDING
 
     repair = ledger.repair(
-        "The same for every A that does not see the order of its items (every A becomes so if it "
-        "first puts them in random order)."
+        "The same for every A that does not depend on the order of its items. (Every A becomes "
+        "such an algorithm if it first puts the items in random order.)"
     )
 
     @repair.falsify(
@@ -199,7 +205,7 @@ def any_algorithm(ledger):
                   {"n": 1, "m": 1, "p": 0.5, "delta": 0.5, "beta": 0.5}],
     )  # fmt: skip
     def bits(n, m, p, delta, beta, c):
-        """The sums of S and S' are at most r ranges apart; the rest is group privacy."""
+        """Use that the sums of S and S' are at most r ranges apart; the rest is group privacy."""
         return range_above(n, m, p, c * math.sqrt(m * math.log(n / (beta * delta)))), beta + 1e-9
 
     @repair.falsify(
@@ -223,9 +229,10 @@ def any_algorithm(ledger):
         return failed, beta
 
     ledger.consequence(
-        "Lemma 19 inherits it: with some algorithm that sees the order, and n large, DelStab may "
-        "give no answer, however small the constant. Privacy does not rest on it. A random order "
-        "of the items mends it, and the subsample of Theorem 10 may be drawn in one.",
+        "Lemma 19 inherits the mistake. With some algorithm that depends on the order, and n "
+        "large, DelStab may give no answer, however small the constant is. Privacy does not "
+        "depend on it. A random order of the items repairs it, and the subsample of Theorem 10 "
+        "may be drawn in random order.",
         harm="accuracy",
     )
 
@@ -237,12 +244,13 @@ def fixed_rest(ledger):
     O(epsilon' sqrt(q m log(1/(beta' delta')))) <= O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    Holds for every A, even one that sees the order: with x_-T fixed and y in fixed places A' is one
-    (epsilon', delta')-DP algorithm on q m items. The last inequality holds with the constant
-    sqrt(2) next to that of Theorem 13, and sqrt(2) is approached for q = r and n -> infinity:
-    binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r log(n/(beta delta')). So with 2 for Theorem
-    13 (see there) it is 2 sqrt(2). For n = 1 it is an equality. What fails is the next line of the
-    proof, where A' is applied to x_U' in the places of x_U (see Theorem 17).
+    The bound holds for every A, even one that depends on the order. With x_-T fixed and y in fixed
+    places, A' is one (epsilon', delta')-DP algorithm on q m items. The last inequality holds with
+    the constant sqrt(2) in addition to the constant of Theorem 13, and sqrt(2) is approached for
+    q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
+    log(n/(beta delta')). So with 2 for Theorem 13 (see there) the constant is 2 sqrt(2). For n = 1
+    the inequality is an equality. The next line of the proof fails: it applies A' to x_U' in the
+    places of x_U (see Theorem 17).
     """
 
     @ledger.falsify(
@@ -292,49 +300,56 @@ def useful(ledger):
     Theta(delta/(kappa m)). If A is gamma-useful for any task T with (n - 4 kappa) m samples, then
     DelStab_(epsilon, delta, A) is (gamma - o(1))-useful for T (with nm samples).
 
-    Refuted with Theorem 17, for algorithms that see the order: on fair bits, m = 1, let A answer 1
-    with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...), and let every answer but none be
-    correct. A is 1-useful and, with any constant c in epsilon' = c epsilon/(kappa sqrt(log(n/
-    delta))), DelStab has an answer with probability tending to 0 as n grows: .022 at delta = 10^-6,
-    c = 1 and n = 2 10^8 for epsilon = 1, .023 at n = 2 10^12 for epsilon = .01; n is to grow like
-    kappa^2/c^2. Whatever S of r < 2 kappa users is deleted, whole pairs of places that contain it
-    are within reach, and then a shift by one place, which changes all signs. For an A that does not
-    see the order it holds: on bits, for all n and m, with c = 1/30 and o(1) = 0.1/(n m); by the
-    proof with 1/(12 sqrt(6) 46). c = 1 is not proved. epsilon' may be smaller than what is printed,
-    and has to be Theta only for the best n. For m = 1 and these c no probability is needed: 4 kappa
-    epsilon' <= epsilon/3. So what DelStab itself does where it may have no answer is run with
-    steeper A, exactly, at delta = .1 and epsilon = 1, 3 and 9: Pr[no answer] = .0038, .0015 and
-    .11, and A loses .0015, .0008 and .062 of its usefulness, at most Pr[not LDDP] = .56, .35, .94.
+    The lemma is refuted together with Theorem 17, for algorithms that depend on the order. On fair
+    bits with m = 1, let A answer 1 with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...),
+    and let every answer except no answer be correct. A is 1-useful. For any constant c in
+    epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer
+    tends to 0 as n grows. At delta = 10^-6 and c = 1, it is .022 at n = 2 10^8 for epsilon = 1, and
+    .023 at n = 2 10^12 for epsilon = .01. The number n has to grow like kappa^2/c^2. For every S of
+    r < 2 kappa deleted users, whole pairs of places that contain S are within reach. Then a shift
+    by one place is within reach, and it changes all signs.
+
+    For an A that does not depend on the order the lemma holds. On bits it holds for all n and m,
+    with c = 1/30 and o(1) = 0.1/(n m); by the proof with c = 1/(12 sqrt(6) 46). The constant c = 1
+    is not proved. The level epsilon' may be smaller than printed, and has to be Theta only for the
+    best n. For m = 1 and these c no probability is needed: 4 kappa epsilon' <= epsilon/3. So the
+    behaviour of DelStab when it may have no answer was computed for steeper A, exactly, at
+    delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038, .0015 and .11. A loses .0015, .0008
+    and .062 of its usefulness, which is at most Pr[not LDDP] = .56, .35 and .94.
     """
     ordering = {"delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "rhs": "Pr[DelStab answers], at most",
                 "end_to_end": True}  # fmt: skip
 
-    @ledger.sweep("A sees the order, fair bits, all answers are correct: epsilon = .01, c = 1",
+    @ledger.sweep("A depends on the order, fair bits, all answers are correct: epsilon = .01, "
+                  "c = 1",
                   constant=1.0, epsilon=0.01, **ordering)  # fmt: skip
-    @ledger.sweep("A sees the order, fair bits, all answers are correct: c = 0.1", constant=0.1,
+    @ledger.sweep("A depends on the order, fair bits, all answers are correct: c = 0.1",
+        constant=0.1,
                   epsilon=1.0, **ordering)  # fmt: skip
-    @ledger.sweep("A sees the order, fair bits, all answers are correct: c = 1", constant=1.0,
+    @ledger.sweep("A depends on the order, fair bits, all answers are correct: c = 1", constant=1.0,
                   epsilon=1.0, **ordering)  # fmt: skip
     def ordered(constant, epsilon, delta):
-        """Stable sets of fewer than 2 kappa users exist only where abs(w) < first.
+        """Use that stable sets of fewer than 2 kappa users exist only if abs(w) < first.
 
-        The last term is for Pr[R_1 = 2 kappa] <= share; w is x_1 - x_2 + ... - x_n.
+        The last term is for Pr[R_1 = 2 kappa] <= share. Here w is x_1 - x_2 + ... - x_n.
         """
         part, share = epsilon / 3, delta / (math.exp(2 * epsilon / 3) + math.exp(epsilon) + 2)
         kappa = 1 + math.ceil(-math.log(share) / part)
         n = 2 * round(42_000 * (kappa / constant) ** 2)
         small = constant * epsilon / (kappa * math.sqrt(math.log(n / delta)))
-        far = math.log((share + math.exp(part)) / (1 - share)) / small  # here the loss is too large
+        far = (
+            math.log((share + math.exp(part)) / (1 - share)) / small
+        )  # beyond this value the loss is too large
         first = math.floor(far) + 1 + 2 * kappa
         return 1 - 0.1 / n, 1 - 2 * binom.cdf(n // 2 - first, n, 0.5) + share
 
     @ledger.falsify(
-        "what the counterexample says: for each S two sets of 4 kappa users, sums far apart",
+        "the counterexample: for each S two sets of 4 kappa users, sums far apart",
         kappa=Integer(1, 6), more=Integer(1, 20), seed=Integer(0, 10**6), slack=1,
         mutant={"slack": 0}, extremal=[{"kappa": 1, "more": 5, "seed": s} for s in range(20)],
     )  # fmt: skip
     def reached(kappa, more, seed, slack):
-        """The sum is w but for 2 kappa on one of them, and -w but for 2 kappa on the other."""
+        """Use that the sums are w and -w on the two sets, up to 2 kappa each."""
         rng = np.random.default_rng(seed)
         n = 4 * kappa + 2 * more
         x = rng.integers(0, 2, n)
@@ -349,7 +364,7 @@ def useful(ledger):
         d = max(abs(one @ signs[: one.size] - w), abs(other @ signs[: other.size] + w))
         return d, slack * 2 * kappa
 
-    repair = ledger.repair("The same for every A that does not see the order of its items.")
+    repair = ledger.repair("The same for every A that does not depend on the order of its items.")
 
     @repair.falsify(
         "bits, any pure-DP A, c = 1/30: Pr[not (4 kappa, ...)-LDDP]", n=Integer(8, 10**4),
@@ -358,7 +373,7 @@ def useful(ledger):
                   {"n": 8, "m": 1, "p": 0.5, "delta": 0.5}],
     )  # fmt: skip
     def answered(n, m, p, delta, c):
-        """4 kappa ranges times epsilon' <= epsilon/3: kappa and epsilon cancel."""
+        """Use 4 kappa ranges times epsilon' <= epsilon/3: kappa and epsilon cancel."""
         most = math.sqrt(m * math.log(n * m / delta)) / (12 * c)
         return range_above(n, m, p, most), 0.1 / (n * m) + 1e-9
 
@@ -369,7 +384,7 @@ def useful(ledger):
         delta=0.1, four=4, mutant={"four": 1}, tolerance=1e-9, end_to_end=True,
     )  # fmt: skip
     def run(n, m, p, small, epsilon, delta, four):
-        """The answer 1 is correct. The mutant asks for LDDP at a distance of kappa users only."""
+        """Compare; the answer 1 is correct, and the mutant requires LDDP only at distance kappa."""
         learner, budget = noisy_majority(small), Budget(epsilon, delta)
         kept = (n - budget.deleted) * m
         k = np.arange(kept + 1)
@@ -388,10 +403,10 @@ def useful(ledger):
             failed += math.exp(logs) * (not is_locally_private(
                 data, algorithm=learner, removed=four * budget.kappa, epsilon=budget.part_epsilon,
                 delta=budget.part_delta))  # fmt: skip
-        return alone - failed, law[1] if law[2] > 1e-3 else 0.0  # else nothing is tested
+        return alone - failed, law[1] if law[2] > 1e-3 else 0.0  # otherwise nothing is tested
 
     ledger.consequence(
-        "Some algorithm that sees the order, with n large, may get no answer, however small the "
-        "constant, though the lemma promises one. Privacy is not hurt.",
+        "Some algorithm that depends on the order, with n large, may get no answer, however small "
+        "the constant is, although the lemma promises one. Privacy is not affected.",
         harm="accuracy",
     )

@@ -16,7 +16,7 @@ from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Method
 
-ROUNDING = 1e-7  # of the linear programs
+ROUNDING = 1e-7  # error of the linear programs
 LEVEL = Interval(0.02, 8.0, log=True)
 SUCCESS = 2 / 3
 
@@ -27,7 +27,7 @@ RARE = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1]]
 
 
 def fewest(laws, epsilon, most):
-    """Least n with success 2/3, or most + 1 where `most` are not enough."""
+    """Return the least n with success 2/3, or most + 1 if `most` users are not enough."""
     found = (n for n in range(1, most + 1) if best_success(laws, n, epsilon) >= SUCCESS)
     return next(found, most + 1)
 
@@ -38,17 +38,20 @@ def item_level(ledger):
     [W], Psi_T(D_i) and Psi_T(D_j) are disjoint, d_KL(D_i, D_j) <= beta, and d_tv(D_i, D_j) <=
     gamma. Then n_1^T(epsilon, delta = 0) >= Omega(log W/(gamma epsilon) + log W/beta).
 
-    With explicit constants, for all W >= 2 and all epsilon, beta, gamma > 0: n >= (2/3) ln W/(gamma
-    epsilon), n >= (1/3) ln W/beta, so n >= (2/9) of the sum. For the first, let b(x) = Pr[A(x) in
-    Psi(D_j)] and couple n samples of D_j with those of D_1, of which K differ, E K <= gamma n:
-    Pr_1[Psi_j] >= E[e^(-epsilon K) b] >= s e^(-epsilon gamma n/s) with s = E b >= 2/3 (Jensen), and
-    the sum over j is at most 1 - s. So n >= s ln((W - 1) s/(1 - s))/(gamma epsilon), of which
-    linear programs over all algorithms attain 99 percent. For the second, Pr_i[Psi_j] <= (1 - s)/(W
-    - 1) for some i, and data processing gives the binary divergence at most n beta. So W = 2 is no
-    exception, which it is for Fano's inequality with its ln 2. Sums against maxima cost the factor
-    3. Nothing is asked of epsilon. One source (W = 1) gives 0. For all W and n this rests on the
-    argument; run were the best algorithms for two and three sources and up to six items (where six
-    are not enough, seven stand for the least n), and the constants for all W.
+    The theorem holds with explicit constants, for all W >= 2 and all epsilon, beta, gamma > 0. They
+    are n >= (2/3) ln W/(gamma epsilon) and n >= (1/3) ln W/beta, so n >= (2/9) of the sum. For the
+    first bound, let b(x) = Pr[A(x) in Psi(D_j)]. Couple n samples of D_j with n samples of D_1, of
+    which K differ, E K <= gamma n. Then Pr_1[Psi_j] >= E[e^(-epsilon K) b] >= s e^(-epsilon gamma
+    n/s) with s = E b >= 2/3 (Jensen). The sum over j is at most 1 - s. So n >= s ln((W - 1)
+    s/(1 - s))/(gamma epsilon). Linear programs over all algorithms attain 99 percent of it. For the
+    second bound, Pr_i[Psi_j] <= (1 - s)/(W - 1) for some i, and by data processing the binary
+    divergence is at most n beta. So W = 2 is no exception, unlike in Fano's inequality with its ln
+    2.
+
+    Sums in place of maxima cost the factor 3. epsilon is arbitrary. One source (W = 1) gives 0. For
+    all W and n the theorem depends on this argument. Computed were the constants for all W, and the
+    best algorithms for two and three sources and up to six items. If six are not enough, seven
+    stand for the least n.
     """
     cases = [{"laws": FAR}, {"laws": FAR[:2]}, {"laws": COINS}, {"laws": THREE}, {"laws": RARE}]
 
@@ -110,13 +113,14 @@ def user_level(ledger):
     [W], Psi_T(D_i) and Psi_T(D_j) are disjoint, and d_KL(D_i, D_j) <= beta. Then n_m^T(epsilon,
     delta = 0) >= Omega(log W/epsilon + log W/(epsilon sqrt(m beta)) + log W/(m beta)).
 
-    With the constant 1/6 for all W >= 2, m, epsilon and beta, by few.thm38 with gamma = min(1,
-    sqrt(m beta/2)): n >= (2/3) ln W/(gamma epsilon) and n >= (1/3) ln W/(m beta). By linear
-    programs over all user-level DP algorithms on up to three items each. Where one user tells two
-    sources apart, 2 ln(1.5)/epsilon users are enough, and ln 2/epsilon are needed by the argument.
-    For epsilon above about 1/sqrt(m beta) the last term is the largest. The proof's n_m(T) =
-    n_1(T') is an inequality: T may have more valid distributions. For all W and m it rests on
-    few.thm38; where three or four users are not enough, one more stands for the least n.
+    The lemma holds with the constant 1/6 for all W >= 2, m, epsilon and beta. By few.thm38 with
+    gamma = min(1, sqrt(m beta/2)), n >= (2/3) ln W/(gamma epsilon) and n >= (1/3) ln W/(m beta).
+    This was computed by linear programs over all user-level DP algorithms on up to three items
+    each. If one user distinguishes two sources, 2 ln(1.5)/epsilon users are enough, and ln
+    2/epsilon are needed by the argument. For epsilon above about 1/sqrt(m beta) the last term is
+    the largest. The proof's n_m(T) = n_1(T') is an inequality: T may have more valid distributions.
+    For all W and m the lemma depends on few.thm38. If three or four users are not enough, one more
+    stands for the least n.
     """
     cases = [{"laws": laws, "m": m} for laws in (COINS, THREE, FAR) for m in (1, 2, 3)]
     cases = [c for c in cases if len(c["laws"][0]) == 2 or c["m"] < 3]
@@ -138,7 +142,7 @@ def user_level(ledger):
         ],
     )  # fmt: skip
     def terms(m, epsilon, beta, first):
-        """In units of ln W."""
+        """Return both sides in units of ln W."""
         reach = min(1.0, math.sqrt(m * beta / 2))
         sum_ = 1 / epsilon + 1 / (epsilon * math.sqrt(m * beta)) + 1 / (m * beta)
         return sum_ / 6, max(first / (reach * epsilon), 1 / 3 / (m * beta))
@@ -163,7 +167,7 @@ def user_level(ledger):
 
 
 def selection_success(n, p, alpha, parts, epsilon):
-    """Success of Scheffe selection on a grid of coins, m = 1, tau = 1: exactly."""
+    """Return the exact success of Scheffe selection on a grid of coins, with m = 1 and tau = 1."""
     grid = simplex_grid(2, parts)
     psi = np.asarray(scheffe_comparison(grid).psi)
     ones = np.arange(n + 1)
@@ -187,14 +191,15 @@ def arbitrary_family(ledger):
     n_m^(dlearn(frakP; alpha))(epsilon, delta = 0) >= Omegatilde(L/epsilon + L/(epsilon sqrt(m
     beta)) + L/(m beta)).
 
-    Explicitly: with a 0.1 alpha-cover of size L, pairwise_users(e^L, ...) users are enough, and
-    with a packing (1/6)(L/epsilon + ...) are needed (few.lemma39). The upper bound is computed
-    exactly for coins, selected by Scheffe's comparison from a grid: success is .9999 and more where
-    2/3 is asked for, and a hundredth of the users would do. Answers within alpha of two members of
-    a packing would put these within 2 alpha, so 3 alpha is more than enough. L is a logarithm. L =
-    0 asks for nothing (convention); the lower bound with L = ln 2 is met. For any family both
-    directions rest on few.thm41 and few.lemma39; run were the upper bound for coins with m = 1
-    only, and the lower bound for two coins with up to six users.
+    The theorem holds with explicit constants. With a 0.1 alpha-cover of size L, pairwise_users(e^L,
+    ...) users are enough. With a packing, (1/6)(L/epsilon + ...) users are needed (few.lemma39).
+    The upper bound is computed exactly for coins that Scheffe's comparison selects from a grid. The
+    success is at least .9999 where 2/3 is required, and a hundredth of the users would be enough.
+    An answer within alpha of two members of a packing would put these within 2 alpha, so 3 alpha is
+    more than enough. L is a logarithm. L = 0 requires nothing (convention); the lower bound with
+    L = ln 2 is met. For any family both directions depend on few.thm41 and few.lemma39. The upper
+    bound was computed only for coins with m = 1, and the lower bound for two coins with up to six
+    users.
     """
 
     @ledger.sweep(
@@ -203,7 +208,7 @@ def arbitrary_family(ledger):
         method=Method.NUMERIC,
     )  # fmt: skip
     def enough(p, alpha, epsilon, share):
-        parts = math.ceil(5 / alpha)  # 0.1 alpha apart at most
+        parts = math.ceil(5 / alpha)  # at most 0.1 alpha apart
         n = pairwise_users(parts + 1, alpha=alpha, beta=0.1, epsilon=epsilon, m=1, threshold=1.0)
         return SUCCESS, selection_success(math.ceil(share * n), p, alpha, parts, epsilon)
 
@@ -227,7 +232,7 @@ def arbitrary_family(ledger):
                          "alpha": 0.11},
                     ], mutant={"apart": 1.5})  # fmt: skip
     def disjoint(laws, alpha, apart):
-        """The last one is the answer."""
+        """Use the last one as the answer."""
         if not (laws.sum(axis=1) > 0).all():
             return None
         p, q, answer = laws / laws.sum(axis=1, keepdims=True)

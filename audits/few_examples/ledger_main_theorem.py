@@ -23,7 +23,7 @@ from dpaudit.neighbors import Interval
 
 EPSILON = Interval(1e-3, 1.0, log=True)
 DELTA = Interval(1e-12, 0.1, log=True)
-"""Sufficiently small: of these the constants below are."""
+"""Sufficiently small delta: the constants below hold for these values."""
 SIZE = Interval(1.0, 1e12, log=True)
 ITEMS = Interval(1.0, 1e9, log=True)
 BOTH = {"epsilon": EPSILON, "delta": DELTA, "m": ITEMS}
@@ -32,7 +32,7 @@ WORST = [{"epsilon": 1.0, "delta": 0.1, "m": 1.0}, {"epsilon": 1e-3, "delta": 1e
 
 
 def less(epsilon, delta, m):
-    """epsilon'' of Theorem 10, for any real m."""
+    """Return epsilon'' of Theorem 10, for any real m."""
     log = math.log(1 / delta)
     return epsilon**2 / (log * math.sqrt(m * (math.log(m) + log)))
 
@@ -44,7 +44,7 @@ def planned(epsilon, delta, m, n1, *, same=False):
 
 
 def real_users(epsilon, delta, m, n1, constant):
-    """Users of the pipeline, for sizes of any magnitude: N is not rounded."""
+    """Return the users of the pipeline, for sizes of any magnitude; N is not rounded."""
     budget, items, base = Budget(epsilon, delta), n1, less(epsilon, delta, m)
     for _ in range(100):
         n = items / m + budget.deleted
@@ -63,13 +63,13 @@ def population(ledger):
     is divisible by m and (e^epsilon'' - 1) n_1(epsilon'', delta')/N <= e^(epsilon'(N/m + 4 kappa))
     - 1. Then N <= Otilde(m kappa + n_1(epsilon'', delta')).
 
-    Holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)) where the constant of Lemma 19 is
-    1, epsilon <= 1 and delta <= 0.1; a smaller constant divides it. What the proof needs is
-    epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of what is printed; it is at most 6.6 sqrt(1
-    + log n/log(m/delta)). As printed it is true (the ratio is at most 1/3) and of no use. From
-    epsilon'(n) <= epsilon''/3 also follows N >= n_1, in fact N >= 3 n_1, without which there is no
-    subsample. A smallest N exists, as epsilon'(n) falls like 1/sqrt(log n) only; our pipeline finds
-    it.
+    The bound holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)) if the constant of
+    Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. A smaller constant divides it. The proof needs
+    epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of the printed ratio. This inverse is at most
+    6.6 sqrt(1 + log n/log(m/delta)). As printed the claim is true (the ratio is at most 1/3), but
+    it is not useful. From epsilon'(n) <= epsilon''/3 it also follows that N >= n_1, in fact N >= 3
+    n_1, without which there is no subsample. A smallest N exists, because epsilon'(n) decreases
+    only like 1/sqrt(log n). Our pipeline finds it.
     """
 
     @ledger.falsify("N, with the constant 1 in Lemma 19", n1=SIZE, most=8.0, mutant={"most": 3.0},
@@ -79,7 +79,7 @@ def population(ledger):
         root = math.sqrt(1 + math.log(plan.n_users) / math.log(plan.m / delta))
         return plan.n_items, most * (plan.m * plan.budget.kappa + plan.sample) * root
 
-    inverse = ledger.step("epsilon''/epsilon'(n) <= (log n)^O(1), as it is meant")
+    inverse = ledger.step("epsilon''/epsilon'(n) <= (log n)^O(1), the meant ratio")
 
     @inverse.falsify("6.6 sqrt(1 + log n/log(m/delta))", n=SIZE, most=6.6, mutant={"most": 6.0},
                      extremal=[{**c, "n": 1.0} for c in WORST], **BOTH)  # fmt: skip
@@ -115,7 +115,7 @@ def population(ledger):
 
 
 def bits_of(numbers, m):
-    """Users by their number of ones."""
+    """Return users by their number of ones."""
     sizes = np.repeat(np.arange(m + 1), numbers)
     return (np.arange(m) < sizes[:, None]).astype(int)
 
@@ -127,23 +127,28 @@ def main_theorem(ledger):
     delta' = Theta(delta epsilon/(m log(1/delta))) such that n_m(epsilon, delta; gamma - o(1)) <=
     Otilde(log(1/delta)/epsilon + (1/m) n_1(epsilon', delta'; gamma)).
 
-    With n <= 30 f sqrt(log f), f the sum in Otilde, where the constant of Lemma 19 is 1; this 1 is
-    not proved, and a smaller constant divides it (1/30 for bits, 1/(12 sqrt(6) 46) by the proof);
-    no logarithm of m is hidden. The proof cites Lemma 19 for an algorithm that does not see the
-    order, which a subsample in random order gives: then A is symmetric, Theorem 7 holds too, and
-    every task has such an A_0. The text does not say in which order the subsample is. That one in
-    the order of the input breaks the theorem is not shown: with N >= 3 n_1 (few.thm10-N) the sums
-    with alternating signs, on which Lemma 19 fails, lose nearly all that depends on the order:
-    losses of .0004 to .027 were computed, by hand and not in this ledger, where .0345 is allowed.
-    Run as a whole, exactly, on bits: it is private (epsilon = 3 with 101 users, and 9, delta = .1),
-    and at epsilon = 3, delta = .1, n = 226 and 270 with the constants .6 and .5 it loses 2 10^-5
-    and 3 10^-5 of A_0's usefulness on n_1 = 3 items, Pr[no answer] being as much; 0.1/(n m) is
-    allowed. At this size 1 is too large a constant: no answer with probability .46 (n = 139, p =
-    .8). delta' of Lemma 19 is Theta of the one printed (kappa epsilon/log(1/delta) is between 3 and
-    6.6). When is it better than one example per user? Run for n_1 = a/epsilon, a = 10^6, 10^9 and
-    10^12, epsilon = 1 and delta = 10^-6: from m = 2^17 on with the constant 1, from m = 2^27 on
-    with 1/30, from m = 2^39 on with that of the proof; the smaller a, the earlier; and it needs n
-    >= 4 kappa = 196 users. Which n_1 may be meant for which epsilon'' is free: n_1 is a minimum.
+    The theorem holds with n <= 30 f sqrt(log f), where f is the sum in Otilde, if the constant of
+    Lemma 19 is 1. This 1 is not proved, and a smaller constant divides the bound (1/30 for bits,
+    1/(12 sqrt(6) 46) by the proof). No logarithm of m is hidden. The proof cites Lemma 19 for an
+    algorithm that does not depend on the order. A subsample in random order provides such an
+    algorithm: then A is symmetric, Theorem 7 holds too, and every task has such an A_0. The text
+    does not say in which order the subsample is. It is not shown that a subsample in the order of
+    the input breaks the theorem. With N >= 3 n_1 (few.thm10-N) the sums with alternating signs, on
+    which Lemma 19 fails, lose nearly all dependence on the order. Losses of .0004 to .027 were
+    computed, by hand and not in this ledger, and .0345 is allowed.
+
+    The whole pipeline was computed exactly on bits. It is private (epsilon = 3 with 101 users, and
+    9, delta = .1). The usefulness was computed at epsilon = 3, delta = .1, for n = 226 and 270 with
+    the constants .6 and .5. The pipeline loses 2 10^-5 and 3 10^-5 of A_0's usefulness on n_1 = 3
+    items. Pr[no answer] is equally large, and 0.1/(n m) is allowed. At this size the constant 1 is
+    too large: the probability of no answer is .46 (n = 139, p = .8). The delta' of Lemma 19 is
+    Theta of the printed one (kappa epsilon/log(1/delta) is between 3 and 6.6).
+
+    The comparison with one example per user was computed for n_1 = a/epsilon, a = 10^6, 10^9 and
+    10^12, epsilon = 1 and delta = 10^-6. The pipeline is better from m = 2^17 on with the constant
+    1, and from m = 2^27 on with 1/30. With the constant of the proof it is better from m = 2^39 on.
+    For smaller a it is better earlier. It needs n >= 4 kappa = 196 users. Any n_1 may be meant for
+    any epsilon'': n_1 is a minimum.
     """
 
     @ledger.falsify("n against f = log(1/delta)/epsilon + n_1/m", n1=SIZE, most=30.0,
@@ -159,7 +164,7 @@ def main_theorem(ledger):
         {"epsilon": 9.0, "m": 2, "sample": 3, "base": 0.4}], delta=0.1, whole=1.0,
         mutant={"whole": 0.2}, end_to_end=True)  # fmt: skip
     def private(epsilon, m, sample, base, delta, whole):
-        """All datasets of users with equal bits, one of whom changes all of them."""
+        """Use all datasets of users with equal bits, one of whom changes all of them."""
         plan = pipeline(Budget(epsilon, delta), m, sample=sample, base_epsilon=base)
         n, learner = plan.n_users, noisy_majority(base)
         laws = []
@@ -178,10 +183,10 @@ def main_theorem(ledger):
         sample=3, base=2.0, larger=1.0, mutant={"larger": 2.0}, end_to_end=True,
     )  # fmt: skip
     def useful(p, constant, epsilon, delta, sample, base, larger):
-        """The answer 1 is correct, m = 1; gamma is that of A_0 on `sample` items, less 0.1/n.
+        """Use the answer 1 as correct, m = 1, and the gamma of A_0 on `sample` items, less 0.1/n.
 
-        The mutant takes a constant in Lemma 19 that is too large. Users of probability below 10^-8
-        are left out. That there is no answer has to have some probability, or nothing is tested.
+        The mutant uses a constant in Lemma 19 that is too large. Users of probability below 10^-8
+        are omitted. If no answer had probability 0, nothing would be tested.
         """
         plan = pipeline(Budget(epsilon, delta), 1, sample=sample, base_epsilon=base,
                         constant=larger * constant)  # fmt: skip
@@ -193,7 +198,7 @@ def main_theorem(ledger):
             law += ways[ones] * pipeline_pmf(bits_of([n - ones, ones], 1), base=learner, plan=plan)
         return alone - 0.1 / n, law[1] if law[2] > 1e-5 else 0.0
 
-    @ledger.sharper("fewer users than one example per user takes, at epsilon = 1, delta = 10^-6")\
+    @ledger.sharper("fewer users than with one example per user, at epsilon = 1, delta = 10^-6")\
         .sweep("n_1 = a/epsilon: users of the pipeline over a/epsilon", a=[1e6, 1e9, 1e12], cases=[
             {"constant": 1.0, "log_m": 17}, {"constant": 1 / 30, "log_m": 27},
             {"constant": 1 / (12 * math.sqrt(6) * 46), "log_m": 39}], less_m=0,
@@ -228,12 +233,12 @@ def simplified(ledger):
     DP algorithm that is (gamma - o(1))-useful for T and has user complexity Otilde(m^(-1/2)
     (log(1/delta)^(c + 3/2)/epsilon^2) n_priv + n_stat/m + log(1/delta)/epsilon).
 
-    Holds by plugging in, with logarithms of all parameters hidden: what is hidden is at most H^(c +
-    1/2), H = 1 + (log m + log(1/epsilon) + log log(1/delta))/log(1/delta), as log(1/delta') has m
-    in it. The exponent c + 3/2 is exact for small delta. With Section 2's Otilde(f), logarithms of
-    f only, the plugged bound is not that for huge m: n_priv = sqrt(m) makes f constant in m. The
-    corollary asks for one algorithm for each epsilon and delta, so epsilon'' and delta' may be
-    plugged in.
+    The corollary follows by substitution, with logarithms of all parameters hidden. The hidden
+    factor is at most H^(c + 1/2), H = 1 + (log m + log(1/epsilon) + log log(1/delta))/log(1/delta),
+    because log(1/delta') contains m. The exponent c + 3/2 is exact for small delta. With Section
+    2's Otilde(f), which hides only logarithms of f, the substituted bound does not have this form
+    for huge m: n_priv = sqrt(m) makes f constant in m. The corollary assumes one algorithm for each
+    epsilon and delta, so epsilon'' and delta' may be substituted.
     """
     terms = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, **BOTH}
     worst = [{"c": 1.0, "priv": 1e12, "stat": 1.0, "epsilon": 1.0, "delta": 1e-12, "m": m}
@@ -254,7 +259,7 @@ def simplified(ledger):
         log_m=1e7, log=math.log(10), lhs="bound", rhs="10 f (log f)^3",
     )  # fmt: skip
     def strict(log_m, log):
-        """epsilon = 1, delta = 0.1."""
+        """Use epsilon = 1 and delta = 0.1."""
         f = log**1.5 + log
         return log * math.sqrt(log_m + log) + log, 10 * f * math.log(f) ** 3
 
@@ -270,10 +275,11 @@ def same_epsilon(ledger):
     O(epsilon/epsilon''), and running an algorithm on n_1(epsilon, delta') out of N samples is
     (epsilon'', delta')-item-level DP.
 
-    With the constant 2.3 for epsilon <= 1/2: N <= n_1 (e^epsilon - 1)/epsilon'' + 1, and epsilon''
-    <= epsilon, which holds for epsilon <= ln(2)^1.5 = .577 and delta <= 1/2 for every m. For larger
-    epsilon it may not, and N may then be less than n_1; sufficiently small excludes it. As epsilon
-    -> 0 for fixed m the constant tends to 1. The subsample is in random order (Theorem 7).
+    The claim holds with the constant 2.3 for epsilon <= 1/2: N <= n_1
+    (e^epsilon - 1)/epsilon'' + 1. It needs epsilon'' <= epsilon, which holds for
+    epsilon <= ln(2)^1.5 = .577 and delta <= 1/2 for every m. For larger epsilon this may fail, and
+    N may then be less than n_1. "Sufficiently small" excludes this case. As epsilon -> 0 for fixed
+    m the constant tends to 1. The subsample is in random order (Theorem 7).
     """
     small = {"epsilon": Interval(1e-6, 0.5, log=True), "delta": Interval(1e-12, 0.5, log=True),
              "m": ITEMS, "n1": SIZE}  # fmt: skip
@@ -287,7 +293,7 @@ def same_epsilon(ledger):
             n1 * math.expm1(epsilon) / math.expm1(target)
         ), most * n1 * epsilon / target
 
-    @ledger.falsify("that N is large enough for Theorem 7, and at least n_1", part=1,
+    @ledger.falsify("N is large enough for Theorem 7, and at least n_1", part=1,
                     mutant={"part": 2}, extremal=ends, end_to_end=True, **small)  # fmt: skip
     def private(epsilon, delta, m, n1, part):
         n1, target = math.ceil(n1), less(epsilon, delta, m)
@@ -311,12 +317,12 @@ def same_version(ledger):
     n_m(epsilon, delta; gamma - o(1)) <= Otilde(log(1/delta)/epsilon + m^(-1/2)
     (log(1/delta)^1.5/epsilon) n_1(epsilon, delta'; gamma)).
 
-    Follows from Theorem 10 with the factor 2.3 sqrt(1 + log m/log(1/delta)) (epsilon <= 1/2), of
-    which sqrt(log m) is hidden. Our pipeline with one subsample instead of two has n <= 20 f
-    sqrt(log f) sqrt(log m) users. With Section 2's Otilde(f) = O(f log^c f) the sqrt(log m) of the
-    proof is not hidden where n_1 is of the order of sqrt(m) and m is huge; the abstract hides it
-    too. It gives no fewer users than Theorem 10. With n_1 = a/epsilon it beats one example per user
-    from the same m on.
+    The theorem follows from Theorem 10 with the factor 2.3 sqrt(1 + log m/log(1/delta))
+    (epsilon <= 1/2), which contains a hidden sqrt(log m). Our pipeline with one subsample instead
+    of two has n <= 20 f sqrt(log f) sqrt(log m) users. Suppose that n_1 is of the order of sqrt(m)
+    and m is huge. Then Section 2's Otilde(f) = O(f log^c f) does not hide the sqrt(log m) of the
+    proof. The abstract hides it too. The theorem gives no fewer users than Theorem 10. With
+    n_1 = a/epsilon it is better than one example per user from the same m on.
     """
     small = {"epsilon": Interval(1e-3, 0.5, log=True), "delta": DELTA, "m": ITEMS, "n1": SIZE}
     ends = [{"epsilon": 0.5, "delta": 0.1, "m": m, "n1": 1e12} for m in (1.0, 2.0, 1e9)]
@@ -334,7 +340,7 @@ def same_version(ledger):
     @ledger.falsify("our pipeline at epsilon, with the constant 1 in Lemma 19", most=20.0,
                     mutant={"most": 2.0}, extremal=ends, end_to_end=True, **small)  # fmt: skip
     def users(epsilon, delta, m, n1, most):
-        """Fewer than 2^52 items: n_1 is no larger than that."""
+        """Use fewer than 2^52 items: n_1 is no larger."""
         log = math.log(1 / delta)
         least = stable_epsilon(Budget(epsilon, delta), max(1, 2**52 // round(m)), round(m))
         n1 = max(1.0, min(n1, 2**52 * least / math.expm1(epsilon)))
@@ -348,7 +354,7 @@ def same_version(ledger):
         log_m=1e7, log=math.log(10), lhs="bound", rhs="10 f (log f)^3",
     )  # fmt: skip
     def strict(log_m, log):
-        """epsilon = 1, delta = 0.1; f = log + log^1.5 whatever m is."""
+        """Use epsilon = 1 and delta = 0.1; f = log + log^1.5 whatever m is."""
         f = log + log**1.5
         return log + log * math.sqrt(log_m + log), 10 * f * math.log(f) ** 3
 
@@ -359,9 +365,9 @@ def compared(ledger):
     would be m^(-1/2) (log(1/delta)^1.5/epsilon) n_stat instead of n_stat/m implied by Theorem 10,
     and the privacy-dependent part is the same.
 
-    Both by plugging in. The privacy-dependent part is the same up to the logarithms of m in
-    log(1/delta') and of Theorem 10's sqrt(log(m/delta)), which Theorem 11 hides. The privacy-
-    independent part is sqrt(m) log(1/delta)^1.5/epsilon times as large.
+    Both claims follow by substitution. The privacy-dependent part is the same up to the logarithms
+    of m in log(1/delta') and in Theorem 10's sqrt(log(m/delta)), which Theorem 11 hides. The
+    privacy-independent part is sqrt(m) log(1/delta)^1.5/epsilon times as large.
     """
     terms = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, **BOTH}
 
@@ -392,11 +398,12 @@ def frontier(ledger):
     log(1/delta)) can be achieved. The extra factor of log(1/delta)/epsilon comes from the fact that
     Algorithm 1 uses LDDP with distance O(kappa) = O(log(1/delta)/epsilon).
 
-    epsilon'' of Theorem 10 is what is said over sqrt(1 + log m/log(1/delta)), and the extra factor
-    log(1/delta)/epsilon is that of the distance 4 kappa, which lies between 12 and 26 times it for
-    epsilon <= 1 and delta <= 0.1. What seems plausible is a conjecture. It is not met by Algorithm
-    1 with another analysis: 4 kappa users with extreme sums move a count of bits by as much as
-    Theorem 17 says, up to a constant (for m >= log n, n far above kappa).
+    epsilon'' of Theorem 10 is the stated value divided by sqrt(1 + log m/log(1/delta)). The extra
+    factor log(1/delta)/epsilon comes from the distance 4 kappa. This distance is between 12 and 26
+    times the factor for epsilon <= 1 and delta <= 0.1. "It seems plausible" is a conjecture.
+    Another analysis of Algorithm 1 does not achieve it. Up to a constant, 4 kappa users with
+    extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n, n far above
+    kappa).
     """
 
     @ledger.falsify("epsilon'' and epsilon^2/sqrt(m log(1/delta)^3)", one=1.0,
@@ -418,14 +425,16 @@ def frontier(ledger):
         found = Budget(epsilon, delta).deleted * epsilon / math.log(1 / delta)
         return max(12 / found, found / most), 1.0
 
-    rest = ledger.sharper("4 kappa users at a distance cost what Theorem 17 says, but a constant")
+    rest = ledger.sharper(
+        "4 kappa users at a distance cost the loss of Theorem 17, up to a constant"
+    )
 
     @rest.sweep(
         "fair bits: the difference of the sums without the least and without the largest users",
         n=[10**4, 10**6], m=[100, 1000], kappa=[20, 50], constant=0.5, mutant={"constant": 4.0},
     )  # fmt: skip
     def moved(n, m, kappa, constant):
-        """Quantiles of the sums stand for order statistics."""
+        """Use quantiles of the sums in place of order statistics."""
         ranks = (np.arange(4 * kappa) + 0.5) / n
         gap = (binom.isf(ranks, m, 0.5) - binom.ppf(ranks, m, 0.5)).sum()
         return constant * 4 * kappa * math.sqrt(m * math.log(n / (4 * kappa))), gap

@@ -30,7 +30,7 @@ from dpaudit.properties import Array, Method
 
 LAWS = {"law": Array(WEIGHT, (4,)), "z": Array(VALUE, (4,)), "epsilon": EPSILON}
 RARE = {"law": np.array([1 - 1e-6, 1e-6, 0, 0]), "z": np.array([0.0, 1, 0, 0])}
-"""Almost always 0."""
+"""Distribution that is almost always 0."""
 
 
 @statement("few.eq2")
@@ -39,12 +39,12 @@ def clipping(ledger):
     clip_(l, r)(Z) and an i.i.d. copy Z~ of Z, E[abs(Z - Zhat)] <= (1 + e^(-epsilon)) E_(Z, Z~)[Z -
     e^epsilon Z~]_+.
 
-    Attained as q -> 0 by Z = 1 with probability q and 0 otherwise, for every epsilon: E[Z - r]_+
-    and E[l - Z]_+ are then q and e^(-epsilon) q. For epsilon = 0 both sides are E abs(Z - mu) and E
-    abs(Z - Z~).
+    Z = 1 with probability q and 0 otherwise attains the bound as q -> 0, for every epsilon:
+    E[Z - r]_+ and E[l - Z]_+ are then q and e^(-epsilon) q. For epsilon = 0 the sides are E
+    abs(Z - mu) and E abs(Z - Z~).
     """
 
-    @ledger.falsify("laws on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
+    @ledger.falsify("distributions on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
                         {**RARE, "epsilon": e} for e in (0.0, 0.1, 2.0)
                     ], end_to_end=True, **LAWS)  # fmt: skip
     def moved_by_clipping(law, z, epsilon, factor):
@@ -53,7 +53,8 @@ def clipping(ledger):
         return moves, factor * (1 + math.exp(-epsilon)) * excess(law, z, epsilon) + 1e-15
 
     @ledger.step("E[e^(-epsilon) Z~ - Z]_+ = e^(-epsilon) E[Z - e^epsilon Z~]_+").identity(
-        "laws on four values", tolerance=1e-6, floor=1e-9, sign=-1.0, mutant={"sign": 1.0}, **LAWS
+        "distributions on four values",
+        tolerance=1e-6, floor=1e-9, sign=-1.0, mutant={"sign": 1.0}, **LAWS
     )  # fmt: skip
     def exchanged(law, z, epsilon, sign):
         law = law / law.sum()
@@ -65,10 +66,10 @@ def clipping(ledger):
 def mean_of_clipped(ledger):
     """For muhat = E[Zhat], abs(muhat - mu) <= E[abs(Z - Zhat)].
 
-    Jensen's inequality; attained where only one side is clipped.
+    This is Jensen's inequality. It is attained if only one side is clipped.
     """
 
-    @ledger.falsify("laws on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
+    @ledger.falsify("distributions on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
                         {"law": np.ones(4), "z": np.array([1.0, 1.0, 1.0, 1.5]), "epsilon": 0.2},
                     ], end_to_end=True, **LAWS)  # fmt: skip
     def shifted(law, z, epsilon, factor):
@@ -86,13 +87,14 @@ def adjusted(ledger):
     post-processing) and Z~ is an i.i.d. copy of Z. Here z ~_epsilon z' denotes z in [e^(-epsilon)
     z', e^epsilon z'].
 
-    The Z' of the proof, in both cases and their mirror images, stands; so do mu = 0 and epsilon =
-    0; for mu* = 0 it is 0. The constant can be 2 in place of 2 (1 + e^(-epsilon)), with the same
-    Z': E abs(Z - Z') is abs(mu - mu*) + 2 E[Z' - Z]_+ or that with E[Z - Z']_+, whichever way the
-    mean has to move, and Z' lies on that side at Zhat, so only one of the two terms of (2) is paid.
-    2 is attained, by every Z': Z = 1 with probability q -> 0 and 0 otherwise, mu* = mu. In the
-    limit of large epsilon 2 (1 + e^(-epsilon)) is attained too. Z' is a function of Z, not random
-    given Z: so g in the proof of Lemma 32 is a function.
+    No counterexample was found for the Z' of the proof, in both cases and their mirror images,
+    including mu = 0 and epsilon = 0. For mu* = 0, Z' is 0. The constant can be 2 in place of 2
+    (1 + e^(-epsilon)), with the same Z'. The reason is as follows. E abs(Z - Z') is
+    abs(mu - mu*) + 2 E[Z' - Z]_+, or the same with E[Z - Z']_+. The direction in which the mean has
+    to move decides. Z' lies on that side at Zhat, so only one of the two terms of (2) is needed.
+    Every Z' needs 2: take Z = 1 with probability q -> 0 and 0 otherwise, and mu* = mu. In the limit
+    of large epsilon 2 (1 + e^(-epsilon)) is attained too. Z' is a function of Z, not random given
+    Z. So g in the proof of Lemma 32 is a function.
     """
     cases = [
         {**RARE, "epsilon": 3.0, "share": 0.0}, {**RARE, "epsilon": 0.1, "share": 0.0},
@@ -103,7 +105,7 @@ def adjusted(ledger):
     domain = {**LAWS, "share": Interval(-1.5, 1.5), "extremal": cases, "end_to_end": True}
 
     def target(law, z, epsilon, share):
-        """mu*: at share = -1 or 1 the two cases meet; at mu = 0 any number."""
+        """Return mu*: at share = -1 or 1 the two cases meet; at mu = 0 any number is possible."""
         return (law @ z or 1.0) * math.exp(share * max(epsilon, 0.5))
 
     @ledger.falsify("(iii), the Z' of the proof", best=False, mutant={"best": 0.3}, **domain)
@@ -127,18 +129,18 @@ def adjusted(ledger):
 
     @ledger.identity("(ii)", tolerance=1e-8, again=True, mutant={"again": False}, **domain)
     def mean(law, z, epsilon, share, again):
-        """The mutant stops at Zhat."""
+        """Compare the means; the mutant stops at Zhat."""
         law = law / law.sum()
         to = target(law, z, epsilon, share)
         found = moved(law, z, epsilon, to) if again else clipped(law, z, epsilon)
         return 1 + law @ found / to, 2.0
 
-    @ledger.sharper("no Z' does with less than 2").sweep(
+    @ledger.sharper("no Z' has a constant below 2").sweep(
         "the best Z', by linear programs", epsilon=[0.0, 0.1, 1.0], q=1e-6, constant=2.0,
         method=Method.NUMERIC, mutant={"constant": 2.01},
     )  # fmt: skip
     def best_of_all(epsilon, q, constant):
-        """Z' on a grid of [e^(-2 eps) mu, e^(2 eps) mu], for each value of Z; mu* = mu."""
+        """Use Z' on a grid of [e^(-2 eps) mu, e^(2 eps) mu], for each value of Z, with mu* = mu."""
         law, z, grid = np.array([1 - q, q]), np.array([0.0, 1.0]), 51
         values = q * np.exp(np.linspace(-2 * epsilon, 2 * epsilon, grid))
         cost = (law[:, None] * np.abs(z[:, None] - values[None])).ravel()
@@ -146,7 +148,7 @@ def adjusted(ledger):
         found = linprog(cost / q, A_eq=rows, b_eq=np.ones(3))
         return (constant - 1e-3) * excess(law, z, epsilon) / q, found.fun
 
-    step = ledger.step("Case II: [l, r] lies in [e^(-2 eps) mu*, e^(2 eps) mu*] and holds mu*")
+    step = ledger.step("Case II: [l, r] lies in [e^(-2 eps) mu*, e^(2 eps) mu*] and contains mu*")
 
     @step.falsify("mu* = e^s mu, abs(s) <= eps", epsilon=EPSILON, s=Interval(-1.0, 1.0), width=2.0,
                   mutant={"width": 1.9}, extremal=[{"epsilon": 1.0, "s": 1.0}])  # fmt: skip
@@ -163,17 +165,19 @@ def mean_logarithm(ledger):
     """Let Z be any R_(> 0)-valued random variable such that E[Z] = 1. For any sufficiently small
     epsilon > 0, if Z ~_epsilon 1, then -8 epsilon^2 <= E[ln Z] <= 0.
 
-    True for every epsilon > 0, and the constant is 1/2: laws of mean 1 are mixtures of those on two
-    points, and the worst are e^epsilon and e^(-epsilon), with E[ln Z] = -epsilon tanh(epsilon/2) >=
-    -epsilon^2/2. The steps of the proof need no more than epsilon <= 1.25.
+    The lemma is true for every epsilon > 0, and the constant is 1/2. Distributions of mean 1 are
+    mixtures of distributions of mean 1 on two points. The worst points are e^epsilon and
+    e^(-epsilon), with E[ln Z] = -epsilon tanh(epsilon/2) >= -epsilon^2/2. The steps of the proof
+    need only epsilon <= 1.25.
     """
     points = {"low": SHARE, "high": SHARE}
     far = [{"epsilon": e, "low": 1.0, "high": 1.0} for e in (0.01, 1.0, 5.0)]
 
-    @ledger.falsify("all laws on two points", epsilon=Interval(1e-3, 5.0, log=True), factor=8.0,
+    @ledger.falsify("all distributions on two points",
+        epsilon=Interval(1e-3, 5.0, log=True), factor=8.0,
                     extremal=far, mutant={"factor": 0.4}, end_to_end=True, **points)  # fmt: skip
     @ledger.sharper("1/2 for 8, every epsilon").falsify(
-        "all laws on two points", epsilon=Interval(1e-3, 20.0, log=True), factor=0.5,
+        "all distributions on two points", epsilon=Interval(1e-3, 20.0, log=True), factor=0.5,
         extremal=far, mutant={"factor": 0.49}, **points,
     )  # fmt: skip
     def lower(epsilon, low, high, factor):
@@ -200,16 +204,17 @@ def mean_logarithm(ledger):
 
 
 def mean_of_log(epsilon, low, high):
-    """Of the law of mean 1 on two points, which lie so far between 1 and e^(-+eps)."""
+    """Return E[ln Z] for mean 1 on two points, given their positions between 1 and e^(-+eps)."""
     a, b = low * math.expm1(-epsilon), high * math.expm1(epsilon)
     p = -a / (b - a) if b > a else 0.0
     return p * math.log1p(b) + (1 - p) * math.log1p(a)
 
 
 def escape(n, epsilon, G, drift, fine=3):
-    """Largest probability that ln(Y_n/mu) leaves the interval of (4), by dynamic programming.
+    """Return the largest probability that ln(Y_n/mu) leaves the interval of (4).
 
-    Steps are multiples of eps/fine, up or down by at most eps, and keep the mean.
+    It is computed by dynamic programming. Steps are multiples of eps/fine, up or down by at most
+    eps, and keep the mean.
     """
     moves = [(a, b) for a in range(1, fine + 1) for b in range(1, fine + 1)]
     x = np.arange(-(n + 1) * fine, (n + 1) * fine + 1) * epsilon / fine
@@ -232,10 +237,11 @@ def ratio_concentration(ledger):
     """For a martingale Y_1, ..., Y_n as in Lemma 35, gamma := -8 epsilon^2 and all G > 0, Pr[e^(n
     gamma - epsilon sqrt(n G)) mu <= Y_n <= e^(epsilon sqrt(n G)) mu] >= 1 - 2 exp(-G/2).
 
-    The paper has Y_k, in the proof of a bound for Y_n; for k < n it is true too, as the interval
-    for n is wider. Checked for the worst of all martingales whose logarithms move by multiples of
-    eps/3, by dynamic programming (it stops where it has left), and for long walks: at most 0.82 of
-    2 exp(-G/2), at n = 1 and G close to 1. The drift -8 epsilon^2 can be -epsilon^2/2, by Lemma 34.
+    The paper has Y_k, in the proof of a bound for Y_n. For k < n it is also true, because the
+    interval for n is wider. The bound was tested for long walks, and for the worst of all
+    martingales whose logarithms move by multiples of eps/3. The worst martingale is found by
+    dynamic programming, and stops after it has left. The probability is at most 0.82 of 2
+    exp(-G/2), at n = 1 and G close to 1. The drift -8 epsilon^2 can be -epsilon^2/2, by Lemma 34.
     """
     known = [{"n": n, "epsilon": 0.1 / n, "G": g} for n, g in ((1, 0.99), (12, 2.0), (12, 4.0))]
 
@@ -257,7 +263,7 @@ def ratio_concentration(ledger):
                     ])  # fmt: skip
     def walk(n, share, epsilon, G, rate):
         k = max(round(share * n), 1)
-        root = math.sqrt(n * G)  # of k steps up ups lead to ups - downs = 2 ups - k
+        root = math.sqrt(n * G)  # after k steps with `ups` ups, ups - downs = 2 ups - k
         ups, p = (k + root) / 2, 1 / (1 + math.exp(epsilon))
         downs = (k - 8 * n * epsilon - root) / 2
         outside = binom.sf(math.floor(ups + ROUNDING), k, p)
@@ -272,13 +278,14 @@ def expected_deviation(ledger):
     surely, and mu := E[Y_1]. Then E[[Y_n - e^epsilon' mu]_+ + [mu - e^epsilon' Y_n]_+] <= O(mu
     delta), where epsilon' = O(epsilon sqrt(n log(1/delta))).
 
-    Exact for all martingales: the worst one goes to e^(+-eps) Y_(i-1) in each step, since the mean
-    of a convex function is to be maximized. With eps sqrt(n log(1/delta)) <= 1 it stands with eps'
-    = sqrt(2) eps sqrt(n log(1/delta)) and mu delta; the proof has 10 (tau = 100 log(1/delta)) and 2
-    mu delta. 1.23 is needed at delta = 1e-8, 1.39 at 1e-200, sqrt(2) in the limit. The worst case
-    is that of a binomial option price. E[Y_i | ...] in the proof is E[C_i | ...]. Y_1 has to be
-    close to mu: the paper says so in the proof only (Y_0 := mu). All steps of the integral hold for
-    delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
+    The result is exact for all martingales. The worst one moves to e^(+-eps) Y_(i-1) in each step,
+    since the mean of a convex function is maximised. With eps sqrt(n log(1/delta)) <= 1, no
+    counterexample was found with eps' = sqrt(2) eps sqrt(n log(1/delta)) and mu delta. The proof
+    has 10 (tau = 100 log(1/delta)) and 2 mu delta. The constant 1.23 is needed at delta = 1e-8,
+    1.39 at 1e-200, and sqrt(2) in the limit. The worst case is that of a binomial option price.
+    E[Y_i | ...] in the proof is E[C_i | ...]. Y_1 has to be close to mu, which the paper says only
+    in the proof (Y_0 := mu). All steps of the integral hold for delta <= 0.9 and eps sqrt(n) <= 0.6
+    sqrt(log(1/delta)).
     """
     domain = {"n": Integer(1, 2000), "small": SMALL, "delta": DELTA}
     known = [{"n": 2000, "small": 1.0, "delta": d} for d in (0.01, 1e-8, 1e-12)]
@@ -344,5 +351,5 @@ def tail(delta, hundred, eighth, times):
 
 
 def doubled(small, c, delta):
-    """Both with probability 1/2."""
+    """Return both sides for two values of probability 1/2 each."""
     return (max(2 - math.exp(c * small), 0) + 1) / 2, 2 * delta

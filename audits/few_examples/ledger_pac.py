@@ -24,14 +24,14 @@ from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 SIZE = Integer(2, 10**12)
-"""Hypotheses of a class."""
+"""Range of the number of hypotheses of a class."""
 
 ALPHA = Interval(1e-6, 0.5, log=True)
 LAST = 0.999999
 
 
 def examples(items, other):
-    """Users' examples (x, y) of two points; the first user is replaced."""
+    """Return users' examples (x, y) of two points, before and after the first user is replaced."""
     kinds = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     one = kinds[np.floor(4 * np.minimum(items, LAST)).astype(int)]
     changed = one.copy()
@@ -50,8 +50,8 @@ def sensitivity(ledger):
     item-level step would sum up the error across all the samples, resulting in the sensitivity as
     large as m.
 
-    One, attained by a user who had no error and has one. The sum of errors over all samples moves
-    by up to m, attained too.
+    The sensitivity is one. A user who had no error and then has one attains it. The sum of errors
+    over all samples moves by up to m, which is also attained.
     """
 
     @ledger.falsify("all hypotheses on two points", cap=1.0, mutant={"cap": 3.0}, end_to_end=True,
@@ -79,13 +79,14 @@ def representation(ledger):
     (alpha, beta)-PR P of C, where size(P) is the maximum of log(card H) over H in supp(P), and
     PRDim(C) = PRDim_(1/4, 1/4)(C).
 
-    A definition; the minimum exists, as abs(H) is a number, or is infinite. A class represents
-    itself, so PRDim(C) <= ln card C. It is 0 only for one concept: a point on which two concepts
-    differ would have to be labelled both ways with probability 3/4. So PRDim(C) is 0 or at least ln
-    2. It need not grow with the domain: by Markov points are represented by 16 buckets of a hash
-    function, and 7 points by 5. For thresholds it does: card H >= (3/4) 2^(.189 b) for 2^b
-    thresholds (see few.thm40-vc). By a mixed-integer program over all D_X; H is fixed before D_X
-    is, and c too: "for every D_X". "Concept classes" are sets of hypotheses (misprint).
+    This is a definition. The minimum exists, because abs(H) is a number, or is infinite. A class
+    represents itself, so PRDim(C) <= ln card C. It is 0 only for one concept: a point on which two
+    concepts differ would have to be labelled both ways with probability 3/4. So PRDim(C) is 0 or at
+    least ln 2. It need not grow with the domain. By Markov's inequality points are represented by
+    16 buckets of a hash function, and 7 points by 5. For thresholds it does grow: card H >= (3/4)
+    2^(.189 b) for 2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over
+    all D_X. H is fixed before D_X is, and so is c: "for every D_X". "Concept classes" are sets of
+    hypotheses (misprint).
     """
     hashed = hashed_points(5, 2)
 
@@ -104,10 +105,10 @@ def representation(ledger):
     @ledger.sweep("points by buckets: a (1/4, 1/4)-representation", p=[5, 7], buckets=5,
                   end_to_end=True, mutant={"buckets": 1})  # fmt: skip
     def points(p, buckets):
-        """Of the point 1; the failure for its worst D_X."""
+        """Return the failure for the point 1 at its worst D_X."""
         return hashed_points(p, buckets).failure(np.eye(p, dtype=int)[1], 0.25)[0], 0.25
 
-    @ledger.falsify("of two labels of a point one has at most one half, which is below 3/4",
+    @ledger.falsify("one of two labels of a point has at most one half, which is below 3/4",
                     chance=SHARE, half=0.5, mutant={"half": 0.4},
                     extremal=[{"chance": 0.5}])  # fmt: skip
     def single(chance, half):
@@ -120,7 +121,7 @@ def representation(ledger):
 
 
 def boosted(rounds, factor):
-    """Share of points on which a majority errs, at most, when each hypothesis errs on a quarter."""
+    """Return a bound on the share of points where a majority errs, each vote on a quarter."""
     return factor ** (rounds / 2)
 
 
@@ -128,14 +129,15 @@ def boosted(rounds, factor):
 def boosting(ledger):
     """For any C and alpha in (0, 1/2), PRDim_(alpha, 1/4)(C) <= Otilde(PRDim(C) log(1/alpha)).
 
-    By boosting, with explicit constants: PRDim_(alpha, 1/4)(C) <= T (PRDim(C) + ln r) for T =
-    ceil(7 ln(1/alpha)) rounds, r = ceil(log_4(4 T)) classes joined in each round, so that all T
-    rounds find a hypothesis of error 1/4 with probability 3/4, by a union bound. The step of every
-    round is (1/2) ln 3, whatever D and c are, so that each T hypotheses have one majority, and the
-    count is right; the errors multiply by at most sqrt(3)/2 each. That is at most 17 PRDim(C)
-    ln(1/alpha) (1 + ln(1 + ln(1/alpha))), as PRDim(C) >= ln 2 unless both sides are 0: the Otilde
-    hides log log(1/alpha). For alpha >= 1/4 nothing has to be done. For points ln(4/alpha) is
-    enough (few.def20). The union bound is by hand.
+    The lemma follows by boosting, with explicit constants: PRDim_(alpha, 1/4)(C) <= T
+    (PRDim(C) + ln r). Here T = ceil(7 ln(1/alpha)) is the number of rounds, and r = ceil(log_4(4
+    T)) classes are joined in each round. So all T rounds find a hypothesis of error 1/4 with
+    probability 3/4, by a union bound. The step of every round is (1/2) ln 3, whatever D and c are.
+    So each T hypotheses have one majority, and the count is right. The errors multiply by at most
+    sqrt(3)/2 each. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 + ln(1/alpha))), as
+    PRDim(C) >= ln 2 unless both sides are 0. So the Otilde hides log log(1/alpha). For alpha >= 1/4
+    nothing has to be done. For points ln(4/alpha) is enough (few.def20). The union bound is by
+    hand.
     """
 
     @ledger.falsify(
@@ -145,7 +147,7 @@ def boosting(ledger):
                                                                   "order": np.ones((6, 8))}],
     )  # fmt: skip
     def majority(weights, order, rounds, power):
-        """Each round errs on as many points, in some order, as a quarter of the weight allows."""
+        """Use rounds that each err on a maximal set of points, within a quarter of the weight."""
         if weights.sum() == 0:
             return None
         D = weights / weights.sum()
@@ -185,9 +187,10 @@ def indicators(ledger):
     0.01 alpha)^m <= 0.01 alpha m. If err_D(h) > alpha, then p_h >= 1 - (1 - alpha)^m >= 1 -
     e^(-alpha m) >= 0.2 alpha m, using that alpha m <= 1.
 
-    Exact. (i) is attained as alpha m -> 0. The last step is loose: 1 - e^(-alpha m) >= .632 alpha m
-    for alpha m <= 1, and that is needed: the proof goes on with Pr[scr_h <= 0.2 alpha n m], of
-    which p_h >= 0.2 alpha m would only give one half. err > alpha gives p_h > 1 - (1 - alpha)^m.
+    The claims hold exactly. (i) is attained as alpha m -> 0. The last step is loose: 1 - e^(-alpha
+    m) >= .632 alpha m for alpha m <= 1. This stronger bound is needed, because the proof continues
+    with Pr[scr_h <= 0.2 alpha n m]. From p_h >= 0.2 alpha m this probability would only be bounded
+    by one half. If err > alpha, then p_h > 1 - (1 - alpha)^m.
     """
 
     @ledger.falsify("by all samples of a user", error=SHARE, m=Integer(1, 8), one=1.0,
@@ -223,14 +226,15 @@ def both_cases(ledger):
     <= 0.01 alpha, then scr_h(z) <= 0.05 alpha n m; (ii) if err_D(h) > alpha, then scr_h(z) > 0.1
     alpha n m.
 
-    With kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact binomials and a
-    union bound; the proof's failure 0.01 (for 0.1) takes 120. (i) decides. Chernoff's bounds give
-    alpha n m >= 37.5 (size + ln 100). One step of the proof does not follow: from p_h >= .2 alpha m
-    alone Lemma 25 says nothing about Pr[scr_h <= .2 alpha n m], which is about 1/2 at p_h = .2
-    alpha m. With .1 for .2 in the threshold, which is what the lemma says, it follows: exp(-alpha n
-    m/40); and with 1 - 1/e for .2 in the bound of p_h. Only alpha n m >= kappa size is used: for
-    epsilon > kappa the hypothesis asks for too few users. The proof's exp(-10 size) <=
-    0.01/exp(size) needs card H >= 2: for one hypothesis n >= 0 is asked for.
+    The lemma holds with kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact
+    binomials and a union bound. The proof's failure 0.01 (in place of 0.1) needs 120. (i) is
+    decisive. Chernoff's bounds give alpha n m >= 37.5 (size + ln 100). One step of the proof does
+    not follow. From p_h >= .2 alpha m alone, Lemma 25 says nothing about Pr[scr_h <= .2 alpha n m],
+    which is about 1/2 at p_h = .2 alpha m. With .1 in place of .2 in the threshold, as in the
+    lemma, it follows: exp(-alpha n m/40). It also follows with 1 - 1/e in place of .2 in the bound
+    of p_h. Only alpha n m >= kappa size is used: for epsilon > kappa the hypothesis requires too
+    few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >= 2: for one hypothesis
+    only n >= 0 is required.
     """
     domain = {"size": SIZE, "alpha": Interval(1e-4, 0.5, log=True), "share": SHARE,
               "extremal": [{"size": 2, "alpha": 0.01, "share": 0.0},
@@ -243,7 +247,7 @@ def both_cases(ledger):
         "the same", kappa=120.0, most=0.01, mutant={"kappa": 60.0}, **domain
     )  # fmt: skip
     def fails(size, alpha, share, kappa, most):
-        """epsilon = 1; the worse case for all hypotheses."""
+        """Use epsilon = 1, and the worse case for all hypotheses."""
         m = max(1, math.floor(share / alpha + 1e-9))
         n = math.ceil(kappa * math.log(size) / (alpha * m))
         good = binom.sf(math.floor(0.05 * alpha * n * m), n, 1 - (1 - 0.01 * alpha) ** m)
@@ -268,7 +272,7 @@ def both_cases(ledger):
             {"share": 1e-4, "n": 10**5, "more": 0.0}, {"share": 1.0, "n": 500, "more": 0.0}],
     )  # fmt: skip
     def mended(share, n, more, rate):
-        """alpha m = share."""
+        """Use alpha m = share."""
         p = 0.2 * share + more * (1 - 0.2 * share)
         return binom.cdf(math.floor(0.1 * share * n), n, p), math.exp(-rate * share * n)
 
@@ -295,8 +299,10 @@ def both_cases(ledger):
 
 
 def failure(n, m, alpha, candidates, epsilon):
-    """Failure of the exponential mechanism with one hypothesis of error 0.01 alpha and all others
-    just above alpha, wrong on the same examples; exactly.
+    """Return the exact failure of the exponential mechanism with one good hypothesis.
+
+    Its error is 0.01 alpha. All other hypotheses have errors just above alpha, on the same
+    examples.
     """
     p, q = 1 - (1 - 0.01 * alpha) ** m, 1 - (1 - alpha) ** m
     spread = np.arange(n + 1)
@@ -307,7 +313,10 @@ def failure(n, m, alpha, candidates, epsilon):
 
 
 def learned(n, alpha, epsilon, m):
-    """Best success on (x_0, 1) and, with probability alpha, (x_1, y): which y, by a program."""
+    """Return the best success in finding y, by a linear program.
+
+    Examples are (x_0, 1) and, with probability alpha, (x_1, y).
+    """
     laws = [[1 - alpha, alpha, 0.0], [1 - alpha, 0.0, alpha]]
     return best_success([users_law(law, m) for law in laws], n, epsilon)
 
@@ -320,15 +329,17 @@ def pac(ledger):
     any distribution D over X x {0,1} that has zero error on some concept c* in C, to output c: X ->
     {0,1} with err_D(c) = Pr_((x,y) ~ D)[c(x) != y] <= alpha.
 
-    Upper bound, with all constants (pac_users): exact on one good and many bad hypotheses, 3/4
-    times the success of the exponential mechanism is above 2/3, with a tenth of the users too. The
-    proof multiplies 3/4 of the representation, 0.9 of Lemma 22 and 2/3 of Theorem 9 to 0.45; with
-    0.99, which Lemma 22's proof gives, and 0.9 it is 0.668. Lower bound, for every class and
-    learner of success 2/3: on a fixed dataset A outputs what is good for (c, D) with probability
-    e^(-1.5 epsilon n q) 2/3, where q is how likely a user has an example that the dataset has not;
-    so ln 4 times the inverse are draws that represent C, and d <= 1.5 epsilon n q + 0.74. q = 1
-    gives d/epsilon; q <= 4 alpha m, by (1 - 4 alpha) x_0 + 4 alpha D and one more ln 2 for the
-    labels of x_0, gives d/(epsilon alpha m). For two labels of one point the least n is 2
+    The upper bound was computed with all constants (pac_users), exactly on one good and many bad
+    hypotheses. There 3/4 times the success of the exponential mechanism is above 2/3, even with a
+    tenth of the users. The proof multiplies 3/4 of the representation, 0.9 of Lemma 22 and 2/3 of
+    Theorem 9, which is 0.45. With 0.99, which Lemma 22's proof gives, and 0.9 it is 0.668.
+
+    The lower bound holds for every class and every learner of success 2/3. Let q be the probability
+    that a user has an example that a fixed dataset lacks. On this dataset A outputs a good answer
+    for (c, D) with probability at least e^(-1.5 epsilon n q) 2/3. So ln 4 times the inverse is a
+    number of draws that represents C, and d <= 1.5 epsilon n q + 0.74. q = 1 gives d/epsilon.
+    (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln 2 for the labels of x_0,
+    and so d/(epsilon alpha m). For two labels of one point the least n is 2
     ln(1.5)/epsilon = .81/epsilon, and d/epsilon = .69/epsilon. d = 0 is one concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
@@ -367,7 +378,7 @@ def pac(ledger):
                   m=[1, 2], n=[1, 2, 3], epsilon=[0.3, 1.0, 3.0], slow=1.5, mutant={"slow": 0.3},
                   end_to_end=True)  # fmt: skip
     def lower(alpha, m, n, epsilon, slow):
-        """s <= 1 - e^(-epsilon n q/..)/2, by the same argument from a dataset of x_0 alone."""
+        """Use s <= 1 - e^(-epsilon n q/..)/2, by the same argument from a dataset of x_0 alone."""
         s, q = learned(n, alpha, epsilon, m), 1 - (1 - alpha) ** m
         return s * math.exp(-epsilon * n * q * slow / 1.5 / s), 0.5 + 1e-7
 
@@ -375,7 +386,7 @@ def pac(ledger):
                     loss=Interval(1e-3, 50.0), extra=0.74, mutant={"extra": 0.6},
                     extremal=[{"loss": 50.0}])  # fmt: skip
     def draws(loss, extra):
-        """loss = 1.5 epsilon n q; real numbers of draws k with (1 - s)^k = 1/4."""
+        """Use loss = 1.5 epsilon n q, and real numbers of draws k with (1 - s)^k = 1/4."""
         s = math.exp(-loss) * 2 / 3
         return math.log(math.log(1 / 4) / math.log1p(-s)), loss + extra
 
@@ -385,7 +396,7 @@ def pac(ledger):
     )(product)
     ledger.step("with 0.99 and 0.9").sweep("the product", lemma=0.99, theorem=0.9,
                                            mutant={"lemma": 0.9})(product)  # fmt: skip
-    ledger.consequence("The constant of the number of users has to be larger.", harm="a constant")
+    ledger.consequence("The constant in the number of users has to be larger.", harm="a constant")
 
 
 def product(lemma, theorem):
@@ -397,13 +408,13 @@ def boost(ledger):
     """The standard techniques can boost the success probability from 2/3 to an arbitrary
     probability 1 - beta with a multiplicative factor of log(1/beta) cost.
 
-    Two ways, with constants. Directly: r = ceil(log_4(3/beta)) classes joined, and alpha n m at
-    least 37.5 (size + ln(3 r/beta)) and 40/epsilon times the same: that is at most 3 ln(1/beta)
-    times the number for 2/3, beta <= 1/3, and log(1/beta) is even added to size and not multiplied.
-    For any learner: run it r times on users of its own, of which all fail with probability 3^-r,
-    and choose among the r answers by the exponential mechanism on new users, which costs
-    ln(r/beta)/(epsilon alpha m), of the order of the lower bound where d >= ln 2; alpha grows by a
-    constant there. Without new users epsilon would grow.
+    Two ways work, with constants. The first is direct: r = ceil(log_4(3/beta)) classes are joined.
+    Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times size + ln(3
+    r/beta). This is at most 3 ln(1/beta) times the number for 2/3, for beta <= 1/3. log(1/beta) is
+    even added to size, not multiplied. The second works for any learner. Run it r times on separate
+    users; all runs fail with probability 3^-r. Then choose among the r answers by the exponential
+    mechanism on new users. This costs ln(r/beta)/(epsilon alpha m), which is of the order of the
+    lower bound if d >= ln 2, and alpha grows by a constant. Without new users epsilon would grow.
     """
     domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
               "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [
@@ -412,7 +423,7 @@ def boost(ledger):
 
     @ledger.falsify("joined classes: the number of users", most=3.0, mutant={"most": 0.3}, **domain)
     def direct(size, beta, epsilon, most):
-        """In units of alpha m."""
+        """Return both numbers in units of alpha m."""
         size, r = math.log(size), math.ceil(math.log(3 / beta, 4) - 1e-12)
         new = max(37.5, 40 / epsilon) * (size + math.log(3 * r / beta))
         old = max(37.5 * (size + math.log(100)), 40 / epsilon * (size + math.log(10)))

@@ -25,18 +25,18 @@ from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-9
 HALF = Interval(1e-4, 0.5, log=True)
-"""alpha and beta of Theorem 37."""
+"""Range of alpha and beta in Theorem 37."""
 
 LAST = 0.999999
 OPPOSITE = np.zeros((3, 3, 2))
 OPPOSITE[0, 1:], OPPOSITE[1:, 0] = [-1.0, 1.0], [1.0, -1.0]
-"""The first of three candidates against the others: one item speaks for it, one against it."""
+"""Comparison of the first of three candidates with the others; the two items disagree."""
 
 FROM = {"psi": OPPOSITE, "items": np.zeros((4, 3)), "other": np.full(3, LAST)}
 
 
 def datasets(items, other):
-    """Users with items 0 and 1; the first one is replaced."""
+    """Return users with items 0 and 1, before and after the first user is replaced."""
     one = np.floor(2 * np.minimum(items, LAST)).astype(int)
     changed = one.copy()
     changed[0] = np.floor(2 * np.minimum(other, LAST))
@@ -52,9 +52,9 @@ def item_sensitivity(ledger):
     psi_(H, H')(x) and scr^psi_H(x) = max_(H' in H without H) pscr^psi_(H, H')(x): scr^psi_H has
     (item-level) sensitivity of at most 2.
 
-    Attained: all psi move from -1 to 1, or one of two candidates' does. A maximum of functions that
-    move by at most 2 moves by at most 2. It needs two candidates (convention); nothing is asked of
-    psi_(H', H).
+    The bound is attained: all psi move from -1 to 1, or the psi of one of two candidates. A maximum
+    of functions that move by at most 2 moves by at most 2. Two candidates are needed (convention).
+    psi_(H', H) is arbitrary.
     """
 
     @ledger.falsify("users of one item, nothing clipped", psi=Array(UNIT, (3, 3, 2)), tau=1.0,
@@ -78,8 +78,8 @@ def item_sensitivity(ledger):
 def user_sensitivity(ledger):
     """The (user-level) sensitivity of scr^(psi, tau)_H is at most Delta = 2 tau (due to clipping).
 
-    Attained for tau <= m: one user moves from -tau to tau. For tau > m it is 2 m. Without clipping
-    it is 2 m, as group privacy has it.
+    The bound is attained for tau <= m: one user moves from -tau to tau. For tau > m the sensitivity
+    is 2 m. Without clipping it is 2 m, as in group privacy.
     """
     domain = {**TABLE, "tau": Interval(0.1, 5.0), "loose": 1.0, "extremal": [{**FROM, "tau": 2.0}]}
 
@@ -102,11 +102,11 @@ def clipped_pairwise(ledger):
     tau)_(H, H')(x). Then, it simply runs EM using the score scr^(psi, tau)_H with sensitivity Delta
     = 2 tau.
 
-    epsilon-user-level DP, exactly. All of epsilon is spent in the limit: two candidates with
-    psi_(H, H') = -psi_(H', H) move by Delta in opposite directions, and where one of them is very
-    unlikely its probability changes by e^epsilon; with five users at epsilon = 3 it is 99.9
-    percent. Without the clipping, three items are enough for 3 epsilon. For one candidate the
-    maximum is empty (convention); ours gives it the score 0.
+    The algorithm is epsilon-user-level DP, exactly. All of epsilon is spent in the limit. Two
+    candidates with psi_(H, H') = -psi_(H', H) move by Delta in opposite directions. If one of them
+    is very unlikely, its probability changes by e^epsilon. With five users at epsilon = 3, 99.9
+    percent of epsilon is spent. Without the clipping, three items are enough for 3 epsilon. For one
+    candidate the maximum is empty (convention); our implementation gives it the score 0.
     """
 
     @ledger.falsify(
@@ -125,11 +125,11 @@ def clipped_pairwise(ledger):
         )  # fmt: skip
         return np.abs(np.log(one / two)).max(), epsilon + ROUNDING
 
-    @ledger.falsify("our algorithm is this", scale=4.0, mutant={"scale": 2.0}, **TABLE,
+    @ledger.falsify("our algorithm is this algorithm", scale=4.0, mutant={"scale": 2.0}, **TABLE,
                     tau=Interval(0.1, 3.0), epsilon=EPSILON, extremal=[
                         {**FROM, "tau": 1.0, "epsilon": 3.0}])  # fmt: skip
     def ours(psi, items, other, tau, epsilon, scale):
-        """Both sides say how far apart two computations are, plus one."""
+        """Return the distance of the two computations plus one, and one."""
         data, _ = datasets(items, other)
         pmf = clipped_pairwise_pmf(
             data, comparison=TableComparison(psi), threshold=tau, epsilon=epsilon
@@ -141,8 +141,10 @@ def clipped_pairwise(ledger):
 
 
 def failure(n, m, alpha, tau, candidates, epsilon):
-    """Failure with one good candidate, of mean 0.1 alpha, and all others as bad as one of mean
-    just above 0.5 alpha, whose comparisons of signs are independent of it; exactly.
+    """Return the exact failure with one good candidate, of mean 0.1 alpha.
+
+    All others have a mean just above 0.5 alpha, and their comparisons of signs are independent of
+    it.
     """
     good, _ = clipped_sum(n, m, 0.1 * alpha, tau)
     bad, _ = clipped_sum(n, m, 0.5 * alpha, tau)
@@ -163,16 +165,17 @@ def clipped_guarantee(ledger):
     max_(H' in calH without H) pscr^psi_(H, H')(D) and pscr^psi_(H, H')(D) := E_(x ~ D)[psi_(H,
     H')(x)].
 
-    With explicit constants: tau = min(m, 5.71 (alpha m + sqrt(m ln(1/alpha)))), n >= 40 tau ln(3
-    card H/beta)/(epsilon alpha m) and n >= 800 ln(6 card H^2/beta)/(alpha^2 m). Exact on one good
-    candidate and copies of a bad one, with signs as comparisons: a fifth of that is enough there.
-    Up to m = 33 ln(1/alpha) this tau is m and nothing is clipped. (10) prints an exponent that is
-    20 times too large, which C' takes. There is slack: E_2 holds with .16 for .2 and E_3 with .44
-    for .4, so .09 would do for .05 in (10). Without clipping sums are at most m, so alpha n m needs
-    m log(card H/beta)/epsilon. epsilon <= 1/2 and alpha, beta <= 1/2 are used for constants only;
-    Theorem 41 takes any epsilon. Footnote 12 says increase where E_3 needs to decrease psi, and E_2
-    and E_3 print pscr^psi for the clipped pscr^(psi, tau); with unclipped scores they could not be
-    combined with E_1.
+    The theorem holds with explicit constants. The threshold is tau = min(m, 5.71 (alpha m + sqrt(m
+    ln(1/alpha)))). The conditions are n >= 40 tau ln(3 card H/beta)/(epsilon alpha m) and n >= 800
+    ln(6 card H^2/beta)/(alpha^2 m). This was computed exactly on one good candidate and copies of a
+    bad one, with signs as comparisons. A fifth of this n is enough there. Up to m = 33 ln(1/alpha)
+    this tau is m and nothing is clipped. (10) prints an exponent that is 20 times too large, which
+    C' absorbs. There is slack: E_2 holds with .16 in place of .2 and E_3 with .44 in place of .4.
+    So .09 would be enough in place of .05 in (10). Without clipping sums are at most m, so alpha n
+    m needs m log(card H/beta)/epsilon. The conditions epsilon <= 1/2 and alpha, beta <= 1/2 are
+    used only for constants; Theorem 41 allows any epsilon. Footnote 12 says increase where E_3
+    needs to decrease psi. E_2 and E_3 print pscr^psi for the clipped pscr^(psi, tau). With
+    unclipped scores they could not be combined with E_1.
     """
     cases = [{"m": 1, "alpha": 0.5}, {"m": 2, "alpha": 0.5}, {"m": 3, "alpha": 0.4},
              {"m": 5, "alpha": 0.5}]  # fmt: skip
@@ -193,7 +196,7 @@ def clipped_guarantee(ledger):
         return failure(math.ceil(share * n), m, alpha, tau, candidates, epsilon), beta + ROUNDING
 
     @ledger.sweep(
-        "the same where users are clipped, tau = 3 of 9 and 9 of 25", cases=[
+        "the same if users are clipped, tau = 3 of 9 and 9 of 25", cases=[
             {"m": 9, "tau": 3, "alpha": 0.1}, {"m": 25, "tau": 9, "alpha": 0.1}],
         beta=[0.5, 0.01], candidates=[2, 100], epsilon=0.5, share=0.2, mutant={"share": 0.004},
         method=Method.NUMERIC, end_to_end=True,
@@ -231,7 +234,7 @@ def clipped_guarantee(ledger):
     def events(from_, to, moved, clipped):
         return to, from_ - moved - clipped
 
-    @ledger.step("E_1 and E_2: at most 0.3 alpha n m, where E_3 excludes 0.5 alpha").sweep(
+    @ledger.step("E_1 and E_2: at most 0.3 alpha n m, and E_3 excludes 0.5 alpha").sweep(
         "in units of alpha n m", noise=0.1, mutant={"noise": 0.25}
     )
     def combined(noise):
@@ -260,20 +263,24 @@ def concentrated(ledger):
     tau)_(H, H'))) > 0.05 alpha n m] <= 2 exp(-0.025 alpha^2 n m) <= beta/(3 card(H)^2), where the
     second inequality is due to the choice of n when C' is sufficiently large.
 
-    The exponent is 20 times too large. McDiarmid's inequality with c = 2, t = 0.05 alpha n m and n
-    m items gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n m). Signs of mean .5
-    alpha, as the proof has them, m = 1 and alpha = 1/2, are farther out with probability .570 where
-    .164 is printed (n = 400), and .290 where 9e-5 is (n = 1600). The second inequality, which is
-    all that is used, holds with n >= 800 ln(6 card H^2/beta)/(alpha^2 m): C' is not specified, so
-    Theorem 37 stands as printed. It is a 2-bounded difference function, as clipping brings nothing
-    farther apart; min(2, 2 tau) in fact.
+    The exponent is 20 times too large. Use McDiarmid's inequality with c = 2, t = 0.05 alpha n m
+    and n m items. It gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n m). Take
+    signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. They are farther out with
+    probability .570, and .164 is printed (n = 400). At n = 1600 the probability is .290, and 9e-5
+    is printed. The proof uses only the second inequality. It holds with n >= 800 ln(6 card
+    H^2/beta)/(alpha^2 m): C' is not specified, so Theorem 37 holds as printed. The score is a
+    2-bounded difference function, because clipping moves no two values farther apart; the bound is
+    in fact min(2, 2 tau).
     """
 
     @ledger.sweep("signs of mean alpha/2, one item for each user, tau >= 1", alpha=0.5,
                   n=[1600, 400], lhs="Pr", rhs="2 exp(-0.025 alpha^2 n m)",
                   end_to_end=True)  # fmt: skip
     def signs(alpha, n):
-        mean, far = alpha / 2 * n, 0.05 * alpha * n  # of a sum of n signs, and how far from it
+        mean, far = (
+            alpha / 2 * n,
+            0.05 * alpha * n,
+        )  # mean of a sum of n signs, and the distance from it
         ones = np.arange(n + 1)
         law = binom.pmf(ones, n, (1 + alpha / 2) / 2)
         tail = law[np.abs(2 * ones - n - mean) > far + 1e-9].sum()
@@ -286,7 +293,7 @@ def concentrated(ledger):
                     mutant={"rate": 0.025}, end_to_end=True, extremal=[
                         {"n": 1, "m": 1, "tau": 1, "alpha": 19.9, "mean": 0.0}])  # fmt: skip
     def mended(n, m, tau, alpha, mean, rate):
-        """alpha is larger than it may be, so that small sums say something."""
+        """Use an alpha that is larger than allowed, so that small sums are informative."""
         tau = tau if tau >= m or (tau - m) % 2 == 0 else m
         law, values = clipped_sum(n, m, mean, tau)
         far = np.abs(values - law @ values) > 0.05 * alpha * n * m + 1e-9
@@ -307,7 +314,7 @@ def concentrated(ledger):
         return 2 * math.exp(-0.00125 * alpha**2 * n * m), beta / 3 / candidates**2 * (1 + ROUNDING)
 
     ledger.consequence(
-        "C' is not specified, so Theorem 37 stands as printed, with a C' 20 times as large as this "
+        "C' is not specified, so Theorem 37 holds as printed, with a C' 20 times as large as this "
         "display suggests.",
         harm="a constant",
     )
@@ -317,7 +324,8 @@ def concentrated(ledger):
 def means(ledger):
     """mu_(D^(nm))(pscr^(psi, tau)_(H, H')) = n mu_(D^m)(clip_(-tau, tau) o pscr^psi_(H, H')).
 
-    Linearity of the mean, exactly over all datasets of two users with two items of three kinds.
+    This is linearity of the mean. It was computed exactly over all datasets of two users with two
+    items of three kinds.
     """
 
     @ledger.falsify("all datasets", psi=Array(UNIT, (3,)), weights=Array(SHARE, (3,)), n=2.0,
@@ -325,7 +333,7 @@ def means(ledger):
                         {"psi": np.array([1.0, 1, -1]), "weights": np.array([1.0, 1, 0.1]),
                          "tau": 1.5}])  # fmt: skip
     def linear(psi, weights, n, tau):
-        """Both sides are moved above 0."""
+        """Shift both sides above 0."""
         if weights.sum() == 0:
             return None
         law = weights / weights.sum()
@@ -349,10 +357,11 @@ def tail(ledger):
     Pr_(x ~ D^m)[pscr^psi_(H, H')(x) > tau] <= 2 exp(-0.5 (tau - mu m)^2/m) <= 10^-4 alpha^2, where
     the second inequality is due to the choice of tau when C is sufficiently large.
 
-    With C = 3.76 for all m >= 1 and alpha <= 1/2, to three digits the least: m = 1 and alpha = 1/2
-    is hardest. Without the term alpha m of tau, 2 alpha^(C^2/2) <= 10^-4 alpha^2 would ask for C =
-    5.71. For signs of mean 0.5 alpha the first inequality is loose by 2 and more: one side is asked
-    for, so the 2 is not needed.
+    The bound holds with C = 3.76 for all m >= 1 and alpha <= 1/2. To three digits this is the least
+    C: m = 1 and alpha = 1/2 is the hardest case. Without the term alpha m of tau, 2
+    alpha^(C^2/2) <= 10^-4 alpha^2 would require C = 5.71. For signs of mean 0.5 alpha the first
+    inequality is loose by a factor of at least 2. It is about one side only, so the 2 is not
+    needed.
     """
 
     @ledger.falsify("the second inequality", C=CONSTANT, mutant={"C": 3.75},
@@ -367,7 +376,7 @@ def tail(ledger):
                         {"m": 100, "alpha": 0.1, "C": 0.6}, {"m": 400, "alpha": 0.1, "C": 1.0}],
                     **TAILS)  # fmt: skip
     def first(m, alpha, C, mean):
-        """The mutant has another mean."""
+        """Compare for signs; the mutant has another mean."""
         tau = C * (alpha * m + math.sqrt(m * math.log(1 / alpha)))
         found = binom.sf(math.floor((m + tau) / 2), m, min(1, (1 + mean * alpha) / 2))
         if found < 1e-250:
@@ -390,9 +399,9 @@ def clipped_mean(ledger):
     sufficiently large C. Then mu_(D^m)(clip_(-tau, tau) o pscr^psi_(H, H')) >= mu m - 0.01 alpha m
     = 0.49 alpha m.
 
-    Exact for signs and other two values of psi. With the C = 3.76 of few.eq12 what clipping takes
-    away is at most 1e-6 alpha m: the step by Cauchy and Schwarz is generous, and C = 1.5 is enough
-    for 0.01 alpha m with signs. Clipping from below only adds.
+    The bound was computed exactly for signs and for other psi with two values. With the C = 3.76 of
+    few.eq12 clipping loses at most 1e-6 alpha m. The step by Cauchy and Schwarz is generous, and
+    C = 1.5 is enough for 0.01 alpha m with signs. Clipping from below only adds.
     """
     domain = {"m": Integer(1, 4000), "alpha": Interval(1e-3, 0.5, log=True),
               "low": Interval(-1.0, 0.0)}  # fmt: skip

@@ -30,17 +30,17 @@ def perfect_generalization(ledger):
     delta)-perfectly generalizing iff, for any distribution D over Z, there exists a distribution
     SIM_D such that Pr_(x ~ D^n)[A(x) ~_(epsilon, delta) SIM_D] >= 1 - beta.
 
-    SIM_D is free, and not always the law of A(x): the indicator of x = (0, 1) is (1/4, 0,
-    0)-perfectly generalizing with SIM = 0, but its own law at p = 1/2 is 1/4 away from both outputs
-    in one direction or the other. A fixed A(x') is a SIM_D too: of a sample perfectly generalizing
-    algorithm the best x' is at least as good as a random one, so that it is perfectly generalizing
-    with the same beta, epsilon and delta (see Lemma 30).
+    SIM_D is arbitrary, and not always the distribution of A(x). The indicator of x = (0, 1) is
+    (1/4, 0, 0)-perfectly generalizing with SIM = 0. But its own distribution at p = 1/2 is 1/4 away
+    from both outputs in one direction or the other. A fixed A(x') is also a possible SIM_D. For a
+    sample perfectly generalizing algorithm, the best x' is at least as good as a random x'. So the
+    algorithm is perfectly generalizing with the same beta, epsilon and delta (see Lemma 30).
     """
 
     @ledger.sweep("the indicator of (0, 1): SIM = 0 is close with probability 3/4",
                   p=[i / 100 for i in range(1, 100)], own=False, mutant={"own": True})  # fmt: skip
     def indicator(p, own):
-        """delta = 0.1, epsilon = 0.1; inputs that are far from SIM."""
+        """Return the mass of inputs that are far from SIM, and 1/4; delta = 0.1, epsilon = 0.1."""
         one = p * (1 - p)
         sim = one if own else 0.0
         far = [max(sticks(o, sim, 0.1), sticks(sim, o, 0.1)) > 0.1 for o in (0.0, 1.0)]
@@ -63,15 +63,17 @@ def to_sample_perfect(ledger):
     """Any (beta, epsilon, delta)-perfectly generalizing algorithm is also (beta, 2 epsilon, 3
     delta)-sample perfectly generalizing.
 
-    Both constants fail. Two inputs have to be close to SIM: beta becomes 1 - (1 - beta)^2 <= 2
+    Both constants fail. Two inputs have to be close to SIM, so beta becomes 1 - (1 - beta)^2 <= 2
     beta. The indicator of x = (0, 1), n = 2, is (1/4, epsilon, delta)-perfectly generalizing for
-    all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D), but two outputs agree with
-    probability 5/8 < 3/4 only, at p = 1/2. No order is needed: "exactly one 1 among three bits" has
-    beta = 4/9, and outputs agree with 0.506 < 5/9. And delta becomes (1 + e^epsilon) delta, above 3
-    delta where epsilon > ln 2 (by Lemma 5 as printed: 2 e^epsilon delta): for A with Pr[1] = 0 or
-    (1 + e^epsilon) delta both laws are (epsilon, delta)-close to SIM with Pr[1] = delta, so beta >
-    0 is any, and half of all pairs are not (2 epsilon, 3 delta)-close. The repair is attained in
-    both: x_1 > x_2 among many symbols, then output both.
+    all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D). But two outputs agree only with
+    probability 5/8 < 3/4, at p = 1/2. The order is not needed: "exactly one 1 among three bits" has
+    beta = 4/9, and outputs agree with probability 0.506 < 5/9.
+
+    The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2 (by
+    Lemma 5 as printed: 2 e^epsilon delta). Take A with Pr[1] = 0 or (1 + e^epsilon) delta. Both
+    distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so every beta > 0 is
+    possible. But half of all pairs are not (2 epsilon, 3 delta)-close. The repair is attained in
+    both constants by an algorithm on many symbols: if x_1 > x_2, output both.
     """
 
     @ledger.falsify("beta: the indicator of (0, 1)", p=SHARE, beta=0.25, extremal=[{"p": 0.5}],
@@ -114,7 +116,7 @@ def to_sample_perfect(ledger):
                          "epsilon": 1.0, "delta": 0.1001, "near": np.zeros(4)},
                     ])  # fmt: skip
     def any_laws(law, laws, sim, epsilon, delta, near, factor):
-        """Some laws are drawn towards SIM; beta is what this D and SIM need."""
+        """Draw some distributions towards SIM; beta is the value that this D and SIM need."""
         law, sim = law / law.sum(), sim / sim.sum()
         laws = laws / laws.sum(axis=1, keepdims=True)
         laws = near[:, None] * sim + (1 - near[:, None]) * laws
@@ -132,8 +134,8 @@ def to_sample_perfect(ledger):
         return 1 - (1 - beta) ** 2 - pairs / symbols**4, 1 - (1 - beta) ** both
 
     ledger.consequence(
-        "Nothing rests on it: Theorem 31 uses the second sentence of Lemma 30. Who infers sample "
-        "perfect generalization from it has twice the failure probability.",
+        "Nothing depends on it: Theorem 31 uses the second sentence of Lemma 30. A reader who "
+        "infers sample perfect generalization from it has twice the failure probability.",
         harm="a constant",
     )
 
@@ -144,12 +146,12 @@ def to_perfect(ledger):
     epsilon, delta + sqrt(beta))-perfectly generalizing; furthermore, this holds even when we set
     SIM_D to be the distribution of A(x) where x ~ D^n.
 
-    By Markov's inequality and convexity. Nearly attained for beta close to 1 only (all outputs
-    different on a set of probability q -> 1: q of sqrt(2 q - q^2)); for small beta a quarter of
-    sqrt(beta) was the most that was found. The first half is true without any loss: Pr_x[A(x) close
-    to A(x*)] >= 1 - beta for some x*, so SIM_D = A(x*) makes it (beta, epsilon, delta)-perfectly
-    generalizing; only the law of A(x) as SIM_D costs sqrt(beta). "x ~ D^m" in the paper is D^n: A
-    takes n items.
+    The claim follows by Markov's inequality and convexity. It is nearly attained only for beta
+    close to 1. If all outputs are different on a set of probability q -> 1, then q of the allowed
+    sqrt(2 q - q^2) is attained. For small beta, a quarter of sqrt(beta) was the most that was
+    found. The first half is true without any loss. Pr_x[A(x) close to A(x*)] >= 1 - beta for some
+    x*, so SIM_D = A(x*) makes the algorithm (beta, epsilon, delta)-perfectly generalizing. Only the
+    distribution of A(x) as SIM_D costs sqrt(beta). "x ~ D^m" in the paper is D^n: A takes n items.
     """
     domain = {"law": Array(WEIGHT, (6,)), "laws": Array(WEIGHT, (6, 4)), "sharp": Integer(1, 9),
               "epsilon": Interval(0.0, 1.0), "delta": Interval(1e-6, 0.6)}  # fmt: skip
@@ -157,7 +159,7 @@ def to_perfect(ledger):
     rare = {"law": np.array([0.01, 0.1, 0.89, 0, 0, 0]), "sharp": 1, "epsilon": 0.0, "delta": 0.5}
     ends = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0]] + [[1, 1, 0, 0]] * 4)
 
-    @ledger.falsify("SIM = the law of A(x)", power=0.5, mutant={"power": 2.5}, extremal=[
+    @ledger.falsify("SIM = the distribution of A(x)", power=0.5, mutant={"power": 2.5}, extremal=[
                         {**apart, "laws": np.eye(6)[:, :4] + 1e-9},
                         {**rare, "laws": ends},
                     ], **domain)  # fmt: skip
@@ -172,7 +174,7 @@ def to_perfect(ledger):
     @ledger.sweep("outputs are all different on a set of probability q, and the same elsewhere",
                   q=[i / 100 for i in range(1, 100)], power=0.5, mutant={"power": 2.0})  # fmt: skip
     def scattered(q, power):
-        """n = 1, delta -> 0, infinitely many items; beta = 1 - (1 - q)^2."""
+        """Use n = 1, delta -> 0 and infinitely many items; beta = 1 - (1 - q)^2."""
         beta = 1 - (1 - q) ** 2
         slack = beta**power
         return q * (slack < 1) + (1 - q) * (q > slack), slack
@@ -188,7 +190,7 @@ def to_perfect(ledger):
 
 
 def sharpened(law, laws, sharp):
-    """Make rows of probabilities; high powers bring them close to corners."""
+    """Return rows of probabilities; high powers bring them close to corners."""
     laws = laws**sharp
     return law / law.sum(), laws / laws.sum(axis=1, keepdims=True)
 
@@ -201,11 +203,11 @@ def private_perfectly_generalizes(ledger):
     delta)))) and delta' = O(n delta). Furthermore, this holds even when we set SIM_D to be the
     distribution of A(x) where x ~ D^n.
 
-    Stands with 2 eps sqrt(n log(1/(beta delta))) and 2 n delta, for the law of A(x) as SIM_D. That
-    law of A(x) costs delta' + sqrt(beta) in Lemma 30: plugging in the beta of the theorem gives no
-    O(n delta), but min(beta, n delta)^2 does, and 2 log(1/beta) + 3 log(1/delta) under the root is
-    at most 3 times what it was. For some SIM_D the theorem follows from Theorem 13 with no loss at
-    all (see Lemma 30).
+    No counterexample was found with 2 eps sqrt(n log(1/(beta delta))) and 2 n delta, for the
+    distribution of A(x) as SIM_D. This SIM_D costs delta' + sqrt(beta) in Lemma 30. Substituting
+    the beta of the theorem does not give O(n delta), but substituting min(beta, n delta)^2 does.
+    Then 2 log(1/beta) + 3 log(1/delta) under the root is at most 3 times the original. For some
+    SIM_D the theorem follows from Theorem 13 without any loss (see Lemma 30).
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -226,7 +228,7 @@ def private_perfectly_generalizes(ledger):
 
         return least(holds, 4 * small) / small, c
 
-    step = ledger.step("Lemma 30 plugged into Theorem 13, with min(beta, n delta)^2 for beta")
+    step = ledger.step("Lemma 30 applied to Theorem 13, with min(beta, n delta)^2 for beta")
 
     @step.falsify("the logarithm grows at most threefold", n=Integer(1, 10**4), delta=DELTA,
                   beta=Interval(1e-100, 0.5, log=True), most=3.0, mutant={"most": 2.5},
@@ -235,11 +237,11 @@ def private_perfectly_generalizes(ledger):
         smaller = min(beta, n * delta) ** 2
         return math.log(1 / (smaller * delta)), most * math.log(1 / (beta * delta))
 
-    @step.falsify("and beta and delta' are as they should be", n=Integer(1, 10**4), delta=DELTA,
+    @step.falsify("beta and delta' are the required ones", n=Integer(1, 10**4), delta=DELTA,
                   beta=Interval(1e-9, 0.5, log=True), right=True, mutant={"right": False},
                   extremal=[{"n": 1, "delta": 1e-9, "beta": 0.5}])  # fmt: skip
     def allowed(n, beta, delta, right):
-        """O(n delta) = 2 n delta, of which Theorem 13 takes half; the mutant plugs in beta."""
+        """Use O(n delta) = 2 n delta, half of it from Theorem 13; the mutant substitutes beta."""
         root = min(beta, n * delta) if right else math.sqrt(beta)
         return max(root / beta, (n * delta + root) / (2 * n * delta)), 1.0 + ROUNDING
 
@@ -250,12 +252,12 @@ def by_markov(ledger):
     get an arbitrarily high probability bound (i.e., for any beta as in Theorem 13); for example,
     using Markov's inequality would only be able to handle beta > delta'.
 
-    From a mean of at most delta' Markov's inequality gives Pr[d > delta'/beta] <= beta, and what is
-    shown is that two outputs are delta'/beta apart at most: for beta <= delta' that is 1 or more,
-    and says nothing. More does not follow from the mean: d = 1 with probability delta', else 0, has
-    it, and Pr[d > t] = delta' for every t < 1. Strictly, Theorem 13's own delta'' would have to be
-    delta'/beta: for the same delta' up to a constant, Markov handles constant beta only, so that
-    what is printed is generous.
+    From a mean of at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So, except
+    with probability beta, two outputs are at most delta'/beta apart. For beta <= delta' this is at
+    least 1 and says nothing. The mean implies no more: if d = 1 with probability delta' and 0
+    otherwise, the mean is delta', and Pr[d > t] = delta' for every t < 1. Strictly, Theorem 13's
+    own delta'' would have to be delta'/beta. For the same delta' up to a constant, Markov's
+    inequality covers only constant beta, so the printed condition is generous.
     """
     domain = {"weights": Array(WEIGHT, (5,)), "d": Array(SHARE, (5,))}
 

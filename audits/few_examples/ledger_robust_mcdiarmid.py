@@ -24,7 +24,10 @@ from dpaudit.properties import Array
 
 
 def prefix_means(f, p):
-    """f on prefixes, from the empty one to whole inputs; f has an axis for each item."""
+    """Return the means of f given each prefix, from the empty prefix to whole inputs.
+
+    f has an axis for each item.
+    """
     means = [f]
     while means[0].ndim:
         means.insert(0, means[0] @ p)
@@ -32,7 +35,7 @@ def prefix_means(f, p):
 
 
 def adjust(f, p, epsilon):
-    """g of the proof, on whole inputs."""
+    """Return the g of the proof, on whole inputs."""
     means = prefix_means(f, p)
     g = means[0]
     for mean in means[1:]:
@@ -47,7 +50,7 @@ def mean_of(f, p):
 
 
 def violations(f, p, epsilon):
-    """sum_i E[f(x) - e^eps f(x~^(i))]_+."""
+    """Return sum_i E[f(x) - e^eps f(x~^(i))]_+."""
     total = 0.0
     for i in range(f.ndim):
         rows = np.moveaxis(f, i, -1)
@@ -57,7 +60,7 @@ def violations(f, p, epsilon):
 
 
 def robust(f, p, larger):
-    """E[f(x) - e^larger f(x')]_+ for independent x and x'."""
+    """Return E[f(x) - e^larger f(x')]_+ for independent x and x'."""
     law = np.ones(1)
     for _ in range(f.ndim):
         law = np.outer(law, p).ravel()
@@ -70,12 +73,12 @@ BITS = {"f": Array(Interval(1e-6, 1.0, log=True), (2, 2, 2, 2)), "p": Interval(0
 
 
 def first(f, n):
-    """f as a function of n items."""
+    """Return f as a function of n items."""
     return f[(...,) + (0,) * (4 - n)]
 
 
 def dictator(n, rest=0.0):
-    """1 if the first item is 0, else `rest`."""
+    """Return a function that is 1 if the first item is 0, else `rest`."""
     f = np.full((2, 2, 2, 2), rest)
     f[0] = 1.0
     return {"f": f, "n": n}
@@ -87,10 +90,10 @@ def adjustment(ledger):
     E_(x ~ D^n)[abs(g(x) - f(x))] <= rho sum_(i = 1..n) E_(x, x~ ~ D^n)[f(x) - e^epsilon
     f(x~^(i))]_+.
 
-    Executed: g is built from functions of up to four bits, in the order of the items. By Lemma 33
-    with 2 for 2 (1 + e^(-epsilon)), rho can be 2, and that is attained, for n = 1 and a function
-    that is 1 with a small probability and 0 otherwise. "for i = 1, ..., n - 1" must end at n, or g
-    is not defined on whole inputs.
+    The construction was executed: g is built from functions of up to four bits, in the order of the
+    items. By Lemma 33 with 2 in place of 2 (1 + e^(-epsilon)), rho can be 2. This is attained for
+    n = 1 and a function that is 1 with a small probability and 0 otherwise. "for i = 1, ..., n - 1"
+    must end at n. Otherwise g is not defined on whole inputs.
     """
     rare = [{**dictator(n), "p": q, "epsilon": 0.3} for n, q in ((1, 0.01), (3, 0.99), (4, 0.5))]
 
@@ -115,7 +118,7 @@ def adjustment(ledger):
 
     ledger.edge("misprints are read as they are meant").sweep(
         "n = 1, f = 1 or e^epsilon, and g the mean: the loop ends before the last item", p=0.5,
-        epsilon=0.1, lhs="E abs(g - f)", rhs="rho times what is violated",
+        epsilon=0.1, lhs="E abs(g - f)", rhs="rho times the violation",
     )(unfinished)  # fmt: skip
 
     @ledger.step("convexity: prefix means violate less than f").falsify(
@@ -133,7 +136,7 @@ def adjustment(ledger):
 
 
 def unfinished(p, epsilon):
-    """rho = 4 is more than enough."""
+    """Use rho = 4, which is more than enough."""
     one, e = 1.0, math.exp(epsilon)
     mean = p * one + (1 - p) * e
     return p * (mean - one) + (1 - p) * (e - mean), 4 * p * (1 - p) * max(e - e * one, 0)
@@ -145,10 +148,10 @@ def adjusted_concentrates(ledger):
     mu]_+ + [mu - e^(epsilon'/2) g(x)]_+] <= O(mu delta) for epsilon' = O(epsilon sqrt(n
     log(1/delta))).
 
-    Stands with eps' = 4 sqrt(2) eps sqrt(n log(1/delta)) and mu delta, for eps sqrt(n log(1/delta))
-    <= 1/2: Lemma 35, exact for all martingales, with 2 epsilon. The proof has 40 and 2 mu delta.
-    The Y_i = g(x_1, ..., x_i) are the martingale, and it is checked that the g that are built stay
-    below its worst case.
+    No counterexample was found with eps' = 4 sqrt(2) eps sqrt(n log(1/delta)) and mu delta, for eps
+    sqrt(n log(1/delta)) <= 1/2. This is Lemma 35 with 2 epsilon, exact for all martingales. The
+    proof has 40 and 2 mu delta. The Y_i = g(x_1, ..., x_i) are the martingale. The check confirms
+    that the constructed g stay below its worst case.
     """
 
     @ledger.falsify("the worst of all martingales with ratios e^(2 eps)", n=Integer(1, 2000),
@@ -182,14 +185,15 @@ def robust_mcdiarmid(ledger):
     delta) + O(sum_(i = 1..n) E_(x, x~ ~ D^n)[f(x) - e^epsilon f(x~^(i))]_+), where x~^(i) is x with
     x_i replaced by x~_i.
 
-    Stands with eps' = 2 eps sqrt(n log(1/delta)), mu delta and 2 for the constants of O in all that
-    was tried, n = 1 included; the proof, with its slips mended, gives 40, 2 e^(eps'/2) and (1 +
-    e^-eps)(1 + e^eps'), and the sharper forms of Lemmas 33 and 35 make it 4 sqrt(2), e^(eps'/2) and
-    1 + e^eps'. 1 is needed for the last: f that looks at one item. The last display of the proof
-    drops e^eps' from E[e^eps' (g(x') - f(x'))]_+ and is false as it stands, for arbitrarily small
-    eps': let f be a walk in prefixes that may fall to e^(-eps'/2) mu, as it can where n is at least
-    400 log(1/delta) and is stopped there, and let the last item then make f 0 with a small
-    probability.
+    No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)), mu delta and 2 for the
+    constants of O, including n = 1. The proof, with its slips repaired, gives 40, 2 e^(eps'/2) and
+    (1 + e^-eps)(1 + e^eps'). The sharper forms of Lemmas 33 and 35 give 4 sqrt(2), e^(eps'/2) and
+    1 + e^eps'. The last constant must be at least 1: take an f that depends on one item.
+
+    The last display of the proof drops e^eps' from E[e^eps' (g(x') - f(x'))]_+. As it stands it is
+    false for arbitrarily small eps'. Let f be a walk in prefixes that may fall to e^(-eps'/2) mu
+    and is stopped there. It can fall that far if n is at least 400 log(1/delta). Then let the last
+    item make f 0 with a small probability.
     """
     domain = {**BITS, "epsilon": Interval(1e-3, 0.2, log=True),
               "delta": Interval(1e-9, 0.1, log=True)}  # fmt: skip
@@ -223,17 +227,17 @@ def robust_mcdiarmid(ledger):
         return found, law @ f * delta + factor * (up + down)
 
     step = ledger.step(
-        "the last display: E[g(x') - f(x')]_+, of which the line above has e^eps' times as much",
+        "the last display: E[g(x') - f(x')]_+, while the line above has e^eps' times this term",
         mends="keep e^eps' before the last term: at most a constant, since eps' is small",
     )
 
     @step.sweep("a stopped walk, and a last item that may make f = 0", n=1000, delta=0.1,
                 small=0.0125, w=1e-3, q=1e-6, lhs="E[f(x) - e^eps' f(x')]_+/r",
-                rhs="what is printed in the second line, over r")  # fmt: skip
+                rhs="the printed second line, over r")  # fmt: skip
     def dropped(n, delta, small, w, q):
         eps, half = small / math.sqrt(n * math.log(1 / delta)), 20 * small  # eps' = 40 small
         steps, h = math.ceil(half / eps), math.exp(-half)  # fewer than n steps, from 1 to h
-        down = h ** (1 / steps)  # at least e^-eps; down with 1/2 each, else the walk stops
+        down = h ** (1 / steps)  # at least e^-eps; the walk goes down with 1/2 each, else it stops
         f = np.r_[down ** np.arange(steps) * (2 - down), h, 0, h * (1 + w / q)]
         g = np.r_[f[:-2], h * (1 - q / w * math.expm1(eps)), h * math.exp(eps)]  # by Lemma 33
         law = np.r_[0.5 ** np.arange(1, steps + 1), 0.5**steps * np.array([1 - w - q, w, q])]
@@ -257,7 +261,7 @@ def robust_mcdiarmid(ledger):
         return gaps, (high + beyond + e ** (2 * kept) * low) * (1 + ROUNDING) + 1e-12
 
     ledger.consequence(
-        "None for the results: the factor that is lost is at most a constant, and O hides it.",
+        "None for the results: the lost factor is at most a constant, and O hides it.",
         harm="a constant",
     )
 
@@ -268,13 +272,14 @@ def lipschitz(ledger):
     D^n)[f(x) - e^epsilon f(x~^(i))]_+), is zero, the lemma is (essentially) the same as McDiarmid's
     inequality for multiplicative-Lipschitz functions.
 
-    The second term is 0 if and only if f(x) <= e^epsilon f(x~^(i)) for all of the support: ln f
-    moves by at most epsilon with one item. McDiarmid's inequality for ln f says that it is farther
-    than t from its mean with probability at most 2 exp(-2 t^2/(n epsilon^2)). Both were run on the
-    steepest and other functions of up to 60 bits: f(x) exceeds e^eps' f(x') by at most mu delta on
-    average for eps' = 2 epsilon sqrt(n log(1/delta)), and ln f stays as close as McDiarmid says.
-    From the tail of ln f follows the form of the lemma, with another constant; the lemma is about
-    an excess, and McDiarmid's inequality about a probability: "essentially" is that.
+    The second term is 0 if and only if f(x) <= e^epsilon f(x~^(i)) on the whole support. This means
+    that ln f moves by at most epsilon with one item. McDiarmid's inequality for ln f says that ln f
+    is farther than t from its mean with probability at most 2 exp(-2 t^2/(n epsilon^2)). Both were
+    tested on the steepest and other functions of up to 60 bits. For eps' = 2 epsilon sqrt(n
+    log(1/delta)), the value f(x) exceeds e^eps' f(x') by at most mu delta on average. The function
+    ln f satisfies McDiarmid's inequality. The tail of ln f implies the form of the lemma, with
+    another constant. The lemma is about an excess, and McDiarmid's inequality about a probability.
+    This is the meaning of "essentially".
     """
     domain = {"n": Integer(1, 60), "p": SHARE, "slopes": Array(SHARE, (60,)),
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip
@@ -294,7 +299,7 @@ def lipschitz(ledger):
                     mutant={"c": 4.0}, extremal=[{**steep, "t": t} for t in (0.5, 1.0, 1.5, 2.0)],
                     **domain)  # fmt: skip
     def logarithm(n, p, slopes, small, t, c):
-        """t in units of epsilon sqrt(n)."""
+        """Use t in units of epsilon sqrt(n)."""
         epsilon = small / math.sqrt(n)
         values = np.log(multiplicative(n, slopes, epsilon))
         law = binom.pmf(np.arange(n + 1), n, p)

@@ -30,16 +30,16 @@ def neighbors(ledger):
     x_(-i) = x'_(-i) for some i in [n], where x_(-i) is the input with the data x_i = (x_(i,1), ...,
     x_(i,m)) of user i removed.
 
-    A definition, and what our pairs admit, over all pairs of three users with two bits each. At n =
-    1 all inputs are neighbours. Every input is its own neighbour. The count n and the index i are
-    the same in both: swapping two users that differ changes two of them.
+    This is a definition. Our pairs agree with it over all pairs of three users with two bits each.
+    At n = 1 all inputs are neighbours. Every input is its own neighbour. The count n and the index
+    i are the same in both inputs: swapping two users that differ changes two of them.
     """
     bits = ["".join(items) for items in itertools.product("01", repeat=6)]
     pairs = [{"left": a, "right": b} for a in bits for b in bits]
 
-    @ledger.identity("pairs that our audits admit", cases=pairs, m=2, mutant={"m": 1})
+    @ledger.identity("pairs that our audits accept", cases=pairs, m=2, mutant={"m": 1})
     def admitted(left, right, m):
-        """The mutant counts items that differ, not users."""
+        """Return whether the audits accept it; the mutant counts items that differ, not users."""
         parts = [[d[i : i + m] for i in range(0, 6, m)] for d in (left, right)]
         differ = sum(x != y for x, y in zip(*parts, strict=True))
         data = [[[float(c) for c in d[i : i + 2]] for i in (0, 2, 4)] for d in (left, right)]
@@ -57,9 +57,9 @@ def privacy(ledger):
     have Pr[A(x) in S] <= e^epsilon Pr[A(x') in S] + delta. When m = 1, A is (epsilon,
     delta)-item-level DP. The case delta = 0 is referred to as pure-DP.
 
-    A definition; the divergence by which other rows judge is its supremum over all S. Randomized
-    response to one bit of every user is exactly (epsilon, 0)-DP. At item level n counts items, so
-    that n users of m = 1 item and n items are the same.
+    This is a definition. The divergence that other rows use is its supremum over all S. Randomized
+    response to one bit of every user is exactly (epsilon, 0)-DP. At item level n counts items, so n
+    users of m = 1 item and n items are the same.
     """
 
     @ledger.identity("the largest P(S) - exp(epsilon) P'(S) over all S", epsilon=EPSILON,
@@ -84,13 +84,13 @@ def usefulness(ledger):
     delta)-user-level DP algorithm that is gamma-useful for T. When gamma is not stated, it is
     assumed to be 2/3.
 
-    A definition. Exactly, over all algorithms for telling two coins apart: what can be done with n
-    users can be done with n + 1, so that "smallest" means a threshold; and the best algorithm may
-    be one that does not see the order of users and items, as averaging over all orders keeps both
-    privacy and usefulness. Of two constant sources the best failure probability at delta = 0 is
-    e^(-n epsilon/2)/2 for even n, whatever m is, so that n_m is about 2 ln(3/2)/epsilon. n_m is 0
-    where one answer is right for all D, and infinite where no n is enough; gamma may not exceed
-    what is attained.
+    This is a definition. It was tested exactly, over all algorithms that distinguish two coins.
+    What n users can do, n + 1 users can do, so "smallest" means a threshold. The best algorithm may
+    ignore the order of users and items, because averaging over all orders keeps both privacy and
+    usefulness. For two constant sources the best failure probability at delta = 0 is e^(-n
+    epsilon/2)/2 for even n, whatever m is. So n_m is about 2 ln(3/2)/epsilon. The number n_m is 0
+    if one answer is right for all D, and infinite if no n is enough. The level gamma may not exceed
+    the attainable value.
     """
     coins = {"bias": [0.7, 0.95], "epsilon": [0.2, 1.5], "delta": [0.0, 0.01]}
 
@@ -99,13 +99,14 @@ def usefulness(ledger):
         epsilon=[0.1, 0.7, 2.0], group=1.0, mutant={"group": 0.9}, tolerance=1e-7,
     )  # fmt: skip
     def constant(n, m, epsilon, group):
-        """From the middle a probability moves by e^epsilon with each user."""
+        """Use that each user changes a probability by e^epsilon, from the middle on."""
         middle = 0.5 if n % 2 == 0 else 1 / (1 + math.exp(epsilon))
         found = best_test(n, m, 1.0, epsilon, 0.0)
         return found, 1 - middle * math.exp(-(n // 2) * group * epsilon)
 
     @ledger.sweep(
-        "n + 1 users are worth n at least", n=[1, 2, 3], m=[1, 2], more=1, mutant={"more": -1},
+        "n + 1 users are worth at least n users",
+        n=[1, 2, 3], m=[1, 2], more=1, mutant={"more": -1},
         tolerance=1e-7, **coins,
     )  # fmt: skip
     def monotone(n, m, more, bias, epsilon, delta):
@@ -113,7 +114,7 @@ def usefulness(ledger):
         return best_test(n, m, bias, epsilon, delta), with_more
 
     @ledger.identity(
-        "algorithms that do not see the order are as good as all", cases=[
+        "algorithms that ignore the order are as good as all algorithms", cases=[
             {"n": 1, "m": 2}, {"n": 2, "m": 1}, {"n": 2, "m": 2}, {"n": 3, "m": 1}],
         tolerance=1e-7, **coins,
     )  # fmt: skip
@@ -128,13 +129,14 @@ def discrete_distributions(ledger):
     distance of alpha > 0, the user complexity for the user-level DP is n_m^(DDk(alpha))(epsilon,
     delta) = Thetatilde_delta(k/(epsilon alpha sqrt(m)) + k/(alpha^2 m)).
 
-    Cited, with no range of m. As m grows the display goes to 0, but k = 2 has the two constant
-    sources, which take about 2 ln(3/2)/epsilon users of an (epsilon, delta)-DP algorithm for delta
-    far below epsilon, whatever m is: 811 at epsilon = 1/1000 and delta = 10^-9. Table 2 has a term
-    1/epsilon for the same bound. It is needed from about m = (k/alpha)^2 on, within the regime of
-    few examples only for k/alpha bounded. If the subscript hides any dependence on delta, the
-    display is saved by publishing one of about 1/delta users; if it hides logarithms of 1/delta, as
-    Table 2 says, it is not. The bounds themselves are cited and not run.
+    The bound is cited, without a range of m. As m grows the display tends to 0. But k = 2 includes
+    the two constant sources. For delta far below epsilon, an (epsilon, delta)-DP algorithm needs
+    about 2 ln(3/2)/epsilon users for them, whatever m is. At epsilon = 1/1000 and delta = 10^-9 it
+    needs 811. Table 2 has a term 1/epsilon for the same bound. It is needed from about
+    m = (k/alpha)^2 on. Within the regime of few examples this occurs only for k/alpha bounded. If
+    the subscript hides any dependence on delta, publishing one of about 1/delta users makes the
+    display true. If it hides logarithms of 1/delta, as Table 2 says, the display is false. The
+    bounds themselves are cited and not run.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two constant sources: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -145,18 +147,18 @@ def discrete_distributions(ledger):
     @ledger.reading("logarithms of 1/delta are hidden").sweep(
         "two constant sources, k = 2: least n, against (the display + 1) log(everything)^10",
         epsilon=1e-80, delta=1e-200, alpha=0.1, m=1e300, method=Method.NUMERIC,
-        lhs="users that group privacy asks for", rhs="users that the display allows",
+        lhs="users that group privacy requires", rhs="users that the display allows",
     )  # fmt: skip
     def large_m(epsilon, delta, alpha, m):
-        """Group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
+        """Use group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
         least = 0.99 * math.log(2) / epsilon
         display = 2 / (epsilon * alpha * math.sqrt(m)) + 2 / (alpha**2 * m)
         logarithms = math.log(m) - math.log(epsilon) - math.log(delta) - math.log(alpha)
         return least, (1 + display) * logarithms**10
 
     ledger.consequence(
-        "A reader who takes the display for m above (k/alpha)^2 plans with too few users; Table 2 "
-        "has the term that is missing.",
+        "A reader who uses the display for m above (k/alpha)^2 plans with too few users. Table 2 "
+        "has the missing term.",
         harm="the wording",
     )
 
@@ -173,8 +175,8 @@ def clipping(ledger):
     """For a, b in R such that a <= b, let clip_(a,b): R -> R denote the function with clip_(a,b)(x)
     = a if x < a, b if x > b, and x otherwise.
 
-    A definition: the middle one of a, x and b. At a = b it is constant. It moves no two points
-    apart, which is what bounds the sensitivities of clipped scores.
+    This is a definition: the middle one of a, x and b. At a = b it is constant. It moves no two
+    points apart, which bounds the sensitivities of clipped scores.
     """
     values = [-math.inf, -2.0, -1.0, 0.0, 0.5, 1.0, 3.0, math.inf]
 
@@ -199,14 +201,14 @@ def clipped_form(ledger):
     """The scoring function scr_h(z) = sum_(i in [n]) 1[z_i is not realizable by h] can be written
     in the form scr_h(z) = sum_(i in [n]) clip_(0,1)(card {(x, y) in z_i : h(x) != y}).
 
-    Exact, over all h on three points and all users of up to three examples. Whether z_i is a set or
-    a list makes no difference, as the count is clipped at 1.
+    The claim was computed exactly, over all h on three points and all users of up to three
+    examples. Whether z_i is a set or a list makes no difference, because the count is clipped at 1.
     """
     examples = list(itertools.product(range(3), (0, 1)))
     users = [u for m in (1, 2, 3) for u in itertools.product(examples, repeat=m)]
 
     @ledger.identity(
-        "two users, of whom one has all there is", first=range(len(users)),
+        "two users, one of them with all possible examples", first=range(len(users)),
         second=[0, len(users) - 1], h=list(itertools.product((0, 1), repeat=3)), top=1,
         mutant={"top": 2},
     )  # fmt: skip
@@ -228,12 +230,12 @@ def covers(ledger):
     Q') >= alpha. The size of the cover or packing is size(Q) := log(card Q); the diameter of Q
     under distance d is max_(Q, Q' in Q) d(Q, Q').
 
-    Definitions. For points on a line, with least covers and largest packings computed exactly: a
-    largest alpha-packing is an alpha-cover, so that least covers are no larger than largest
-    packings; and no alpha-cover is smaller than a packing with distances above 2 alpha. At
-    distances of exactly 2 alpha one center can cover two points, which the 3 alpha of Theorem 42
-    avoids. A cover need not lie in the family. Of the KL-divergence, which is not symmetric, the
-    diameter is over both orders. The letter d stands for distances, dimensions and PRDim alike.
+    These are definitions. For points on a line, least covers and largest packings were computed
+    exactly. A largest alpha-packing is an alpha-cover, so least covers are no larger than largest
+    packings. No alpha-cover is smaller than a packing with distances above 2 alpha. At distances of
+    exactly 2 alpha one center can cover two points, which the 3 alpha of Theorem 42 avoids. A cover
+    need not lie in the family. The KL-divergence is not symmetric, so its diameter is over both
+    orders. The letter d denotes distances, dimensions and PRDim.
     """
     lines = {"points": Array(SHARE, (6,)), "alpha": Interval(0.02, 0.5)}
 
@@ -250,7 +252,7 @@ def covers(ledger):
 
 
 def largest_packing(points, distance):
-    """On a line: from the left, each point that is far enough from the last."""
+    """Return its size on a line: from the left, take each point far enough from the last one."""
     size, last = 0, -math.inf
     for x in np.sort(points):
         if x - last >= distance:
@@ -259,7 +261,7 @@ def largest_packing(points, distance):
 
 
 def smallest_cover(points, centers, alpha):
-    """On a line: for the leftmost point that is left, the rightmost center that covers it."""
+    """Return its size on a line: cover the leftmost open point by the rightmost possible center."""
     size, reached = 0, -math.inf
     for x in np.sort(points):
         if x > reached + ROUNDING:

@@ -32,10 +32,11 @@ def triangle(ledger):
     e^epsilon B(x)]_+ is the hockey stick divergence, and A ~_(epsilon, delta) B denotes d_epsilon(A
     || B) <= delta and d_epsilon(B || A) <= delta.
 
-    Exact over all triples: merging outcomes into an event and the rest keeps both hypotheses, so
-    that two outcomes are enough, and there the extreme B and A are known. It is attained at epsilon
-    = 0, at epsilon' = 0 and where one of the deltas is 0; else max(delta' + e^epsilon' delta, delta
-    + e^epsilon delta') does, one for each direction, and this is attained at C = (0, 1).
+    The check covers all triples exactly. Merging outcomes into an event and the rest keeps both
+    hypotheses, so two outcomes are enough, and there the extreme B and A are known. The bound is
+    attained at epsilon = 0, at epsilon' = 0 and if one of the deltas is 0. Otherwise
+    max(delta' + e^epsilon' delta, delta + e^epsilon delta') is enough, one term for each direction.
+    This is attained at C = (0, 1).
     """
     apart = {"first": Interval(0.0, 3.0), "second": Interval(0.0, 3.0)}
     small = Interval(0.0, 0.5)
@@ -55,7 +56,7 @@ def triangle(ledger):
                          "first": 0.1, "second": 0.1},
                     ], **apart)  # fmt: skip
     def four(weights, first, second, factor):
-        """With the deltas that the three distributions have."""
+        """Use the deltas of the three distributions."""
         if not (weights.sum(axis=1) > 0).all():
             return None
         a, b, c = weights / weights.sum(axis=1, keepdims=True)
@@ -65,7 +66,10 @@ def triangle(ledger):
 
 
 def extreme(first, second, d1, d2, c, sum_, whole):
-    """A ~_(first, d1) B ~_(second, d2) C, where C gives the event c; the worse direction."""
+    """Return both sides in the worse direction, for a C that gives the event probability c.
+
+    A ~_(first, d1) B ~_(second, d2) C.
+    """
     one = move(move(c, second, d2), first, d1) - math.exp(first + second) * c
     other = move(move(c, first, d1), second, d2) - math.exp(first + second) * c
     each = (d1 + math.exp(first) * d2, d2 + math.exp(second) * d1)
@@ -84,11 +88,11 @@ def group_privacy(ledger):
     A(x) ~_(epsilon', delta') A(x') where epsilon' = k epsilon, delta' = ((e^(k epsilon) -
     1)/(e^epsilon - 1)) delta <= k e^(k epsilon) delta.
 
-    Exact, and attained by an algorithm that counts: from (0, 1) on, each step multiplies by
-    e^epsilon and adds delta, until the sum exceeds 1. By linear programs over all algorithms on two
-    and three bits nothing is worse. The last inequality is loose: k e^((k - 1) epsilon) does, which
-    is attained as epsilon -> 0. k may exceed the number of items that differ. At epsilon = 0 the
-    quotient is 0/0, to be read as k.
+    The lemma is exact, and an algorithm that counts attains it: from (0, 1) on, each step
+    multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear programs over all
+    algorithms on two and three bits nothing is worse. The last inequality is loose: k e^((k - 1)
+    epsilon) is enough, and is attained as epsilon -> 0. k may exceed the number of items that
+    differ. At epsilon = 0 the quotient is 0/0, which must be read as k.
     """
     steps = {"k": [1, 2, 5, 20], "epsilon": [1e-3, 0.1, 1.0], "delta": [1e-9, 1e-4, 0.05]}
 
@@ -128,7 +132,7 @@ def group_privacy(ledger):
 
 
 def private_events(words, letters, epsilon, delta):
-    """What privacy asks of the probabilities of an event on all words: rows @ a <= most."""
+    """Return the privacy constraints on event probabilities of all words: rows @ a <= most."""
     place = {word: i for i, word in enumerate(words)}
     rows, most = [], []
     for word in words:
@@ -147,7 +151,7 @@ def private_events(words, letters, epsilon, delta):
 
 
 def neighboring(population, letters, kept):
-    """Neighbouring inputs; where the order of a subsample is not kept, sorted ones are enough."""
+    """Yield neighbouring inputs; if the order of a subsample is not kept, only sorted ones."""
     letters = range(letters)
     if not kept:
         for rest in itertools.combinations_with_replacement(letters, population - 1):
@@ -161,7 +165,7 @@ def neighboring(population, letters, kept):
 
 
 def mixture(data, words, kept):
-    """How likely each word is as the subsample."""
+    """Return the probability of each word as the subsample."""
     place, size = {word: i for i, word in enumerate(words)}, len(words[0])
     ways = list((itertools.combinations if kept else itertools.permutations)(data, size))
     law = np.zeros(len(words))
@@ -171,7 +175,7 @@ def mixture(data, words, kept):
 
 
 def worst_delta(sample, population, letters, epsilon, delta, rate):
-    """Largest delta at epsilon' in random order, over all algorithms, by LPs."""
+    """Return the largest delta at epsilon' in random order, over all algorithms, by LPs."""
     words = list(itertools.product(range(letters), repeat=sample))
     rows, most = private_events(words, letters, epsilon, delta)
     growth = 1 + rate * math.expm1(epsilon)
@@ -182,7 +186,7 @@ def worst_delta(sample, population, letters, epsilon, delta, rate):
 
 
 def worst_ratio(sample, population, letters, epsilon, kept=False):
-    """Largest ratio of probabilities of an event, over all (epsilon, 0)-DP algorithms, by LPs."""
+    """Return the largest ratio of event probabilities over (epsilon, 0)-DP algorithms, by LPs."""
     words = list(itertools.product(range(letters), repeat=sample))
     rows, _ = private_events(words, letters, epsilon, 0.0)
     return max(
@@ -199,20 +203,20 @@ def subsampling(ledger):
     n out of the n' input samples and then runs A on the subsample. Then A' is (epsilon', delta')-DP
     where epsilon' = ln(1 + eta (e^epsilon - 1)), delta' = eta delta for eta = n/n'.
 
-    How A reads the subsample decides. In random order, or with an A that does not see the order, it
-    holds: exactly, by linear programs over all algorithms on up to three of four items, and it is
-    attained for every n, n', epsilon and delta, by an A that counts. In the order of the input it
-    fails: on two of three items A(x_1, x_2) = 1 with probability p e^(epsilon (x_2 - x_1)), p
-    small, is (epsilon, 0)-DP, and on (0, 1, 0) and (1, 1, 0) the ratio is (e^(2 epsilon) +
-    e^epsilon + 1)/(e^epsilon + 2), which is above 1 + (2/3)(e^epsilon - 1) for every epsilon > 0:
-    epsilon' is .386 for a claimed .359 at epsilon = 1/2, and .361 for .329 on three of five items.
-    Without x_1 the other items move to other places, and A may see that. The theorem that is cited
-    is about sets and multisets. Theorem 10 may use a random order, which also makes A symmetric as
-    Theorem 17 needs.
+    The result depends on how A reads the subsample. In random order, or with an A that does not
+    depend on the order, the theorem holds. This was computed exactly, by linear programs over all
+    algorithms on up to three of four items. An A that counts attains it for every n, n', epsilon
+    and delta. In the order of the input the theorem fails. On two of three items, let A(x_1,
+    x_2) = 1 with probability p e^(epsilon (x_2 - x_1)), p small. This A is (epsilon, 0)-DP. On (0,
+    1, 0) and (1, 1, 0) the ratio is (e^(2 epsilon) + e^epsilon + 1)/(e^epsilon + 2). This is above
+    1 + (2/3)(e^epsilon - 1) for every epsilon > 0. At epsilon = 1/2, epsilon' is .386 and .359 is
+    claimed. On three of five items it is .361, and .329 is claimed. Without x_1 the other items
+    move to other places, and A may depend on this. The theorem that is cited is about sets and
+    multisets. Theorem 10 may use a random order, which also makes A symmetric as Theorem 17 needs.
     """
     sizes = [{"sample": s, "population": p, "letters": q} for s, p, q in
              [(1, 2, 2), (2, 3, 2), (3, 4, 2), (2, 3, 3)]]  # fmt: skip
-    order = ledger.reading("in random order, or A does not see the order")
+    order = ledger.reading("in random order, or A does not depend on the order")
 
     @order.sweep(
         "the worst algorithm, by linear programs: delta at epsilon'", cases=sizes,
@@ -253,7 +257,7 @@ def subsampling(ledger):
         lhs="privacy loss of A'", rhs="epsilon'",
     )  # fmt: skip
     def in_order(epsilon):
-        """The common factor p of the probabilities of the answer 1 cancels."""
+        """Use that the common factor p of the probabilities of the answer 1 cancels."""
         x, y, pairs = (0, 1, 0), (1, 1, 0), ((0, 1), (0, 2), (1, 2))
         one, other = (sum(math.exp(epsilon * (z[j] - z[i])) for i, j in pairs) for z in (x, y))
         return math.log(one / other), math.log(1 + 2 / 3 * (math.exp(epsilon) - 1))
@@ -266,9 +270,9 @@ def subsampling(ledger):
         return worst_ratio(3, 5, 2, epsilon, kept=True), most * claimed
 
     ledger.consequence(
-        "An implementation that keeps the order, with an algorithm that sees it, spends more "
-        "privacy than is said: 7 percent at epsilon = 1/2 and 13 percent at epsilon = 3 on two of "
-        "three items.",
+        "An implementation that keeps the order, with an algorithm that depends on the order, "
+        "spends more privacy than claimed. On two of three items it spends 7 percent more at "
+        "epsilon = 1/2, and 13 percent more at epsilon = 3.",
         harm="privacy",
     )
 
@@ -282,12 +286,12 @@ def truncated_noise(ledger):
     and let TDLap(epsilon, delta) be the distribution supported on {0, ..., 2 kappa} with
     probability mass function at x being proportional to exp(-epsilon abs(x - kappa)).
 
-    A definition. What the proof of Lemma 18 needs of it holds: masses of neighbouring values differ
-    by exactly e^epsilon, and those of 0 and 2 kappa are at most delta/5, which is attained at
-    epsilon = ln 2 and delta = 1/2 (for small delta it is (3 - 2 sqrt(2)) delta = .172 delta). So
-    the 1 + in kappa is not needed: ceil(ln(1/delta)/epsilon) gives at most delta. A count that
-    moves by 1 is (epsilon, delta/5)-DP with this noise. For delta = 1 the support is {0, 1, 2};
-    from e^epsilon on it is {0}, then empty.
+    This is a definition. The properties that the proof of Lemma 18 needs hold. Masses of
+    neighbouring values differ by exactly e^epsilon. The masses of 0 and 2 kappa are at most
+    delta/5, which is attained at epsilon = ln 2 and delta = 1/2. (For small delta they are (3 - 2
+    sqrt(2)) delta = .172 delta.) So the 1 + in kappa is not needed: ceil(ln(1/delta)/epsilon) gives
+    at most delta. A count that moves by 1 is (epsilon, delta/5)-DP with this noise. For delta = 1
+    the support is {0, 1, 2}. From delta = e^epsilon on it is {0}, then empty.
     """
     exact = [{"epsilon": math.log(2), "delta": 2.0**-k} for k in (1, 2, 9)]  # nothing is rounded up
     domain = {"epsilon": Interval(0.01, 5.0, log=True), "delta": DELTA, "extremal": exact}
@@ -306,7 +310,8 @@ def truncated_noise(ledger):
         pmf = truncated_laplace_pmf(epsilon, delta)
         return max(pmf[0], pmf[-1]), share * delta
 
-    @ledger.identity("our noise is this: ratios of neighbouring masses, and their sum", shape=1.0,
+    @ledger.identity("our noise is this noise: ratios of neighbouring masses, and their sum",
+        shape=1.0,
                      mutant={"shape": 0.99}, **domain)  # fmt: skip
     def ours(epsilon, delta, shape):
         pmf = truncated_laplace_pmf(epsilon, delta)
@@ -340,11 +345,11 @@ def exponential_mechanism(ledger):
     H/beta)/epsilon). The algorithm, the exponential mechanism, outputs h with probability
     proportional to exp(-epsilon scr_h(x)/(2 Delta)).
 
-    With a = 2 Delta ln(card H/beta)/epsilon, exactly: the failure probability is largest for one
-    best candidate and all others just above a, where it is below beta (1 - 1/card H). The 2 cannot
-    be less for all card H, and epsilon is attained in the limit of a candidate that moves against
-    many others. With one candidate nothing fails. Nothing is needed of the data; scores may be
-    negative. beta >= 1 asks for nothing.
+    The theorem holds with a = 2 Delta ln(card H/beta)/epsilon, exactly. The failure probability is
+    largest for one best candidate and all others just above a. There it is below beta (1 - 1/card
+    H). The 2 cannot be smaller for all card H, and epsilon is attained in the limit of a candidate
+    that moves against many others. With one candidate nothing fails. The data are arbitrary, and
+    scores may be negative. beta >= 1 requires nothing.
     """
     private = {"epsilon": EPSILON, "sensitivity": Interval(0.01, 100.0, log=True)}
 
@@ -354,7 +359,7 @@ def exponential_mechanism(ledger):
         extremal=[{"size": 10**12, "beta": 0.5}, {"size": 1, "beta": 0.5}],
     )  # fmt: skip
     def failure(size, beta, two):
-        """exp(-epsilon a/(2 Delta)) = (beta/card H)^(two/2), whatever epsilon and Delta are."""
+        """Use exp(-epsilon a/(2 Delta)) = (beta/card H)^(two/2), whatever epsilon and Delta are."""
         others = (size - 1) * (beta / size) ** (two / 2)
         return others / (1 + others), beta
 
@@ -364,7 +369,7 @@ def exponential_mechanism(ledger):
                          "sensitivity": 1.0},
                     ], **private)  # fmt: skip
     def accurate(scores, beta, epsilon, sensitivity, two, factor):
-        """Scores in units of Delta/epsilon."""
+        """Use scores in units of Delta/epsilon."""
         scores = scores * sensitivity / epsilon
         bound = factor * sensitivity * math.log(5 / beta) / epsilon
         bad = scores > scores.min() + bound

@@ -1,4 +1,4 @@
-"""Private algorithms that are as far from constant as can be, and their divergences."""
+"""Private algorithms that are as far from constant as possible, and their divergences."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpaudit.properties import Array
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)
 WEIGHT = Interval(1e-6, 1.0)
-"""Of one outcome; laws are normalized."""
+"""Weights of outcomes; they are normalised to probabilities."""
 SMALL = Interval(1e-3, 1.0, log=True)
-"""The quantity that a statement calls sufficiently small, such as eps sqrt(n log(1/delta))."""
+"""Values that a statement calls sufficiently small, such as eps sqrt(n log(1/delta))."""
 DELTA = Interval(1e-9, 0.1, log=True)
 
 
 def steepest_test(n, epsilon, delta, at, value):
-    """Pr[A = 1] by the value 0, ..., n of a sum: as steep as (eps, delta)-DP allows around one."""
+    """Return Pr[A = 1] by the value 0, ..., n of a sum, as steep as (eps, delta)-DP allows."""
     e, f = math.exp(epsilon), np.full(n + 1, float(value))
     for k in range(at, n):
         f[k + 1] = min(e * f[k] + delta, 1 - (1 - f[k] - delta) / e, 1)
@@ -30,7 +30,10 @@ def steepest_test(n, epsilon, delta, at, value):
 
 
 def sums(n, p, signs):
-    """Law of a sum of n bits, of which some count -1 (order matters) and some not at all."""
+    """Return the distribution of a sum of n bits; some count -1 and some do not count.
+
+    If some count -1, order matters.
+    """
     plus = round(n * signs[0])
     minus = round((n - plus) * signs[1])
     up, down = (binom.pmf(np.arange(m + 1), m, q) for m, q in ((plus, p), (minus, 1 - p)))
@@ -40,26 +43,26 @@ def sums(n, p, signs):
 
 
 def sticks(p, q, epsilon):
-    """Hockey stick divergences of laws on {0, 1}, by Pr[1]."""
+    """Return hockey-stick divergences of distributions on {0, 1}, given their Pr[1]."""
     e = math.exp(epsilon)
     return np.maximum(p - e * q, 0) + np.maximum(1 - p - e * (1 - q), 0)
 
 
 def laplace(x, epsilon):
-    """Cumulative discrete Laplace noise."""
+    """Return the cumulative distribution of discrete Laplace noise."""
     a = math.exp(-epsilon)
     return np.where(x < 0, a ** np.abs(x), 1 + a - a ** (np.abs(x) + 1)) / (1 + a)
 
 
 def moved_laplace(shift, epsilon, larger):
-    """Hockey stick divergence, at `larger`, of discrete Laplace noise from itself moved."""
+    """Return the hockey-stick divergence, at `larger`, of discrete Laplace noise from its shift."""
     last = np.ceil((shift - larger / epsilon) / 2) - 1
     found = laplace(last, epsilon) - math.exp(larger) * laplace(last - shift, epsilon)
     return np.maximum(found, 0)
 
 
 def least(holds, most):
-    """Least epsilon' up to `most` at which something that is monotone holds."""
+    """Return the least epsilon' up to `most` at which a monotone condition holds."""
     low, high = 0.0, most
     for _ in range(30):
         middle = (low + high) / 2
@@ -73,6 +76,6 @@ HALF = {"p": 0.5, "signs": np.array([1.0, 0.0]), "at": 0.5, "value": 0.5}
 
 
 def not_close(law, laws, epsilon, delta):
-    """Probability that two draws of a row are not (eps, delta)-close."""
+    """Return the probability that two random rows are not (eps, delta)-close."""
     d = np.maximum(laws[:, None] - math.exp(epsilon) * laws[None], 0).sum(axis=-1)
     return law @ (np.maximum(d, d.T) > delta) @ law

@@ -1,8 +1,8 @@
-"""The algorithms of both versions of the paper, at the constants that `scaled` derives.
+"""Audits of the algorithms of both versions of the paper, at the constants that `scaled` derives.
 
-Each phase ends in Gaussian noise, which is integrated out, and each user is in one phase. On linear
-losses a shift of one iterate stays for ever; with curvatures of their own, scores move with the
-iterate.
+Each phase ends in Gaussian noise, which the audits integrate out. Each user takes part in one phase
+only. On linear losses, a shift of one iterate persists in all later iterates. If users have
+different curvatures, the scores change with the iterate.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def less_noise(mechanism, **options):
 # --- v2: Algorithms 1 and 2 ---------------------------------------------------------------------
 
 FILTERED = scaled.scaled_euclidean(8000, 2, 1, **SIZES, **SHARES)
-"""Phases of 4, 2 and 1 batches of 935 users; honest gradients are guessed to be 0.01 apart."""
+"""Phases of 4, 2 and 1 batches of 935 users; honest gradients are assumed to be 0.01 apart."""
 
 EUCLIDEAN = {"loss": Linear(), "domain": Ball(100.0), "plan": FILTERED, "start": [0.0]}
 FIRST_BATCH, LAST_BATCH = 0, FILTERED.phases[0].n_users - 1
 
 
 def crowd(place, other, share, gap, user=FIRST_BATCH):
-    """All users at 0, but a share of them at a distance; one user at one place or another."""
+    """Return a pair in which one user differs, a share of the others is at `gap`, the rest at 0."""
     data = np.zeros((FILTERED.n_users, 2, 1))
     data[np.arange(FILTERED.n_users) % 20 < 20 * share] = gap
     left, right = data.copy(), data.copy()
@@ -55,7 +55,7 @@ def crowd(place, other, share, gap, user=FIRST_BATCH):
 
 
 def crowds(user=FIRST_BATCH):
-    """Far out, inside the filter, on its edge; the others together or on the edge themselves."""
+    """Return the pairs to search: the user can be inside the filter, on its edge, or far out."""
     return SearchSpace(
         partial(crowd, user=user),
         {
@@ -68,7 +68,7 @@ def crowds(user=FIRST_BATCH):
 
 
 EDGE = crowd(0.02, -0.02, 0.0, 0.0)
-"""Scores of 0.81 B, where F = 0.8 B: kept in three quarters of the runs."""
+"""Scores of 0.81 B, where F = 0.8 B: such a user is kept in three quarters of the runs."""
 
 
 @pytest.mark.from_profile("full")
@@ -103,7 +103,7 @@ def audit_filtered_phase_in_its_last_batch(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_user_level_sco(auditor):
-    """Everything that is released, for a user of the first phase."""
+    """Audit everything that is released, for a user of the first phase."""
 
     def transcript(data, size, *, rng):
         found = euclidean.user_level_sco(data, size, transcript=True, **EUCLIDEAN, rng=rng)
@@ -125,7 +125,7 @@ def audit_user_level_sco(auditor):
 
 
 def audit_second_phase(auditor):
-    """A user of the second phase, from a start that the first released."""
+    """Audit a user of the second phase; its start is an output that the first phase released."""
     options = {**EUCLIDEAN, "start": [0.5], "phase": 2}
     centers = partial(euclidean.filtered_sgd, **options)
     auditor.check(
@@ -140,11 +140,11 @@ CURVED = scaled.scaled_euclidean(
     9_200, 1, 1, smoothness=2.0, sensitivity=3.1, keep=0.85,
     **{**SIZES, **SHARES, "epsilon": 3.0, "delta": 0.1},
 )  # fmt: skip
-"""eta = 2 / beta: steps neither shrink nor stretch distances."""
+"""Step sizes eta = 2 / beta, at which steps neither shrink nor stretch distances."""
 
 
 def bent(place, other, gap, share):
-    """Some later users bring the largest curvature, and scores near the threshold, others none."""
+    """Return a pair; some later users have the largest curvature and scores near the threshold."""
     data = np.zeros((CURVED.n_users, 1, 2))
     data[np.arange(CURVED.n_users) % 20 < 20 * share] = [-gap / 2, 2.0]
     left, right = data.copy(), data.copy()
@@ -154,7 +154,7 @@ def bent(place, other, gap, share):
 
 @pytest.mark.from_profile("full")
 def audit_contraction_edge(auditor):
-    """Step sizes 2 / beta, and users of different curvature, so that scores move with iterates."""
+    """Audit step sizes 2 / beta and curvatures that differ: scores change with the iterates."""
     options = {
         "loss": VaryingQuadratic(2.0), "domain": Ball(0.4), "plan": CURVED, "start": [0.0],
     }  # fmt: skip
@@ -177,7 +177,7 @@ ROBUST = {"loss": Linear(), "domain": Box(100.0), "plan": TESTED, "start": [0.0]
 
 
 def halves(place, other, share, gap):
-    """Batches that pass the test, fail it, or are on its edge; one user joins either side."""
+    """Return a pair whose batches pass the test, fail it, or are on its edge; one user differs."""
     data = np.zeros((TESTED.n_users, 2, 1))
     data[: round(share * TESTED.batch_size)] = gap
     left, right = data.copy(), data.copy()
@@ -211,7 +211,7 @@ TRIMMED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic="trimm
 
 
 def audit_trimmed_mean(auditor):
-    """With two fifths left out at either end; searched for the pair on the edge of the test."""
+    """Audit a mean that trims two fifths at either end, on searched pairs."""
     options = {**ROBUST, "plan": TRIMMED}
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **options)
     sigma = TRIMMED.phases[0].sigma
@@ -247,7 +247,7 @@ def audit_user_level_sco_linf(auditor):
     auditor.noise_margin(result, less_noise(coordinatewise.user_level_sco_linf, **ROBUST))
 
 
-# --- what a user would run instead ----------------------------------------------------------------
+# --- baselines ------------------------------------------------------------------------------------
 
 LOUD = {"epsilon": 1.0, "delta": DELTA}
 

@@ -1,9 +1,9 @@
-"""What filters and tests reveal, without the Gaussian noise: exact distributions.
+"""Audits of what filters and tests reveal without the Gaussian noise, by exact distributions.
 
-Given the differing user's own noise, what the filter shows of a batch is whom else it filters. Its
-users are exchangeable within groups of equal gradients, so that on linear losses the number of
-filtered users of each group says everything; here there are two groups. The concentration test is
-AboveThreshold on scores that move by up to 2.
+Given the noise of the differing user, the filter reveals of a batch only which other users it
+filters. On linear losses, users with equal gradients are exchangeable. So the number of filtered
+users in each group of equal gradients is sufficient. Here there are two groups. The concentration
+test is AboveThreshold on scores that change by up to 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ THRESHOLD = 0.8 * BATCH
 
 
 class Filtered:
-    """How many users of either group are filtered, up to `TARGETS` in all; the first one apart."""
+    """Numbers of filtered users in either group, up to `TARGETS` in total.
+
+    The differing user is not counted.
+    """
 
     def __init__(self, scale):
         self.scale = scale
@@ -40,7 +43,7 @@ class Filtered:
         return f"filter with Laplace noise of scale {self.scale:g}"
 
     def pmf(self, gradients):
-        """Return the probabilities of the numbers of filtered users of either group."""
+        """Return the probabilities of the numbers of filtered users in the two groups."""
         scores = concentration_scores(gradients, temperature=1.0)[1:]
         groups = np.unique(gradients[1:, 0])
         counts = []
@@ -56,7 +59,7 @@ class Filtered:
 
 
 def two_groups(place, other, share, gap):
-    """A user at one place or another; the others at 0, but a share of them at a distance."""
+    """Return a pair in which one user differs, a share of the others is at `gap`, the rest at 0."""
     left = np.zeros((BATCH, 1))
     left[1 : 1 + round(share * (BATCH - 2))] = gap
     right = left.copy()
@@ -76,7 +79,7 @@ GROUPS = SearchSpace(
 
 
 def audit_filter_decisions(auditor):
-    """Decisions of one batch against the bound of `charging`; exact, and searched."""
+    """Audit the decisions of one batch against the bound of `charging`, exactly."""
     delta = charging.stream_profile(1.5, targets=TARGETS, epsilon0=1 / SCALE)
     result = auditor.check(
         Filtered(SCALE),
@@ -90,8 +93,8 @@ def audit_filter_decisions(auditor):
 class Answers:
     """Exact distribution of the answers of a sparse vector algorithm with two Laplace noises.
 
-    Algorithm 3 halts at the first no and has noise on its threshold, Algorithm 4 at the c-th yes
-    and has none.
+    Algorithm 3 halts at the first no and adds noise to its threshold. Algorithm 4 halts at the c-th
+    yes and adds no noise to its threshold.
     """
 
     def __init__(self, query_scale, threshold_scale=0.0, cutoff=1, halt_on="no"):
@@ -110,7 +113,7 @@ class Answers:
 
 
 def queries(level, other, sensitivity, n_down, n_up):
-    """Queries that fall by the sensitivity, and then queries that rise by it."""
+    """Return queries: the first `n_down` fall by the sensitivity, the others rise by it."""
     left = np.r_[np.full(n_down, level), np.full(n_up, other)]
     right = left + sensitivity * np.r_[-np.ones(n_down), np.ones(n_up)]
     return NeighborPair(
@@ -132,7 +135,7 @@ EPSILON = 0.5
 
 
 def audit_target_charging(auditor):
-    """Algorithm 4 with c = 4 at query sensitivity 2 and noise for that."""
+    """Audit Algorithm 4 with c = 4, for queries of sensitivity 2 and noise for that sensitivity."""
     delta = charging.stream_profile(2.0, targets=4, epsilon0=EPSILON)
     result = auditor.check(
         Answers(2 / EPSILON, cutoff=4, halt_on="yes"),
@@ -155,7 +158,7 @@ def above_threshold(sensitivity, factor=1.0):
 
 @pytest.mark.parametrize("sensitivity", [1.0, 2.0])
 def audit_above_threshold(auditor, sensitivity):
-    """Algorithm 3, its noise scaled for the sensitivity of the queries."""
+    """Audit Algorithm 3 with its noise scaled to the sensitivity of the queries."""
     result = auditor.check(
         above_threshold(sensitivity),
         PureDP(EPSILON, within_sensitivity(sensitivity), f"{PAPER} v2 Lemma 17"),

@@ -1,18 +1,18 @@
-"""Domains that the checks of both versions share; their conventions stand in ``statements.md``."""
+"""Domains that the checks of both versions share; ``statements.md`` lists their conventions."""
 
 from __future__ import annotations
 
 from dpaudit.neighbors import Choice, Integer, Interval
 
 EPSILON = Interval(1e-3, 1.0, log=True)
-"""Within the convention epsilon <= 1."""
+"""Range of epsilon within the convention epsilon <= 1."""
 
 DELTA = Interval(1e-12, 0.5, log=True)
-"""Within the convention delta <= 1/2."""
+"""Range of delta within the convention delta <= 1/2."""
 
 SHARE = Interval(0.0, 1.0)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, where only their proportions matter."""
+"""Coordinates of points, for checks in which only their proportions matter."""
 
 USERS = Integer(2, 10**9)
 FEW = Choice((1, 2, 3))

@@ -31,9 +31,10 @@ def lipschitz_and_smooth(ledger):
     means norm(grad f(x)) <= G for any x in X. It is beta-smooth if the operator norm of the Hessian
     is at most beta on X, where f is assumed to be twice differentiable.
 
-    On a convex domain with interior points the two conditions of "this means" are equivalent; on a
-    flat one the gradient along the domain is meant. The smoothness is that of the gradient: beta is
-    its least Lipschitz constant in the Euclidean norm, for the convex functions of the paper.
+    On a convex domain with interior points the two conditions of "this means" are equivalent. On a
+    flat domain the gradient along the domain is meant. The smoothness is that of the gradient: for
+    the convex functions of the paper, beta is the least Lipschitz constant of the gradient in the
+    Euclidean norm.
     """
 
     @ledger.falsify(
@@ -41,19 +42,20 @@ def lipschitz_and_smooth(ledger):
         extremal=[FLAT], **QUADRATIC, **POINTS,
     )  # fmt: skip
     def differences(root, slope, x, y, spread):
-        """The largest gradient on the square is in a corner."""
+        """Use that the largest gradient on the square is in a corner."""
         hessian = root.T @ root
         largest = np.linalg.norm(SQUARE @ hessian + slope, axis=1).max()
         change = (x + y) @ hessian @ (x - y) / 2 + slope @ (x - y)
         return abs(change), spread * largest * np.linalg.norm(x - y) + ROUNDING
 
     @ledger.falsify(
-        "and the other way round, next to the point where the gradient is largest", step=1e-6,
+        "a bound on the differences bounds the gradient, next to the point where it is largest",
+        step=1e-6,
         mutant={"step": 1.0}, tolerance=1e-4, extremal=[{**FLAT, "root": np.eye(2)}], **QUADRATIC,
         **POINTS,
     )  # fmt: skip
     def gradients(root, slope, x, y, step):
-        """The difference quotient along the gradient, inside the square."""
+        """Return the gradient and the difference quotient along it, inside the square."""
         x, hessian = 0.9 * x, root.T @ root
         gradient = hessian @ x + slope
         if (size := np.linalg.norm(gradient)) < 0.1:
@@ -77,9 +79,9 @@ def gradient_step(ledger):
     """Let f on X be convex and beta-smooth and eta <= 2/beta. For any x, y in X, norm((x - eta grad
     f(x)) - (y - eta grad f(y))) <= norm(x - y).
 
-    Tight, and 2 / beta is the largest step size: the step is x - eta H x with 0 <= eta H <= 2. For
-    a Hessian that varies, its average over the segment takes the place of H, so that the domain has
-    to be convex.
+    The bound is tight, and 2 / beta is the largest step size for which it holds: the step is
+    x - eta H x with 0 <= eta H <= 2. If the Hessian varies, its average over the segment takes the
+    place of H. So the domain has to be convex.
     """
     half = {"x": np.ones(2), "y": -np.ones(2), "share": 1.0}
     domain = {**POINTS, "share": Interval(0.0, 1.0), "most": 2.0, "mutant": {"most": 2.2}}
@@ -100,7 +102,7 @@ def gradient_step(ledger):
         extremal=[{**steep, "share": 1.0}], **domain,
     )  # fmt: skip
     def logistic(features, x, y, share, most):
-        """Of the loss log(1 + exp(a x)) the Hessian is at most a a^T / 4, at 0."""
+        """Use that the Hessian of log(1 + exp(a x)) is at most a a^T / 4, which it attains at 0."""
         eta = share * most * 4 / max(np.linalg.norm(features.T @ features, 2), 1e-9)
         change = features.T @ (expit(features @ x) - expit(features @ y))
         return np.linalg.norm(x - y - eta * change), np.linalg.norm(x - y) + ROUNDING
@@ -120,7 +122,7 @@ def onto_segment(x):
 
 
 def onto_triangle(x):
-    """The points with x >= 0 and x[0] + x[1] <= 1."""
+    """Project on the points with x >= 0 and x[0] + x[1] <= 1."""
     inside = np.clip(x, 0.0, None)
     if inside.sum() <= 1:
         return inside
@@ -135,8 +137,8 @@ def onto_circle(x):
 def projection(ledger):
     """If X is convex and compact, then norm(Pi_X(x) - Pi_X(y)) <= norm(x - y) for any x, y in R^d.
 
-    Tight, where both points lie in the set. Compactness is not needed, closed and not empty is
-    enough; convexity is needed.
+    The bound is tight if both points lie in the set. Compactness is not needed; a closed nonempty
+    set is enough. Convexity is needed.
     """
 
     @ledger.falsify(
@@ -164,7 +166,7 @@ def projection(ledger):
 
 
 def on_parabola(eta, steps, start, noise, first=1):
-    """f(x) = x^2 / 2 on the line, so beta = 1; noise of variance noise^2; x = 0."""
+    """Return both sides for f(x) = x^2 / 2, beta = 1 and x = 0, for noise of variance noise^2."""
     last, shrink = steps + first - 1, 1 - eta
     mean = start * (shrink ** np.arange(first, last + 1)).mean()
     weights = [
@@ -176,10 +178,10 @@ def on_parabola(eta, steps, start, noise, first=1):
 
 
 def descended(steps, eta, beta, bend, slope, wall, start, target, rare):
-    """Every path of SGD on a convex function, with two-point noise, on [start - wall, inf).
+    """Return E f(average of x_1, ..., x_T) - f(target) over all paths, and the parts of the bound.
 
-    f'(x) = slope + beta x for x > 0 and slope + bend beta x for x < 0; the noise has variance 1.
-    Returns E f(average of x_1, ..., x_T) - f(target), and the two parts of the bound.
+    The function is convex with f'(x) = slope + beta x for x > 0 and slope + bend beta x for x < 0.
+    The domain is [start - wall, inf). The noise takes two values and has variance 1.
     """
 
     def value(x):
@@ -209,8 +211,8 @@ BOWL = {"steps": 1, "bend": 1.0, "slope": 0.0, "wall": 99.0, "start": 0.0, "targ
 BOWL |= {"rare": 0.5}
 WORDS = {"lhs": "E f(average iterate) - f(x)", "rhs": "the bound"}
 HARM = (
-    "Section 3.3.2 needs eta beta <= 1, where it has eta beta <= O(1), and Lemma 12 allows 2; "
-    "beyond 1 the rate is not shown for the first phases, whose steps are the largest."
+    "Section 3.3.2 needs eta beta <= 1, but has eta beta <= O(1), and Lemma 12 allows 2. Beyond 1 "
+    "the rate is not proved for the first phases, whose steps are the largest."
 )
 
 
@@ -252,12 +254,13 @@ def stochastic_gradient_descent(ledger):
     size eta satisfies E[f((1/T) sum_(t=1..T) x_t) - f(x)] <= (beta + 1/eta) R^2/T + eta (sum_t
     sigma_t^2)/(2T).
 
-    Bubeck's Theorem 6.3 has the step size 1 / (beta + 1 / eta), and R^2 / 2 for R^2. With the step
-    size eta nothing keeps beta eta small: beyond 2 gradient descent diverges, and beyond 1 one step
-    with noise is already too much, by the factor beta eta. The repair follows from f(x) >= f(x_t) +
-    <grad f(x_t), x - x_t>, the descent lemma and Young's inequality for the noise. For beta eta <=
-    1 the printed bound stood the same search, with equality after one step; that was not proved.
-    The T gradients are those at x_0, ..., x_(T-1).
+    Bubeck's Theorem 6.3 has the step size 1 / (beta + 1 / eta), and R^2 / 2 in place of R^2. With
+    the step size eta nothing keeps beta eta small. If beta eta > 2, gradient descent diverges. If
+    beta eta > 1, one noisy step already exceeds the bound, by the factor beta eta. The repair
+    follows from f(x) >= f(x_t) + <grad f(x_t), x - x_t>, the descent lemma and Young's inequality
+    for the noise. For beta eta <= 1, the same search found no counterexample to the printed bound,
+    which is attained after one step. This case was not proved. The T gradients are those at x_0,
+    ..., x_(T-1).
     """
     attack_descent(ledger, first=1, start="")
 
@@ -270,8 +273,8 @@ def stochastic_gradient_descent_first_version(ledger):
     size eta satisfies E[f((1/T) sum_(t=1..T) x_(t+1)) - f(x)] <= (beta + 1/eta) R^2/T + eta (sum_t
     sigma_t^2)/(2T).
 
-    As sco2.lemma13: the step size of Bubeck is 1 / (beta + 1 / eta). Besides, the average of x_2,
-    ..., x_(T+1) belongs to a start at x_1, as Bubeck has it; from x_0 it takes T + 1 steps, of
-    which the sum over t leaves one out.
+    The mistake is that of sco2.lemma13: the step size of Bubeck is 1 / (beta + 1 / eta). In
+    addition, the average of x_2, ..., x_(T+1) belongs to a start at x_1, as Bubeck has it. From x_0
+    it takes T + 1 steps, and the sum over t omits one of them.
     """
     attack_descent(ledger, first=2, start="with x_1 for x_0, ")

@@ -29,7 +29,7 @@ APART = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]])
 
 
 def distributions(weights):
-    """Rows of positive weights as distributions; None where there are none."""
+    """Return the normalised rows of positive weights; None if a row sums to 0."""
     total = weights.sum(axis=-1, keepdims=True)
     return weights / total if (total > 0).all() else None
 
@@ -38,7 +38,7 @@ def distributions(weights):
 
 
 def attack_definition(ledger):
-    """Hold the divergence by which other rows judge against all events."""
+    """Compare the divergence that other rows use with the supremum over all events."""
     ledger.identity(
         "the largest P[O] - exp(epsilon) P'[O] over all events", tolerance=1e-11, **PAIRS,
         extremal=[{"weights": APART, "epsilon": 1.0}], epsilon=SHARE, base=math.e,
@@ -60,10 +60,11 @@ def item_level_privacy(ledger):
     user-level DP if this holds of datasets that differ by the contributions of a single user, up to
     m items.
 
-    A definition: the divergence by which other rows judge is its supremum over events. "O in
-    Range(M)" must read "O a subset of Range(M)". The text defines neighbours of users by "adding or
-    removing one user", Definition 15 by datasets that "differ from one user"; the proofs replace
-    one. Replacing is removing and adding, which doubles epsilon.
+    This is a definition. The divergence that other rows use is the supremum of P[O] - e^epsilon
+    P'[O] over events O. "O in Range(M)" must read "O a subset of Range(M)". The text defines
+    neighbours of users by "adding or removing one user", and Definition 15 by datasets that "differ
+    from one user". The proofs replace one user. A replacement is a removal and an addition, so it
+    doubles epsilon.
     """
     attack_definition(ledger)
 
@@ -82,17 +83,17 @@ def user_level_privacy(ledger):
     that differ from one user and any output event set O, Pr[M(D) in O] <= e^epsilon Pr[M(D') in O]
     + delta.
 
-    A definition, of item-level DP with users for items: for m = 1 it is (1). "Differ from one user"
-    must read "differ in one user"; all proofs replace the data of one.
+    This is the definition of item-level DP with users in place of items. For m = 1 it is (1).
+    "Differ from one user" must read "differ in one user". All proofs replace the data of one user.
     """
     attack_definition(ledger)
     words = ["".join(items) for items in itertools.product("ab", repeat=4)]
     pairs = [{"left": a, "right": b} for a in words for b in words]
 
-    @ledger.identity("pairs that our audits admit: two users of two items", cases=pairs, m=2,
+    @ledger.identity("pairs that our audits accept: two users of two items", cases=pairs, m=2,
                      mutant={"m": 1})  # fmt: skip
     def admitted(left, right, m):
-        """The mutant counts items that differ, not users."""
+        """Return whether the audits accept it; the mutant counts items that differ, not users."""
         parts = [[d[i : i + m] for i in range(0, 4, m)] for d in (left, right)]
         differ = sum(x != y for x, y in zip(*parts, strict=True))
         data = [[[float(ord(x)) for x in d[:2]], [float(ord(x)) for x in d[2:]]]
@@ -108,7 +109,7 @@ def user_level_privacy(ledger):
 
 
 def gaussian_delta(epsilon, delta, constant, sensitivity=1.0, factor=2.0):
-    """Exact delta of the noise, and the promised one."""
+    """Return the exact delta of the noise, and the claimed one."""
     sigma = math.sqrt(factor * math.log(constant / delta)) / epsilon
     return float(oracles.gaussian(sensitivity, sigma).delta(epsilon)), delta
 
@@ -118,9 +119,10 @@ def noisy_mean(ledger):
     """For points q_t(Z_1), ..., q_t(Z_B) in the unit ball, their mean plus N(0, sigma_1^2 I_d),
     with sigma_1 proportional to 1/B, is private.
 
-    With the points in the unit ball the mean moves by 2 / B at most, and by that where u becomes
-    -u. So sigma_1 = (2 / B) sqrt(2 log(1.25 / delta)) / epsilon is enough, and a noise for 1 / B is
-    not. The scale is of the form 1 / B for every (epsilon, delta), as displayed.
+    With the points in the unit ball the mean moves by at most 2 / B, and it moves by 2 / B if u
+    becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25 / delta)) / epsilon is enough, and noise for a
+    move of 1 / B is not. For every (epsilon, delta) the scale is proportional to 1 / B, as
+    displayed.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "extremal": [{"epsilon": 1.0, "delta": 0.5}]}
 
@@ -147,8 +149,9 @@ def gaussian_noise(ledger):
     """If 0 < epsilon <= 1 and norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D)
     + N(0, sigma^2 I_d) with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    It is loose: .6 does for 1.25 where delta <= 1/2, and all epsilon up to 4.4 for those up to 1.
-    "f : P^* -> R^d" takes datasets, for which Z^* is written elsewhere.
+    The condition is loose. If delta <= 1/2, the constant .6 is enough in place of 1.25 for epsilon
+    up to 1. For such delta the printed bound holds for all epsilon up to 4.4. "f : P^* -> R^d"
+    takes datasets, which are written Z^* elsewhere.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -158,9 +161,9 @@ def gaussian_noise_without_condition(ledger):
     """If norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D) + N(0, sigma^2 I_d)
     with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    No condition on epsilon is printed, and for large epsilon it fails: from 4.5 on at delta = 1/2
-    and from 8.9 on at delta = 1e-6. Within epsilon <= 1, and even 4.4, it holds. The second version
-    adds the condition.
+    No condition on epsilon is printed. For large epsilon the statement fails: from 4.5 on at
+    delta = 1/2, and from 8.9 on at delta = 1e-6. It holds for epsilon <= 1, and even up to 4.4. The
+    second version adds the condition.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -190,8 +193,8 @@ def attack_gaussian(ledger, top):
         partial(gaussian_mechanism, sigma=sigma), ApproxDP(1.0, 0.1, L2),
         NeighborPair(np.zeros(2), [0.6, 0.8], relation=L2), draws=3_000,
         mutants=[partial(gaussian_mechanism, sigma=sigma / 4)],
-        survivors="At delta = .1 little more than half of the noise is needed; below delta = 1e-6 "
-        "half is not enough, which exact deltas show and these draws cannot.",
+        survivors="At delta = .1 little more than half of the noise is needed. Below delta = 1e-6 "
+                  "half is not enough; exact deltas show this, but these draws cannot.",
     )  # fmt: skip
 
 
@@ -199,7 +202,10 @@ def attack_gaussian(ledger, top):
 
 
 def max_divergence(p, q, delta):
-    """The larger of D(p || q) and D(q || p), over all events; nothing is asked where both are 0."""
+    """Return the larger of D(p || q) and D(q || p) over all events.
+
+    A ratio 0 / 0 imposes no condition.
+    """
     worst = -math.inf
     for left, right in ((EVENTS @ p, EVENTS @ q), (EVENTS @ q, EVENTS @ p)):
         gain = left - delta
@@ -216,10 +222,10 @@ def divergences(ledger):
     gamma; D^delta(mu || nu) = max of log((mu(S) - delta)/nu(S)) over S within supp(mu) with mu(S)
     >= delta; D^delta(mu, nu) is the maximum of D^delta(mu || nu) and D^delta(nu || mu).
 
-    Definitions; the divergences by which other rows judge are these. An event with mu(S) = delta
-    and nu(S) = 0 has the ratio 0 / 0, and asks for nothing. D is negative where mu and nu are close
-    and delta > 0: of mu and mu it is log(1 - delta). W_inf is attained, so that "W_inf <= b" means
-    that some coupling keeps within b.
+    These are definitions, and other rows use these divergences. An event with mu(S) = delta and
+    nu(S) = 0 has the ratio 0 / 0 and imposes no condition. If mu and nu are close and delta > 0, D
+    is negative: D^delta(mu, mu) is log(1 - delta). The infimum in W_inf is attained. So
+    "W_inf <= b" means that some coupling keeps the two points within b.
     """
 
     @ledger.identity("total variation over all events", half=0.5, mutant={"half": 1.0}, **PAIRS)
@@ -232,11 +238,11 @@ def divergences(ledger):
     lines = {"left": Array(SHARE, (4,)), "right": Array(SHARE, (4,))}
 
     @ledger.identity(
-        "W_inf of empirical distributions on a line: the least over couplings pairs ranks",
+        "W_inf of empirical distributions on a line: the best coupling pairs ranks",
         pairing=np.sort, mutant={"pairing": np.array}, **lines,
     )  # fmt: skip
     def wasserstein(left, right, pairing):
-        """Of uniform distributions on four points a coupling is a mixture of permutations."""
+        """Use that a coupling of such distributions is a mixture of permutations."""
         ways = (left[list(order)] for order in itertools.permutations(range(4)))
         least = min(np.abs(way - right).max() for way in ways)
         return 1 + least, 1 + np.abs(pairing(left) - pairing(right)).max()
@@ -246,7 +252,7 @@ def divergences(ledger):
         epsilon=Interval(0.0, 1.0), less=1.0, mutant={"less": 0.5}, **PAIRS,
     )  # fmt: skip
     def inverse(weights, epsilon, less):
-        """At any epsilon, for the delta that the hockey stick has there."""
+        """Compare both at any epsilon, for the delta that the hockey stick has there."""
         p, q = distributions(weights + 0.01)
         delta = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
         if delta < 1e-6:
@@ -259,8 +265,8 @@ def divergence_and_privacy(ledger):
     """A mechanism M is (epsilon, delta)-DP if and only if D^delta(M(D), M(D')) <= epsilon for every
     pair D, D' of neighbouring datasets.
 
-    Exact on both sides of the boundary, where 0 / 0 asks for nothing. An event with mu(S) < delta,
-    which the divergence leaves out, asks for nothing in (1) either.
+    The equivalence is exact on both sides of the boundary, if 0 / 0 imposes no condition. The
+    divergence omits events with mu(S) < delta. Such an event imposes no condition in (1) either.
     """
     domain = {**PAIRS, "epsilon": Interval(0.0, 2.0), "delta": Interval(0.0, 0.5)}
     domain["extremal"] = [
@@ -281,7 +287,7 @@ def divergence_and_privacy(ledger):
 
     @ledger.identity("on the boundary", side=[-1e-6, 1e-6], delta=0.1, gap=[0.3, 1.0, 3.0])
     def boundary(side, delta, gap):
-        """Two outcomes, whose hockey stick is delta at epsilon = log(gap + 1)."""
+        """Use two outcomes whose hockey stick is delta at epsilon = log(gap + 1)."""
         q = (1 - delta) / (2 + gap)
         p, epsilon = np.array([delta + (gap + 1) * q, q, 0, 0]), math.log1p(gap) + side
         return side > 0, max_divergence(p, p[[1, 0, 2, 3]], delta) <= epsilon
@@ -291,12 +297,12 @@ def divergence_and_privacy(ledger):
 
 
 def near(points, reach):
-    """Pairs of points within reach of one another."""
+    """Return the pairs of points within `reach` of one another."""
     return np.nonzero(np.abs(points[:, None] - points[None, :]) <= reach + 1e-9)
 
 
 def transported(p, q, points, reach):
-    """The most mass that a coupling can keep within reach."""
+    """Return the largest mass that a coupling can keep within `reach`."""
     i, j = near(points, reach)
     n, cells = len(points), range(len(i))
     rows = [sparse.csr_matrix((np.ones(len(i)), (at, cells)), (n, len(i))) for at in (i, j)]
@@ -312,10 +318,11 @@ def robust_divergences(ledger):
     d_tv(mu, mu') <= zeta, and D^(delta,(b,zeta))(mu, nu) is the infimum of D^delta(mu', nu) over
     mu' with W^zeta(mu, mu') <= b.
 
-    Definitions. By Strassen's theorem W^zeta(mu, nu) <= b means that some coupling keeps within b
-    but for a probability of zeta, so W^zeta is symmetric. The robust shifted divergence is not: it
-    moves its first argument only, and not by zeta and b of the second. The proof of Lemma 3 says
-    "by symmetry" nevertheless, and that of Lemma 10 moves both.
+    These are definitions. By Strassen's theorem W^zeta(mu, nu) <= b means that some coupling keeps
+    the two points within b, except with probability zeta. So W^zeta is symmetric. The robust
+    shifted divergence is not symmetric: it moves only its first argument by zeta and b, not the
+    second. The proof of Lemma 3 nevertheless says "by symmetry", and the proof of Lemma 10 moves
+    both arguments.
     """
     domain = {**PAIRS, "reach": Choice((0, 1, 2)), "wide": 1.0, "examples": 100}
 
@@ -346,8 +353,9 @@ def gaussian_mechanism_of_close_distributions(ledger):
     """If W_inf(mu, nu) <= b and sigma >= b sqrt(2 log(1.25/delta))/epsilon, then D^delta(mu * rho,
     nu * rho) <= epsilon for rho = N(0, sigma^2 I_d).
 
-    By joint convexity the worst case is a shift by b, for which it is Proposition 16, and as loose.
-    epsilon <= 1, which Proposition 16 asks for, is not repeated here: at epsilon = 10 it fails.
+    By joint convexity the worst case is a shift by b. For a shift this is Proposition 16, and it is
+    equally loose. Proposition 16 requires epsilon <= 1, which is not repeated here. At epsilon = 10
+    the statement fails.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "constant": 1.25, "factor": 2.0}
     worst = [{"epsilon": 1.0, "delta": 0.5}, {"epsilon": 1.0, "delta": 1e-12}]

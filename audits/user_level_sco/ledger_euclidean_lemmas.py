@@ -1,4 +1,4 @@
-"""User-level DP-SCO: Lemma 10 with its proof."""
+"""User-level DP-SCO: Lemma 10 and its proof."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from dpaudit.properties import Array
 ROUNDING = 1e-12
 SIZES = {"log_nm": Interval(14.0, 200.0, log=True), "log_delta": Interval(0.7, 600.0, log=True)}
 SIZES |= {"epsilon": Interval(0.01, 0.99, log=True)}
-"""log(nm), log(1/delta) and epsilon; only those with n >= 300 log^3(mn/delta) / epsilon^1.5."""
+"""Ranges of log(nm), log(1/delta) and epsilon.
+
+`allowed` keeps only those with n >= 300 log^3(mn/delta) / epsilon^1.5.
+"""
 LEAST = {"log_nm": 16.2, "log_delta": 13.8, "epsilon": 0.99}
 GRADIENTS = Array(UNIT, ("b", 2))
 
 
 def allowed(log_nm, log_delta, epsilon):
-    """Whether some n <= nm meets the condition of Section 3."""
+    """Return whether some n <= nm meets the condition of Section 3."""
     return log_nm >= math.log(300 / epsilon**1.5) + 3 * math.log(log_nm + log_delta)
 
 
 def beyond(log_nm, log_delta, epsilon, level):
-    """P[Lap(2 sigma) > level log(mn/delta)^2 / epsilon^1.5], sigma of the random chat."""
+    """Return P[Lap(2 sigma) > level log(mn/delta)^2 / epsilon^1.5], at the random chat."""
     log, z = log_nm + log_delta, np.linspace(-60, 60, 20001)
     weights = np.exp(-np.abs(z))
     cutoff = np.maximum(10 * log + 4 * z, 1e-300)  # chat epsilon
@@ -39,14 +42,15 @@ def beyond(log_nm, log_delta, epsilon, level):
 
 
 def never_halted(log_n, log_m, delta, epsilon, users):
-    """In D user 1 passes; in D' it is far away, and lowers `users` scores from F to F - 3/4.
+    """Return P[no halt on D] - e^(epsilon/4) P[no halt on D'] in batch 1, and delta.
 
-    Besides there are ceil(c) gradients at 2G from all others. P[no halt] in batch 1 is compared.
+    In D user 1 passes. In D' it is far away, which lowers `users` scores from F to F - 3/4. In
+    addition, ceil(c) gradients are 2G away from all others.
     """
     c, width = 10 * (log_n + log_m - math.log(delta)) / epsilon, np.linspace(0, 400, 8001)
     if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(c * epsilon / 10):
         return None  # outside of the hypotheses
-    last = math.ceil(c) + (j := np.arange(users + 1)[:, None])  # of those users, j are filtered
+    last = math.ceil(c) + (j := np.arange(users + 1)[:, None])  # j of those `users` are filtered
     stay = (binom.pmf(j, users, 0.5) * np.exp((c - last) * epsilon / 4)).sum() / 2
     scale = 8 * np.sqrt(32 * (last + 1 + width) * max(1, -math.log(delta))) / epsilon
     pmf = binom.pmf(j, users, 1 - np.exp(-0.74 / scale) / 2)  # given chat = last + 1 + width
@@ -63,22 +67,23 @@ def first_iterates_are_close(ledger):
     """If b = O(eta/(B tau)), then D^(delta/4,(b,delta/4))(x_1, x'_1) <= epsilon/4, for the first
     iterates of Algorithm 2 on neighbouring datasets that differ in Z_(1,1).
 
-    Read with x_0 returned on halt, on which Algorithm 2 is silent. It fails by a little, for every
-    constant in b. The noise of chat pays epsilon/4 for the decision on user 1, which moves count by
-    one; the decisions on all others come on top. Runs that halt in batch 1 return x_0, which is far
-    from all other x_1. So a run that does not halt is e^(epsilon / 4) and a little more times as
-    probable on one side, which no shift changes. Were no run to halt, all B decisions would have to
-    be paid. With count and chat the little is about .05 epsilon. The proof shows W(x_1, xbar_1) <=
-    b and D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b: two shifts, where Definition 2
-    has one; a kernel that couples xbar'_1 with x'_1, applied to xbar_1, puts both in front, with
-    2b. Kept users are within 1 to 3 / tau of one another, not 100.
+    On halt, x_0 is read as the output; Algorithm 2 does not say what it returns. The statement then
+    fails by a little, for every constant in b. The noise of chat costs epsilon/4 for the decision
+    on user 1, which changes count by one. The decisions on all other users cost more in addition.
+    Runs that halt in batch 1 return x_0, which is far from every other x_1. So the probability of
+    not halting is larger on one side by a factor slightly above e^(epsilon/4), and no shift changes
+    this. If no run halted, all B decisions would cost privacy. With count and chat the excess is
+    about .05 epsilon. The proof shows W(x_1, xbar_1) <= b, D(xbar_1, xbar'_1) <= epsilon/4 and
+    W(xbar'_1, x'_1) <= b. These are two shifts, and Definition 2 has only one. Apply a kernel that
+    couples xbar'_1 with x'_1 to xbar_1. This puts both shifts in front, with 2b. Kept users are
+    within 1 to 3 / tau of one another, not 100 / tau.
     """
     ledger.sweep("P[no halt]", rhs="delta", **HALT)(never_halted)
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
         **HALT, "log_n": 20.8, "log_m": 20.0, "epsilon": 0.5, "delta": 1e-8, "users": 30
     })(never_halted)  # fmt: skip
     shifts = ledger.step(
-        "of the three bounds W <= b, D <= epsilon/4, W <= b, one shift is left",
+        "the bounds W <= b, D <= epsilon/4 and W <= b compose to one shift by b",
         mends="2b for b, by a coupling kernel",
     )
 
@@ -110,7 +115,7 @@ def first_iterates_are_close(ledger):
         return float(stay @ np.maximum(gap, 0)), delta / 4
 
     ledger.consequence(
-        "The excess over epsilon/4 is small, and the total of Lemma 12 has room for it.",
+        "The excess over epsilon/4 is small, and the total of Lemma 12 leaves enough slack for it.",
         harm="a constant",
     )
 
@@ -120,8 +125,9 @@ def scores_of_the_first_batch(ledger):
     """Neighbouring datasets that differ in Z_(1,1) only have abs(kappa_(1,i) - kappa'_(1,i)) <= 1
     for any i >= 2.
 
-    One term of the sum changes, from (0, 1] to (0, 1]; 1 is approached where the user goes from the
-    place of user i to far away: 1 - e^(-2 tau G) at most.
+    One term of the sum changes, from one value in (0, 1] to another. The largest change approaches
+    1 if the user moves from the gradient of user i to a distant one. It is at most 1 - e^(-2 tau
+    G).
     """
     far = {"gradients": np.zeros((3, 2)), "other": np.full(2, 1.0), "tau": 30.0}
 
@@ -142,14 +148,14 @@ def cutoffs_below_half_a_batch(ledger):
     """With chat = c + Lap(4/epsilon), c = 10 log(nm/delta)/epsilon, the event E_1, that chat <= B/2
     and chat' <= B/2, has probability at least 1 - delta/24.
 
-    With room to spare: B / 2 is about 15 log(mn/delta) / sqrt(epsilon) times c; B / 320 would do at
-    log(mn/delta) = 16, the least there is.
+    The bound is far from tight. B / 2 is about 15 log(mn/delta) / sqrt(epsilon) times c. At
+    log(mn/delta) = 16, the smallest possible value, B / 320 would be enough.
     """
     domain = {"log": Interval(16.0, 500.0, log=True), "epsilon": EPSILON, "part": 0.5}
     domain |= {"extremal": [{"log": 16.0, "epsilon": 1.0}]}
 
     @ledger.falsify(
-        "both cutoffs, at delta = 2 e^-log, the least", mutant={"part": 0.003}, **domain
+        "both cutoffs, at delta = 2 e^-log, the smallest", mutant={"part": 0.003}, **domain
     )
     def exceeded(log, epsilon, part):
         gap = part * 300 * log * log / epsilon**1.5 - 10 * log / epsilon
@@ -160,7 +166,7 @@ WORDS = {"lhs": "P[some noise of one run is larger]", "rhs": "delta / 24"}
 
 
 def exceeding(log_nm, log_delta, epsilon, level):
-    """Of the noises of one batch, B users."""
+    """Return the probability that a noise of one batch of B users is larger, and delta / 24."""
     if not allowed(log_nm, log_delta, epsilon):
         return None
     one = 2 * beyond(log_nm, log_delta, epsilon, level)
@@ -174,12 +180,13 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     log^2(mn/delta)/epsilon^(3/2) for all i, nu ~ Lap(2 sigma), has probability at least 1 -
     delta/24.
 
-    2 sigma is about 143 sqrt(log(mn/delta) log(1/delta)) / epsilon^1.5, so that 20 log^2 is only
-    .14 log^1.5(mn/delta) / log^.5(1/delta) scales: 6 at delta = 1e-6 and the smallest n, where a
-    noise must stay below 30 scales. The event then fails surely. For delta = (mn)^-1 it fails for
-    every n; for fixed delta it is true from some n on (mn of about e^77 at 1e-6). 3B/5 only needs
-    45 log^2, which is too little for delta = (mn)^-1 as well. That user 1 is kept at a distance is
-    less probable than delta all the same, see sco2.eq3.
+    2 sigma is about 143 sqrt(log(mn/delta) log(1/delta)) / epsilon^1.5. So 20 log^2 is only .14
+    log^1.5(mn/delta) / log^.5(1/delta) scales. At delta = 1e-6 and the smallest n this is 6 scales,
+    but a noise must stay below 30 scales. The event then fails with near certainty. For
+    delta = (mn)^-1 it fails for every n. For fixed delta it is true from some n on (mn of about
+    e^77 at delta = 1e-6). The score 3B/5 needs only 45 log^2, which is also too small for
+    delta = (mn)^-1. The probability that user 1 is kept at a distance is nevertheless below delta,
+    see sco2.eq3.
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
@@ -198,14 +205,14 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
         return 2 * found[0], found[1]
 
     ledger.consequence(
-        "Kept users have a score of 3B/5 with a probability that is far below 1 - delta; the bound "
-        "on their distance has to be shown otherwise, or B to be five times as large.",
+        "The probability that kept users have a score of 3B/5 is far below 1 - delta. Either the "
+        "bound on their distance needs another proof, or B has to be five times as large.",
         harm="a constant",
     )
 
 
 def half_of_e2(log, log_delta, epsilon=0.99):
-    """One run only; the cutoff, and so the scale, is random."""
+    """Return both sides for one run; the cutoff, and so the scale, is random."""
     z = np.linspace(-60, 60, 20001)
     weights = np.exp(-np.abs(z)) / np.exp(-np.abs(z)).sum()
     cutoff = np.maximum(10 * log + 4 * z, 1e-300) / epsilon
@@ -221,11 +228,12 @@ def far_from_one_that_passes(ledger):
     then kappa_(1,1) <= 2B/3, also for the projected gradient qtilde_1(Z_(1,1)), and Z_(1,1) is
     filtered out.
 
-    Given the events. 3B/5 could be 41B/60, and 2B/3 B (1 - .59 + small). A score of 3B/5 needs .59
-    B users within 4 / tau; half of a batch within them and half beyond gives .509 B. "For any j and
-    j != 1" holds for j in N_i only, which is enough. qtilde is printed as a projection on a ball
-    around the projected point itself; around q_1(Z_(1,i)) is meant. 100 can be about 1.003: two
-    scores of 41B/60 allow no more than log(30/11) / tau.
+    The statement holds given the events. 3B/5 could be 41B/60, and 2B/3 could be B
+    (1 - .59 + small). A score of 3B/5 needs .59 B users within 4 / tau. Half of a batch within
+    4 / tau and half beyond it gives .509 B. "For any j and j != 1" holds only for j in N_i, which
+    is enough. qtilde is printed as a projection on a ball around the projected point itself. A ball
+    around q_1(Z_(1,i)) is meant. The constant 100 can be about 1.003: two scores of 41B/60 allow a
+    distance of at most log(30/11) / tau.
     """
     share = {"share": SHARE, "extremal": [{"share": 0.4999}]}
 
@@ -245,7 +253,7 @@ def far_from_one_that_passes(ledger):
     def outlier(share, far, level):
         return share * math.exp(-far) + (1 - share), level
 
-    @ledger.falsify("it is filtered out, by a noise of at most B / 15", noise=1 / 15, score=SHARE,
+    @ledger.falsify("it is filtered out, with a noise of at most B / 15", noise=1 / 15, score=SHARE,
                     extremal=[{"score": 2 / 3}], mutant={"noise": 0.1})  # fmt: skip
     def filtered(score, noise):
         return None if score > 2 / 3 else (score + noise, 0.75)
@@ -276,10 +284,11 @@ def an_outlier_survives_rarely(ledger):
     within 100/tau of a gradient that passes, where Z_(1,1) is not filtered out. Then d_tv(x_1,
     xtilde_1) <= delta/8.
 
-    True, not by the events, of which E_2 fails (sco2.lemma10.E2): user 1 passes at a score of
-    2B/3 with probability 1e-2, not delta. But a run that goes on has at most c users and a few that
-    are far from the others, so that a user who is 100 / tau away has a score of at most that many:
-    it passes with probability .5 exp(-1.57 log^1.5(mn/delta) / log^.5(1/delta)), at most.
+    The bound is true, but it does not follow from the events, since E_2 fails (sco2.lemma10.E2). At
+    a score of 2B/3 user 1 passes with probability 1e-2, not delta. But in a run that continues, at
+    most c users and a few more are far from the others. So a user who is 100 / tau away has a score
+    of at most that number. It passes with probability at most .5 exp(-1.57
+    log^1.5(mn/delta) / log^.5(1/delta)).
     """
     worst = [{"log_nm": 200.0, "log_delta": 200.0, "epsilon": 0.99}, LEAST]
 
@@ -294,7 +303,7 @@ def an_outlier_survives_rarely(ledger):
 
     step = ledger.step("E_1 and E_2 have probability 1 - delta / 12", mends="the score is about c")
 
-    @step.sweep("a score of 2B/3, on which the proof insists", **LEAST, lhs="P[user 1 passes]",
+    @step.sweep("a score of 2B/3, which the proof allows", **LEAST, lhs="P[user 1 passes]",
                 rhs="delta / 8")  # fmt: skip
     def passes(log_nm, log_delta, epsilon):
         return beyond(log_nm, log_delta, epsilon, 25.0), math.exp(-log_delta) / 8
@@ -305,10 +314,11 @@ def outlier_out_or_in(ledger):
     """Let xbar_1 be the output if Z_(1,1) is filtered out regardless of its score. Then
     W_inf(xtilde_1, xbar_1) <= O(eta/(B tau)) =: b.
 
-    Of runs that go on, with 216 for O: qtilde is within 108 / tau of all that are kept, of which
-    there are B/2. With the 1 to 2.6 / tau of the exact account 3 does. W_inf is not that of x_1 but
-    on the events; a robust W is meant. Where user 1 counts in one run and not in the other, they
-    halt at different times, and no O(eta / (B tau)) couples them.
+    The bound holds for runs that continue, with the constant 216 in O. The projection qtilde is
+    within 108 / tau of all users that are kept, and at least B/2 are kept. With the distance 1 to
+    2.6 / tau of the exact account, the constant 3 is enough. W_inf is not that of x_1, but only
+    that on the events; a robust W is meant. If user 1 counts in one run and not in the other, the
+    runs halt at different times. No coupling within O(eta / (B tau)) covers this case.
     """
     case = {"kept": np.full((5, 2), 0.5), "first": np.array([-0.5, 0.5])}
 
@@ -319,7 +329,7 @@ def outlier_out_or_in(ledger):
         both = np.vstack([kept, first]).mean(axis=0)
         return np.linalg.norm(both - kept.mean(axis=0)), share * reach / 6 + ROUNDING
 
-    step = ledger.step("the coupling, where user 1 counts", mends="the noise of chat, at epsilon/4")
+    step = ledger.step("the coupling, if user 1 counts", mends="the noise of chat, at epsilon/4")
 
     @step.sweep("count is c - 1 or c", log=30.0, epsilon=0.99, delta=1e-6,
                 lhs="P[one run halts and the other does not]", rhs="delta / 4")  # fmt: skip
@@ -332,14 +342,14 @@ def decisions_on_the_others(ledger):
     """D^(delta/4)(xbar_1, xbar'_1) <= D^(delta/4)({a_(1,i)}_(i>=2), {a'_(1,i)}_(i>=2)) <=
     epsilon/4, by the property of SVT, as the cutoff is noisy.
 
-    Read with x_0 returned on halt, on which Algorithm 2 is silent. The answers end where the run
-    halts, and that depends on count, of which the decision on user 1 is part: the noise of chat
-    pays epsilon/4 for it, in full, and the answers on the others come on top. "Theorem 3.25" of
-    Dwork and Roth is of queries of sensitivity 1 with noise on the threshold, and has no such term.
-    If user 1 is counted on both sides or on neither, xbar_1 is a function of the other decisions,
-    but (4) then breaks.
+    On halt, x_0 is read as the output; Algorithm 2 does not say what it returns. The answers end
+    when the run halts. This depends on count, which includes the decision on user 1. The noise of
+    chat costs the whole of epsilon/4 for this decision, and the answers on the others cost more in
+    addition. "Theorem 3.25" of Dwork and Roth is about queries of sensitivity 1 with noise on the
+    threshold, and has no such term. If user 1 is counted on both sides or on neither, xbar_1 is a
+    function of the other decisions, but then (4) fails.
     """
-    ledger.sweep("no halt in batch 1", rhs="delta, of which delta / 4 is allowed", **HALT)(
+    ledger.sweep("no halt in batch 1", rhs="delta, although only delta / 4 is allowed", **HALT)(
         never_halted
     )
     repair = ledger.repair("the answers and the halt are (epsilon/4 + epsilon/8, delta/4)-close")
@@ -347,7 +357,7 @@ def decisions_on_the_others(ledger):
     domain |= {"epsilon": Interval(0.05, 0.99), "rate": Interval(0.01, 0.5)}
     domain |= {"extremal": [{**LEAST, "rate": 0.5}]}
 
-    @repair.falsify("the decisions up to the cutoff, halting apart", part=1.0, examples=60,
+    @repair.falsify("the decisions up to the cutoff, without the halting", part=1.0, examples=60,
                     mutant={"part": 0.15}, **domain)  # fmt: skip
     def stream(log_nm, log_delta, epsilon, rate, part):
         if not allowed(log_nm, log_delta, epsilon):

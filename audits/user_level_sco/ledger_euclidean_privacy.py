@@ -24,18 +24,19 @@ from mutants import user_level_sco as mutants
 
 ROUNDING = 1e-12
 UNDER_ONE = Interval(1e-3, 0.99, log=True)
-"""Section 3 has epsilon in (0, 1)."""
+"""Range of epsilon in Section 3, which has epsilon in (0, 1)."""
 MANY = 10**7
-"""Items of a user: enough for 1 / tau to be below G."""
+"""Number of items of a user, large enough that 1 / tau is below G."""
 
 
 # --- Theorem 8 ---
 
 
 def one_user_apart(log_n, own, epsilon, constant, logs):
-    """Gradients 0, but one of length .2875 / tau, right or left, which is kept half the time.
+    """Return a lower bound for the true delta of Algorithm 1, and delta, by half-lines.
 
-    d = 1, delta = e^-own; exp(-.2875) > 3/4. Half-lines give a lower bound for the true delta.
+    All gradients are 0, except one of length .2875 / tau, right or left. It is kept half the time.
+    Here d = 1, delta = e^-own and exp(-.2875) > 3/4.
     """
     log_m = 2 * np.log(11.5 * log_n)  # so many items that .2875 / tau <= G
     if log_n < np.log(300 / epsilon**1.5) + 3 * np.log(log_n + log_m + own):
@@ -71,13 +72,13 @@ def fails_for_every_constant(ledger):
 
 REPAIRED = (
     "(epsilon, delta)-user-level DP for sigma_s = 200 eta_s G sqrt(log(1/delta)) log(nmd) / (B "
-    "sqrt(m) epsilon), beta eta <= 1/2, sigma as at chat = c, x_0 on halt, computed for m = 1e7, d "
-    "= 1, epsilon = .5 and .99, n from 1e8 to 1e25 and delta >= 1e-10"
+    "sqrt(m) epsilon), beta eta <= 1/2, sigma as at chat = c, x_0 on halt, computed for m = 1e7, "
+    "d = 1, epsilon = .5 and .99, n from 1e8 to 1e25 and delta >= 1e-10"
 )
 
 
 def printed_account(log10_n, epsilon, delta, factor, smooth, constant):
-    """The bound of `accounts`, at the parameters of Section 3 with that sigma_1, over delta."""
+    """Return the bound of `accounts` at the parameters of Section 3, with the given sigma_1."""
     n, m = round(10**log10_n), MANY
     if n < printed.euclidean_least_users(m, epsilon, delta):
         return None
@@ -96,18 +97,21 @@ def privacy_of_the_euclidean_algorithm(ledger):
     log^3(mn/delta)/epsilon^(3/2), m <= n^{O(log log n)}, the bound on beta, B, eta, tau, Assumption
     7), Algorithm 1 is (epsilon, delta)-user-level DP.
 
-    Not for any constant C in sigma_s, and not for any delta below 1/2. Lemmas 10 to 12 bound the
-    shift by a multiple of eta / (B tau), and 1 / tau contains log(nmd), sigma_s only its root. All
-    gradients 0 but one at .2875 / tau: its score is F, so that it is kept half the time, and all
-    iterates of the phase are moved by mu = 11.5 epsilon sqrt(log(nmd)/log(1/delta)) / C standard
-    deviations between this dataset and its mirror image. Gaussian noise needs mu of at most about
-    epsilon / sqrt(2 log(1/delta)): C is at least about 16 sqrt(log(nmd)), whatever delta is, and
-    8.1 sqrt(log(nmd)) for a user that is kept half the time. So sqrt(log(nmd)) is missing for every
-    delta. At delta = 1e-6 C = 30 fails from the least n on (2e7), C = 100 from e^223; at delta =
-    1/(nm) C = 30 from the least n on (6e7), C = 40 from e^20, C = 100 from e^147, C = 1000 from
-    e^15141. Needed are m >= (5.8 log(nmd))^2 items, so that .2875 / tau is at most G; later
-    phases, on gradients 0, add 1 / log^2 m of the variance. chat, which is the same on both sides,
-    plays no part.
+    The theorem fails for any constant C in sigma_s and for any delta below 1/2. Lemmas 10 to 12
+    bound the shift by a multiple of eta / (B tau). The factor 1 / tau contains log(nmd), but
+    sigma_s contains only its square root. Let all gradients be 0, except one of length .2875 / tau.
+    Its score is F, so it is kept half the time. Compare this dataset with its mirror image: all
+    iterates of the phase move by mu = 11.5 epsilon sqrt(log(nmd)/log(1/delta)) / C standard
+    deviations. Gaussian noise needs mu of at most about epsilon / sqrt(2 log(1/delta)). So C must
+    be at least about 16 sqrt(log(nmd)), whatever delta is. For a user that is kept half the time, C
+    must be at least about 8.1 sqrt(log(nmd)). So the factor sqrt(log(nmd)) is missing for every
+    delta.
+
+    At delta = 1e-6, C = 30 fails from the smallest n on (2e7), and C = 100 fails from e^223 on. At
+    delta = 1/(nm), C = 30 fails from the smallest n on (6e7), C = 40 from e^20, C = 100 from e^147
+    and C = 1000 from e^15141. The example needs m >= (5.8 log(nmd))^2 items, so that .2875 / tau is
+    at most G. Later phases, on gradients 0, add 1 / log^2 m of the variance. The value of chat is
+    the same on both sides and does not matter.
     """
     fails_for_every_constant(ledger)
     repair = ledger.repair(REPAIRED)
@@ -131,13 +135,13 @@ def privacy_of_the_euclidean_algorithm(ledger):
             AdditiveNoise(broken, "gaussian", sigma),
             AdditiveNoise(centers, "gaussian", 0.01 * sigma),
         ],
-        survivors="The account leaves a factor of about 10 on these data; the filter is what holds "
-        "back a user at G, and the noise of scores and cutoff shows on later batches only.",
+        survivors="The account leaves a factor of about 10 on these data. A user at G is stopped "
+                  "by the filter. The noise of scores and cutoff matters only on later batches.",
     )  # fmt: skip
     ledger.consequence(
-        "At delta = 1e-6, n = 7e7 and C = 2 the true delta at epsilon = .99 is .47 at least: "
-        "whether one user pulls left or right is read off x_S. At delta = 1/(nm) = 2e-13, n = 1e8 "
-        "and C = 20 it is 2e-5. More users make it worse, whatever delta is.",
+        "At delta = 1e-6, n = 7e7 and C = 2, the true delta at epsilon = .99 is at least .47: x_S "
+        "reveals whether one user pulls left or right. At delta = 1/(nm) = 2e-13, n = 1e8 and "
+        "C = 20, the true delta is at least 2e-5. More users make it worse, whatever delta is.",
         harm="privacy",
     )
 
@@ -147,16 +151,17 @@ def one_phase_and_all(ledger):
     """From Lemma 12 and Lemma 3, each phase of Algorithm 1 is (epsilon, delta)-user-level DP, and
     so is Algorithm 1 by parallel composition, since phases use disjoint subsets of users.
 
-    For the sigma_s of Algorithm 1 the first implication fails, whatever its constant and delta:
+    For the sigma_s of Algorithm 1 the first implication fails, whatever its constant and delta.
     Lemma 3 needs b sqrt(2 log(2.5/delta)) 2 / epsilon, and b = O(eta / (B tau)) contains log(nmd).
-    For such noise delta/2 and delta/4 are too much to begin with: (1 + e^(epsilon/2)) delta / 2 +
-    e^(epsilon/2) delta / 4 is 1.73 delta at epsilon = .99. delta/4 for delta/2 in Lemma 12, and
-    delta/8 for delta/4, are enough. The composition over phases needs the partition to be public;
-    that phases depend on one another through x_s does no harm, as a user is in one of them.
+    Even for noise of this size, delta/2 and delta/4 are too large: (1 + e^(epsilon/2))
+    delta / 2 + e^(epsilon/2) delta / 4 is 1.73 delta at epsilon = .99. In Lemma 12, delta/4 in
+    place of delta/2, and delta/8 in place of delta/4, are enough. The composition over phases
+    requires that the partition is public. Phases depend on one another through x_s. This does no
+    harm, because each user takes part in one phase only.
     """
     fails_for_every_constant(ledger)
     domain = {"epsilon": UNDER_ONE, "share": 0.5, "loss": 0.25}
-    mends = "delta / 4 and delta / 8 in Lemma 12, where there is room"
+    mends = "delta / 4 and delta / 8 in Lemma 12, which has enough slack"
 
     @ledger.step("Lemma 12 in Lemma 3 gives (epsilon, delta)", mends=mends).falsify(
         "the sum", lhs="delta of Lemma 3, over delta", rhs="1", **domain
@@ -186,7 +191,7 @@ def one_phase_and_all(ledger):
         both = [(p[:, None] * then).ravel() for p in pair]
         return hockey_stick(*both, epsilon), part * hockey_stick(*pair, epsilon) + ROUNDING
 
-    ledger.consequence("As for Theorem 8, of which this is the proof.", harm="privacy")
+    ledger.consequence("Theorem 8 fails, because this is its proof.", harm="privacy")
 
 
 # --- Lemmas 9, 11 and 12 ---
@@ -197,10 +202,10 @@ def stable_from_the_second_step(ledger):
     """For any t >= 2, suppose a_(t,i) = a'_(t,i) for all i in [B]; then norm(x_t - x'_t) <=
     norm(x_(t-1) - x'_(t-1)).
 
-    Tight, for beta eta <= 2, which the lemma leaves to the proof of Lemma 12; beyond 2 it fails.
-    The gradient step of the mean of the users that are left is that of a convex beta-smooth
-    function, of which all there is to say was said of Facts 5 and 6. It needs x_(t-1) and x'_(t-1)
-    in a convex set on which f has its properties.
+    The bound is tight for beta eta <= 2. The lemma leaves this condition to the proof of Lemma 12;
+    beyond 2 it fails. The gradient step on the mean of the remaining users is the step of a convex
+    beta-smooth function, so Facts 5 and 6 apply. The points x_(t-1) and x'_(t-1) must lie in a
+    convex set on which f has its properties.
     """
     domain = {"roots": Array(UNIT, (3, 2, 2)), "x": Array(UNIT, (2,)), "y": Array(UNIT, (2,))}
     domain |= {"share": SHARE, "slopes": Array(UNIT, (3, 2)), "kept": Choice((1, 2, 3))}
@@ -223,10 +228,11 @@ def query_sensitivity(ledger):
     """For any t >= 2, suppose beta C eta <= 1 and norm(x_(t-1) - x'_(t-1)) <= C eta/(B tau) for
     some C >= 0. Then abs(kappa_(t,i) - kappa'_(t,i)) <= 2 for all i in [B].
 
-    True, with a factor of 2 to spare: each Hessian lies between 0 and beta, so that a difference of
-    two gradients moves by beta norm(x - x'), not by twice that, and scores by 1. The last display
-    has kappa for kappa' in kappa (1 - e^(...)), which changes nothing. The largest change is B (1 -
-    exp(-beta C eta / B)): users at one place, of which one has a Hessian beta and the others none.
+    The bound is true, with a factor of 2 to spare. Each Hessian lies between 0 and beta. So a
+    difference of two gradients moves by beta norm(x - x'), not by twice as much, and scores move by
+    1. The last display has kappa in place of kappa' in kappa (1 - e^(...)), which changes nothing.
+    The largest change is B (1 - exp(-beta C eta / B)). It occurs for users with equal gradients, if
+    one user has a Hessian beta and the others have none.
     """
     domain = {"offsets": Array(UNIT, (6, 2)), "roots": Array(UNIT, (6, 2, 2)), "spread": SHARE}
     domain |= {"move": Array(UNIT, (2,)), "product": Interval(0.01, 1.0)}
@@ -238,7 +244,7 @@ def query_sensitivity(ledger):
     @ledger.falsify("users with a Hessian each", most=2.0, mutant={"most": 0.7}, extremal=[worst],
                     **domain)  # fmt: skip
     def change(offsets, roots, spread, move, product, most):
-        """beta = 1 and B tau norm(x - x') = beta C eta."""
+        """Use beta = 1 and B tau norm(x - x') = beta C eta."""
         hessians = roots @ roots.transpose(0, 2, 1)
         hessians /= max(np.linalg.norm(hessians, 2, axis=(1, 2)).max(), 1e-9)
         step = product / 6 * move / max(np.linalg.norm(move), 1.0)  # tau = 1, B = 6
@@ -259,18 +265,20 @@ def outputs_are_close(ledger):
     D^(delta/2,(b,delta/4))(xbar, xbar') <= epsilon/2 for the outputs of Algorithm 2 on neighbouring
     datasets.
 
-    The conclusion stood where it was computed: m = 1e7, epsilon = .5 and .99, n from 1e8 to 1e25
-    and delta >= 1e-6. There, with b = 4 eta / (B tau) or less and the noise on scores that of c,
-    the account of decisions (2 beta b halved, as in sco2.lemma11), halting and tails gives at most
-    delta / 2 + delta / 4 at epsilon / 2. It is an upper bound: at n = 1e8 and delta = 1e-12 it is
-    1.55 times as much, which refutes nothing. Where the noise follows chat, nobody has shown it.
-    The printed proof does not give it: (6) and (7) compose to (1 + e^(epsilon/4)) delta / 4, Lemma
-    11 needs beta C eta <= 1, with C = 432 from 100 / tau, where beta eta <= 2 is assumed, Lemma 10
-    fails, and (6) forgets the count. "Fix x_1 and y_1" needs a common state.
+    Computations confirm the conclusion for m = 1e7, epsilon = .5 and .99, n from 1e8 to 1e25 and
+    delta >= 1e-6. There b is at most 4 eta / (B tau), and the noise on scores is that of c. The
+    account of decisions (2 beta b halved, as in sco2.lemma11), halting and tails gives at most
+    delta / 2 + delta / 4 at epsilon / 2. The account is an upper bound. At n = 1e8 and
+    delta = 1e-12 it is 1.55 times this number, which refutes nothing. If the noise follows chat, no
+    proof is known.
+
+    The printed proof does not give the conclusion. (6) and (7) compose to (1 + e^(epsilon/4))
+    delta / 4. Lemma 11 needs beta C eta <= 1, with C = 432 from 100 / tau, but only beta eta <= 2
+    is assumed. Lemma 10 fails, and (6) omits the count. "Fix x_1 and y_1" needs a common state.
     """
 
     @ledger.falsify(
-        "the account, beta eta = 2: that is 1 where differences of gradients move by beta b",
+        "the account, beta eta = 2: this is 1, as differences of gradients move by beta b",
         log10_n=Interval(8.0, 25.0), epsilon=Choice((0.5, 0.99)), factor=0.5, constant=1e9,
         delta=Interval(1e-6, 0.1, log=True), smooth=1.0, mutant={"smooth": 4.0}, examples=30,
         extremal=[{"log10_n": 8.0, "epsilon": 0.99, "delta": 1e-6}],
@@ -279,7 +287,7 @@ def outputs_are_close(ledger):
         found = printed_account(delta=delta, **case)
         return None if found is None else (found, 0.75 * delta)
 
-    mends = "the account: one stream of decisions of all batches, one halt, tails once"
+    mends = "the account: one stream of decisions of all batches, one halt, and tails counted once"
 
     @ledger.step("(6) and (7) compose to delta / 2 (basic composition)", mends=mends).sweep(
         "see sco2.lemma12.comp", epsilon=0.99, lhs="what follows, over delta", rhs="1/2"
@@ -297,7 +305,7 @@ def outputs_are_close(ledger):
 
 
 def halting_later(users, log, epsilon):
-    """One run has filtered one more user than the other, from the same x_1 on."""
+    """Return the change of P[halted] if one run has filtered one more user, for the same x_1."""
     c, scale = 10 * log / epsilon, 4 / epsilon
     below = [math.exp(-(c - k) / scale) / 2 for k in (users, users + 1)]
     return below[1] - below[0], 0.0
@@ -309,12 +317,12 @@ def post_processing(ledger):
     instead of x_1, and ybar their average with y_1. Then D^(delta/4)(xbar', ybar) <= epsilon/4, by
     post-processing.
 
-    Post-processing is right for the whole state after the first batch: x_1, count and chat; the
-    proof has it for x_1 alone, of which x_2 is no function. Two runs may have the same x_1 and
-    counts that differ by one, as the user is filtered in one and in the middle of all others in the
-    other; then they halt with different probabilities. With the state in Lemma 10 for x_1 (its
-    repair has it) this is right. Which run ybar is of, and on which data, is not said: from batch 2
-    on the data are equal.
+    Post-processing is right for the whole state after the first batch: x_1, count and chat. The
+    proof uses it for x_1 alone, but x_2 is not a function of x_1. Two runs may have the same x_1
+    and counts that differ by one. In one run the user is filtered, and in the other run it lies in
+    the middle of all others. Then the runs halt with different probabilities. The step is right if
+    Lemma 10 bounds the state instead of x_1, as its repair does. The text does not say to which run
+    and which data ybar belongs. From batch 2 on the data are equal.
     """
 
     @ledger.falsify(
@@ -342,12 +350,12 @@ def later_decisions(ledger):
     """D^(delta/4,(b,delta/4))(xbar, ybar) <= epsilon/4: for fixed x_1 and y_1 with norm(x_1 - y_1)
     <= b the answers {a_(t,i)}, t >= 2, of both runs satisfy D^(delta/4) <= epsilon/4.
 
-    It holds under the precondition of Lemma 11: on equal queries of sensitivity 2 the decisions
-    cost far less than (epsilon/4, delta/4), exactly. Under beta eta <= 2, all that Lemma 12 has,
-    scores move by 4 C, and from 4 C = 8 on (C = 2; the proof has 432) this is too much at delta =
-    1e-6. "Hence D^(delta/4)(xbar, ybar) <= epsilon/4", without the shift, which the proof says on
-    the way to (7), is false: given the decisions xbar and ybar are two points at a distance up to
-    b.
+    The bound holds under the precondition of Lemma 11. On equal queries of sensitivity 2 the
+    decisions cost far less than (epsilon/4, delta/4), by an exact computation. Lemma 12 has only
+    beta eta <= 2. Then scores move by 4 C. From 4 C = 8 on (C = 2; the proof has C = 432) this is
+    too much at delta = 1e-6. On the way to (7) the proof says "Hence D^(delta/4)(xbar,
+    ybar) <= epsilon/4", without the shift. This is false: given the decisions, xbar and ybar are
+    two points at a distance of up to b.
     """
     domain = {"epsilon": Interval(0.02, 0.99, log=True), "items": Interval(1e7, 1e20, log=True)}
     domain |= {"delta": DELTA, "at": Interval(-1.5, 2.5)}

@@ -14,8 +14,8 @@ from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array
 
 HARM = (
-    "For m <= 5 items (item-level DP among them) the noise of the last phase is too large by a "
-    "power of n: step sizes that shrink by log m a phase hardly shrink."
+    "For m <= 5 items (including item-level DP), the noise of the last phase is too large by a "
+    "power of n. Step sizes that shrink by log m per phase hardly shrink."
 )
 
 
@@ -28,11 +28,11 @@ def gradients_close_to_their_mean(ledger):
     log(ndm/omega)/sqrt(m)] <= omega/(nm), omega = 1/(nm)^3; so E_1, that all these norms are at
     most 1/(20 tau), has probability at least 1 - omega.
 
-    True, by McDiarmid's inequality: exp(-(x - 1)^2 / 2) with x = log(nmd) is below (nm)^-4 from x =
-    10 on, and x >= 16. 1 / (20 tau) is G log(nmd) / sqrt(m), though, not G log(ndm/omega) /
-    sqrt(m), which is up to four times as much; and Theorem 20 hides a constant, with the 2G of a
-    centred gradient, that the power of the logarithm has to absorb. x_(t-1) does not depend on
-    batch t.
+    The statement is true, by McDiarmid's inequality: exp(-(x - 1)^2 / 2) with x = log(nmd) is below
+    (nm)^-4 from x = 10 on, and x >= 16. However, 1 / (20 tau) is G log(nmd) / sqrt(m), not G
+    log(ndm/omega) / sqrt(m), which is up to four times as large. Theorem 20 hides a constant, and a
+    centred gradient has norm up to 2G. The power of the logarithm has to absorb both. The point
+    x_(t-1) does not depend on batch t.
     """
     domain = {"log": Interval(16.0, 300.0), "power": 4.0, "extremal": [{"log": 16.0}]}
 
@@ -59,7 +59,7 @@ def gradients_close_to_their_mean(ledger):
 
 
 def some_noise(log_nm, log_delta, log_n, epsilon=0.99):
-    """P[some of n noises exceeds 20 log^1.5(mn/delta) / epsilon^1.5], and what is allowed."""
+    """Return P[some of n noises exceeds 20 log^1.5(mn/delta) / epsilon^1.5], and 1 / (nm)^3."""
     log, z = log_nm + log_delta, np.linspace(-60, 60, 20001)
     weights = np.exp(-np.abs(z)) / np.exp(-np.abs(z)).sum()
     cutoff = np.maximum(10 * log + 4 * z, 1e-300) / epsilon
@@ -73,11 +73,12 @@ def noise_of_all_steps(ledger):
     """The event E_2, that abs(nu_(t,i)) <= 20 log^(3/2)(mn/delta)/epsilon^(3/2) for all t in [T]
     and i in [B], nu ~ Lap(2 sigma), has probability at least 1 - omega, omega = 1/(nm)^3.
 
-    20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise: 1.1 of them at delta =
-    1e-6 and the smallest n, where a third of all users exceed it. 20 log^2, as in Lemma 10, would
-    not do either. All that is used is B / 7, 43 log^2, of the noises that push a user out. For that
-    omega is too small as well: at delta = 1e-6 and the smallest n an honest user is filtered with
-    probability 1e-4, which is no harm, as c of them may be.
+    20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise. At delta = 1e-6 and
+    the smallest n this is 1.1 scales, and a third of all users exceed it. A bound of 20 log^2, as
+    in Lemma 10, would not be enough either. The proof uses only that noises that push a user out
+    are at most B / 7, which is 43 log^2. For this weaker bound omega is also too small. At
+    delta = 1e-6 and the smallest n an honest user is filtered with probability 1e-4. This does no
+    harm, since up to c of them may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -88,12 +89,13 @@ def noise_of_all_steps(ledger):
     @repair.falsify("n noises", log_n=Interval(16.0, 100.0), more=SHARE, part=1.0,
                     mutant={"part": 0.9})  # fmt: skip
     def corrected(log_n, more, part):
-        """Logarithms of the union bound and of omega, both less what they would be at 0."""
+        """Return the logarithms of the union bound and of omega, both less their values at 0."""
         log_nm = log_n * (1 + more)
         return log_n - part * (log_n + 3 * log_nm) + 4 * log_nm, log_nm * (1 + 1e-12)
 
     ledger.consequence(
-        "Lemma 14 is shown without it: the filter may take a few honest users.", harm="a constant"
+        "Lemma 14 can be proved without it: the filter may remove a few honest users.",
+        harm="a constant",
     )
 
 
@@ -103,10 +105,11 @@ def honest_users_pass(ledger):
     E_1 and E_2, f_(t,i) >= 0.9B, each user passes the concentration tests, and g_(t-1) is the mean
     of all q_t(Z_(t,i)).
 
-    E_1 has every gradient within 1 / (20 tau) of the mean, so that two are within 1 / (10 tau) of
-    one another; f counts those within half of that. Half of a batch on either side gives f = B / 2.
-    All users pass nevertheless: scores are at least B e^(-1/10) = .904 B. All this is
-    within E_1; users are much closer together than it says, but for a small probability.
+    E_1 puts every gradient within 1 / (20 tau) of the mean, so two gradients are within 1 / (10
+    tau) of one another. But f counts only the gradients within half of this distance. If half of a
+    batch is on either side of the mean, f = B / 2. All users pass nevertheless: scores are at least
+    B e^(-1/10) = .904 B. All this holds within E_1. Users are much closer together than E_1 says,
+    except with a small probability.
     """
 
     @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
@@ -132,7 +135,7 @@ def honest_users_pass(ledger):
         scores = np.exp(-np.linalg.norm(inside[:, None] - inside, axis=2)).mean(axis=1)
         return 0.75, scores.min() - noise
 
-    ledger.consequence("None: 1 / (10 tau) gives what is used.", harm="the wording")
+    ledger.consequence("None: 1 / (10 tau) gives what the proof uses.", harm="the wording")
 
 
 @statement("sco2.lemma14", expected="holds_proof_broken")
@@ -140,11 +143,12 @@ def filtered_descent_converges(ledger):
     """For D drawn i.i.d. from P and any x in X, the final output xbar of Algorithm 2 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
 
-    For beta eta <= 1, which it takes over from Lemma 13, on the line. The total variation is not
-    (nm)^-3: E_2 fails, and chat <= 0 alone, where every run halts, has probability (delta/nm)^2.5 /
-    2. But an honest user that is filtered hardly moves the mean of the others, and a halt costs G
-    norm(x_0 - x): as the first two terms are at least 2 G norm(x_0 - x) / sqrt(nm), by the
-    inequality of means, a probability of 1 / (nm) does no harm, and that is what c allows.
+    It holds for beta eta <= 1, a condition that it inherits from Lemma 13, on the line. The total
+    variation is not (nm)^-3. E_2 fails. The event chat <= 0 alone, in which every run halts, has
+    probability (delta/nm)^2.5 / 2. But an honest user that is filtered hardly moves the mean of the
+    others, and a halt costs G norm(x_0 - x). By the inequality of means the first two terms are at
+    least 2 G norm(x_0 - x) / sqrt(nm). So a probability of 1 / (nm) does no harm, and c guarantees
+    this probability.
     """
     case = {"eta": 1.0, "steps": 1, "start": 0.0, "noise": 1.0}
     domain = {"eta": Interval(0.001, 1.0, log=True), "steps": Integer(1, 200), "factor": 1.0}
@@ -189,16 +193,17 @@ def filtered_descent_converges(ledger):
 
 
 def last_noise(log_n, m, constant, power):
-    """F(x) = G norm(x), smoothed, d = n, epsilon = 1/2, delta = 1e-6: a lower bound for E F(x_S).
+    """Return a lower bound for E F(x_S), and the claimed rate times log(nmd/delta)^power, over GD.
 
-    Returns it, and (1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m))) log(nmd/delta)^power, both over GD.
+    F(x) = G norm(x), smoothed, with d = n, epsilon = 1/2 and delta = 1e-6. The rate is
+    1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m)).
     """
     log, epsilon = 2 * log_n + math.log(m) + math.log(1e6), 0.5
     if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(log):
         return None
     phases = math.ceil(log_n - math.log(300 * log**2 / epsilon**1.5))
     noise = constant * max(1, math.log(m)) ** -phases  # G sqrt(d) sigma_S
-    width = 1e6 * log**2 * math.exp(-log_n / 2)  # of the smooth part, G / beta
+    width = 1e6 * log**2 * math.exp(-log_n / 2)  # width of the smooth part, G / beta
     claimed = math.exp(-log_n / 2) * (1 + 1 / epsilon) / math.sqrt(m)
     return 0.79 * noise - width, claimed * log**power
 
@@ -219,21 +224,23 @@ def rate_fails(ledger):
 REPAIR = (
     "with eta_s = eta / max(4, log m)^s and beta eta <= 1: for m <= n and n >= B^2; or, for all m "
     "and n of Section 3, with beta E norm(zeta_S)^2 / 2 for G E norm(zeta_S), as zeta_S is "
-    "centred. The sum is then at most (log(mn/delta) + log(nmd))^2 times the rate, up to a constant"
+    "centred. The sum is then at most (log(mn/delta) + log(nmd))^2 times the rate, up to a "
+    "constant"
 )
 
 
 def series(log_n, more, dimension, at, log_delta, root, curved, base, power):
-    """The sum and the last noise over the rate, and log^2; G = D = 1, a constant of 1 in sigma_s.
+    """Return the sum and the last noise over the rate, and log^2, for G = D = 1.
 
-    At at = 1, B is n^(1 / root), or n / B is log(mn/delta); at at = 0, epsilon = 1.
+    The constant in sigma_s is 1. At at = 1, B is n^(1 / root), or n / B is log(mn/delta). At
+    at = 0, epsilon = 1.
     """
     log_m, log_d = more * log_n, dimension * log_n
     log = log_n + log_m + log_delta
     low, most = math.log(300 * log**2), min(log_n / root, log_n - math.log(log))
     if low > most:
         return None
-    batch = low + at * (most - low)  # logarithms from here on
+    batch = low + at * (most - low)  # from here on, all quantities are logarithms
     epsilon, size = (low - batch) / 1.5, log_n + log_m + log_d
     noise = (log_d - log_n + math.log(max(1.0, log_delta) * size)) / 2 - epsilon
     eta = batch + (log_m - log_n) / 2 - max(0.0, noise)
@@ -255,7 +262,7 @@ CORNER = {"log_n": 600.0, "more": 0.0, "dimension": 0.0, "at": 1.0, "log_delta":
 
 
 def attack_repair(ledger, **more):
-    """At the edge of n >= B^2, and of n >= 300 log^3(mn/delta) / epsilon^1.5."""
+    """Test the repair on the edge of n >= B^2, and of n >= 300 log^3(mn/delta) / epsilon^1.5."""
     few, many = {"more": SHARE, **more}, {"more": Interval(0.0, 6.0), **more}
     ledger.repair(REPAIR).falsify(
         "the sum of Section 3.3.2 and the last noise, n >= B^2", root=2.0, curved=False, base=4.0,
@@ -273,17 +280,19 @@ def utility_of_the_euclidean_algorithm(ledger):
     i.i.d. from P, Algorithm 1 performs nm gradient computations and outputs x_S with E[F(x_S) -
     F(x_star)] <= Otilde(1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m))).
 
-    Not for m <= 5, whatever Otilde hides. F = G norm(x), smoothed, with d = n: the noise of the
-    last phase has length D (log m)^-S at least, up to a constant, and (log m)^-S = (n/B)^(-log log
-    m) is more than n^(-1/2) for log log m < 1/2; at m <= 2 the steps do not shrink at all and the
-    error is that of x_0. No convention on log m matters at m = 3, 4, 5. In the proof log m > 2 is
-    needed for the sum, and log log m > 1 for its last term. With 4 for log m, as in Feldman, Koren
-    and Talwar (2020), the sum stood for m <= n and n >= B^2. Section 3 has n / B >= log(mn/delta)
-    only, so that for small epsilon S is about log log, and G E norm(zeta_S) 10^8 times what is
-    allowed, and more, whatever m is (sco2.util.sum). But zeta_S is centred and F smooth: it costs
-    beta E norm(zeta_S)^2 / 2, and with beta <= 1 / eta the sum then stood for all m and n of
-    Section 3. The number of gradients is nm at most: n - n / 2^S users, each twice, as printed
-    (lines 6 and 8 of Algorithm 2).
+    The bound fails for m <= 5, whatever Otilde hides. Take F = G norm(x), smoothed, with d = n. Up
+    to a constant, the noise of the last phase has length at least D (log m)^-S. If log log m < 1/2,
+    (log m)^-S = (n/B)^(-log log m) is more than n^(-1/2). At m <= 2 the steps do not shrink at all
+    and the error is that of x_0. At m = 3, 4, 5 no convention on log m matters. In the proof, the
+    sum needs log m > 2, and its last term needs log log m > 1.
+
+    With 4 in place of log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum
+    was found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta). So for small
+    epsilon S is about log log, and G E norm(zeta_S) is 10^8 times the allowed value or more,
+    whatever m is (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S costs only beta
+    E norm(zeta_S)^2 / 2. With beta <= 1 / eta, no counterexample to the sum was then found for all
+    m and n of Section 3. The number of gradients is at most nm: n - n / 2^S users, each twice, as
+    printed (lines 6 and 8 of Algorithm 2).
     """
     rate_fails(ledger)
     attack_repair(ledger)
@@ -297,10 +306,10 @@ def constant_number_of_items(ledger):
     When m is constant, this recovers the smoothness requirement of Feldman et al. (2020), beta <=
     sqrt(n) + sqrt(d)/epsilon.
 
-    For m <= 5 the rate fails (sco2.thm8.util): where m is a small constant, the algorithm does not
-    recover the item-level one at all. The smoothness is that of Feldman et al. times epsilon^1.5 (1
-    / 300 of which, and logarithms, have to be hidden): sqrt(epsilon) (epsilon sqrt(n) + sqrt(d))
-    for sqrt(n) + sqrt(d) / epsilon. Otilde(sqrt((n + d)/m)) is without G/D and epsilon.
+    For m <= 5 the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
+    recover the item-level rate at all. The smoothness is that of Feldman et al. times epsilon^1.5:
+    sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) in place of sqrt(n) + sqrt(d) / epsilon. (A factor of
+    1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits G/D and epsilon.
     """
     rate_fails(ledger)
 
@@ -322,9 +331,9 @@ def noise_of_the_phases(ledger):
     E[norm(zeta_s)^2] = d sigma_s^2 = eta_s^2 d G^2 log(1/delta) log(nmd)/(B^2 m epsilon^2) <= D^2
     log^(-s) m.
 
-    For s >= 1, even with log^(-2s) m, which the next display needs. At s = 0, x_0 - x* is no
-    Gaussian and has norm 2D at most, not D, if X lies in a ball of radius D. The constant of
-    sigma_s is taken for 1; for m <= 2 nothing shrinks.
+    For s >= 1 the bound holds, even with log^(-2s) m, which the next display needs. At s = 0,
+    x_0 - x* is not Gaussian. If X lies in a ball of radius D, its norm is at most 2D, not D. The
+    constant of sigma_s is taken as 1. For m <= 2 nothing shrinks.
     """
     domain = {"n": Interval(1e7, 1e20, log=True), "d": Interval(1.0, 1e20, log=True)}
     domain |= {"m": Interval(1.0, 1e20, log=True), "logs": Interval(1.0, 1e4), "s": Integer(1, 40)}
@@ -347,7 +356,7 @@ def noise_of_the_phases(ledger):
 
 
 def third_line(log_n, m, epsilon, power):
-    """d = 1, delta = 1/e: the sum over s, over GD times the rate, and log^power."""
+    """Return the sum over s, over GD times the rate, and log^power; d = 1, delta = 1/e."""
     log = log_n + math.log(m) + 1
     log_batch = math.log(300 * log**2 / epsilon**1.5)
     if log_n < log_batch + math.log(log):
@@ -358,7 +367,10 @@ def third_line(log_n, m, epsilon, power):
 
 
 def last_term(log_n, power):
-    """m = sqrt(n), d = 1, delta = 1e-6, n = 300 log^3(mn/delta) / epsilon^1.5; over GD, logs."""
+    """Return logarithms of the last term and of the rate times log^power, over GD.
+
+    m = sqrt(n), d = 1, delta = 1e-6 and n = 300 log^3(mn/delta) / epsilon^1.5.
+    """
     log = 1.5 * log_n - math.log(1e-6)
     log_epsilon = (math.log(300) + 3 * math.log(log) - log_n) / 1.5
     noise = math.log(-math.log(1e-6) * 1.5 * log_n) / 2 - log_n / 2 - log_epsilon
@@ -368,7 +380,7 @@ def last_term(log_n, power):
 
 
 def few_phases(log_n, constant):
-    """As in last_term, with d = n, so that E norm(zeta_S) is .79 D / (log m)^S at least."""
+    """Return the last noise as in last_term, with d = n: E norm(zeta_S) >= .79 D / (log m)^S."""
     phases, shrink = math.ceil(math.log(1.5 * log_n - math.log(1e-6))), math.log(log_n / 2)
     return math.log(0.79) - phases * shrink, -constant * log_n * shrink
 
@@ -380,13 +392,14 @@ def the_sum_over_phases(ledger):
     sum_s (log(m)/2)^(-(s-2)) (D^2/(eta n/B) + eta G^2/(2Bm)) + GD/(log m)^{O(log n)} <= Otilde(GD
     (1/sqrt(nm) + sqrt(d)/(n sqrt(m) epsilon))).
 
-    The last inequality fails for m <= 7, where log(m)/2 < 1 and the sum is a power of n/B; at m = 7
-    it is only (n/B)^.027. The second needs log^(-2(s-1)) m for E norm(zeta_(s-1))^2, of which only
-    log^(-(s-1)) m is stated, and loses a factor of 4, log^2(m) (2/log m)^s for (log(m)/2)^(-(s-2)).
-    It also takes S for a multiple of log n. Section 3 gives n/B >= log(mn/delta) only: at its least
-    n, where epsilon is small, S is about log log(mn/delta), and G E norm(zeta_S) is GD / (log m)^S,
-    or a little less: at d = 1 more than the rate by a power of n, whatever m is. In the first
-    inequality Lemma 14 is taken with constants 1, without (beta + 1/eta) <= 2/eta and GD/(nm)^3.
+    The last inequality fails for m <= 7. There log(m)/2 < 1, and the sum is a power of n/B. At
+    m = 7 this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
+    norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. It loses a factor of 4:
+    (log(m)/2)^(-(s-2)) is printed in place of log^2(m) (2/log m)^s. It also takes S for a multiple
+    of log n. Section 3 gives only n/B >= log(mn/delta). At its smallest n, where epsilon is small,
+    S is about log log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S, or a little less. At
+    d = 1 this exceeds the rate by a power of n, whatever m is. The first inequality takes Lemma 14
+    with constants 1, without (beta + 1/eta) <= 2/eta and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

@@ -1,4 +1,4 @@
-"""User-level DP-SCO: fingerprinting lemmas behind the lower bound, Lemmas 42 to 45 and (19)."""
+"""User-level DP-SCO: the fingerprinting lemmas behind the lower bound, Lemmas 42 to 45 and (19)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HALF_THE_SIDE = "the left side is 2 E[sum_k M(D)[k] mu[k]]"
 
 
 def normal_grid(n, nodes):
-    """Nodes of n standard normal variables, and weights."""
+    """Return quadrature nodes and weights for n standard normal variables."""
     x, w = np.polynomial.hermite_e.hermegauss(nodes)
     grid = np.stack(np.meshgrid(*[x] * n, indexing="ij"), axis=-1).reshape(-1, n)
     weights = np.stack(np.meshgrid(*[w] * n, indexing="ij"), axis=-1).reshape(-1, n)
@@ -27,7 +27,7 @@ def normal_grid(n, nodes):
 
 
 def uniform_grid(nodes):
-    """Nodes of a variable that is uniform on [-1, 1], and weights; 0 may be a kink."""
+    """Return nodes and weights for a uniform variable on [-1, 1]; 0 may be a kink."""
     p, w = np.polynomial.legendre.leggauss(nodes // 2)
     return np.concatenate([(p - 1) / 2, (p + 1) / 2]), np.concatenate([w, w]) / 4
 
@@ -37,18 +37,18 @@ def fingerprints_of_a_mean(ledger):
     """For every fixed number p and every f: R^n -> [-1, 1], let g(p) := E f(X) for X_1, ..., X_n ~
     N(p, 1). Then E[(1 - p^2)(f(X) - p) sum_i (X_i - p)] = (1 - p^2) g'(p).
 
-    It holds, as Stein's identity: f needs no bound but a finite mean, p can be any number, and the
-    p that is subtracted from f(X) any constant.
+    The lemma holds; it is Stein's identity. The function f needs no bound, only a finite mean. The
+    number p is arbitrary, and any constant can be subtracted from f(X) in place of p.
     """
     domain = {**WAVES, "n": Choice((1, 2, 3)), "p": UNIT, "floor": 1e-3, "tolerance": 1e-7}
 
     @ledger.identity(
-        "f = cos(a X + b), of which all f are mixtures, by quadrature", centre=1.0,
+        "f = cos(a X + b), whose mixtures are all functions f, by quadrature", centre=1.0,
         extremal=[{"waves": np.array([2.0]), "phase": 0.5, "p": p} for p in (-1.0, 0.0, 1.0)],
         mutant={"centre": 0.0}, **domain,
     )  # fmt: skip
     def wave(waves, phase, p, centre):
-        """The mutant sums X_i, not X_i - p."""
+        """Compute both sides; the mutant sums X_i, not X_i - p."""
         grid, weights = normal_grid(len(waves), 24)
         scores = (grid + p * (1 - centre)).sum(axis=1)
         f = np.cos((grid + p) @ waves + phase)
@@ -73,7 +73,7 @@ def fingerprints_of_a_mean(ledger):
 
 
 def monomial(power):
-    """Both sides of Lemma 43 for g(p) = p^power: E[(1 - p^2) g'(p)] and E[p g(p)]."""
+    """Return both sides of Lemma 43 for g(p) = p^power: E[(1 - p^2) g'(p)] and E[p g(p)]."""
     even = 1 - power % 2  # odd moments vanish
     left = power * (Fraction(1, power) - Fraction(1, power + 2)) if power and not even else 0
     return Fraction(left), Fraction(0 if even else 1) / (power + 2)
@@ -84,9 +84,9 @@ def integration_by_parts(ledger):
     """For p uniform on [-1, 1], E[(1 - p^2) g'(p)] = E[g(p) p].
 
     A factor of 2 is lost: the integral of g(p) p over [-1, 1] is 2 E[g(p) p], as the density is
-    1/2. So the left side is twice the right one, for every g. For f = sign(X_1) it is 2 phi(1) =
-    .484, and the right side .242. The mistake is in favour of the authors: with the factor, (19)
-    holds with d - 4 alpha, and the constant of Lemma 41 becomes 3/32 by the same proof.
+    1/2. So the left side is twice the right side, for every g. For f = sign(X_1) the left side is 2
+    phi(1) = .484, and the right side is .242. The mistake weakens the authors' result: with the
+    factor, (19) holds with d - 4 alpha, and the same proof gives the constant 3/32 in Lemma 41.
     """
 
     @ledger.sweep(
@@ -116,8 +116,8 @@ def integration_by_parts(ledger):
         return decay * w @ ((1 - p**2) * slope), times * decay * w @ (p * g)
 
     ledger.consequence(
-        "Half of the lower bound is given away: Lemma 44 and (19) hold with twice their right "
-        "sides, and Lemma 41 with 3 sqrt(d)/(32 epsilon) by the printed proof.",
+        "The paper loses half of the lower bound. Lemma 44 and (19) hold with twice their right "
+        "sides, and the printed proof gives Lemma 41 with 3 sqrt(d)/(32 epsilon).",
         harm="a constant",
     )
 
@@ -127,9 +127,9 @@ def fingerprints_of_a_mechanism(ledger):
     """For mu[k] uniform on [-1, 1] and Zbar_i ~ N(mu, I_d), E sum_(i,k) (1 - mu[k]^2)(M(D)[k] -
     mu[k])(Zbar_i[k] - mu[k]) = E sum_k M(D)[k] mu[k].
 
-    The left side is twice the right one, as Lemma 43 lost a factor of 2. Nothing else is wrong: M
-    may be random and let each coordinate depend on all others, and mu[k] in the factor (M(D)[k] -
-    mu[k]) adds nothing. Both sides with n = 1 and M = sign: .484 d and .242 d.
+    The left side is twice the right side, because Lemma 43 lost a factor of 2. Nothing else is
+    wrong. M may be random and let each coordinate depend on all others, and mu[k] in the factor
+    (M(D)[k] - mu[k]) adds nothing. For n = 1 and M = sign the sides are .484 d and .242 d.
     """
 
     @ledger.sweep(
@@ -145,7 +145,7 @@ def fingerprints_of_a_mechanism(ledger):
     repair = ledger.repair("the left side is 2 E[sum_k M(D)[k] mu[k]]")
 
     @repair.identity(
-        "M(D)[k] = cos(a_k D + b_k) of all coordinates of one user, d = 2, by quadrature",
+        "M(D)[k] = cos(a_k D + b_k), which mixes all coordinates of one user, d = 2, by quadrature",
         seed=range(8), method=Method.NUMERIC, times=2, mutant={"times": 1}, floor=1e-3,
         tolerance=1e-6,
     )  # fmt: skip
@@ -172,7 +172,9 @@ def fingerprints_of_a_mechanism(ledger):
         left = (1 - p[:, None] ** 2) * (answers - p[:, None]) * noise.sum(axis=1)
         return w @ left @ weights, times * w @ (p[:, None] * answers) @ weights
 
-    ledger.consequence("As of sco2.lemma43, in favour of the authors.", harm="a constant")
+    ledger.consequence(
+        "The same as for sco2.lemma43: the true statement is stronger.", harm="a constant"
+    )
 
 
 @statement("sco2.lemma45", expected="refuted")
@@ -180,9 +182,9 @@ def signs_and_correlation(ledger):
     """Let M: R^(n x d) -> [-1, 1]^d. Suppose mu[k] are i.i.d. from [-1, 1] and E sum_k abs(mu[k])
     1(sign(mu[k]) != sign(M(D)[k])) <= alpha; then E sum_k M(D)[k] mu[k] >= d/2 - 2 alpha.
 
-    The proof takes M(D)[k] mu[k] for abs(mu[k]) times +-1, which asks for M(D)[k] in {-1, 1}, as in
-    Lemma 41. A tenth of a sign has the error of the sign, and a tenth of its correlation. For M in
-    {-1, 1}^d the lemma is an equality where alpha is the error itself.
+    The proof replaces M(D)[k] mu[k] by abs(mu[k]) times +-1. This requires M(D)[k] in {-1, 1}, as
+    in Lemma 41. A tenth of a sign has the same error as the sign, but only a tenth of its
+    correlation. For M in {-1, 1}^d the lemma is an equality if alpha is the error itself.
     """
     words = {"lhs": "d/2 - 2 alpha, for alpha the weighted sign error", "rhs": "E[M(D) mu]"}
 
@@ -212,14 +214,14 @@ def signs_and_correlation(ledger):
         return 0.5 - 2 * alpha, scale * w @ (p * (2 * positive - 1)) + 1e-12
 
     ledger.consequence(
-        "None for Lemma 41, whose outputs are signs; (14) has outputs in [-1, 1]^d, whose signs "
-        "are to be taken first.",
+        "None for Lemma 41, whose outputs are signs. (14) has outputs in [-1, 1]^d, and their "
+        "signs have to be taken first.",
         harm="the wording",
     )
 
 
 def flipped_signs(n, flips):
-    """Error and correlation of the sign of n values' sum, flipped with some probability; d = 1."""
+    """Return error and correlation of the sign of the sum of n values, randomly flipped; d = 1."""
     p, w = uniform_grid(80)
     right = ndtr(math.sqrt(n) * np.abs(p))
     right = right * (1 - flips) + (1 - right) * flips
@@ -231,10 +233,11 @@ def fingerprints_of_small_error(ledger):
     """Where the weighted sign error of M is at most alpha, E sum_(i,k) (1 - mu[k]^2)(M(D)[k] -
     mu[k])(Zbar_i[k] - mu[k]) >= d/2 - 2 alpha.
 
-    Read within Lemma 41, in whose proof it stands: M(D) in {-1, 1}^d and alpha <= d/8. There it
-    holds, and with d - 4 alpha for d/2 - 2 alpha, which is then at least twice as much: the two
-    sides of Lemma 44 differ by 2. Without alpha <= d/4 it fails (M = -sign(Zbar_1), n = d = 1: left
-    -.484, right -.242), and for M in [-1, 1]^d, as in Lemma 45, it fails too.
+    Read as in Lemma 41, whose proof contains it: M(D) in {-1, 1}^d and alpha <= d/8. There it
+    holds. It even holds with d - 4 alpha, which is twice d/2 - 2 alpha. The reason is that the two
+    sides of Lemma 44 differ by a factor of 2. Without alpha <= d/4 the statement fails
+    (M = -sign(Zbar_1), n = d = 1: left -.484, right -.242). For M in [-1, 1]^d, as in Lemma 45, it
+    also fails.
     """
     domain = {"n": Integer(1, 10**3), "flips": Interval(0.0, 0.3), "scale": 1.0}
     domain["extremal"] = [{"n": 2, "flips": 0.0}, {"n": 10**3, "flips": 0.24}]

@@ -18,7 +18,7 @@ ORDERS = Choice((1.0, 1.5, 2.0, 3.0, 10.0, math.inf))
 
 
 def dual(p):
-    """q with 1 / p + 1 / q = 1."""
+    """Return q with 1 / p + 1 / q = 1."""
     return {1.0: math.inf, math.inf: 1.0}.get(p) or p / (p - 1)
 
 
@@ -38,11 +38,11 @@ def attack_lipschitz(ledger, orders):
         return abs(slope @ move), bound + ROUNDING
 
     @ledger.falsify(
-        "and the other way round: some direction attains it", of=dual,
+        "a bound on the differences bounds the gradient: some direction attains it", of=dual,
         mutant={"of": lambda p: 1.0}, **domain,
     )  # fmt: skip
     def gradients(slope, p, of):
-        """Where Hoelder's inequality is an equality."""
+        """Use the direction for which Hoelder's inequality is an equality."""
         if p == 1:
             move = np.eye(len(slope))[np.argmax(np.abs(slope))]
         else:
@@ -59,7 +59,7 @@ def lipschitz_in_a_norm(ledger):
     1/q = 1.
 
     Both directions hold for all p in [1, inf], by Hoelder's inequality, on domains with interior
-    points; on flat ones the gradient along the domain is meant.
+    points. On flat domains the gradient along the domain is meant.
     """
     attack_lipschitz(ledger, ORDERS)
 
@@ -69,8 +69,8 @@ def lipschitz_in_l1(ledger):
     """A function f on X is G-Lipschitz with respect to the l_1-norm if abs(f(x) - f(y)) <= G
     norm_1(x - y) for any x, y in X. This means norm_inf(grad f(x)) <= G for any x in X.
 
-    Both directions hold. The heading says "Lipschitz in l_inf" for what is Lipschitz with respect
-    to l_1: it is the gradient that is bounded in l_inf.
+    Both directions hold. The heading says "Lipschitz in l_inf", but the function is Lipschitz with
+    respect to l_1. It is the gradient that is bounded in l_inf.
     """
     attack_lipschitz(ledger, Choice((1.0,)))
 
@@ -87,7 +87,7 @@ def spectral(matrix):
 
 
 def logistic_sum(features, x):
-    """Gradient and Hessian of the sum of log(1 + exp(a x)) over the rows a of features."""
+    """Return gradient and Hessian of the sum of log(1 + exp(a x)) over the rows a of `features`."""
     likely = expit(features @ x)
     return features.T @ likely, features.T @ (features * (likely * (1 - likely))[:, None])
 
@@ -99,8 +99,9 @@ def smooth_in_linf(ledger):
     f(y)) <= beta norm_inf(x - y) for any x, y in X.
 
     The implication holds, with equality for quadratics and moves along signs. A Hessian that varies
-    is averaged over the segment, so the domain has to be convex. Elsewhere smoothness with respect
-    to l_inf bounds the l_1-norm of the change of the gradient, which is more.
+    is averaged over the segment, so the domain has to be convex. In other papers, smoothness with
+    respect to l_inf bounds the l_1-norm of the change of the gradient, which is a stronger
+    condition.
     """
     domain = {"x": Array(UNIT, (2,)), "y": Array(UNIT, (2,)), "mutant": {"norm": spectral}}
     domain["norm"] = row_sum
@@ -130,10 +131,10 @@ def diagonal_dominance(ledger):
     """A d x d matrix A is diagonally dominant if abs(A_(i,i)) >= sum over j != i of abs(A_(i,j))
     for all i in [d].
 
-    A definition. Averages of such Hessians, which F and q_t have, are of this kind, since the
-    functions are convex and the diagonals not negative; without convexity they need not be. Of a
-    symmetric matrix with this diagonal it says more than convexity does (Gershgorin), and it
-    depends on the coordinates.
+    This is a definition. Averages of such Hessians, such as those of F and q_t, are also diagonally
+    dominant, because the functions are convex and so the diagonals are not negative. Without
+    convexity this may fail. For a symmetric matrix with such a diagonal, dominance is stronger than
+    convexity (Gershgorin). It depends on the choice of coordinates.
     """
     pair = {"off": Array(UNIT, (2,)), "more": Array(Interval(0.0, 1.0), (2, 2))}
 
@@ -143,7 +144,7 @@ def diagonal_dominance(ledger):
         return abs(off.mean()), np.abs(diagonals.mean(axis=0)).min() + ROUNDING
 
     @ledger.falsify(
-        "with a diagonal that is not negative it makes a matrix positive semidefinite", part=1.0,
+        "a diagonal that is not negative makes such a matrix positive semidefinite", part=1.0,
         matrix=Array(UNIT, (3, 3)), mutant={"part": 0.7},
         extremal=[{"matrix": -np.ones((3, 3))}],
     )  # fmt: skip
@@ -153,7 +154,7 @@ def diagonal_dominance(ledger):
 
 
 def dominant(matrix, part=1.0):
-    """The symmetric matrix with the least diagonal that dominates; `part` of it in mutants."""
+    """Return a symmetric matrix with the least dominant diagonal, or `part` of it for mutants."""
     off = (matrix + matrix.T) / 2 * (1 - np.eye(len(matrix)))
     return off + part * np.diag(np.abs(off).sum(axis=1))
 
@@ -162,7 +163,7 @@ def dominant(matrix, part=1.0):
 
 
 def bent(t):
-    """Second derivative of a smooth convex function on the line, between 0 and 1."""
+    """Return the second derivative of a smooth convex function on the line, between 0 and 1."""
     return 1 / (1 + t * t)
 
 
@@ -171,9 +172,9 @@ def assumption_in_linf(ledger):
     """Let X = B_inf(0, D). Each function f(.; z) on X in the universe is convex, G-Lipschitz with
     respect to the l_1-norm (Definition 24) and beta-smooth in l_inf-norm (Definition 25).
 
-    Losses log(1 + exp(<x, z>)) with norm_inf(z) <= G meet it with beta = norm_inf(z) norm_1(z) / 4,
-    up to d G^2 / 4, and attain it; so do those of the lower bound, with beta = 0. The l_2 diameter
-    of the domain is 2 sqrt(d) D.
+    Losses log(1 + exp(<x, z>)) with norm_inf(z) <= G meet the assumption with beta = norm_inf(z)
+    norm_1(z) / 4, and attain it. This beta is at most d G^2 / 4. The losses of the lower bound also
+    meet it, with beta = 0. The l_2 diameter of the domain is 2 sqrt(d) D.
     """
 
     @ledger.falsify(
@@ -191,10 +192,10 @@ def assumption_in_linf(ledger):
 def assumption_of_dominance(ledger):
     """The Hessian of each function f(.; z) in the universe is diagonally dominant (Definition 26).
 
-    It can be met: sums of convex functions of single coordinates and of differences of two
-    coordinates have such Hessians, the differences with equality. Logistic and linear regression do
-    not meet it: a Hessian c z z^T is dominated by its diagonal only where z has at most two entries
-    that are not 0, of equal size.
+    The assumption can be met. Sums of convex functions of single coordinates and of differences of
+    two coordinates have such Hessians, the differences with equality. Logistic and linear
+    regression do not meet it. A Hessian c z z^T is dominated by its diagonal only if z has at most
+    two nonzero entries, which must have equal size.
     """
 
     @ledger.falsify(
@@ -202,7 +203,10 @@ def assumption_of_dominance(ledger):
         single=0.0, mutant={"single": -0.01},
     )  # fmt: skip
     def pairs(x, single):
-        """Of a sum of phi(x_i - x_j); functions of one coordinate add to the diagonal."""
+        """Use the Hessian of a sum of phi(x_i - x_j).
+
+        Functions of one coordinate add to its diagonal.
+        """
         off = bent(np.subtract.outer(x, x)) * (1 - np.eye(len(x)))
         return (off.sum(axis=1) / (off.sum(axis=1) + single)).max(), 1 + ROUNDING
 
@@ -225,10 +229,10 @@ def contractivity(ledger):
     points x, y in X and step size eta <= 2/beta, norm_inf((x - eta grad f(x)) - (y - eta grad
     f(y))) <= norm_inf(x - y).
 
-    Tight at eta = 2 / beta and everywhere below. The proof takes one z on the segment for a vector,
-    which the mean-value theorem does not give: for x_1^3 / 6 + x_2^4 / 12 there is none. Its
-    display has a wrong sign and lacks an eta. Smoothness is that of Definition 25; the spectral
-    norm of Definition 4 would not do.
+    The bound is tight at eta = 2 / beta and at every smaller step size. The proof uses one z on the
+    segment for a vector-valued function. The mean-value theorem does not provide such a z: for
+    x_1^3 / 6 + x_2^4 / 12 none exists. The display has a wrong sign and lacks an eta. Smoothness is
+    that of Definition 25. The spectral norm of Definition 4 would not be enough.
     """
     domain = {"share": Interval(0.0, 1.0), "most": 2.0, "mutant": {"most": 2.2}}
     domain |= {"x": Array(UNIT, (3,)), "y": Array(UNIT, (3,))}
@@ -252,7 +256,10 @@ def contractivity(ledger):
 
     @ledger.falsify("functions of coordinates and of sums", extremal=[close], **domain)
     def varying(x, y, share, most):
-        """Sum of phi(x_i) and phi(x_i + x_j), phi'' = 1 / (1 + t^2); beta = 5, at 0."""
+        """Compute both sides for a sum of phi(x_i) and phi(x_i + x_j), phi'' = 1 / (1 + t^2).
+
+        beta = 5, which is attained at 0.
+        """
 
         def gradient(x):
             sums = np.arctan(np.add.outer(x, x))
@@ -263,8 +270,9 @@ def contractivity(ledger):
 
     step = ledger.step(
         "one z on the segment with grad f(x) - grad f(y) = Hessian(z) (x - y)",
-        mends="the average of the Hessian over the segment, which is diagonally dominant with "
-        "norm_inf at most beta as each of them is, so that the first display applies to it.",
+        mends="Use the average of the Hessian over the segment. It is diagonally dominant with "
+        "norm_inf at most beta, because each Hessian is, so the first display applies to "
+        "it.",
     )
 
     @step.sweep(
@@ -276,13 +284,16 @@ def contractivity(ledger):
     def one_point(points):
         s = np.linspace(0, 1, points)  # z = (s, s)
         gaps = np.maximum(abs(s - 1 / 2), abs(s**2 - 1 / 3))
-        return gaps.min() - 2 / points, 0.0  # less what lies between two points
+        return (
+            gaps.min() - 2 / points,
+            0.0,
+        )  # the subtracted 2 / points covers the gaps between neighbouring points
 
     ledger.step("norm_inf(I - eta H) <= 1").falsify(
         "random", matrix=Array(UNIT, (3, 3)), share=Interval(0.0, 1.0), part=1.0,
         mutant={"part": 0.8}, extremal=[{"matrix": np.ones((3, 3)), "share": 1.0}],
     )(first_display)  # fmt: skip
-    ledger.consequence("Nobody: the step is mended in a line.", harm="the wording")
+    ledger.consequence("None: the step is repaired in one line.", harm="the wording")
 
 
 def first_display(matrix, share, part):
@@ -300,8 +311,9 @@ def largest_ball(ledger):
     implies that the l_inf-norm of the gradient is bounded, which is the weakest possible assumption
     on gradient norms.
 
-    Both hold, by the monotony of norms: the assumptions are weak, where the text calls them "strong
-    in terms of the properties of the norm". Diagonal dominance and smoothness in l_inf are not.
+    Both claims hold, because norms are monotone in p. So these assumptions are weak, although the
+    text calls them "strong in terms of the properties of the norm". Diagonal dominance and
+    smoothness in l_inf are not weak.
     """
 
     @ledger.falsify(
@@ -328,7 +340,7 @@ def smoothed_score(ledger):
     which is non-smooth and prone to instability; exp(-tau norm(q_t(Z_i) - q_t(Z_j))) in its place
     is smoother, a continuous measure of closeness, and allows a more stable concentration test.
 
-    Each summand is tau-Lipschitz in the distance, with equality near 0; the indicator jumps by 1 at
+    Each summand is tau-Lipschitz in the distance, with equality near 0. The indicator jumps by 1 at
     1 / tau. "Smoother" means continuous: exp(-tau norm(.)) has a kink at 0.
     """
 
@@ -349,8 +361,9 @@ def rate_of_euclidean_algorithms(ledger):
     """As the l_2 diameter of an l_inf ball is sqrt(d), applying existing linear-time algorithms to
     this setting yields a suboptimal rate O(d^(3/2)/(sqrt(nm) epsilon)).
 
-    sqrt(d) comes in three times, only one of which the text names: the rate G D sqrt(d) / (sqrt(nm)
-    epsilon), the radius sqrt(d) D, and gradients of norm sqrt(d) G.
+    The factor sqrt(d) enters three times, and the text names only one of them. It enters through
+    the rate G D sqrt(d) / (sqrt(nm) epsilon), the radius sqrt(d) D, and gradients of norm sqrt(d)
+    G.
     """
 
     @ledger.identity("the arithmetic", gradient=0.5, mutant={"gradient": 0.0}, **RATES)
@@ -370,9 +383,9 @@ def item_level_rate(ledger):
     l_inf-ball is O(d/sqrt(n) + d^(3/2)/(n epsilon)), as established by Asi, Feldman, Koren and
     Talwar (2021).
 
-    It is the Euclidean rate (1 / sqrt(n) + sqrt(d) / (n epsilon)) G D with sqrt(d) G and sqrt(d) D,
-    so that no algorithm for this geometry is needed. The paper it is attributed to is, by its
-    title, one on l_1 geometry. That no better rate is known cannot be run.
+    The rate is the Euclidean rate (1 / sqrt(n) + sqrt(d) / (n epsilon)) G D with sqrt(d) G and
+    sqrt(d) D. So no algorithm for this geometry is needed. Judging by its title, the cited paper is
+    about l_1 geometry. The claim that no better rate is known cannot be tested.
     """
 
     @ledger.identity("the arithmetic", radius=0.5, mutant={"radius": 0.0}, **RATES)

@@ -21,13 +21,13 @@ FAR = Interval(-50.0, 50.0)
 BATCHES = Choice((1, 2, 4, 5, 8, 11))
 POINTS = {"points": Array(Interval(-5.0, 5.0), ("b", "d")), "b": BATCHES, "d": FEW}
 TRIMMED = {"share": Choice((0.0, 0.5, 1.0))}
-"""How much is left out at either end: nothing, half of what can be, all but the median."""
+"""Share that is trimmed at either end: nothing, half of the possible, or all but the median."""
 
 ALIKE = {"points": np.zeros((5, 2)), "moves": np.ones((5, 2))}
 
 
 def middle(points, share):
-    """A mean, a trimmed mean, or the median, where as much as can be is left out."""
+    """Return a mean, a trimmed mean, or the median, which trims as much as possible."""
     if share == 1:
         return robust_statistic(points)
     trim = int(share * ((len(points) - 1) // 2))
@@ -52,9 +52,9 @@ def lipschitz_statistics(ledger):
     norm_inf(q_t(Z_i) - q'_t(Z_i)) <= beta norm_inf(x_t - x'_t) by smoothness, and the robust
     statistic of the gradients moves by at most beta norm_inf(x_t - x'_t).
 
-    Tight, where all points move alike, and all gradients have the same Hessian. It is true of every
-    statistic that is monotone in each point and commutes with shifts, the mean included: so the
-    1-Lipschitz property is not what makes a statistic robust. "Remains bounded by" is meant as
+    The bounds are tight if all points move alike and all gradients have the same Hessian. They hold
+    for every statistic that is monotone in each point and commutes with shifts, including the mean.
+    So the 1-Lipschitz property is not what makes a statistic robust. "Remains bounded by" means
     "moves by at most", for two points x_t and x'_t and the same users.
     """
 
@@ -78,7 +78,7 @@ def lipschitz_statistics(ledger):
         ],
     )  # fmt: skip
     def gradients(own, cross, x, z, share, part):
-        """At x and at 0; a Hessian has cross beside and own + abs(cross) on its diagonal."""
+        """Compare at x and at 0; a Hessian has cross off the diagonal, own + abs(cross) on it."""
         c = np.abs(cross)[:, None]
         at_0 = -((own + c) * z + cross[:, None] * z[:, ::-1])
         at_x = at_0 + (own + c) * x + cross[:, None] * x[::-1]
@@ -95,12 +95,12 @@ def robust_statistics(ledger):
     Delta; (iii) for any real numbers a and b, if Z_i = a X_i + b for each i, then Z_rs = a X_rs +
     b.
 
-    It can be met: by the coordinate-wise median, for even B the mean of the middle two, and by no
-    trimmed mean that leaves out less (Remark 29). (i) is sharp: at B/2 points of an even B it
-    fails. Of (iii) Lemma 33 needs negative a, which the lower median fails, and for b a vector
-    where "real numbers" are printed; for a statistic of each coordinate by itself, as Algorithm 7
-    has it, the two are the same. Properties (ii) and (iii) hold of the mean too; only (i) is
-    robustness.
+    The assumption can be met by the coordinate-wise median (for even B the mean of the middle two).
+    No trimmed mean that trims less meets it (Remark 29). Property (i) is sharp: at B/2 points of an
+    even B it fails. Lemma 33 needs (iii) for negative a, which the lower median does not satisfy.
+    It also needs a vector b, although "real numbers" are printed. For a statistic that treats each
+    coordinate separately, as in Algorithm 7, the two are the same. The mean also satisfies (ii) and
+    (iii). Only (i) expresses robustness.
     """
 
     @ledger.falsify(
@@ -138,24 +138,24 @@ def median_and_trimmed_mean(ledger):
     """Common robust statistics, such as the (coordinate-wise) median and trimmed mean, satisfy
     Assumption 28.
 
-    True of the median, if that of an even number of points is the mean of the middle two (the lower
-    one fails (iii) at a < 0). A trimmed mean satisfies (ii) and (iii), but (i) only if it leaves
-    out (B - 1)//2 points at either end, which makes it the median: with 10% or 25% trimming, six
-    points at 1 and five at 10 have statistic 5 or 4.86, and with a third 4.6. Lemma 32 uses (i) for
-    2B/3 points only, so that trimming a third is enough for it.
+    The claim is true for the median, if the median of an even number of points is the mean of the
+    middle two. (The lower median fails (iii) at a < 0.) A trimmed mean satisfies (ii) and (iii). It
+    satisfies (i) only if it trims (B - 1)//2 points at either end, which makes it the median. With
+    six points at 1 and five at 10, the statistic is 5 with 10% trimming, 4.86 with 25% and 4.6 with
+    a third. Lemma 32 uses (i) only for 2B/3 points, so trimming a third is enough for it.
     """
 
     @ledger.sweep(
         "six points at 1, five at 10", inside=6, outside=5, cases=[{"h": 1}, {"h": 2}, {"h": 3}],
-        lhs="the trimmed mean, h left out at either end", rhs="rho, around X' = 0",
+        lhs="the trimmed mean, with h points trimmed at either end", rhs="rho, around X' = 0",
     )  # fmt: skip
     def trimmed(inside, outside, h):
         points = np.sort(np.r_[np.ones(inside), np.full(outside, 10.0)])
         return points[h : len(points) - h].mean(), 1.0
 
     repair = ledger.repair(
-        "The coordinate-wise median satisfies Assumption 28; a trimmed mean that leaves out h "
-        "points at either end satisfies (ii) and (iii), and (i) where at most h points lie outside "
+        "The coordinate-wise median satisfies Assumption 28. A trimmed mean that trims h points "
+        "at either end satisfies (ii) and (iii). It satisfies (i) if at most h points lie outside "
         "of the ball, which is enough for Lemma 32 if h >= B/3"
     )
 
@@ -180,8 +180,8 @@ def median_and_trimmed_mean(ledger):
         return np.abs(apart).max(), 1.0 + ROUNDING
 
     ledger.consequence(
-        "With a trimmed mean of less than a third the estimates of 1/tau-aligned neighbours may be "
-        "2 G/(B - 2h) + 2/tau apart, where Lemma 32 has 6/tau.",
+        "With a trimmed mean that trims less than a third, the estimates of 1/tau-aligned "
+        "neighbours may be 2 G/(B - 2h) + 2/tau apart. Lemma 32 has 6/tau.",
         harm="privacy",
     )
 
@@ -192,21 +192,21 @@ def euclidean_analogue(ledger):
     Assumption 28, even with a mild relaxation such as norm(X_rs - Y_rs) <= (1 + r) Delta for some r
     = o(1).
 
-    A question, which claims nothing. Read with (i) as it stands it has a simple answer: no
-    statistic has the l_2 analogue of (i) for B >= 3 and d >= 2, so (ii) need not be looked at. All
-    balls that contain two points have only the segment between them in common, and the three sides
-    of a triangle have no point in common; for larger B put a third of the points into each corner.
-    By Helly's theorem (i) can be met if it is asked of more than d/(d + 1) of the points only, and
-    for such (i) the question is open.
+    This is a question and claims nothing. If (i) is read as it stands, the answer is simple: no
+    statistic has the l_2 analogue of (i) for B >= 3 and d >= 2, whatever (ii) says. The balls that
+    contain two given points have only the segment between them in common. The three sides of a
+    triangle have no point in common. For larger B, put a third of the points into each corner. By
+    Helly's theorem (i) can be met if it is required only for more than d/(d + 1) of the points. For
+    such an (i) the question is open.
     """
 
     @ledger.sharper("no statistic satisfies the l_2 analogue of (i)").sweep(
         "an equilateral triangle of side 1: any point is outside of some ball that contains two "
-        "corners, by as much as the centroid, which is best by symmetry and convexity",
+        "corners, at least as far as the centroid, which is optimal by symmetry and convexity",
         radius=[1.0, 2.0, 10.0, 1e3], gap=0.05, mutant={"gap": 0.3},
     )  # fmt: skip
     def outside(radius, gap):
-        """The balls whose boundaries go through two corners, on the side of neither the third."""
+        """Return how far the centroid is outside of balls with two corners on the boundary."""
         corners = np.exp(2j * np.pi * np.arange(3) / 3) / math.sqrt(3)
         mids = (corners + np.roll(corners, 1)) / 2
         centers = mids + mids / abs(mids) * math.sqrt(radius**2 - 0.25)
@@ -225,9 +225,9 @@ def gradient_estimate(ledger):
     X_est[j] is the projection of xbar[j] on the ball of radius varsigma around Y_j, and else
     xbar[j].
 
-    The implementation gives what the printed lines do, with X_rs[j] for Y_j, which is not defined.
-    The condition is idle: the projection of a mean that is closer than varsigma is the mean. The
-    ball is an interval here, so that the estimate is the mean, clipped.
+    The implementation gives the same result as the printed lines, with X_rs[j] for Y_j, which is
+    not defined. The condition has no effect: if a mean is closer than varsigma, its projection is
+    the mean itself. The ball is an interval here, so the estimate is the clipped mean.
     """
     domain = {**POINTS, "clip": Interval(0.0, 3.0), "ball": 1.0, "always": False}
     aside = [{"points": np.array([[0.0], [0.0], [0.0], [4.0]]), "clip": 0.3}]

@@ -56,33 +56,33 @@ def literal(n, m, delta, noise):
 
 WORDS = {"lhs": "a lower bound for delta at epsilon = 1", "rhs": "the claimed delta"}
 TOLD = (
-    "user 1 has gradient 1 or -1 in batch 1, half of batch 2 curvature beta where the tests are "
-    "passed; d = G = D = epsilon = 1, C = "
+    "user 1 has gradient 1 or -1 in batch 1, half of batch 2 has curvature beta at the point "
+    "where the tests are passed; d = G = D = epsilon = 1, C = "
 )
 SMALL = {"n": 1e7, "m": 1e11, "delta": 1e-6, "noise": 1.0, "spread": 1.0}
 
 
 def refute(ledger):
-    """The pair that the test tells apart, for several constants of sigma_s and tau."""
+    """Use the pair that the test distinguishes, for several constants of sigma_s and tau."""
     ledger.sweep(TOLD + "1", **SMALL, **WORDS)(released)
     ledger.sweep(TOLD + "10", **{**SMALL, "n": 1e9, "noise": 10.0, "m": 1e13, "spread": 10.0},
                  **WORDS)(released)  # fmt: skip
     ledger.sweep(TOLD + "100", **{**SMALL, "n": 1e12, "m": 1e14, "noise": 1e2, "spread": 1e2},
                  **WORDS)(released)  # fmt: skip
     ledger.consequence(
-        "Who runs Algorithm 5 at these parameters with the largest beta that is admitted publishes "
-        "whether one user's gradient is 1 or -1: the output is x_0 or the far end of X, but for "
-        "noise of .04 D, with probability almost 1.",
+        "Algorithm 5, run at these parameters with the largest admitted beta, publishes whether "
+        "one user's gradient is 1 or -1. With probability almost 1 the output is x_0 or the far "
+        "end of X, up to noise of .04 D.",
         harm="privacy",
     )
 
 
 def spent(first, bent, a, out, epsilon, delta, noise, step):
-    """An upper bound for delta at epsilon of one phase, T = 3, at the repaired parameters.
+    """Return an upper bound for delta at epsilon of one phase, T = 3, at the repaired parameters.
 
-    The printed noise of AboveThreshold, tau = beta = 1 and eta = step, or 1/(6B) where that is 0;
-    all but a few users of batch 1 in equal parts at two places, a apart; exact but for the
-    Gaussian, whose profile is added to that of the answers.
+    AboveThreshold has the printed noise. Here tau = beta = 1, and eta is `step`, or 1/(6B) if
+    `step` is 0. All but a few users of batch 1 are in equal parts at two places, a apart. The
+    result is exact except for the Gaussian, whose profile is added to that of the answers.
     """
     b = math.ceil(100 * math.log(3 / delta) / epsilon)
     eta, level = step or 1 / (6 * b), 0.9 * b + 2 * math.log(3 / delta) / epsilon
@@ -95,7 +95,11 @@ def spent(first, bent, a, out, epsilon, delta, noise, step):
     data[1 : 2 * int(out * b) : 2, 0, 0] = -9.0 * b
     data[b : b + int(bent * b), 0, 1] = 1.0
     found = []
-    for place in (first, first, -first):  # batches 2 and 3 stand where the first run comes to
+    for place in (
+        first,
+        first,
+        -first,
+    ):  # batches 2 and 3 are at the point that the first run reaches
         data[0, 0, 0] = place
         scores, x = coordinatewise.concentration_profile(data, **options, unsafe=True)
         data[b:, 0, 0] = data[-1, 0, 0] or x[0, 0]
@@ -135,24 +139,25 @@ def privacy_of_a_phase(ledger):
     """Under Assumptions 21 and 22, suppose epsilon <= O(1) and B >= 100 log(T/delta)/epsilon; then
     Algorithm 5 is (epsilon, delta)-user-level DP.
 
-    Lemma 35 needs 6 beta eta B <= 1, which is not among the hypotheses, and at the largest beta of
-    Theorem C.2 beta eta is up to 101. Then the scores of batch 2 tell x_1 from y_1: at n = 10^7, m
-    = 10^11, B = 5527 they are 5527 or 4878, where v is 5016, and either the average iterate or x_0
-    is released, which are D apart. No constants of sigma_s and tau help. Case (ii) of the proof
-    besides takes sqrt(log(nmd)) in sigma_s for the log(nmd) in 6 eta/tau, 1 for the sensitivity 2
-    of s_1, and case (i) Lemma 34 for data that it leaves out. The repair puts all of this right; a
-    two-hundredth of its noise is too little on the pairs that were tried.
+    Lemma 35 needs 6 beta eta B <= 1, which is not among the hypotheses. At the largest beta of
+    Theorem C.2, beta eta is up to 101. Then the scores of batch 2 distinguish x_1 from y_1. At
+    n = 10^7, m = 10^11, B = 5527 the scores are 5527 or 4878, and v is 5016. So either the average
+    iterate or x_0 is released, and these are D apart. No constants of sigma_s and tau help. The
+    proof has three more mistakes. Case (ii) uses sqrt(log(nmd)) in sigma_s for the log(nmd) in 6
+    eta/tau, and 1 for the sensitivity 2 of s_1. Case (i) applies Lemma 34 to data that the lemma
+    excludes. The repair fixes all of this. On the pairs that were tried, a two-hundredth of its
+    noise is too little.
     """
     refute(ledger)
     attack_repair(ledger.repair("Lemma 36 holds " + CORRECTED), ledger.examples // 20)
 
     @ledger.step("the sum of case (ii)").falsify(
-        "on events, with x_0 and Gaussian as far apart as they may be", halted=SHARE, gauss=SHARE,
+        "on events, with x_0 and the Gaussian as far apart as possible", halted=SHARE, gauss=SHARE,
         start=SHARE, epsilon=EPSILON, delta=DELTA, part=1.0, mutant={"part": 0.4},
         extremal=[{"halted": 0.0, "gauss": 0.0, "start": 0.0, "epsilon": 1.0, "delta": 0.5}],
     )  # fmt: skip
     def chain(halted, gauss, start, epsilon, delta, part):
-        """Given that all answers are top, x'_1 lies in O with probability gauss."""
+        """Use that x'_1 lies in O with probability `gauss`, given that all answers are top."""
         e = math.exp(epsilon / 2)
         stopped, passed = min(1, e * halted), min(1, e * (1 - halted))
         left = stopped * start + passed * min(1, e * gauss + delta / (2 * e * e))
@@ -168,19 +173,19 @@ def privacy_of_the_algorithm(ledger):
     log(nmd)/sqrt(m)) and v = 0.9B + 2 log(T/delta)/epsilon, Algorithm 5 is (epsilon,
     delta)-user-level DP.
 
-    As Lemma 36: beta eta B is not small, but up to 10^4 log(mnd/delta)/epsilon, and the test itself
-    tells one user's gradient, for all constants of sigma_s and tau. With beta = 0 it still fails,
-    for every constant C of sigma_s over that of tau, where m and n are large, whatever delta is:
-    users in equal parts at two places .15/tau apart, and one far out, pass the test, and one of
-    them moves the estimate by .15/tau, so that shift over noise is .15 epsilon
-    sqrt(log(nmd)/log(e^epsilon/delta))/C, where 1/sqrt(2 log(1/delta)) is allowed. Beyond beta
-    eta_1 = 2 iterates drift apart (Lemma 33). tau is printed as its inverse; taken literally,
-    nothing is tested (sco1.thm3.1.priv).
+    It fails like Lemma 36: beta eta B is not small, but up to 10^4 log(mnd/delta)/epsilon. The test
+    itself reveals one user's gradient, for all constants of sigma_s and tau. With beta = 0 the
+    theorem still fails if m and n are large, for every ratio C of the constant of sigma_s to that
+    of tau, whatever delta is. Users in equal parts at two places .15/tau apart, and one far out,
+    pass the test. One of them moves the estimate by .15/tau. So the shift over the noise is .15
+    epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C, but only 1/sqrt(2 log(1/delta)) is allowed.
+    Beyond beta eta_1 = 2, iterates drift apart (Lemma 33). The inverse of tau is printed for tau.
+    Taken literally, nothing is tested (sco1.thm3.1.priv).
     """
     refute(ledger)
 
     @ledger.sweep(
-        "the first pair, run", n=10**7, m=10**11, delta=1e-6, end_to_end=True,
+        "an end-to-end run on the first pair", n=10**7, m=10**11, delta=1e-6, end_to_end=True,
         lhs="a lower bound for Pr[a_1 = ... = a_T = top | D] - e Pr[the same | D']", rhs="delta",
         snippet="""
             import numpy as np
@@ -209,7 +214,9 @@ def privacy_of_the_algorithm(ledger):
         plan = replace(plan, phases=(Phase(4 * b, 4, first.step, first.sigma),))
         options = {"loss": Huber(1 / beta, separable=True, curvature=beta), "domain": Box(1.0)}
         options |= {"plan": plan, "start": [0.0], "unsafe": True}
-        data = np.zeros((4 * b, 1, 1))  # batch 1 is in its minimum, later ones far to the right
+        data = np.zeros(
+            (4 * b, 1, 1)
+        )  # batch 1 is at its minimum, later batches are far to the right
         data[b:], data[0] = 9 / beta, -9 / beta
         x1 = coordinatewise.concentration_profile(data, **options)[1][0, 0]
         data[b : b + b // 2] = x1 + 1 / beta
@@ -246,7 +253,7 @@ def privacy_of_the_algorithm(ledger):
         repair.audit(
             AdditiveNoise(centers, "gaussian", sigma), LINF_CLAIM, pair, draws=8_000,
             mutants=others,
-            survivors="Half of the noise is enough for these pairs: the bound is for worse ones.",
+            survivors="Half of the noise is enough for these pairs. The bound covers worse pairs.",
         )  # fmt: skip
 
 
@@ -259,11 +266,12 @@ def privacy_in_the_first_version(ledger):
     log(nmd)/sqrt(m)) and v = 0.9B + 2 log(T/delta)/epsilon, Algorithm 5 is (epsilon,
     delta)-user-level DP.
 
-    As sco2.thmC2.priv, of which eta at its upper bound is a case. Smaller eta helps, if 6 beta eta
-    B <= 1, but for the logarithm that sigma_s lacks. With tau as printed, O(G log(nmd)/sqrt(m)),
-    scores are about B whatever the data are, for 2 tau G is small, the radius 1/tau is beyond 2G,
-    and the mean is released with noise that is smaller than its sensitivity by sqrt(m)/B, up to
-    logarithms: by a factor of 5 at n = 10^7, m = 10^11, and for every constant from some m on.
+    It fails like sco2.thmC2.priv, which is the case of eta at its upper bound. A smaller eta helps
+    if 6 beta eta B <= 1, apart from the logarithm that sigma_s lacks. With tau as printed, O(G
+    log(nmd)/sqrt(m)), scores are about B whatever the data are, because 2 tau G is small. The
+    radius 1/tau is beyond 2G. The mean is released with noise that is smaller than its sensitivity
+    by sqrt(m)/B, up to logarithms. This is a factor of 5 at n = 10^7, m = 10^11. For every constant
+    it happens from some m on.
     """
     refute(ledger)
     ledger.sweep(

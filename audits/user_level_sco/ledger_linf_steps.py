@@ -24,7 +24,7 @@ BATCHES = Choice((1, 2, 4, 5, 8, 11))
 
 
 def narrowest(points, share):
-    """Radius of the smallest interval that holds a share of the points."""
+    """Return the radius of the smallest interval that contains a share of the points."""
     k = math.ceil(share * len(points) - 1e-9)
     x = np.sort(points)
     return (x[k - 1 :] - x[: len(x) - k + 1]).min() / 2
@@ -36,11 +36,11 @@ def aligned_pairs(ledger):
     2B/3 of the gradients q_1(Z_(i,1)) lie in B_inf(X', rho) and at least 2B/3 of the q'_1(Z'_(i,1))
     lie in B_inf(Y', rho).
 
-    Meant is that at most B/3 users are bad; the text calls 2B/3 the break point. The two centers
-    may differ, but for B > 6 one ball serves both datasets, since 2B/3 users less the one that
-    differs are still more than half: then both statistics lie in it. At B = 3 the two balls need
-    not have a user in common. Which pairs are aligned depends on x_0, which is random from the
-    second phase on, and public.
+    The text means that at most B/3 users are bad, and it calls 2B/3 the break point. The two
+    centers may differ. But for B > 6 one ball serves both datasets: 2B/3 users, less the one that
+    differs, are still more than half, so both statistics lie in this ball. At B = 3 the two balls
+    need not have a user in common. Which pairs are aligned depends on x_0. From the second phase on
+    x_0 is random, and it is public.
     """
 
     @ledger.falsify(
@@ -51,7 +51,7 @@ def aligned_pairs(ledger):
         return b + 1, 2 * (-(-2 * b // 3) - lost)
 
     @ledger.falsify(
-        "in one coordinate, as in all: the ball of D holds the statistic of D'",
+        "in one coordinate, and so in all: the ball of D contains the statistic of D'",
         points=Array(Interval(-5.0, 5.0), ("b",)), new=FAR, b=Choice((7, 8, 9, 10, 13)),
         share=2 / 3, mutant={"share": 0.4},
         extremal=[{"points": np.array([-9.0, -1, -1, -1, 1, 1, 1]), "new": 9.0}],
@@ -74,13 +74,13 @@ def first_step(ledger):
     Algorithm 7 with threshold parameter varsigma >= 0, norm_inf(x_1 - y_1) <= eta (4 rho + 2
     varsigma).
 
-    Holds for B = 2 and B >= 4 (not for 1 and 3), and Theorem C.2 has B >= 100. At B = 3, {0, 0,
-    100} and {100, 0, 100} are rho-aligned for every rho > 0, and their estimates at varsigma = 1
-    are 98 apart: the two balls share no user, and with none they need not meet, which the proof
-    takes from (i). For B > 6 one ball serves both datasets, and 2 rho + 2 varsigma is true and
-    attained; by Lemma 31 estimates move by no more than max(2 rho, 2G/B). Projection on the box
-    only helps. In each coordinate the pair is as aligned as it is in all, so one coordinate is
-    enough.
+    The lemma holds for B = 2 and B >= 4, but not for 1 and 3. Theorem C.2 has B >= 100. At B = 3,
+    {0, 0, 100} and {100, 0, 100} are rho-aligned for every rho > 0, and their estimates at
+    varsigma = 1 are 98 apart. The two balls share no user, so they need not meet; the proof infers
+    from (i) that they meet. For B > 6 one ball serves both datasets, and 2 rho + 2 varsigma is true
+    and attained. By Lemma 31 estimates move by at most max(2 rho, 2G/B). The projection on the box
+    only helps. In each coordinate the pair is at least as aligned as in all coordinates together,
+    so one coordinate is enough.
     """
     domain = {"points": Array(Interval(-5.0, 5.0), ("b",)), "new": FAR, "clip": Interval(0.0, 3.0)}
     three = {"points": np.array([0.0, 0.0, 100.0, 0.0]), "new": 100.0, "clip": 1.0}
@@ -114,7 +114,7 @@ RULE = Test(temperature=1.0, threshold=4.5, epsilon=1.0, sensitivity=2.0, clip=0
 
 
 def trajectories(loss, left, right, step):
-    """Iterates of Algorithm 6, two steps or more of 5 users each, from 0 in [-2, 2]^d."""
+    """Return the iterates of Algorithm 6 from 0 in [-2, 2]^d, with 5 users in each step."""
     steps = len(left) // 5
     plan = Plan(5, (Phase(5 * steps, steps, step, 1.0),), RULE, 1e9, 1e9, 1.0, 0.1)
     options = {"loss": loss, "domain": Box(2.0), "plan": plan, "unsafe": True}
@@ -123,7 +123,7 @@ def trajectories(loss, left, right, step):
 
 
 def stretched(eta, beta, x, y):
-    """All users have the loss beta x^2 / 2, so that X_est = x - eta beta x."""
+    """Use the loss beta x^2 / 2 for all users, so that X_est = x - eta beta x."""
     return abs((x - eta * beta * x) - (y - eta * beta * y)), abs(x - y)
 
 
@@ -133,11 +133,12 @@ def one_later_step(ledger):
     on Y_(i,t) = y_(t-1) - eta q'_t(Z_(i,t)), i in [B]. Then norm_inf(X_est - Y_est) <=
     norm_inf(x_(t-1) - y_(t-1)).
 
-    It takes eta <= 2/beta, under which Lemma 27 holds: at beta eta = 3 the step doubles distances.
-    Neither Lemma 33 nor Theorem C.2 has this condition, and its parameters violate it (Lemma 33).
-    With it the proof is right, since a clipped mean moves by no more than mean or statistic
-    (Lemma 31), and Algorithm 7 on the X_(i,t) gives x_(t-1) - eta g_(t-1) only where its threshold
-    is eta varsigma: (iii) scales the threshold too.
+    The bound needs eta <= 2/beta, the condition of Lemma 27: at beta eta = 3 the step doubles
+    distances. Neither Lemma 33 nor Theorem C.2 has this condition, and the parameters of the
+    theorem violate it (Lemma 33). With the condition the proof is right, because a clipped mean
+    moves by at most as much as the mean or the statistic (Lemma 31). Algorithm 7 on the X_(i,t)
+    gives x_(t-1) - eta g_(t-1) only if its threshold is eta varsigma: (iii) scales the threshold
+    too.
     """
     ledger.sweep(
         "beta eta = 3", eta=1.0, beta=3.0, x=0.1, y=-0.1, lhs="abs(X_est - Y_est)",
@@ -160,7 +161,7 @@ def one_later_step(ledger):
         ends = [robust_gradient(at - over * eta * h * (at - z), clip=clip) for at in (x, y)]
         return np.abs(ends[0] - ends[1]).max(), np.abs(x - y).max() + ROUNDING
 
-    ledger.consequence("Lemma 33 rests on it.", harm="privacy")
+    ledger.consequence("Lemma 33 relies on it.", harm="privacy")
 
 
 @statement("sco2.lemma33", expected="refuted")
@@ -168,12 +169,12 @@ def later_steps(ledger):
     """If a robust statistic satisfying Assumption 28 is used in Algorithm 7, then norm_inf(x_t -
     y_t) <= norm_inf(x_1 - y_1) for all t in [T].
 
-    It takes eta <= 2/beta, which is printed in Lemma 27 only and does not follow from the
-    parameters of Theorem C.2: there beta eta may be 100, and beta eta_1 is 100 / log m. With n =
-    10^9 users of 8 items, G = D = epsilon = d = 1, delta = 1e-6, the largest beta of the theorem
-    and its eta, the second step multiplies a small distance by 22; later ones may again, until the
-    bound G of the gradients stops it near 2 eta G. With eta <= 2/beta it holds, also for Hessians
-    that vary, and is tight.
+    The lemma needs eta <= 2/beta. This condition is printed only in Lemma 27, and does not follow
+    from the parameters of Theorem C.2. There beta eta may be 100, and beta eta_1 is 100 / log m.
+    Take n = 10^9 users of 8 items, G = D = epsilon = d = 1, delta = 1e-6, the largest beta of the
+    theorem and its eta. Then the second step multiplies a small distance by 22. Later steps may
+    multiply it again, until the bound G of the gradients limits it to about 2 eta G. With
+    eta <= 2/beta the lemma holds, also for Hessians that vary, and is tight.
     """
 
     @ledger.sweep(
@@ -204,7 +205,7 @@ def later_steps(ledger):
         return max(gaps[1:]), gaps[0] + ROUNDING
 
     @repair.falsify(
-        "each item with a curvature of its own", bends=Array(SHARE, (15, 1, 1)),
+        "each item with its own curvature", bends=Array(SHARE, (15, 1, 1)),
         extremal=[apart | {"bends": np.ones((15, 1, 1))}], **domain,
     )  # fmt: skip
     def varying(others, bends, pair, most):
@@ -216,8 +217,8 @@ def later_steps(ledger):
         return max(gaps[1:]), gaps[0] + ROUNDING
 
     ledger.consequence(
-        "Iterates of neighbours may be eta G apart where the noise is for 6 eta/tau, smaller by "
-        "sqrt(m) up to logarithms.",
+        "Iterates of neighbours may be eta G apart, but the noise is for 6 eta/tau, which is "
+        "smaller by sqrt(m) up to logarithms.",
         harm="privacy",
     )
 
@@ -228,11 +229,11 @@ def sensitivity_of_estimates(ledger):
     Otilde(1/sqrt(m)) and does not improve with larger B; the suboptimal dependence on epsilon
     arises from this.
 
-    True of the worst case: with a twentieth of the users far out, which moves the mean out of
-    reach, and the others in equal parts at two places, one user moves the estimate from one place
-    to the other, whatever B is. Where the mean stays within varsigma of both medians, the estimate
-    moves by 2G/B only. The dependence on epsilon of the rate has another source too: eta, which in
-    Theorem 8 grows with B and here does not.
+    The claim is true in the worst case. Let a twentieth of the users be far out, which moves the
+    mean out of reach, and let the others be in equal parts at two places. Then one user moves the
+    estimate from one place to the other, whatever B is. If the mean stays within varsigma of both
+    medians, the estimate moves only by 2G/B. The dependence of the rate on epsilon also has another
+    source: eta, which grows with B in Theorem 8 but not here.
     """
 
     @ledger.falsify(
@@ -240,7 +241,7 @@ def sensitivity_of_estimates(ledger):
         mutant={"least": 0.11}, extremal=[{"b": 20}, {"b": 5000}],
     )  # fmt: skip
     def moves(b, least):
-        out, k = -(-b // 20), (b - 1) // 2  # one user, and k others at either place or beyond
+        out, k = -(-b // 20), (b - 1) // 2  # one user, k others at 0, k others at .1 or far out
         points = np.r_[0.0, np.zeros(k), np.full(k - out, 0.1), np.full(out, 100.0)]
         ends = []
         for first in (0.0, 0.1):

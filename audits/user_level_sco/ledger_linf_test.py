@@ -44,11 +44,11 @@ def concentration_test(ledger):
     """The concentration test receives, for t = 1, ..., T, a query q_t, forms the score s_t(D, tau)
     of (15) and runs AboveThreshold on it with epsilon/2 and threshold v.
 
-    Run by run, from the same random numbers, the implementation returns the average where one
-    AboveThreshold at epsilon/2 on the stream s_1, ..., s_T answers top throughout. That one stream
-    is meant follows from Lemma 36; the pseudocode calls AboveThreshold anew for each t, and returns
-    in the loop. Its parameter delta is not used. Noise is Lap(4/epsilon) on the threshold and
-    Lap(8/epsilon) on a score, for sensitivity 1.
+    From the same random numbers, the implementation returns the average exactly in those runs in
+    which one AboveThreshold at epsilon/2 on the stream s_1, ..., s_T always answers top. Lemma 36
+    implies that one stream is meant. The pseudocode calls AboveThreshold anew for each t, and
+    returns in the loop. Its parameter delta is not used. The noise is Lap(4/epsilon) on the
+    threshold and Lap(8/epsilon) on a score, for sensitivity 1.
     """
 
     @ledger.identity(
@@ -75,8 +75,8 @@ def score_of_a_batch(ledger):
     """The concentration score of a dataset of B users is s_t(D, tau) := (1/B) times the sum over Z
     and Z' in D of exp(-tau norm_inf(q_t(Z) - q_t(Z'))).
 
-    A number from 1 to B: each user counts itself. Lemma 35 takes the range [0, B]. The proof of
-    Lemma 34 drops the factor 1/B.
+    The score is a number from 1 to B, because each user counts itself. Lemma 35 uses the range [0,
+    B]. The proof of Lemma 34 omits the factor 1/B.
     """
 
     @ledger.identity("double sum", unit=1.0, mutant={"unit": 0.9}, **POINTS, **TAU)
@@ -98,8 +98,8 @@ def score_of_a_batch(ledger):
 def one_user_moves_the_score(ledger):
     """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
 
-    Exactly 2 (B - 1)/B, where all others agree and one user joins them or is far away. Lemma 36
-    then takes 1 for it.
+    The exact maximum is 2 (B - 1)/B. It is attained if all other gradients agree, and the user
+    joins them or is far away. Lemma 36 then uses 1 in place of 2.
     """
     moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
     far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}
@@ -119,7 +119,7 @@ def one_user_moves_the_score(ledger):
 
 
 def largest(share):
-    """A bound for s_1/B where no ball of radius 1/tau holds this share of the users."""
+    """Return a bound for s_1/B if no ball of radius 1/tau contains this share of the users."""
     return share + (1 - share) / math.e
 
 
@@ -128,7 +128,7 @@ HARD = [{"epsilon": x, "delta": math.exp(-1), "steps": 1} for x in (1.0, 1e-3)]
 
 
 def top(epsilon, delta, steps, share, direction, scale):
-    """Pr[a_1 = top] at the largest score and the smallest B, and what is allowed for it."""
+    """Return Pr[a_1 = top] at the largest score and the smallest B, and the allowed value."""
     log = max(1.0, math.log(steps / delta))
     gap = (0.9 - largest(share)) * 100 * log + 2 * log
     return two_laplace_tail(gap, 8.0 * scale, 4.0 * scale), (
@@ -142,13 +142,13 @@ def scattered_batches_fail(ledger):
     and that for any point Y fewer than B/3 of the gradients q_1(Z_(i,1)) lie in B_inf(Y, 1/tau).
     Then with probability at least 1 - delta/T exp(epsilon) AboveThreshold returns a_1 = bottom.
 
-    Holds with room, for either meaning of delta/T exp(epsilon): s_1 <= .579 B under the hypothesis.
-    The proof is for fewer than 2B/3 in any ball, s_1 <= 2B/3 + B/(3e) < .79 B, and that version,
-    which Lemma 36 needs, is true as well for epsilon <= 1; but it does not follow from Lemma 17,
-    whose alpha at epsilon/2 is 16 log(2T e^epsilon/delta)/epsilon for one query, where 13.1
-    log(T/delta)/epsilon lie between .79 B and v. The noise is Lap(8/epsilon) and Lap(4/epsilon),
-    not one Lap(6/epsilon), whose tail is lighter than theirs. Two
-    places, of 2/3 and 1/3 of the users, have .616 B.
+    The lemma holds with slack, for either meaning of delta/T exp(epsilon), since s_1 <= .579 B
+    under the hypothesis. The proof is for fewer than 2B/3 in any ball, where
+    s_1 <= 2B/3 + B/(3e) < .79 B. Lemma 36 needs this version, which is also true for epsilon <= 1.
+    But it does not follow from Lemma 17. The alpha of Lemma 17 at epsilon/2 is 16 log(2T
+    e^epsilon/delta)/epsilon for one query. Only 13.1 log(T/delta)/epsilon lie between .79 B and v.
+    The noise is Lap(8/epsilon) and Lap(4/epsilon), not one Lap(6/epsilon), whose tail is lighter.
+    Two places, with 2/3 and 1/3 of the users, have the score .616 B.
     """
     third = {"share": 1 / 3, "scale": 1.0, "mutant": {"scale": 6.0}, **SIZES, "extremal": HARD}
     ledger.reading("delta/(T exp(epsilon))").falsify("exact tail", direction=-1, **third)(top)
@@ -189,8 +189,8 @@ def scattered_batches_fail(ledger):
         return alpha, v - (2 / 3 + 1 / (3 * math.e)) * b
 
     ledger.consequence(
-        "Lemma 36 applies it to data with up to 2B/3 users in a ball, which its hypothesis leaves "
-        "out.",
+        "Lemma 36 applies it to data with up to 2B/3 users in a ball, which its hypothesis "
+        "excludes.",
         harm="the wording",
     )
 
@@ -199,7 +199,7 @@ def scattered_batches_fail(ledger):
 
 
 def two_batches(first, later, new, step):
-    """Scores of the second batch, of users (z, h), on two datasets; None where not aligned."""
+    """Return the scores of batch 2, of users (z, h), on two datasets; None if not aligned."""
     b = len(first)
     gradients = -first[:, 1] * first[:, 0]
     moved = np.r_[-new, gradients[1:]]
@@ -213,7 +213,10 @@ def two_batches(first, later, new, step):
 
 
 def bending(b):
-    """The median moves by 2/tau, the mean by more than 4/tau, and half of batch 2 is bent."""
+    """Return users for which the median moves by 2/tau, and the mean by more than 4/tau.
+
+    Half of batch 2 has curvature 1.
+    """
     k = (b - 1) // 2
     first = np.c_[np.r_[20.0 * b, -np.ones(k), np.ones(b - 1 - k)], np.ones(b)]
     later = np.c_[np.full(b, 2 / (6 * b)), np.arange(b) % 2]
@@ -226,12 +229,12 @@ def later_scores(ledger):
     = 1/tau. Then the sensitivity of the query is bounded by at most 2: abs(s_t(D, tau) - s_1(D',
     tau)) <= 2 for all t >= 2.
 
-    s_1(D') is a misprint for s_t(D'); scores of different steps have nothing to do with each other.
-    2 is far from tight: for B > 6 iterates move by 4 eta/tau (Lemma 32), and differences of
-    gradients by beta norm(x_t - y_t), not twice that, because Hessians are positive semidefinite
-    and diagonally dominant: so scores move by B (1 - exp(-4 beta eta)) <= 2/3, and by 1/3 on the
-    line. Lemma 36 needs less than 2. The condition 6 beta eta B <= 1, which implies eta <= 2/beta,
-    is no hypothesis of Lemma 36 or Theorem C.2; "Algorithm 3" must read Algorithm 7.
+    s_1(D') is a misprint for s_t(D'): scores of different steps are unrelated. The bound 2 is far
+    from tight. For B > 6 iterates move by 4 eta/tau (Lemma 32). Differences of gradients move by
+    beta norm(x_t - y_t), not by twice as much, because Hessians are positive semidefinite and
+    diagonally dominant. So scores move by B (1 - exp(-4 beta eta)) <= 2/3, and by 1/3 on the line.
+    Lemma 36 needs less than 2. The condition 6 beta eta B <= 1 implies eta <= 2/beta, but it is not
+    a hypothesis of Lemma 36 or Theorem C.2. "Algorithm 3" must read Algorithm 7.
     """
     domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
     domain |= {"part": Interval(0.05, 1.0)}
@@ -259,7 +262,7 @@ def later_scores(ledger):
         ],
     )  # fmt: skip
     def bend(own, cross, x, most):
-        """Two users, with diagonals own + abs(cross)."""
+        """Use two users, with diagonals own + abs(cross)."""
         apart = [(o + abs(c)) * x + c * x[::-1] for o, c in zip(own, cross, strict=True)]
         beta = (own + 2 * np.abs(cross)[:, None]).max()
         return np.abs(apart[0] - apart[1]).max(), most * beta * np.abs(x).max() + ROUNDING
@@ -273,13 +276,14 @@ def cost_of_the_answers(ledger):
     """For aligned neighbours the query sensitivity is always bounded by 1, by Lemma 35, hence by
     Lemma 17 the answers {a_t} and {a'_t} are (epsilon/2, 0)-indistinguishable.
 
-    Lemma 35 and (17) say 2, and s_1 does move by 2 (B - 1)/B; and Lemma 35 asks for 6 beta eta B <=
-    1, which is no hypothesis of Lemma 36: at beta eta = 1/2, which Theorem C.2 allows, and B = 5000
-    one user decides by its gradient in batch 1 whether the test of batch 2 is passed. But where 6
-    beta eta B <= 1 the conclusion is true with the printed noise: later scores move by 2/3 at most
-    (Lemma 35), and moves Delta_1 of the first score and Delta of later ones cost epsilon (Delta_1 +
-    3 Delta)/8: the noise of the threshold takes Delta, that of the first query Delta_1 - Delta, and
-    that of the last 2 Delta. With 2 and 2/3 this is epsilon/2.
+    Lemma 35 and (17) say 2, and s_1 does move by 2 (B - 1)/B. Lemma 35 requires 6 beta eta B <= 1,
+    which is not a hypothesis of Lemma 36. Theorem C.2 allows beta eta = 1/2. At this value and
+    B = 5000, one user's gradient in batch 1 decides whether the test of batch 2 is passed. But if 6
+    beta eta B <= 1, the conclusion is true with the printed noise. Later scores move by at most 2/3
+    (Lemma 35). Suppose that the first score moves by Delta_1 and later scores move by Delta. This
+    costs epsilon (Delta_1 + 3 Delta)/8. The noise of the threshold covers Delta, the noise of the
+    first query covers Delta_1 - Delta, and the noise of the last query covers 2 Delta. With 2 and
+    2/3 the cost is epsilon/2.
     """
 
     @ledger.sweep(
@@ -288,7 +292,7 @@ def cost_of_the_answers(ledger):
         rhs="epsilon/2",
     )  # fmt: skip
     def told(b, beta_eta, epsilon):
-        v = 0.92 * b  # 0.9 B + 2 log(T/delta)/epsilon is no more
+        v = 0.92 * b  # 0.9 B + 2 log(T/delta)/epsilon is at most this
         low, high = b * (1 + math.exp(-2 * beta_eta)) / 2, b - 2
 
         def tail(x):
@@ -305,8 +309,8 @@ def cost_of_the_answers(ledger):
         return s[0] - s[1], 1.0
 
     repair = ledger.repair(
-        "For B > 6 and 6 beta eta B <= 1 the first query has sensitivity 2 and later ones have "
-        "2/3, and then the answers are (epsilon/2, 0)-indistinguishable"
+        "For B > 6 and 6 beta eta B <= 1 the first query has sensitivity 2 and later queries have "
+        "sensitivity 2/3. Then the answers are (epsilon/2, 0)-indistinguishable"
     )
     low, many = [-60.0], np.full(60, -20.0)
     worst = [
@@ -325,8 +329,8 @@ def cost_of_the_answers(ledger):
         return max(found.max_loss, found.swapped().max_loss), epsilon / 2
 
     ledger.consequence(
-        "Without 6 beta eta B <= 1 the answers, and with them the choice between x_0 and the "
-        "average iterate, tell one user's data.",
+        "Without 6 beta eta B <= 1 the answers reveal one user's data. So does the choice between "
+        "x_0 and the average iterate, which depends on them.",
         harm="privacy",
     )
 
@@ -338,18 +342,18 @@ def scattered_pairs(ledger):
     a'_1, Pr[a_1 = a'_1 = bottom] >= 1 - (1 + exp(epsilon)) delta/2e^epsilon. Then Pr[x_1 in O] <=
     e^(epsilon/2) Pr[x'_1 in O] + delta/2.
 
-    The last inequality follows from either of the two bounds, and its sum is in order. But with
-    Pr[a_1 = bottom] >= 1 - delta/2 alone the union bound is (1 + e^(epsilon/2)) delta/2, up to e
-    times the printed one; Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. And pairs
-    that are not aligned need not meet the hypothesis of Lemma 34: half of the users at one place
-    and half at another are 1/2 in a ball, where it has less than 1/3. That s_1 moves by 2, not 1,
-    costs epsilon/4 for a_1 alone.
+    The last inequality follows from either of the two bounds, and its sum is right. But with
+    Pr[a_1 = bottom] >= 1 - delta/2 alone, the union bound is (1 + e^(epsilon/2)) delta/2, up to e
+    times the printed bound. Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. Pairs that
+    are not aligned need not meet the hypothesis of Lemma 34. If half of the users are at one place
+    and half at another, a ball contains 1/2 of them, but the lemma requires less than 1/3. The
+    score s_1 moves by 2, not by 1, which costs epsilon/4 for a_1 alone.
     """
     chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
     full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]
 
     @ledger.falsify(
-        "Pr[x_1 in O] - e^(epsilon/2) Pr[x'_1 in O] at most, what follows top being arbitrary",
+        "Pr[x_1 in O] - e^(epsilon/2) Pr[x'_1 in O] at most, if the output after top is arbitrary",
         part=0.5, mutant={"part": 0.4}, extremal=full, **chances,
     )  # fmt: skip
     def worst(p, epsilon, delta, on_first, part):
@@ -387,7 +391,10 @@ def scattered_pairs(ledger):
         part=0.25, mutant={"part": 0.2}, extremal=[{"at": -40.0, "move": 1.0, "epsilon": 1.0}],
     )  # fmt: skip
     def first_answer(at, move, epsilon, part):
-        """Probabilities of bottom and top, in units of 1 / epsilon."""
+        """Return the largest log ratio of Pr[bottom] or Pr[top].
+
+        `at` and `move` are in units of 1 / epsilon.
+        """
         x, y = (z * epsilon for z in (at, at + 2 * move))
         tails = [(two_laplace_tail(s * x, 8, 4), two_laplace_tail(s * y, 8, 4)) for s in (1, -1)]
         return max(abs(math.log(p / q)) for p, q in tails), part * epsilon + ROUNDING

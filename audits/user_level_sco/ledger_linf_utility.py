@@ -34,9 +34,10 @@ def swings(steps, b, m, constant, ratio):
 
 
 def average_error(eta, start, target, chance, beta, noise):
-    """E of F(average) - F(target) of Algorithm 6, over all data: two steps of two users.
+    """Return E F(average) - F(target) of Algorithm 6 over all data, and the repaired bound.
 
-    The loss is beta (x - z)^2 / 2 with z = 1 or -1; all tests are passed and nothing is clipped.
+    There are two steps of two users each. The loss is beta (x - z)^2 / 2 with z = 1 or -1. All
+    tests are passed and nothing is clipped.
     """
     rule = Test(1.0, 1e-300, 1e300, 2.0, 1e9)
     plan = Plan(2, (Phase(4, 2, eta, 1.0),), rule, 1e9, 9.0, 1.0, 0.1)
@@ -47,13 +48,13 @@ def average_error(eta, start, target, chance, beta, noise):
         weight = math.prod(chance if sign > 0 else 1 - chance for sign in signs)
         x = concentration_profile(data, **options, unsafe=True)[1].mean()
         found += weight * beta / 2 * ((x - mean) ** 2 - (target - mean) ** 2)
-    spread = beta**2 * (1 - mean**2) / 2  # of the mean gradient of a batch
+    spread = beta**2 * (1 - mean**2) / 2  # variance of the mean gradient of a batch
     rest = noise * eta * spread / (2 * (1 - beta * eta))
     return found, (start - target) ** 2 / (4 * eta) + rest + ROUNDING
 
 
 def attack_phase(ledger):
-    """Steps that diverge, for several constants; and the repair, on all data."""
+    """Use steps that diverge, for several constants. Test the repair on all data."""
     words = {"lhs": "E F(xbar) - F(x), in units of eta G^2", "rhs": "a constant times the bound"}
     for constant, b, m in ((1.0, 2000, 10**4), (1e4, 10**4, 10**8)):
         ledger.sweep(
@@ -83,7 +84,7 @@ def attack_phase(ledger):
         return 0.9 * b + 2 * math.log(steps / delta) / epsilon, b * (1 + math.exp(-2)) / 2
 
     ledger.consequence(
-        "At the largest beta of Theorem C.2 the rate is not shown for the first phases.",
+        "At the largest beta of Theorem C.2 the rate is not proved for the first phases.",
         harm="accuracy",
     )
 
@@ -94,13 +95,14 @@ def error_of_a_phase(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 6 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    It inherits from Lemma 13 that nothing keeps beta eta small: for beta eta = 10, which Theorem
-    C.2 allows up to m = 20000, full steps jump over a minimiser between slopes -G/2 and G, and the
-    average stays at an error of .035 eta G^2, without any noise; Bm is as large as one likes. For
-    beta eta < 1 it is true. tau is written here as a distance, "passes all the tests" then needs
-    40 times less: gradients within 1/tau of their mean may score .57 B, where v > .9B. That the
-    printed tau does, because gradients are typically closer by log(nmd/omega), is not said. "<= 1 -
-    omega/nm" must read "<= omega/(nmd)", and GDd omega "2 GDd omega".
+    As in Lemma 13, nothing keeps beta eta small. Theorem C.2 allows beta eta = 10 up to m = 20000.
+    Then full steps jump over a minimiser between slopes -G/2 and G. The average keeps an error of
+    .035 eta G^2, without any noise, and Bm is arbitrarily large. For beta eta < 1 the lemma is
+    true. Here tau is printed as a distance. "Passes all the tests" then needs a distance that is 40
+    times smaller: gradients within 1/tau of their mean may have a score of .57 B, but v > .9B. The
+    printed tau is enough because gradients are typically closer by a factor of log(nmd/omega), but
+    the text does not say so. "<= 1 - omega/nm" must read "<= omega/(nmd)", and "GDd omega" must
+    read "2 GDd omega".
     """
     attack_phase(ledger)
 
@@ -111,7 +113,8 @@ def error_of_a_phase_first_version(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 1 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    As sco2.lemma37. The display of its proof misses 1/B: E sum_i q_t(Z_(i,t)) is B grad F(x_(t-1)).
+    It fails like sco2.lemma37. The display of its proof misses 1/B: E sum_i q_t(Z_(i,t)) is B grad
+    F(x_(t-1)).
     """
     attack_phase(ledger)
 
@@ -127,10 +130,10 @@ def cost_of_the_noise(ledger):
     """A naive bound on the excess loss due to the privatization of xbar_1 as x_1 = xbar_1 + zeta_1
     is E[F(x_1) - F(xbar_1)] <= G norm(zeta_1), in the Euclidean norm.
 
-    F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1), which is up to
-    sqrt(d) times G norm_2(zeta_1), and .8 sqrt(d) times that for Gaussian noise: at d = 100 the
-    loss is 78.8 G sigma where the display has at most 10 G sigma. The text only concludes that this
-    is too much. E is over the noise on the left and missing on the right.
+    F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1). This is up to
+    sqrt(d) times G norm_2(zeta_1). For Gaussian noise it is .8 sqrt(d) times G norm_2(zeta_1). At
+    d = 100 the loss is 78.8 G sigma, but the display has at most 10 G sigma. The text concludes
+    only that this is too much. E is over the noise on the left and missing on the right.
     """
 
     @ledger.sweep(
@@ -151,7 +154,9 @@ def cost_of_the_noise(ledger):
         ends = [slope @ np.sqrt(at * at + 1e-6) for at in (x + move, x)]
         return ends[0] - ends[1], part * math.sqrt(len(x)) * np.linalg.norm(move) + ROUNDING
 
-    ledger.consequence("A remark; Lemma 38 has the right power of d.", harm="the wording")
+    ledger.consequence(
+        "None: this is a remark, and Lemma 38 has the right power of d.", harm="the wording"
+    )
 
 
 # --- all phases ---
@@ -178,10 +183,10 @@ def noisy(n, m, constant, power, noise, second):
 
 
 def summed(n, m, d, epsilon, delta, least, constant):
-    """The sum over the phases, by the repaired Lemma 37 at beta eta <= 1/2, against the rate.
+    """Return the sum over the phases by the repaired Lemma 37 at beta eta <= 1/2, and the rate.
 
-    G = D = 1; steps and noise shrink by max(least, log m); constants of sigma_s are 1; and S =
-    floor(log_2(n/B)).
+    G = D = 1, and S = floor(log_2(n/B)). Steps and noise shrink by max(least, log m). The constants
+    of sigma_s are 1.
     """
     log, own = max(1.0, math.log(m * n * d / delta)), max(1.0, math.log(1 / delta))
     logs, b = max(1.0, math.log(n * m * d)), 100 * log / epsilon
@@ -247,13 +252,14 @@ def localised(ledger):
     F(x_star)] <= Otilde(GD (d/sqrt(mn) + d^(3/2)/(n epsilon^2 sqrt(m)))).
 
     "Set eta <=" admits steps so small that nothing is learned: eta = D/(G n), f = -G x. With eta at
-    its bound it fails at constant m, as Theorem C.2 does, of whose bound on beta it has the first
-    summand. Of the proof: E norm(zeta_s)^2 <= D^2 d
-    log^(-2s) m up to a constant, with sqrt(d ...) in eta, where d ... is recalled, and G^2 for G;
-    the sum of (log m/2)^(-(s-2)) converges for m > e^2 only; (log m)^(log n) takes S = log n for
-    log(n/B), which is less by far where n is near 2B; F(xbar_s - xbar_(s-1)) is F(xbar_s) -
-    F(xbar_(s-1)), and G norm(zeta_S) is in l_1. The condition on beta lacks the second summand of
-    Theorem C.2, and neither gives the beta eta <= 1 of Lemma 13.
+    its bound, the lemma fails at constant m. So does Theorem C.2, whose bound on beta has two
+    summands; the lemma has the first of them. The proof has five flaws. First, E
+    norm(zeta_s)^2 <= D^2 d log^(-2s) m holds up to a constant. It needs sqrt(d ...) in eta, where
+    the proof recalls d ..., and G^2 in place of G. Second, the sum of (log m/2)^(-(s-2)) converges
+    only for m > e^2. Third, (log m)^(log n) uses S = log n in place of log(n/B), which is far
+    smaller if n is near 2B. Fourth, F(xbar_s - xbar_(s-1)) must read F(xbar_s) - F(xbar_(s-1)).
+    Fifth, G norm(zeta_S) is in l_1. The condition on beta lacks the second summand of Theorem C.2,
+    and neither condition gives the beta eta <= 1 of Lemma 13.
     """
     refute_few_items(ledger, second=0)
     refute_small_steps(ledger)
@@ -271,7 +277,9 @@ def localised(ledger):
         sigma = eta / math.log(m) ** s * math.sqrt(d * (epsilon + own) * logs / m) / epsilon
         return d * sigma**2, part * d / math.log(m) ** s
 
-    ledger.consequence("Nothing is said of how small eta may be, and of small m.", harm="accuracy")
+    ledger.consequence(
+        "Nothing is said about how small eta may be, or about small m.", harm="accuracy"
+    )
 
 
 @statement("sco2.thmC2.util", expected="refuted")
@@ -280,18 +288,19 @@ def error_of_the_algorithm(ledger):
     i.i.d. drawn from P, Algorithm 5 takes mn gradient computations and outputs x_S with E[F(x_S) -
     F(x_star)] <= Otilde(d/sqrt(nm) + d^(3/2)/(n epsilon^2 sqrt(m))).
 
-    False for constant m. At m <= e steps and noise do not shrink (log m is read as at least 1; the
-    printed log^(-s) m makes them grow at m = 2 and divides by zero at m = 1): the last noise has
-    sigma_S = sigma_1, and for F = G sum_j h(x_j), h the Huber function of curvature beta, the error
-    is at least G d E h(sigma_1 N(0, 1)), whatever precedes. For n -> infinity this is of the order
-    of GD d^(3/2)/(sqrt(n) epsilon^2), and beyond the rate by sqrt(d); at d = sqrt(n) no power of a
-    logarithm makes up for n^(1/4). At m = 3 it is the same: steps shrink by 1.1 only. With max(4,
-    log m) for log m, and beta eta <= 1/2, the sum of the proof gives the rate.
+    The rate fails for constant m. At m <= e steps and noise do not shrink. (Here log m is read as
+    at least 1. The printed log^(-s) m makes them grow at m = 2 and divides by zero at m = 1.) The
+    last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function of
+    curvature beta. The error is then at least G d E h(sigma_1 N(0, 1)), whatever the earlier steps
+    do. For n -> infinity this is of the order of GD d^(3/2)/(sqrt(n) epsilon^2), which exceeds the
+    rate by sqrt(d). At d = sqrt(n) no power of a logarithm compensates n^(1/4). The rate also fails
+    at m = 3, where steps shrink only by 1.1. With max(4, log m) in place of log m, and beta
+    eta <= 1/2, the sum of the proof gives the rate.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
     ledger.consequence(
-        "With one or two items for each user the last noise is as large as the first.",
+        "With one or two items per user the last noise is as large as the first.",
         harm="accuracy",
     )
 
@@ -303,8 +312,8 @@ def error_of_the_first_version(ledger):
     Algorithm 5 takes mn gradient computations and outputs x_S with E[F(x_S) - F(x_star)] <=
     Otilde(d/sqrt(nm) + d^(3/2)/(n epsilon^2 sqrt(m))).
 
-    As sco2.lemma38, "any eta" below the bound includes steps that learn nothing, and as
-    sco2.thmC2.util it fails for constant m whatever eta is chosen close to the bound.
+    As in sco2.lemma38, "any eta" below the bound includes steps that learn nothing. As in
+    sco2.thmC2.util, the rate fails for constant m for every eta that is close to the bound.
     """
     refute_small_steps(ledger)
     refute_few_items(ledger)
@@ -319,11 +328,11 @@ def announced_rate(ledger):
     dominant Hessians; a lower bound Omegatilde(d/sqrt(nm) + d^(3/2)/(n sqrt(m) epsilon)) shows that
     it is nearly optimal except for the dependence on epsilon.
 
-    As sco2.thmC2.util, not for constant m as the algorithm stands; with other step sizes it is. The
-    gradients are bounded in the l_inf-norm, which is Lipschitz continuity in the l_1-norm. The
-    lower bound needs a minimum with d, as Theorem 23 of v2 has it: for n sqrt(m) epsilon < sqrt(d)
-    it exceeds 2GDd, the largest error there is, by any factor as epsilon falls. Where both hold
-    they differ by 1/epsilon.
+    As in sco2.thmC2.util, the algorithm as printed does not achieve the rate for constant m. With
+    other step sizes it does. The gradients are bounded in the l_inf-norm, which is Lipschitz
+    continuity in the l_1-norm. The lower bound needs a minimum with d, as Theorem 23 of v2 has it.
+    For n sqrt(m) epsilon < sqrt(d) it exceeds 2GDd, the largest possible error, by an arbitrary
+    factor as epsilon decreases. Where both bounds hold they differ by 1/epsilon.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
@@ -335,7 +344,7 @@ def announced_rate(ledger):
     def lower(n, d, m, epsilon, log):
         return (d / math.sqrt(n * m) + d**1.5 / (n * math.sqrt(m) * epsilon)) / log**6, 2 * d
 
-    ledger.consequence("The announcement claims more than the algorithm.", harm="accuracy")
+    ledger.consequence("The announcement claims more than the algorithm achieves.", harm="accuracy")
 
 
 @statement("sco2.D1")
@@ -345,10 +354,10 @@ def limitations(ledger):
     batch sizes; the diagonal dominance requirement is more restrictive than standard smoothness,
     and the techniques are tailored to the l_inf setting.
 
-    True. The power of epsilon comes from D^2/(eta T) in the first phase: T = n/(2B) has B ~
-    1/epsilon, and eta ~ epsilon, where Theorem 8 has eta ~ B epsilon, because there the noise falls
-    with B. Diagonal dominance excludes all generalised linear models with three features or more:
-    of a a^T no row is dominated by its diagonal but maybe the largest.
+    This is true. The power of epsilon comes from D^2/(eta T) in the first phase. T = n/(2B) has
+    B ~ 1/epsilon, and eta ~ epsilon. Theorem 8 has eta ~ B epsilon, because there the noise
+    decreases with B. Diagonal dominance excludes all generalised linear models with three or more
+    features: in a a^T at most the largest row is dominated by its diagonal.
     """
 
     @ledger.identity(
@@ -356,7 +365,10 @@ def limitations(ledger):
         with_b=[0, 1], power=1, mutant={"power": 2},
     )  # fmt: skip
     def exponent(epsilon, d, with_b, power):
-        """Of eta sqrt(m)/(D sqrt(d)) min(...), with the factor B of Theorem 8 or without."""
+        """Return the power of epsilon in d B/eta, and the claimed one.
+
+        eta sqrt(m)/(D sqrt(d)) is min(...), with the factor B of Theorem 8 or without it.
+        """
         found = []
         for x in (epsilon, epsilon / 2):
             b = 1 / x
@@ -369,5 +381,5 @@ def limitations(ledger):
         use=3, mutant={"use": 1}, extremal=[{"a": np.ones(3)}],
     )  # fmt: skip
     def dominated(a, use):
-        """The row of the smallest entry."""
+        """Use the row of the smallest entry."""
         return 2 * a[:use].min(), a[:use].sum() - ROUNDING

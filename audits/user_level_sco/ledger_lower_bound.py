@@ -32,15 +32,18 @@ def lower_bound(ledger):
     for any (epsilon, delta)-user-level DP algorithm M, given an i.i.d. dataset D drawn from P,
     E[F(M(D)) - F(x_star)] >= GD Omegatilde(min{d, d/sqrt(mn) + d^(3/2)/(n epsilon sqrt(m))}).
 
-    No condition on delta is printed. To publish 2 random users is (0, 2/n)-DP, and one pass of SGD
-    over their 2 m items errs by at most GD d/sqrt(2 m), for every P and f; at m = n, d = n^3 the
-    theorem asks for GD d, up to a constant and logarithms, which is sqrt(2 n) times as much. Under
-    delta <= 1/(dnm), as in Lemma 39, it holds, by another proof: mu is drawn from [-R, R]^d with R
-    = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1, which gives nothing for sqrt(d/m) < n
-    epsilon < sqrt(d), and a mixture beyond, which does not give i.i.d. items. Not counted as a
-    mistake, but as an abuse of words: "there exists P such that for any M" must read "for any M
-    there exists P", as in Lemma 39, or P must be drawn at random; as printed the constant mechanism
-    x_star(P) has error 0. The term d/sqrt(mn) is cited, not proved; biased coins give it.
+    No condition on delta is printed. To publish 2 random users is (0, 2/n)-DP. One pass of SGD over
+    their 2 m items has an error of at most GD d/sqrt(2 m), for every P and f. At m = n, d = n^3 the
+    theorem claims GD d, up to a constant and logarithms, which is sqrt(2 n) times as much. Under
+    delta <= 1/(dnm), as in Lemma 39, it holds, by another proof: mu is drawn from [-R, R]^d with
+    R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1, which gives nothing for
+    sqrt(d/m) < n epsilon < sqrt(d). Beyond this range it uses a mixture, which does not give i.i.d.
+    items.
+
+    One imprecise wording is not counted as a mistake. "There exists P such that for any M" must
+    read "for any M there exists P", as in Lemma 39, or P must be drawn at random. As printed, the
+    constant mechanism x_star(P) has error 0. The term d/sqrt(mn) is cited, not proved; biased coins
+    give it.
     """
     words = {"lhs": "claimed, in units of GD d", "rhs": "error of SGD on 2 m items, at most"}
     words |= {"epsilon": 0.1, "end_to_end": True}
@@ -88,8 +91,8 @@ def lower_bound(ledger):
         return d**1.5 / n_epsilon, d
 
     ledger.consequence(
-        "With delta of the order of 1/n the bound is beaten by publishing users; and for "
-        "sqrt(d/m) < n epsilon < sqrt(d) the printed proof gives nothing.",
+        "For delta of the order of 1/n, publishing users beats the bound. For sqrt(d/m) < n "
+        "epsilon < sqrt(d) the printed proof gives nothing.",
         harm="the wording",
     )
 
@@ -100,10 +103,10 @@ def linear_instance(ledger):
     Assumptions 21 and 22 with G = sqrt(m), D = 1 and beta = 0, and F(M(D)) - F(x_star) = sum_i
     (sign(mu[i]) - M(D)[i]) mu[i] >= sum_i abs(mu[i]) 1(sign(mu[i]) != sign(M(D)[i])).
 
-    f is linear: beta = 0, and its Hessian, 0, is diagonally dominant. An equality where M(D)[i] =
-    0, whose sign is wrong; it needs M(D) in [-1, 1]^d. z of Lemma 39 lies in [-G, G]^d with G =
-    Theta(sqrt(m log(mnd))), so that G = sqrt(m) loses a root of a logarithm, which Omegatilde
-    hides.
+    The function f is linear: beta = 0, and its Hessian, 0, is diagonally dominant. The inequality
+    is an equality if M(D)[i] = 0, whose sign is wrong. It needs M(D) in [-1, 1]^d. In Lemma 39, z
+    lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G = sqrt(m) loses a root of a logarithm,
+    which Omegatilde hides.
     """
     domain = {"mu": Array(UNIT, ("d",)), "answer": Array(UNIT, ("d",)), "d": Choice((1, 2, 4))}
     domain["extremal"] = [
@@ -113,7 +116,7 @@ def linear_instance(ledger):
 
     @ledger.falsify("the inequality", stretch=1.0, mutant={"stretch": 3.0}, **domain)
     def weighted(mu, answer, stretch):
-        """The mutant leaves X."""
+        """Compare both sides; the mutant leaves X."""
         gap = (np.sign(mu) - stretch * answer) @ mu
         return np.abs(mu) @ (np.sign(mu) != np.sign(answer)), gap + 1e-12
 
@@ -128,7 +131,7 @@ def linear_instance(ledger):
         extremal=[{"z": np.ones(3), "x": np.array([1.0, 0.5, 0]), "m": 4}],
     )  # fmt: skip
     def lipschitz(z, x, m):
-        """From 0; f is linear."""
+        """Compare with the value at 0, since f is linear."""
         return abs(math.sqrt(m) * z @ x), math.sqrt(m) * np.abs(x).sum() + 1e-12
 
 
@@ -148,12 +151,12 @@ def error_of_signs(ledger):
     almost surely, and, given D i.i.d. drawn from P_2, E_(D,M,mu) sum_i abs(mu[i]) 1(sign(mu[i]) !=
     sign(M(D)[i])) >= Omegatilde(d^(3/2)/(n epsilon)).
 
-    min{d, ...}, which Theorem 23 has, is missing: as norm_inf(E z) <= 1 the sum is at most d, and
-    for n epsilon far below sqrt(d) that is less than d^(3/2)/(n epsilon) by a power of d. The proof
-    is for n far above sqrt(d)/epsilon, which is not printed. With the min the lemma holds, even
-    for epsilon <= 1 and delta <= 1/(4n), and without the logarithms: P_2 clips N(mu, m I) for mu
-    uniform on [-R, R]^d, R = min{1, sqrt(d)/(3 n epsilon)}. "There exists P_2" and "E_mu" say the
-    same of a mean that is drawn first.
+    The minimum with d, which Theorem 23 has, is missing. Since norm_inf(E z) <= 1, the sum is at
+    most d. For n epsilon far below sqrt(d), d is less than d^(3/2)/(n epsilon) by a power of d. The
+    proof is for n far above sqrt(d)/epsilon, which is not printed. With the minimum the lemma
+    holds, even for epsilon <= 1 and delta <= 1/(4n), and without the logarithms. Take the P_2 that
+    clips N(mu, m I) for mu uniform on [-R, R]^d, R = min{1, sqrt(d)/(3 n epsilon)}. "There exists
+    P_2" and "E_mu" both describe a mean that is drawn first.
     """
     words = {"lhs": "claimed", "rhs": "sum_i abs(mu[i]) at most", "n": 2, "epsilon": 0.1}
     ledger.sweep("n = 2, m = 1, epsilon = .1, delta = 0", d=1e6, constant=1.0, power=0, **words)(
@@ -177,8 +180,8 @@ def error_of_signs(ledger):
         return min(1.0, math.sqrt(d) / (n * epsilon)) / 30, error
 
     gap = ledger.step(
-        "Lemma 41 is used at sqrt(d)/(32 epsilon) users under delta <= 1/(dnm), and its proof has "
-        "delta <= 1/dn^2 of their number",
+        "Lemma 41 is used at sqrt(d)/(32 epsilon) users under delta <= 1/(dnm), but its proof "
+        "has delta <= 1/dk^2 for k users",
         mends="delta <= 1/(4n) is enough for Lemma 41",
     )
 
@@ -188,7 +191,7 @@ def error_of_signs(ledger):
         return 1 / (d * n), 1 / (d * (math.sqrt(d) / (32 * epsilon)) ** 2)
 
     ledger.consequence(
-        "Theorem 23 takes it for sqrt(d/m) < n epsilon < sqrt(d) too, where it is false.",
+        "Theorem 23 also uses it for sqrt(d/m) < n epsilon < sqrt(d), where it is false.",
         harm="accuracy",
     )
 
@@ -209,14 +212,14 @@ def chain(ledger):
     M, nm] >= inf over item-level M of Error[Pbar_2, M, n] >= (n_star/n) inf Error[Pbar_1, M,
     sqrt(d)/32 epsilon] >= Omegatilde(d^(3/2)/(epsilon n)).
 
-    The first and last of the chain contradict each other. On P_1, where abs(mu[k]) is not scaled by
-    n_star/n, the signs of the users' means, averaged, with Gaussian noise for their sensitivity 2
-    sqrt(d)/n, err by at most 2.2 d v, v = 1/n + 8 d log(1.25/delta)/(n epsilon)^2: for n = d^2 that
-    is d^(3/2)/(n epsilon) times a constant times epsilon/sqrt(d). (P[wrong] <= exp(-a^2/(2 v)), a
-    = 2 Phi(abs(mu)) - 1 >= .68 abs(mu).) To read P_2 for P_1 does not help: items i.i.d. from a
-    mixture do not have Pbar_2 as distribution of a user's mean. Both ends are mended by a narrow
-    prior, without a mixture. Links two and three stand, and by Markov's inequality without a
-    logarithm.
+    The first and the last term of the chain contradict each other. On P_1, abs(mu[k]) is not scaled
+    by n_star/n. Average the signs of the users' means, and add Gaussian noise for their sensitivity
+    2 sqrt(d)/n. The error is at most 2.2 d v, where v = 1/n + 8 d log(1.25/delta)/(n epsilon)^2.
+    For n = d^2 this is d^(3/2)/(n epsilon) times a constant times epsilon/sqrt(d). The reason is
+    P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) - 1 >= .68 abs(mu). To read P_2 for P_1
+    does not help: the mean of a user's i.i.d. items from a mixture is not distributed as Pbar_2. A
+    narrow prior, without a mixture, repairs both ends. The second and the third inequality hold,
+    and by Markov's inequality without a logarithm.
     """
     words = {"lhs": "d^(3/2)/(epsilon n)", "epsilon": 0.1}
     words |= {"rhs": "Error[P_1, M, nm] of Gaussian noise on users' signs, at most"}
@@ -250,7 +253,7 @@ def chain(ledger):
         return binom.sf(math.floor(top), n, users / n), 1 / max(n * d, 2)
 
     item = ledger.step(
-        "users' means are Pbar_2 where D is i.i.d. from a mixture P_2, as Lemma 39 has it",
+        "users' means are distributed as Pbar_2 if D is i.i.d. from a mixture P_2, as in Lemma 39",
         mends="take no mixture: mu uniform on [-R, R]^d with R of the order of sqrt(d)/(n epsilon)",
     )
 
@@ -263,7 +266,7 @@ def chain(ledger):
         return 3 * share, of_items
 
     ledger.consequence(
-        "The printed proof of Lemma 39 and Theorem 23 does not stand; their rate does.",
+        "The printed proof of Lemma 39 and Theorem 23 is wrong, but their rate is right.",
         harm="accuracy",
     )
 
@@ -275,15 +278,15 @@ def users_to_items(ledger):
     delta)-item-level DP algorithm that takes the users' means Zbar_1, ..., Zbar_n as inputs and has
     the same performance.
 
-    Given its mean, a user's Gaussian sample has a distribution that does not depend on mu: it is
-    drawn anew, and handed to the user-level algorithm. "The same performance" is the same
-    distribution of the output, for every mu at once. sigma has to be known.
+    Given its mean, a user's Gaussian sample has a distribution that does not depend on mu. So the
+    sample is drawn anew and given to the user-level algorithm. "The same performance" is the same
+    distribution of the output, for every mu simultaneously. The scale sigma has to be known.
     """
 
     @ledger.identity("covariance of items drawn anew", m=range(1, 9), sigma=[0.5, 3.0], centred=1.0,
                      mutant={"centred": 0.0}, floor=1e-3)  # fmt: skip
     def drawn_anew(m, sigma, centred):
-        """z = mean 1 + (I - centred J/m) g."""
+        """Use z = mean 1 + (I - centred J/m) g."""
         mean = np.ones((m, m)) / m
         spread = np.eye(m) - centred * mean
         return sigma**2 * (mean + spread @ spread.T), sigma**2 * np.eye(m)
@@ -295,7 +298,7 @@ def users_to_items(ledger):
                    + [[1.0, 1, 1, 4]] * 3), "epsilon": 0.5}],
     )  # fmt: skip
     def mixtures(draws, outputs, epsilon):
-        """Three samples on each side, each with its distribution of the output."""
+        """Use three samples on each side, each with its own distribution of the output."""
         draws = draws / draws.sum(axis=1, keepdims=True)
         outputs = outputs / outputs.sum(axis=1, keepdims=True)
         left, right = outputs[:3], outputs[3:]
@@ -311,11 +314,11 @@ def clipped_mean(ledger):
     """Let P_2 clip each coordinate of z ~ N(mu, m I_d) to [-G, G] with G = Theta(sqrt(m log(mnd))).
     Then, for fixed mu in [-1, 1]^d, norm_inf(E z - mu) <= O(1/dn^2) for z ~ P_2.
 
-    It holds with G = 3 sqrt(m log(mnd)) and 1 for the O(). The display is for a truncated normal
-    and P_2 is a clipped one, whose bias is smaller; phi(alpha) - phi(beta) is negative for mu > 0,
-    so that its absolute value is meant. The factor n_star/n is for the mixture, whose mean is
-    (n_star/n) mu: there mu is to be scaled as well. Clipping keeps the sign of mu, and abs(mu') >=
-    .95 abs(mu) serves the proof of Lemma 39 better.
+    It holds with G = 3 sqrt(m log(mnd)) and 1 for the O(). The display is for a truncated normal.
+    P_2 is a clipped normal, whose bias is smaller. The difference phi(alpha) - phi(beta) is
+    negative for mu > 0, so its absolute value is meant. The factor n_star/n is for the mixture,
+    whose mean is (n_star/n) mu. There mu has to be scaled as well. Clipping keeps the sign of mu,
+    and abs(mu') >= .95 abs(mu) is more useful in the proof of Lemma 39.
     """
     domain = {"m": Integer(1, 10**9), "n": Integer(2, 10**9), "d": Integer(1, 10**6), "mu": SHARE}
     domain["extremal"] = [
@@ -324,7 +327,7 @@ def clipped_mean(ledger):
     ]
 
     def clipping(m, n, d, mu, c):
-        """Ends of the interval that G leaves, in deviations, and the bias of the clipped mean."""
+        """Return the ends of the interval, in deviations, and the bias of the clipped mean."""
         g = c * math.sqrt(m * max(1.0, math.log(m * n * d)))
         near, far = (g - mu) / math.sqrt(m), (g + mu) / math.sqrt(m)
         beyond = [norm.pdf(t) - t * ndtr(-t) for t in (near, far)]
@@ -338,7 +341,7 @@ def clipped_mean(ledger):
         sign=1, mutant={"sign": -1}, **domain
     )
     def display(m, n, d, mu, sign):
-        """The mutant is as printed, without an absolute value."""
+        """Compare both sides; the mutant is the printed display, without an absolute value."""
         near, far, found = clipping(m, n, d, mu, 3.0)
         inside = 1 - ndtr(-near) - ndtr(-far)
         printed = sign * math.sqrt(m) * (norm.pdf(near) - norm.pdf(far)) / inside

@@ -20,7 +20,7 @@ from dpaudit.properties import Array
 
 
 def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
-    """Algorithm 2, one run, user by user; x_0 on halt. The changes are mutants."""
+    """Run Algorithm 2 once, user by user, with x_0 on halt; the keyword arguments are mutants."""
     rule, batch, domain = plan.rule, plan.batch_size, Ball(1.5)
     c_hat = rule.cutoff + late + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale * math.sqrt(max(c_hat - late, 0.0) / rule.cutoff)
@@ -28,7 +28,7 @@ def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None
     halted = count >= c_hat
     for t in range(phase.n_steps):
         nu = scale * rng.laplace(size=(1, batch))[0]
-        if halted:  # what is drawn after it is thrown away
+        if halted:  # draws after a halt are discarded
             continue
         q = loss.gradients(x[None], data[t * batch : (t + 1) * batch])[0]
         kappa = np.exp(-rule.temperature * np.linalg.norm(q[:, None] - q, axis=2)).sum(axis=1)
@@ -69,10 +69,11 @@ def localisation_lines(ledger):
     It returns x_S.
 
     The implementation gives the iterates of the printed lines, run by run, from the same random
-    numbers. The lines leave open the constant of sigma_s (sco2.thm8.priv: none is enough); log m
-    at m = 1, where eta_s is eta / 0; the base of the logarithm in S, of which only the natural one
-    leaves each phase B users; and that x_s, the start of phase s + 1, lies outside of X. n_s = n /
-    2^s users are taken in S phases: n / 2^S are never used.
+    numbers. The lines leave four points open. The constant of sigma_s is not given (sco2.thm8.priv:
+    none is enough). At m = 1, log m makes eta_s = eta / 0. The base of the logarithm in S is not
+    given, and only the natural logarithm leaves B users in each phase. The point x_s, the start of
+    phase s + 1, may lie outside of X. The S phases use n_s = n / 2^s users each, so n / 2^S users
+    are never used.
     """
 
     @ledger.falsify("x_1 and x_2", again=0, mutant={"again": 1}, **SMALL)
@@ -92,13 +93,13 @@ def localisation_lines(ledger):
 
     domain = {"ratio": Interval(16.0, 1e15, log=True), "base": math.e, "mutant": {"base": 2.0}}
 
-    @ledger.falsify("each phase has B users, where n / B >= log(mn/delta) >= 16", **domain)
+    @ledger.falsify("each phase has B users, if n / B >= log(mn/delta) >= 16", **domain)
     def last_phase(ratio, base):
         return 1.0, ratio / 2 ** math.ceil(math.log(ratio) / math.log(base))
 
     edge = ledger.edge("logarithms are natural and at least 1")
 
-    @edge.sweep("eta_1 at m = 1, were log 1 = 0", m=1, lhs="eta_1 / eta", rhs="any bound")
+    @edge.sweep("eta_1 at m = 1, if log 1 is 0", m=1, lhs="eta_1 / eta", rhs="any bound")
     def first_step(m):
         return (1 / math.log(m) if m > 1 else math.inf), 1e300
 
@@ -113,10 +114,11 @@ def filtered_descent_lines(ledger):
     the mean of the gradients that are left. It returns the average of x_1, ..., x_T.
 
     The implementation gives the average iterates of the printed lines, run by run, from the same
-    random numbers. They do not say what is returned on halt: x_0, as all else that is at hand
-    depends on the data without noise. chat may be negative, and is then under a root. sigma is
-    that of chat, so that two runs with different chat have different noise on all scores, of which
-    no proof speaks. q_t(Z) is computed in two lines, once for all users and once for each.
+    random numbers. The lines do not say what is returned on halt. It must be x_0, because
+    everything else depends on the data without noise. The cutoff chat may be negative, but its root
+    is taken. The scale sigma is computed from chat. So two runs with different chat have different
+    noise on all scores, which no proof addresses. The gradient q_t(Z) is computed in two lines,
+    once for all users and once for each user.
     """
     changes = {"late": 0.0, "mean_of": None, "first": 0}
 
@@ -133,7 +135,7 @@ def filtered_descent_lines(ledger):
         return np.abs(lines - ran[0]).max(), 1e-9
 
     @ledger.sweep(
-        "chat, of which the root is taken, is negative in delta / 24 of the runs at most",
+        "chat, whose root is taken, is negative in at most delta / 24 of the runs",
         log=[16.0, 30.0, 100.0], epsilon=[0.1, 1.0], constant=10.0, mutant={"constant": 3.0},
     )  # fmt: skip
     def negative(log, epsilon, constant):
@@ -153,15 +155,16 @@ def running_time(ledger):
     """With Otilde(nm) gradients the total running time is Otilde(nmd/epsilon^3); the bottleneck is
     the concentration score, which takes Otilde(md/epsilon^3) time for each step.
 
-    These are upper bounds, and hold with room: a step takes B^2 d for the scores and B m d for the
-    gradients, with B = Otilde(epsilon^(-3/2)), so that md / epsilon^3 is right if all gradients are
-    computed again for each pair of users, as line 10 can be read, and m times too much if not. The
-    number of steps is n epsilon^1.5 / Otilde(1), which the total forgets: it is Otilde(nmd + nd /
-    epsilon^1.5). Otilde(nm) gradients are n (1 - 2^-S) users, once or, as printed, twice.
+    These are upper bounds, and hold with slack. A step takes B^2 d for the scores and B m d for the
+    gradients, with B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is right if all gradients are
+    recomputed for each pair of users, as line 10 can be read. Otherwise it is too large by a factor
+    m. The number of steps is n epsilon^1.5 / Otilde(1). The total omits this and is
+    Otilde(nmd + nd / epsilon^1.5). Otilde(nm) gradients are those of n (1 - 2^-S) users, once or,
+    as printed, twice.
     """
 
     def priced(n, m, d, epsilon, log):
-        """Multiplications and exponentials of a step, and of all."""
+        """Return B, and the multiplications and exponentials of a step and of all steps."""
         batch = 300 * log**2 / epsilon**1.5
         step = 2 * batch * m * d + batch**2 * d
         return batch, step, n / batch * step
@@ -195,24 +198,24 @@ def hypotheses_and_parameters(ledger):
     size B := 300 log^2(mn/delta)/epsilon^(3/2) and the starting learning rate eta := (D/G) B
     sqrt(m) min{1/sqrt(n), epsilon/sqrt(d log(1/delta) log(nmd))}.
 
-    n stands on both sides; there is a least n, and it is large. With constant 1 the bound on beta
-    admits beta eta up to 600 log^2(mn/delta): Otilde has to hide that, and the 432 of Lemmas 10 and
-    11. The hypothesis gives n / B >= log(mn/delta) batches, so that S may be about log
-    log(mn/delta), where Section 3.3.2 takes it for a multiple of log n (sco2.util.sum). B exceeds c
-    480 times, at least, so that E_1 is no condition.
+    The number n is on both sides of the condition. A smallest n exists, and it is large. With
+    constant 1 the bound on beta admits beta eta up to 600 log^2(mn/delta). Otilde has to hide this
+    factor, and the 432 of Lemmas 10 and 11. The hypothesis gives n / B >= log(mn/delta) batches. So
+    S may be about log log(mn/delta), but Section 3.3.2 takes it for a multiple of log n
+    (sco2.util.sum). B is at least 480 c, so E_1 is no restriction.
     """
     least = {
         epsilon: [f"{printed.euclidean_least_users(m, epsilon, 1e-6):.3g}" for m in (1, 2, 10, 100)]
         for epsilon in (1.0, 0.1)
     }
     ledger.note(
-        "Least n at delta = 1e-6, for m = 1, 2, 10 and 100: " + ", ".join(least[1.0]) + " at "
+        "Smallest n at delta = 1e-6, for m = 1, 2, 10 and 100: " + ", ".join(least[1.0]) + " at "
         "epsilon = 1, and " + ", ".join(least[0.1]) + " at epsilon = 0.1."
     )  # fmt: skip
     domain = {"m": Integer(1, 10**6), "delta": Interval(1e-12, 0.5, log=True)}
     domain |= {"epsilon": Interval(0.01, 1.0, log=True), "examples": 100}
 
-    @ledger.falsify("n / B >= log(mn/delta) from the least n on", less=1, mutant={"less": 2},
+    @ledger.falsify("n / B >= log(mn/delta) from the smallest n on", less=1, mutant={"less": 2},
                     times=Choice((1, 3, 100)), extremal=[
                         {"m": 1, "delta": 0.5, "epsilon": 1.0, "times": 1}], **domain)  # fmt: skip
     def batches(m, delta, epsilon, times, less):
@@ -227,7 +230,10 @@ def hypotheses_and_parameters(ledger):
     @ledger.falsify("beta eta is at most 600 log^2(mn/delta), constant 1",
                     mutant={"most": 0.9}, **sizes)  # fmt: skip
     def product(n, d, epsilon, logs, most):
-        """beta eta / (300 log^2): sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) min(...) / eps^1.5."""
+        """Return beta eta / (300 log^2) and its bound.
+
+        beta eta / (300 log^2) is sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) min(...) / epsilon^1.5.
+        """
         rate = min(1 / math.sqrt(n), epsilon / math.sqrt(d * logs))
         beta = math.sqrt(epsilon) * (epsilon * math.sqrt(n) + math.sqrt(d))
         return beta * rate / epsilon**1.5, 2 * most * (1 + 1e-9)
@@ -238,11 +244,11 @@ def temperature(ledger):
     """The temperature of the concentration test is tau := sqrt(m)/(20 G log(nmd)).
 
     For honest users, within G log(nmd) / sqrt(m) of their mean, scores are at least B e^(-1/10), as
-    Lemma 14 needs. But all gradients are within 2G: for m < (10 log(4/3) log(nmd))^2, which is 6000
-    items at log(nmd) = 27, all scores exceed F whatever users send, and the filter removes users by
-    its noise only. 1 / tau is there more than 2G / log(4/3) = 7G, so that a bound eta / (B tau) on
-    the shift says less than 2 eta G / B, which is true without filter. The 20 leaves room: 20 / 2.8
-    would do for B e^(-1/10) to be F.
+    Lemma 14 needs. But all gradients are within 2G of one another. For m < (10 log(4/3)
+    log(nmd))^2, which is 6000 items at log(nmd) = 27, all scores exceed F whatever users send. The
+    filter then removes users only by its noise. There 1 / tau is more than 2G / log(4/3) = 7G. So a
+    bound eta / (B tau) on the shift is weaker than 2 eta G / B, which is true without a filter. The
+    constant 20 leaves slack: 20 / 2.8 would be enough for B e^(-1/10) to be F.
     """
     near = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
     domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [near]}
@@ -252,7 +258,7 @@ def temperature(ledger):
         inside = places / np.maximum(1, np.linalg.norm(places, axis=1))[:, None]
         return 0.904, concentration_scores(inside, temperature=1 / sharp).min() / k
 
-    @ledger.falsify("no user fails for m < (10 log(4/3) log(nmd))^2: G = 1", part=1.0,
+    @ledger.falsify("no user fails for m < (10 log(4/3) log(nmd))^2, with G = 1", part=1.0,
                     mutant={"part": 2.0}, **domain)  # fmt: skip
     def nobody(places, k, part):
         inside = places / np.maximum(1, np.linalg.norm(places, axis=1))[:, None]
@@ -266,20 +272,20 @@ def privatizing_every_iterate(ledger):
     O(1/sqrt(n)) or worse. Skipping privacy per step leaves the stability of the trajectory
     undefined.
 
-    For one pass over the users in batches of B, noise of the size G / (B sqrt(m) epsilon) in every
-    step gives GD / sqrt(nm) + GD sqrt(d) / (sqrt(nBm) epsilon) for non-smooth losses, which is
-    worse than the optimal rate by sqrt(n/B), and worse than 1 / sqrt(n) only for d > B m epsilon^2.
-    With more passes, noise in every step is what all earlier optimal algorithms have (Table 1).
+    Consider one pass over the users in batches of B. Noise of size G / (B sqrt(m) epsilon) in every
+    step gives GD / sqrt(nm) + GD sqrt(d) / (sqrt(nBm) epsilon) for non-smooth losses. This is worse
+    than the optimal rate by sqrt(n/B), and worse than 1 / sqrt(n) only for d > B m epsilon^2. With
+    more passes, all earlier optimal algorithms have noise in every step (Table 1).
     """
     ledger.conclude(
-        "ambiguous", "A conjecture that names no algorithm, parameters or number of passes."
+        "ambiguous", "It is a conjecture that names no algorithm, parameters or number of passes."
     )
     domain = {"n": Interval(1e6, 1e12, log=True), "share": Interval(0.0, 0.9)}
     domain |= {"m": Interval(1.0, 1e6, log=True), "d": Interval(1.0, 1e6, log=True), "power": 0.5}
     domain |= {"epsilon": Interval(0.01, 1.0, log=True), "mutant": {"power": 0.4}}
     domain |= {"extremal": [{"n": 1e12, "share": 0.0, "m": 1.0, "d": 1e6, "epsilon": 0.01}]}
 
-    @ledger.sharper("one pass costs sqrt(n / B) at most").falsify("the two rates", **domain)
+    @ledger.sharper("one pass costs at most sqrt(n / B)").falsify("the two rates", **domain)
     def passes(n, share, m, d, epsilon, power):
         batch = n**share
         noisy = 1 / math.sqrt(n * m) + math.sqrt(d / (n * batch * m)) / epsilon
@@ -291,8 +297,8 @@ def privatizing_every_iterate(ledger):
 
 
 SMALL_M = (
-    "For m <= 5 items (item-level DP among them) the noise of the last phase is too large by a "
-    "power of n: step sizes that shrink by log m a phase hardly shrink."
+    "For m <= 5 items (including item-level DP), the noise of the last phase is too large by a "
+    "power of n. Step sizes that shrink by log m per phase hardly shrink."
 )
 
 
@@ -302,7 +308,7 @@ FACT |= {"mutant": {"floor": 2.0}}
 
 
 def with_a_floor(log_n, at, floor):
-    """Logarithms of nm and (max(floor, log m))^(log n); m = n^(at log log n)."""
+    """Return the logarithms of nm and of (max(floor, log m))^(log n); m = n^(at log log n)."""
     log_m = at * log_n * math.log(log_n)
     return log_n + log_m, log_n * math.log(max(floor, log_m)) * (1 + 1e-12)
 
@@ -311,11 +317,12 @@ def with_a_floor(log_n, at, floor):
 def last_term(ledger):
     """1/(log m)^{O(log n)} <= 1/(nm) when m <= n^{O(log log n)}.
 
-    Whatever O() hides: for m = 1, 2 the left side is 1 or more, as log m <= 1. For m <= 15 it needs
-    a constant in O(log n) that is more than S / log n <= 1 offers. See sco1.B9.fact.
+    The claim fails whatever O() hides. For m = 1, 2 the left side is at least 1, because log
+    m <= 1. For m <= 15 the claim needs a constant in O(log n) that is larger than S / log n, which
+    is at most 1. See sco1.B9.fact.
     """
 
-    @ledger.sweep("m = 2, and log 2 is 1 or .69", constant=[1.0, 10.0, 1e3], n=10**9,
+    @ledger.sweep("m = 2, where log 2 is 1 or .69", constant=[1.0, 10.0, 1e3], n=10**9,
                   lhs="1 / (log m)^(K log n), log m at least 1", rhs="1 / (nm)")  # fmt: skip
     def small(constant, n):
         return max(1.0, math.log(2)) ** (-constant * math.log(n)), 1 / (2 * n)
@@ -330,8 +337,9 @@ def last_term(ledger):
 def last_term_of_the_first_version(ledger):
     """1/(log m)^(log n) <= 1/nm when m <= n^(log log n).
 
-    It is equivalent to log log m >= 1 + log m / log n: false for m <= 15, and for m a little above,
-    true for m = n^(log log n) from n = e^(e^e) = 3.8e6 on. The hypotheses have no least m.
+    The claim is equivalent to log log m >= 1 + log m / log n. It is false for m <= 15, and for m
+    slightly above 15. It is true for m = n^(log log n) from n = e^(e^e) = 3.8e6 on. The hypotheses
+    have no smallest m.
     """
 
     @ledger.sweep("m items", m=[2, 5, 10, 15], n=10**9, lhs="1 / (log m)^(log n)", rhs="1 / (nm)")

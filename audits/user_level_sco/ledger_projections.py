@@ -23,7 +23,7 @@ def clipped(x, center, r):
 
 
 def printed_case(a, b, c, d, r, unit):
-    """How far c' and d' are apart, and the bound that the proof gives in its case."""
+    """Return the distance of c' and d', and the bound that the proof gives in its case."""
     if abs(a - b) > unit or abs(c - d) > unit:
         return None
     if a > b:
@@ -50,10 +50,10 @@ def projections_of_reals(ledger):
     """Consider four real numbers a, b, c, d with abs(a - b) <= 1 and abs(c - d) <= 1. Let c' be the
     projection of c on B(a, r) and d' that of d on B(b, r) for any r >= 0. Then abs(c' - d') <= 1.
 
-    Tight, and the case analysis is complete: its second "without loss of generality" exchanges the
-    two pairs and all signs. In a line: clip is monotone in point and center and commutes with
-    shifts, so d' <= clip(c + 1; a + 1, r) = c' + 1, and likewise c' <= d' + 1. This gives any bound
-    for 1.
+    The bound is tight, and the case analysis is complete. Its second "without loss of generality"
+    exchanges the two pairs and all signs. A short proof: clip is monotone in point and center and
+    commutes with shifts, so d' <= clip(c + 1; a + 1, r) = c' + 1, and likewise c' <= d' + 1. The
+    same proof works for any bound in place of 1.
     """
     domain = {"a": Interval(-1.0, 1.0), "b": Interval(-1.0, 1.0), "r": Interval(0.0, 2.0)}
     domain |= {"c": Interval(-4.0, 4.0), "move": Interval(-1.0, 1.0), "most": 1.0}
@@ -77,14 +77,15 @@ def projections_in_the_plane(ledger):
     with norm(a - b) <= 1 and norm(c - d) <= 1 whose projections on B(a, r) and B(b, r) are more
     than 1 apart.
 
-    True, from the plane on: up to sqrt(2) for 1 is possible, and no more in any dimension, since a
-    projection p of a move w lies in the ball whose diameter is w.
+    This is true, from the plane on. A distance up to sqrt(2) in place of 1 is possible, and no more
+    in any dimension. The reason is that a projection p of a move w lies in the ball whose diameter
+    is w.
     """
 
     @ledger.sweep("two balls of radius 100: more than 1.41 apart", r=100.0, plane=1.0, lhs="1.41",
                   rhs="norm(c' - d')", mutant={"plane": 0.0})  # fmt: skip
     def apart(r, plane):
-        """On a line, without the second coordinates, they stay together."""
+        """Compare two such pairs; on a line, without the second coordinates, they stay together."""
         s = math.sqrt(0.5)
         b, normal, along = np.zeros(2), np.array([-s, s * plane]), np.array([s, s * plane]) / 2
         a, d = np.array([s, -s * plane]), r * normal - along
@@ -103,7 +104,7 @@ def projections_in_the_plane(ledger):
         d=Array(Interval(-100.0, 100.0), (2,)), most=2.0, mutant={"most": 1.9}, extremal=[far],
     )  # fmt: skip
     def bounded(centers, points, d, r, most):
-        """b = 0, a and c - d of length at most 1."""
+        """Use b = 0, with a and c - d of length at most 1."""
         a, move = (x / max(1.0, np.linalg.norm(x)) for x in (centers, points))
         ends = [x / max(1.0, np.linalg.norm(x) / max(r, 1e-9)) for x in (d + move - a, d)]
         return np.linalg.norm(a + ends[0] - ends[1]), math.sqrt(most) + ROUNDING
@@ -126,9 +127,9 @@ def unstable_median(ledger):
     with alpha > 0 a very small perturbation. Then their geometric medians are M(P) = (0, 0) and
     M(P') = (1, 0): the geometric median is unstable in two dimensions.
 
-    Exact for every alpha > 0, small or not: the other unit vectors sum to less than 2, the two
-    copies of the median. No point moves by more than alpha, and the median moves by 1, so no
-    Lipschitz constant holds. At alpha = 0 each point between 0 and (1, 0) is a median of both.
+    This is exact for every alpha > 0, small or not: the other unit vectors sum to less than 2, and
+    the median has two copies. No point moves by more than alpha, and the median moves by 1, so no
+    Lipschitz constant exists. At alpha = 0 each point between 0 and (1, 0) is a median of both.
     """
 
     @ledger.falsify(
@@ -136,7 +137,7 @@ def unstable_median(ledger):
         mutant={"copies": 1}, extremal=[{"alpha": 1e-6}],
     )  # fmt: skip
     def optimal(alpha, copies):
-        """By symmetry the same for P'."""
+        """Test P; for P' the same holds by symmetry."""
         unit = np.array([1.0, alpha]) / math.hypot(1.0, alpha)
         return np.linalg.norm(unit + np.array([1.0, 0.0])), copies
 

@@ -1,4 +1,4 @@
-"""User-level DP-SCO: Lemma 3 with its proof, and the composition that ends Lemma 12."""
+"""User-level DP-SCO: Lemma 3 and its proof, and the composition at the end of Lemma 12."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ GRID = np.r_[-1e3, np.arange(-10.0, 11.0), 1e3]
 
 
 def most_after_noise(epsilon, delta, zeta, cut, forward):
-    """The most that Lemma 3 leaves open on a half-line, by a linear program; b = 1.
+    """Return the largest delta on a half-line that Lemma 3 admits, by a linear program; b = 1.
 
-    Of all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu', nu) <= epsilon it takes
-    those for which (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S) is largest, or the reverse, where S
-    is a half-line that begins `cut` sigmas from 0.
+    The program ranges over all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu',
+    nu) <= epsilon. It maximises (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. S is a
+    half-line that begins `cut` sigmas from 0.
     """
     i, j = near(GRID, 1.0)
     n, pairs, cells = len(GRID), len(i), range(len(i))
     eye = sparse.identity(n)
     blocks = {"pi": pairs, "of_mu": n, "of_moved": n, "nu": n, "over": n, "under": n}
 
-    def rows(**parts):  # a matrix for all variables, of the blocks that are not 0
+    def rows(**parts):  # a matrix for all variables; blocks that are not named are 0
         height = next(iter(parts.values())).shape[0]
         empty = {name: sparse.csr_matrix((height, width)) for name, width in blocks.items()}
         return sparse.hstack([{**empty, **parts}[name] for name in blocks]).tocsr()
@@ -70,13 +70,14 @@ def gaussian_noise_for_shifted_divergence(ledger):
     epsilon. If sigma >= b sqrt(2 log(1.25/delta))/epsilon, then D^((1+e^epsilon) delta + zeta)(mu *
     rho, nu * rho) <= 2 epsilon, in both directions.
 
-    Only one direction is true, mu into nu. The other is said to follow "by symmetry", but the
-    divergence moves only its first argument: there zeta is paid for once more by e^epsilon, and
-    this is attained. W^zeta is symmetric, so (nu * rho)(S) <= e^epsilon (mu' * rho)(S) + delta <=
-    e^epsilon (e^epsilon (mu * rho)(S) + delta + zeta) + delta, where the close part of a coupling
-    of mu and mu' is moved by the Gaussian mechanism and the rest, zeta, is lost. The e^(2 epsilon)
-    zeta of a literal reversal is not needed. It takes zeta of about delta / (1 - e^-epsilon) to
-    break the lemma; its only use has half of its delta for zeta.
+    Only one direction is true, from mu to nu. The other direction is said to follow "by symmetry",
+    but the divergence moves only its first argument. In this direction zeta costs an additional
+    factor e^epsilon, and this is attained. W^zeta is symmetric, so (nu * rho)(S) <= e^epsilon
+    (mu' * rho)(S) + delta <= e^epsilon (e^epsilon (mu * rho)(S) + delta + zeta) + delta. Here the
+    Gaussian mechanism moves the close part of a coupling of mu and mu', and the rest, zeta, is
+    lost. The e^(2 epsilon) zeta of a literal reversal is not needed. A zeta of about
+    delta / (1 - e^-epsilon) is needed to break the lemma. In its only use, zeta is half of its
+    delta.
     """
     words = {"lhs": "(nu * rho)(S) - exp(2 epsilon) (mu * rho)(S), S beyond half the gap"}
     words |= {"rhs": "(1 + exp(epsilon)) delta + zeta"}
@@ -87,7 +88,7 @@ def gaussian_noise_for_shifted_divergence(ledger):
     )  # fmt: skip
     def reverse(epsilon, delta, zeta, gap):
         if zeta > 1 / (1 + math.exp(epsilon)):
-            return None  # mu' and nu would be too far apart also at 0
+            return None  # mu' and nu would be too far apart even at 0
         sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
         near, far = norm.sf(gap / 2 / sigma), norm.sf(-gap / 2 / sigma)
         mu, nu = near, near + math.exp(epsilon) * zeta * (far - near)
@@ -106,7 +107,7 @@ def gaussian_noise_for_shifted_divergence(ledger):
 
     use = {name: WORST[name] for name in ("epsilon", "delta", "cut", "tolerance", "examples")}
 
-    @ledger.sharper("on half-lines delta is enough where Section 3.2.2 uses it").falsify(
+    @ledger.sharper("on half-lines delta is enough in the use in Section 3.2.2").falsify(
         "at epsilon / 2, delta / 2 and zeta = delta / 4", forward=Choice((False, True)), part=1.0,
         mutant={"part": 0.85}, **use, extremal=[
             {"epsilon": 1.0, "delta": 1e-3, "cut": 8.0, "forward": False},
@@ -118,9 +119,9 @@ def gaussian_noise_for_shifted_divergence(ledger):
         return found, part * delta
 
     ledger.consequence(
-        "Who takes the delta of Lemma 3 promises up to e^epsilon times too little of it. Section "
-        "3.2.2 uses it at epsilon / 2, delta / 2 and zeta = delta / 4, where half-lines show no "
-        "more than delta, although what is proved there is 1.74 delta at epsilon = 1.",
+        "The delta of Lemma 3 is too small by a factor of up to e^epsilon. Section 3.2.2 uses the "
+        "lemma at epsilon / 2, delta / 2 and zeta = delta / 4. There, half-lines show no more "
+        "than delta, although the proof gives only 1.74 delta at epsilon = 1.",
         harm="privacy",
     )
 
@@ -130,8 +131,8 @@ def forward_direction(ledger):
     """Under the premises of Lemma 3, (mu * rho)(S) <= e^(2 epsilon) (nu * rho)(S) + (1 + e^epsilon)
     delta + zeta for any set S: the direction from mu to nu.
 
-    It holds, and the part zeta is attained. Of (1 + e^epsilon) delta no more than 1.04 delta was
-    found on half-lines: the two losses of delta cannot be in the same event.
+    The bound holds, and the part zeta is attained. On half-lines at most 1.04 delta was found in
+    place of (1 + e^epsilon) delta: the two losses of delta cannot be in the same event.
     """
     forward = {"forward": True, **WORST, "extremal": FAR}
 
@@ -155,15 +156,15 @@ def chain_of_lemma_3(ledger):
     D^delta(mu' * rho, mu'' * rho) <= epsilon (12) by the Gaussian mechanism and D^delta(mu' * rho,
     nu * rho) <= epsilon (13) by post-processing.
 
-    Each step of the chain holds. (8) and (10), (11) take infima for minima: they are attained, by
-    weak compactness, since mu'' stays within a fixed distance of mu' but for a fixed part.
-    "Definition 2 applied to (8)" gives a mu'' near mu; the same coupling gives one near mu', which
-    is what the other direction needs.
+    Each step of the chain holds. (8) and (10), (11) use infima as if they were minima. The infima
+    are attained, by weak compactness, since mu'' stays within a fixed distance of mu' except for a
+    fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling gives one near
+    mu', which is what the other direction needs.
     """
     cases = {"weights": Array(SHARE, (2, 5)), "reach": Choice((1, 2)), "examples": 100}
 
     @ledger.falsify(
-        "(8) to (10) and (11): mu'' is a coupling with its loose part put where mu' has it",
+        "(8) to (10) and (11): mu'' is a coupling whose loose part is placed as in mu'",
         part=1.0, mutant={"part": 0.5}, tolerance=1e-7, **cases,
     )  # fmt: skip
     def witness(weights, reach, part):
@@ -177,7 +178,7 @@ def chain_of_lemma_3(ledger):
         return np.abs(mu - other).sum() / 2, part * (1 + found.fun) + 1e-9
 
     @ledger.falsify(
-        "(12): mixtures and shifts by at most b = 1, on half-lines and what lies between two",
+        "(12): mixtures and shifts by at most b = 1, on half-lines and intervals",
         weights=Array(SHARE, (3,)), moves=Array(Interval(-1.0, 1.0), (3,)), b=1.0,
         places=Array(Interval(-5.0, 5.0), (3,)), ends=Array(Interval(-20.0, 20.0), (2,)),
         epsilon=Interval(0.1, 1.0), delta=Interval(1e-6, 0.5, log=True), mutant={"b": 4.0},
@@ -200,7 +201,7 @@ def chain_of_lemma_3(ledger):
         return p - math.exp(epsilon) * q, delta
 
     @ledger.falsify(
-        "(13): a kernel does not drive distributions apart", weights=Array(SHARE, (2, 4)),
+        "(13): a kernel does not increase the divergence", weights=Array(SHARE, (2, 4)),
         kernel=Array(SHARE, (4, 4)), epsilon=SHARE, part=1.0, mutant={"part": 0.5},
         extremal=[{"weights": np.eye(4)[:2], "kernel": np.eye(4), "epsilon": 0.5}],
     )  # fmt: skip
@@ -217,7 +218,7 @@ def chain_of_lemma_3(ledger):
         zeta=[0.0, 0.1], mutant={"part": 0.9}, method=Method.NUMERIC,
     )  # fmt: skip
     def lines(epsilon, delta, zeta, part):
-        """From (nu * rho)(S) = 0 up, line by line."""
+        """Start at (nu * rho)(S) = 0 and go line by line."""
         e = math.exp(epsilon)
         return e * (e * 0 + delta) + delta + zeta, part * ((1 + e) * delta + zeta)
 
@@ -227,11 +228,11 @@ def composition_over_three(ledger):
     """By basic composition, D^delta(P, Q) <= epsilon and D^delta(Q, R) <= epsilon imply D^(2
     delta)(P, R) <= 2 epsilon; of delta/4 and epsilon/4 in (6) and (7), delta/2 and epsilon/2.
 
-    The deltas do not add: (1 + e^(epsilon/4)) delta / 4 is what follows, and this is attained by
-    three distributions on two outcomes. It is the triangle inequality, which is known from group
-    privacy, and no composition of mechanisms. The inf over mu' on the left does not help: where
-    xbar has a further zeta on the outcome that xbar' avoids, and the two outcomes lie far apart,
-    all mu' in reach keep the mass that P has in the counterexample.
+    The deltas do not add. (1 + e^(epsilon/4)) delta / 4 is what follows, and three distributions on
+    two outcomes attain it. The step is the triangle inequality known from group privacy, not a
+    composition of mechanisms. The infimum over mu' on the left does not help. Suppose that xbar has
+    an additional zeta on the outcome that xbar' avoids, and that the two outcomes lie far apart.
+    Then all admitted mu' keep the mass that P has in the counterexample.
     """
     words = {"lhs": "hockey-stick divergence of P and R at 2 e", "rhs": "2 d"}
 
@@ -263,6 +264,6 @@ def composition_over_three(ledger):
         return lost, (1 + math.exp(growth * epsilon)) * d + ROUNDING
 
     ledger.consequence(
-        "Lemma 12 holds with .5711 delta at most for delta / 2, as epsilon / 4 <= 1/4.",
+        "Lemma 12 holds with at most .5711 delta in place of delta / 2, as epsilon / 4 <= 1/4.",
         harm="a constant",
     )

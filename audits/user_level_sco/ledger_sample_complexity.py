@@ -1,4 +1,4 @@
-"""User-level DP-SCO: Lemma 41, users that are needed for a small error of signs, and its proof."""
+"""User-level DP-SCO: Lemma 41, the number of users needed for a small sign error, and its proof."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from dpaudit.properties import Array, Method
 from dpaudit.stats import oracles
 
 SCORE = math.sqrt(2 / math.pi * 8 / 15)
-"""E abs(Btilde_i) / sqrt(d) at most, .583, for B_i = sum_k (1 - mu[k]^2) M[k] (Zbar_i - mu)[k]."""
+"""Largest E abs(Btilde_i) / sqrt(d), .583, for B_i = sum_k (1 - mu[k]^2) M[k] (Zbar_i - mu)[k]."""
 RANGE = 2 * 2 / 3 * math.sqrt(2 / math.pi)
-"""E[max B_i - min B_i] / d over all answers M in {-1, 1}^d, 1.064."""
+"""E[max B_i - min B_i] / d over all answers M in {-1, 1}^d, which is 1.064."""
 SIZES = [(n, d, e) for n in (2, 10, 100, 1000) for d in (1, 100, 10**4, 10**8) for e in (0.1, 1.0)]
 SIZES = [{"n": n, "d": d, "epsilon": e} for n, d, e in SIZES]
 FEW_SIZES = [{"d": d, "epsilon": e} for d in (4, 100, 10**4, 10**6) for e in (0.1, 0.3, 1.0)]
-ERROR = {"lhs": "what E[abs(mu[k]) 1(wrong sign)] is at least", "rhs": "that of the mechanism"}
+ERROR = {"lhs": "a lower bound for E[abs(mu[k]) 1(wrong sign)]", "rhs": "that of the mechanism"}
 
 
 @cache
 def multiplier(epsilon, delta):
-    """Least sigma with which Gaussian noise is (epsilon, delta)-DP at sensitivity 1."""
+    """Return the least sigma with which Gaussian noise is (epsilon, delta)-DP at sensitivity 1."""
     return brentq(lambda s: float(oracles.gaussian(1.0, s).delta(epsilon)) - delta, 1e-2, 1e4)
 
 
 def sign_error(n, width, spread):
-    """E[abs(mu) 1(wrong)] in one coordinate, mu uniform on [-width, width].
+    """Return E[abs(mu) 1(wrong)] in one coordinate, for mu uniform on [-width, width].
 
     The mechanism averages the signs of n values N(mu, 1), and adds N(0, spread^2).
     """
@@ -48,13 +48,16 @@ def sign_error(n, width, spread):
 
 
 def private_error(n, d, epsilon, width, noise=1.0):
-    """sign_error of Gaussian noise for users' signs in d coordinates, at delta = 1/(4 n width)."""
+    """Return sign_error of Gaussian noise on signs in d coordinates, at delta = 1/(4 n width)."""
     delta = min(1 / (4 * n * width), 0.25)
     return sign_error(n, width, noise * 2 * math.sqrt(d) / n * multiplier(epsilon, delta))
 
 
 def published(n, d, epsilon, users):
-    """Users at random are published, and the signs of their sums taken: (0, users/n)-DP."""
+    """Return both sides for a mechanism that publishes random users: it is (0, users/n)-DP.
+
+    The answer is the signs of their sums.
+    """
     error = d * quad(lambda x: x * ndtr(-np.sqrt(users) * x), 0, 1)[0]
     return np.sqrt(d) / (32 * epsilon) if error <= d / 8 else 0.0, n
 
@@ -81,7 +84,7 @@ def attack_sample_complexity(ledger):
     @repair.sweep("a user published with probability 1/4, delta = 1/(4n)", share=0.25,
                   mutant={"share": 2.0}, **ERROR)  # fmt: skip
     def some(share):
-        """Signs of k + 1 published users, or of k, so many that share are published on average."""
+        """Use signs of k + 1 published users, or of k, so that `share` are published on average."""
         k, rest = divmod(share, 1)
         one, two = (quad(lambda x, j=j: x * ndtr(-math.sqrt(j) * x), 0, 1)[0] for j in (k, k + 1))
         return 1 / 8, (1 - rest) * one + rest * two
@@ -91,12 +94,15 @@ def attack_sample_complexity(ledger):
         extremal=[{"epsilon": 1.0}],
     )  # fmt: skip
     def arithmetic(epsilon, third):
-        """n E[A_i] / d for n = sqrt(d)/(third epsilon), and the least by (19) with its factor."""
+        """Return n E[A_i] / d for n = sqrt(d)/(third epsilon), and its lower bound by (19).
+
+        (19) is taken with its missing factor of 2.
+        """
         return SCORE * math.sinh(epsilon) / (third * epsilon) + RANGE / 4, 0.5
 
     ledger.consequence(
-        "Its use in Lemma 39 has delta <= 1/(dnm), which is enough; who quotes it without, is "
-        "beaten by publishing users.",
+        "In its use in Lemma 39, delta <= 1/(dnm), which is enough. Without this condition, "
+        "publishing users beats the bound.",
         harm="the wording",
     )
 
@@ -108,19 +114,20 @@ def sample_complexity(ledger):
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon).
 
     Conditions on epsilon and delta are missing. To publish 2 random users is (0, 2/n)-DP, and the
-    sign of their mean errs by .093 d sigma, whatever n, d and epsilon. Under delta <= 1/(4n) the
-    lemma holds, for epsilon <= 1 and with sqrt(d)/(3 epsilon): E[A_i] <= .583 sinh(epsilon) sqrt(d)
-    + 1.064 delta d without any T, and twice (19). So it holds under delta <= 1/dn^2, which stands
-    in its proof and is far more than it needs. "i.i.d. from [-sigma, sigma]" means uniform.
+    sign of their mean has the error .093 d sigma, whatever n, d and epsilon are. Under
+    delta <= 1/(4n) the lemma holds, for epsilon <= 1 and with sqrt(d)/(3 epsilon). The proof uses
+    E[A_i] <= .583 sinh(epsilon) sqrt(d) + 1.064 delta d, without any T, and twice (19). So the
+    lemma holds under delta <= 1/dn^2, a condition in its proof that is far stronger than needed.
+    "i.i.d. from [-sigma, sigma]" means uniform.
     """
     attack_sample_complexity(ledger)
 
 
 def tail(n, d, epsilon, power, delta_times=1.0):
-    """2 delta T + the tail of A_i beyond T, at most, whatever the mechanism; and d/8n.
+    """Return a bound for 2 delta T + the tail of A_i beyond T, for every mechanism; and d/8n.
 
-    E(|A| - T)_+ <= exp(epsilon) E(|Atilde| - T)_+ + delta E max |A|, and given mu and M(D_~i)
-    Atilde is normal with a deviation of at most 1.19 sqrt(d).
+    E(|A| - T)_+ <= exp(epsilon) E(|Atilde| - T)_+ + delta E max |A|. Given mu and M(D_~i), Atilde
+    is normal with a deviation of at most 1.19 sqrt(d).
     """
     delta = delta_times / (d * n**2)
     deviation = 32 / 27 * math.sqrt(d)  # max of (1 - p^2)(1 + p) is 32/27
@@ -132,13 +139,13 @@ def tail(n, d, epsilon, power, delta_times=1.0):
 
 
 def attack_tail(ledger, power):
-    """With T = 2 sqrt(d) log(1/delta)^power."""
+    """Test the step with T = 2 sqrt(d) log(1/delta)^power."""
 
     def wrong(n, **rest):
         return tail(n, delta_times=n, **rest)  # delta = 1/(dn)
 
     wrong.__name__ = "delta = 1/(dn)"
-    ledger.step("2 delta T and the tail of A_i, though M(D) depends on Zbar_i").falsify(
+    ledger.step("2 delta T and the tail of A_i, although M(D) depends on Zbar_i").falsify(
         "n, d >= 16, for every mechanism", n=Integer(16, 10**6), d=Integer(16, 10**6), power=power,
         epsilon=Interval(1e-3, 0.1), extremal=[{"n": 16, "d": 16, "epsilon": 0.1}], mutant=wrong,
     )(tail)  # fmt: skip
@@ -151,16 +158,19 @@ def sample_complexity_of_the_first_version(ledger):
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon). The proof
     sets T = O(sqrt(d log(1/delta))) for E[A_i] <= 4 epsilon sqrt(d) + d/8n.
 
-    As sco2.lemma41: no condition on delta. Its T = O(sqrt(d log(1/delta))) is enough where n and d
-    are not both tiny, as is the larger T of the second version: beyond T the tail of A_i is no
-    Gaussian one, since M(D) may be sign(Zbar_i) with probability delta, but at most 1.1 delta d.
+    It fails like sco2.lemma41, because there is no condition on delta. Its T = O(sqrt(d
+    log(1/delta))) is enough unless n and d are both tiny, and so is the larger T of the second
+    version. Beyond T the tail of A_i is not Gaussian, since M(D) may be sign(Zbar_i) with
+    probability delta. But it is at most 1.1 delta d.
     """
     attack_sample_complexity(ledger)
     attack_tail(ledger, power=0.5)
 
 
 def own_score(n, d, epsilon):
-    delta = 1 / (d * n**2)  # of each user's signs to be published, the others being ignored
+    delta = 1 / (
+        d * n**2
+    )  # probability with which the signs of a user are published; the others are ignored
     p, w = np.polynomial.legendre.leggauss(40)
     gain = (w / 2 * (1 - p**2) * 2 * norm.pdf(p)).sum()  # E[(1 - mu^2) sign(Z)(Z - mu)] = .484
     return delta * d * gain, 4 * epsilon * np.sqrt(d) + d / (8 * n)
@@ -174,10 +184,10 @@ def constants_of_the_sample_complexity(ledger):
     log(1/delta)), E[A_i] <= 4 epsilon sqrt(d) + d/8n. Then n (4 epsilon sqrt(d) + d/8n) >= d/4
     leads to n >= sqrt(d)/(32 epsilon).
 
-    E[A_i] <= 4 epsilon sqrt(d) + d/8n fails for nd <= 3, n >= 2: with each user's signs published
-    with probability delta = 1/dn^2, E[A_i] = .484/n^2. For nd >= 9 it holds, by the repair, in
-    which A_i for given Zbar_i and mu has a range, and T is not needed. E abs(Atilde_i) is .78
-    sqrt(d) at most, and exp(epsilon) - 1 <= 2 epsilon up to 1.25. The tail of Atilde_- beyond T is
+    E[A_i] <= 4 epsilon sqrt(d) + d/8n fails for nd <= 3, n >= 2. If each user's signs are published
+    with probability delta = 1/dn^2, then E[A_i] = .484/n^2. For nd >= 9 it holds, by the repair, in
+    which A_i has a range given Zbar_i and mu, and T is not needed. E abs(Atilde_i) is at most .78
+    sqrt(d), and exp(epsilon) - 1 <= 2 epsilon holds up to 1.25. The tail of Atilde_- beyond T is
     missing in the second line.
     """
     ledger.sweep(
@@ -207,9 +217,11 @@ def constants_of_the_sample_complexity(ledger):
     @repair.sweep("noisy signs", cases=SIZES, method=Method.NUMERIC, noise=1.0, delta=1e-6,
                   mutant={"noise": 0.02})  # fmt: skip
     def gaussian(n, d, epsilon, delta, noise):
-        spread = noise * 2 * math.sqrt(d) * multiplier(epsilon, delta)  # of the sum of signs
+        spread = (
+            noise * 2 * math.sqrt(d) * multiplier(epsilon, delta)
+        )  # spread of the noise on the sum of signs
         p, w = np.polynomial.legendre.leggauss(24)
-        count = np.arange(n)[:, None]  # of plus signs among the others
+        count = np.arange(n)[:, None]  # number of plus signs among the others
         others = binom.pmf(count, n - 1, ndtr(p))
         rest = 2 * count - (n - 1)
         moved = (others * (ndtr((rest + 1) / spread) - ndtr((rest - 1) / spread))).sum(axis=0)
@@ -223,7 +235,10 @@ def constants_of_the_sample_complexity(ledger):
     )
     @size.sweep("the answer farthest from mu", d=[1, 10**9], bound=2.0, mutant={"bound": 0.5})
     def absolute(d, bound):
-        """Normal given mu, with variance sum_k (1 - mu[k]^2)^2 (1 + abs(mu[k]))^2."""
+        """Use that it is normal given mu.
+
+        Its variance is sum_k (1 - mu[k]^2)^2 (1 + abs(mu[k]))^2.
+        """
         p, w = np.polynomial.legendre.leggauss(24)
         p, w = (p + 1) / 2, w / 2
         factor = (1 - p**2) * (1 + p)
@@ -248,7 +263,7 @@ def constants_of_the_sample_complexity(ledger):
     attack_tail(ledger, power=1.0)
     second = ledger.step(
         "the second line, from the two tail inequalities",
-        mends="add exp(-epsilon) times the tail of Atilde_- beyond T, which is a Gaussian one",
+        mends="add exp(-epsilon) times the tail of Atilde_- beyond T, which is Gaussian",
     )
 
     @second.sweep(
@@ -258,4 +273,4 @@ def constants_of_the_sample_complexity(ledger):
     def lost(delta, t):
         return 3 * t * delta, 2 * delta * t
 
-    ledger.consequence("It is known to fail for nd <= 3 only.", harm="a constant")
+    ledger.consequence("It is known to fail only for nd <= 3.", harm="a constant")

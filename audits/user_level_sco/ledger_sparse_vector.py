@@ -28,10 +28,10 @@ STREAM |= {"epsilon": Interval(0.1, 1.0), "seed": Integer(0, 2**32)}
 
 
 SURVIVORS = (
-    "Ten queries that fall show the noise of the threshold, two of which one rises that of the "
-    "queries, and four low ones before four high ones the halt; no pair shows all. A half of "
-    "either noise shows in events that are too rare to draw; the exact distributions show a tenth "
-    "less."
+    "No pair reveals all mutants. Ten queries that fall reveal the noise of the threshold. Two "
+    "queries, of which one rises, reveal the noise of the queries. Four low queries before four "
+    "high ones reveal the halt. A half of either noise matters only in events that are too rare "
+    "to draw. The exact distributions reveal even a tenth less."
 )
 
 
@@ -45,9 +45,9 @@ def above_threshold_lines(ledger):
     query is not below the noisy threshold, and at the first that is below answers bottom and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t for q_i, and no sensitivity, for which 2 / epsilon and 4 / epsilon
-    must be multiplied. It halts at the first query below the threshold: the mirror image of Dwork
-    and Roth, and of its own name.
+    numbers. The test prints q_t in place of q_i. It does not print a sensitivity, by which
+    2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query below the
+    threshold. This is the mirror image of Dwork and Roth's algorithm, and of its own name.
     """
     domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
 
@@ -58,7 +58,7 @@ def above_threshold_lines(ledger):
         ran = above_threshold(queries, 9, threshold=level, epsilon=epsilon, rng=rngs[0])
         levels = level - rngs[1].laplace(0, first / epsilon, 9)
         added = rngs[1].laplace(0, each / epsilon, (9, len(queries)))
-        lines = np.full(added.shape, 9.0)  # where nothing is asked
+        lines = np.full(added.shape, 9.0)  # 9 marks queries that are not asked
         for run, t in np.ndindex(lines.shape):
             if (lines[run, :t] == 1).all():
                 lines[run, t] = not queries[t] + added[run, t] < levels[run]
@@ -72,10 +72,10 @@ def above_threshold_guarantees(ledger):
     a_t = top and q_t(D) >= Delta - alpha for all t < k, and a_k = bottom and q_k(D) <= Delta +
     alpha, or k = T + 1.
 
-    Privacy, for queries of sensitivity 1, is tight in each of the two noises: a tenth less of
-    either breaks it. In alpha, 4 does for 8, with gamma / 3 for gamma, and 3.6 does not.
-    Sensitivity 1 is named for the accuracy only; "is a query above the threshold", in the text, is
-    for Dwork and Roth's algorithm.
+    For queries of sensitivity 1, privacy is tight in each of the two noises: a tenth less of either
+    breaks it. In alpha, 4 is enough in place of 8, with gamma / 3 in place of gamma, but 3.6 is
+    not. Sensitivity 1 is printed only for the accuracy. "Is a query above the threshold", in the
+    text, describes Dwork and Roth's algorithm.
     """
 
     def rising(high, last):  # 100 high queries that fall, and one that rises
@@ -100,12 +100,12 @@ def above_threshold_guarantees(ledger):
         return float(np.abs(np.log(p) - np.log(q)).max()), epsilon
 
     def halts(queries, size, *, rng, answer=above_threshold):
-        """How many times top: that tells all answers."""
+        """Return the number of tops, which determines all answers."""
         answers = answer(queries, size, threshold=0.0, epsilon=2.0, rng=rng)
         return (answers == 1).sum(axis=1).astype(float)
 
     def whole(queries, size, *, rng):
-        """Of what does not halt, the whole pattern."""
+        """Return the whole pattern of an algorithm that does not halt."""
         answers = above_threshold_never_halts(queries, size, threshold=0.0, epsilon=2.0, rng=rng)
         return answers @ 2.0 ** np.arange(len(queries))
 
@@ -128,10 +128,11 @@ def above_threshold_guarantees(ledger):
     @ledger.falsify("accuracy", constant=8.0, mutant={"union": False}, **domain)
     @ledger.sharper("4 for 8 in alpha").falsify(constant=4.0, mutant={"constant": 3.6}, **domain)
     def inaccurate(t, gamma, constant, union):
-        """Probability of a wrong answer on the hardest data, in the mirror of gm.lemma2.
+        """Return the probability of a wrong answer on the hardest data, in the mirror of gm.lemma2.
 
-        All queries are at Delta + alpha, the last maybe at Delta - alpha: one between cannot be
-        answered wrongly, and none is asked after one at Delta - alpha without a mistake.
+        All queries are at Delta + alpha, except perhaps the last, which may be at Delta - alpha. A
+        query between them cannot be answered wrongly. After a query at Delta - alpha, another query
+        is asked only if there was a mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         top, bottom = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)
@@ -148,9 +149,9 @@ def target_charging_lines(ledger):
     top if it is at least Delta_i and else bottom, and stops after the c-th top.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t for q_i; "privacy parameter epsilon" is that of one answer, at
-    sensitivity 1, and not of the run. Algorithm 2 counts the queries below its threshold, the
-    mirror image.
+    numbers. The test prints q_t in place of q_i. "Privacy parameter epsilon" is that of one answer,
+    at sensitivity 1, and not of the run. Algorithm 2 counts the queries below its threshold, which
+    is the mirror image.
     """
     domain = {**STREAM, "level": Array(Interval(-9.0, 9.0), ("t",)), "cutoff": Integer(1, 3)}
     domain |= {"scale": 1.0, "late": 0}
@@ -162,7 +163,7 @@ def target_charging_lines(ledger):
         options = {"thresholds": level, "cutoff": cutoff, "epsilon": epsilon}
         ran = fixed_threshold_sparse_vector(queries, 9, **options, rng=rngs[0])
         added = rngs[1].laplace(0, scale / epsilon, (9, len(queries)))
-        lines = np.full(added.shape, 9.0)  # where nothing is asked
+        lines = np.full(added.shape, 9.0)  # 9 marks queries that are not asked
         for run, t in np.ndindex(lines.shape):
             if (lines[run, :t] == 1).sum() < cutoff + late:
                 lines[run, t] = queries[t] + added[run, t] >= level[t]
@@ -170,9 +171,10 @@ def target_charging_lines(ledger):
 
 
 def stopped(cutoff, epsilon, gap, loss):
-    """Exact delta, at `loss`, of Algorithm 4 on equal queries that lie `gap` above the threshold.
+    """Return the exact delta at `loss` of Algorithm 4 on equal queries, `gap` above threshold.
 
-    On the neighbour they lie 1 lower. All that counts is how many bottoms come before the c-th top.
+    On the neighbour the queries are 1 lower. Only the number of bottoms before the c-th top
+    matters.
     """
     chances = [float(laplace_tail(-x, 1 / epsilon)) for x in (gap, gap - 1)]
     k = np.arange(nbinom.isf(1e-15, cutoff, min(chances)) + 2)
@@ -186,12 +188,13 @@ def target_charging(ledger):
     """Assume epsilon <= 1. Then Algorithm 4 is (O(sqrt(c log(1/delta)) epsilon), 2^(-Omega(c)) +
     delta)-DP for every delta in (0, 1).
 
-    Not for any constants. On equal queries at their thresholds the mean of the privacy loss is c
-    times a relative entropy, about c epsilon^2, which no O(sqrt(c)) bounds at fixed epsilon and
-    delta: with K for O and 1 / K for Omega it fails from c of the order of K^2 log(1/delta) /
-    epsilon^2 on. Where c epsilon^2 <= log(1/delta) the term is the smaller one, and 6 and 1 stood
-    for the constants, where 5 and 1 do not; that they do was not proved. Algorithm 2 has c /
-    sigma^2 <= epsilon^2 / (512 log(1/delta)). Sensitivity 1 is not printed.
+    The lemma fails for all constants. On equal queries at their thresholds the mean of the privacy
+    loss is c times a relative entropy, about c epsilon^2. No O(sqrt(c)) bounds it at fixed epsilon
+    and delta. With K for O and 1 / K for Omega, the lemma fails from c of the order of K^2
+    log(1/delta) / epsilon^2 on. If c epsilon^2 <= log(1/delta), this term is the smaller one. Then
+    no counterexample was found for the constants 6 and 1, but 5 and 1 fail. That 6 and 1 are enough
+    was not proved. Algorithm 2 has c / sigma^2 <= epsilon^2 / (512 log(1/delta)). Sensitivity 1 is
+    not printed.
     """
     words = {"lhs": "exact delta at K sqrt(c log(1/delta)) epsilon, c = 8 K^2 log(1/delta) / eps^2"}
     words |= {"rhs": "2^(-c / K) + delta"}
@@ -203,12 +206,12 @@ def target_charging(ledger):
     def rounds(constant, epsilon, delta):
         c = math.ceil(8 * constant**2 * math.log(1 / delta) / epsilon**2)
         loss = constant * math.sqrt(c * math.log(1 / delta)) * epsilon
-        k = np.arange(6 * c)  # how many bottoms before the c-th top
+        k = np.arange(6 * c)  # number of bottoms before the c-th top
         p, q = (nbinom.logpmf(k, c, top) for top in (1 / 2, 1 - math.exp(-epsilon) / 2))
         delta_at_loss = -np.exp(p) @ np.expm1(np.minimum(loss + q - p, 0))
         return delta_at_loss, 2 ** (-c / constant) + delta
 
-    repair = ledger.repair("the same where c epsilon^2 <= log(1/delta)")
+    repair = ledger.repair("the same if c epsilon^2 <= log(1/delta)")
     domain = {"delta": DELTA, "share": Interval(0.05, 1.0), "tail": 1.0, "constant": 6.0}
 
     @repair.falsify(
@@ -241,11 +244,12 @@ def target_charging(ledger):
     repair.audit(
         partial(fixed_threshold_sparse_vector, **options), ApproxDP(*claim, WITHIN), pair,
         draws=8_000, mutants=[partial(fixed_threshold_sparse_vector_without_cutoff, **options)],
-        survivors="Here 2 does for 6, exactly, and .9 of the delta is used.",
+        survivors="By an exact computation, 2 is enough here in place of 6, and .9 of the delta "
+                  "is used.",
     )  # fmt: skip
 
     ledger.consequence(
-        "Who takes Lemma 18 with a large cutoff promises too little privacy loss, by a factor of "
+        "For a large cutoff, the privacy loss that Lemma 18 promises is too small by a factor of "
         "about epsilon sqrt(c / log(1/delta)). Algorithm 2 adds enough noise for the repair.",
         harm="privacy",
     )
@@ -259,10 +263,10 @@ def cost_of_filtering(ledger):
     Otilde(epsilon).
 
     With the c and sigma of Algorithm 2, and sensitivity 2 as in Lemma 11, the filtering decisions
-    cost .09 epsilon at delta / 4, exactly, where epsilon / 4 is allowed; a third of the noise is
-    too little, and c meets the condition that Lemma 18 lacks. The sigma displayed here is smaller
-    by sqrt(log(1/delta)), which Otilde hides: for it the cost is of the order of epsilon
-    sqrt(log(1/delta)).
+    cost .09 epsilon at delta / 4, by an exact computation. The allowed cost is epsilon / 4. A third
+    of the noise is too little. The cutoff c meets the condition that Lemma 18 lacks. The sigma
+    displayed here is smaller by sqrt(log(1/delta)), which Otilde hides. With this sigma the cost is
+    of the order of epsilon sqrt(log(1/delta)).
     """
     domain = {"epsilon": EPSILON, "items": Interval(4.0, 1e12, log=True), "delta": DELTA}
 
@@ -279,7 +283,7 @@ def cost_of_filtering(ledger):
     def spent(epsilon, items, delta, at, noise):
         c = 10 * math.log(items / delta) / epsilon
         sigma = noise * 4 * math.sqrt(32 * c * max(1.0, math.log(1 / delta))) / epsilon
-        each = 2 / (2 * sigma)  # of one answer, at sensitivity 2
+        each = 2 / (2 * sigma)  # epsilon of one answer, at sensitivity 1
         return stopped(math.ceil(c), each, at / each, epsilon / 4), delta / 4
 
     @ledger.falsify("c / sigma^2 <= log(1/delta)", least=512.0, mutant={"least": 0.5}, **domain)

@@ -21,9 +21,10 @@ def euclidean_assumption(ledger):
     """Each function f(.; z) on X is convex, G-Lipschitz and beta-smooth, where X is a convex
     compact domain of radius D in l_2-norm.
 
-    Losses log(1 + exp(<x, z>)) with norm(z) <= G meet it with beta = G^2 / 4, and attain both
-    constants; so do the linear ones of the lower bound. "Radius D" is not defined: Section 3.3.2
-    takes norm(x_0 - x_star) <= D from it, which is a diameter, and 2 D where D is a radius.
+    Losses log(1 + exp(<x, z>)) with norm(z) <= G meet the assumption with beta = G^2 / 4, and
+    attain both constants. The linear losses of the lower bound also meet it. "Radius D" is not
+    defined. Section 3.3.2 infers norm(x_0 - x_star) <= D from it, so D is a diameter there. If D is
+    a radius, the bound is 2 D.
     """
 
     @ledger.falsify(
@@ -32,7 +33,7 @@ def euclidean_assumption(ledger):
         extremal=[{"x": np.zeros(2), "z": np.array([0.6, 0.8]), "which": 1}],
     )  # fmt: skip
     def logistic(x, z, which, fourth):
-        """Least curvature, largest curvature and slope against their bounds."""
+        """Return least curvature, largest curvature or slope, and its bound."""
         likely, size = expit(x @ z), np.linalg.norm(z)
         hessian = likely * (1 - likely) * np.outer(z, z)
         if which == 2:
@@ -51,9 +52,9 @@ def average_gradients_concentrate(ledger):
     q_t(Z_i) of the m gradients of user i at x_t satisfies norm(q_t(Z_i) - grad F(x_t)) <=
     Otilde(1/sqrt(m)).
 
-    (1 + sqrt(2 log(1 / gamma))) G / sqrt(m) is exceeded with probability gamma at most, by
-    McDiarmid's inequality, in every dimension. It needs x_t to be independent of the batch, which
-    fresh users ensure. Algorithm 2 takes the gradients at x_(t-1), the introduction at x_t.
+    By McDiarmid's inequality, (1 + sqrt(2 log(1 / gamma))) G / sqrt(m) is exceeded with probability
+    at most gamma, in every dimension. The inequality needs x_t to be independent of the batch,
+    which fresh users ensure. Algorithm 2 takes the gradients at x_(t-1), the introduction at x_t.
     """
     domain = {"m": Integer(1, 300), "p": Interval(0.01, 0.99), "sigmas": Interval(0.0, 6.0)}
     domain |= {"extremal": [{"m": 300, "p": 0.5, "sigmas": 1.5}, {"m": 1, "p": 0.5, "sigmas": 0.0}]}
@@ -62,7 +63,7 @@ def average_gradients_concentrate(ledger):
     @ledger.falsify("in the plane, G (+-1, +-1) / sqrt(2)", plane=True, power=0.5,
                     mutant={"power": 0.75}, **domain)  # fmt: skip
     def exceeds(m, p, sigmas, plane, power):
-        """Of fair and of biased signs; gamma = exp(-sigmas^2 / 2)."""
+        """Return the tail of fair or biased signs, and its bound; gamma = exp(-sigmas^2 / 2)."""
         successes = np.arange(m + 1)
         chances = binom.pmf(successes, m, p)
         square = (2 * (successes / m - p)) ** 2
@@ -78,8 +79,9 @@ def subgaussian(ledger):
     exp(norm(v)^2 zeta^2/2) for any v in R^d, and norm-subGaussian, nSG(zeta), if P[norm(X - EX) >=
     t] <= 2 exp(-t^2/(2 zeta^2)) for all t > 0.
 
-    Definitions. A vector with norm(X - E X) <= M is nSG(M / sqrt(2 log 2)), and no less, which is
-    what the paper needs of it; N(0, s^2 I_d) is SG(s) and nSG(s sqrt(d)).
+    These are definitions. A vector with norm(X - E X) <= M is nSG(M / sqrt(2 log 2)), and this
+    parameter is the smallest one. It is what the paper needs. N(0, s^2 I_d) is SG(s) and nSG(s
+    sqrt(d)).
     """
 
     @ledger.falsify(
@@ -105,9 +107,10 @@ def subgaussian(ledger):
 
 
 def tail_of_sum(k, t):
-    """P[sum >= t sqrt(k)], at most, of k worst coordinates with the tail min(1, 2 exp(-t^2 / 2)).
+    """Return a bound for P[sum >= t sqrt(k)] of k coordinates.
 
-    One has that tail itself; of many the sum is nearly normal, of variance 2 + 2 log 2.
+    Each coordinate has the worst tail, min(1, 2 exp(-t^2 / 2)). One coordinate has this tail
+    itself. The sum of many is nearly normal, of variance 2 + 2 log 2.
     """
     if k == 1:
         return min(1.0, 2 * math.exp(-(t**2) / 2))
@@ -120,11 +123,11 @@ def hoeffding_for_vectors(ledger):
     nSG(zeta_i) for each i in [k]. Then there is an absolute constant c > 0 such that for any gamma
     > 0, P[norm(sum_i X_i) >= c sqrt(log(d/gamma) sum_i zeta_i^2)] <= gamma.
 
-    c is an absolute constant, of Jin et al. (2019), who write log(2 d / gamma). One summand needs c
-    >= 1.84 and many need c >= 2.6; 3 stood for the hardest single vectors, for many of them, and
-    for signs in several coordinates. "Any gamma > 0": with log(d / gamma) as it stands no c will do
-    at d = 1 and gamma near 1, and beyond gamma = d nothing is defined; logarithms at least 1 mend
-    both.
+    The absolute constant c is that of Jin et al. (2019), who write log(2 d / gamma). One summand
+    needs c >= 1.84 and many need c >= 2.6. For 3 no counterexample was found with the hardest
+    single vectors, with many of them, and with signs in several coordinates. "Any gamma > 0" is too
+    much. With log(d / gamma) as printed, no c is enough at d = 1 and gamma near 1, and beyond
+    gamma = d nothing is defined. Logarithms that are at least 1 repair both.
     """
     domain = {"gamma": Interval(1e-12, 0.999, log=True), "c": 3.0}
 
@@ -142,7 +145,7 @@ def hoeffding_for_vectors(ledger):
         **domain,
     )  # fmt: skip
     def signs(gamma, k, d, c):
-        """Summand i is +-1 along axis i mod d, k of them for each axis; exact by convolution."""
+        """Use k signs for each axis: summand i is +-1 along axis i mod d; exact by convolution."""
         level = c * math.sqrt(max(1.0, math.log(d / gamma)) * d * k / (2 * math.log(2)))
         steps = (2 * np.arange(k + 1) - k) ** 2
         squares, chances = np.unique(steps, return_inverse=True)
@@ -178,11 +181,11 @@ def earlier_rates(ledger):
     same with max{beta^(1/4) (nm)^(9/8), beta^(1/2) n^(1/4) m^(5/4)} or n^(11/8) m^(5/4), or
     sqrt(d)/(sqrt(nm) eps) with nm; this work the same rate, up to logarithms, with nm.
 
-    Theorems of other papers, of which only the arithmetic is checked. The first rate of group
-    privacy is printed as 1 / (nm), which would beat the lower bound 1 / sqrt(nm) of estimation; 1 /
-    sqrt(nm) is meant: an item-level rate 1 / sqrt(N) + sqrt(d) / (N epsilon) with N = nm items and
-    epsilon / m gives it, and sqrt(d) / (n epsilon). The rate of this work is the least in the table
-    up to logarithms, and that of linear time is larger by sqrt(n).
+    These are theorems of other papers. Only their arithmetic is checked. The first rate of group
+    privacy is printed as 1 / (nm), which would beat the lower bound 1 / sqrt(nm) of estimation.
+    1 / sqrt(nm) is meant. An item-level rate 1 / sqrt(N) + sqrt(d) / (N epsilon) with N = nm items
+    and epsilon / m gives it, and sqrt(d) / (n epsilon). The rate of this work is the smallest in
+    the table up to logarithms. The linear-time rate is larger by sqrt(n).
     """
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)

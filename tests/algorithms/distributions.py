@@ -1,4 +1,4 @@
-"""Exact distributions to test against: from the definitions, sharing no code with the room."""
+"""Exact distributions for tests, from their definitions, without code of the package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def laplace_tail(x: ArrayLike, scale: float) -> Floats:
 def laplace_panels(kinks: ArrayLike, scale: float, finest: float) -> tuple[Floats, Floats]:
     """Nodes, and weights with the density of Lap(scale): E[g] = sum(weights * g(nodes)).
 
-    Exact to about 1e-13 where g is smooth on the scale `finest` between its kinks.
+    The sum is exact to about 1e-13 if g is smooth on the scale `finest` between its kinks.
     """
     reach = 45 * scale
     inner = np.asarray(kinks, dtype=float)
@@ -59,9 +59,9 @@ def pattern_probability(
     query_scale: float,
     redraw: bool = False,
 ) -> float:
-    """P(the first answers are `pattern`) where answer i is ``q_i + nu_i >= threshold + rho``.
+    """P(the first answers are `pattern`) if answer i is ``q_i + nu_i >= threshold + rho``.
 
-    ``rho ~ Lap(threshold_scale)`` (0: no noise), drawn anew after each yes if `redraw`.
+    ``rho ~ Lap(threshold_scale)`` (0: no noise). It is drawn anew after each yes if `redraw`.
     """
     gaps = np.asarray(queries, dtype=float)[: len(pattern)] - threshold
     if redraw:
@@ -132,7 +132,7 @@ def halting_patterns(n_queries: int, cutoff: int | None, halting_answer: int = 1
 
 
 def pattern_counts(answers: Floats, patterns: Sequence[tuple]) -> NDArray[np.int64]:
-    """How many rows of a stream [size, T] are each pattern, followed by NaN only."""
+    """Numbers of rows of a stream [size, T] that equal each pattern, followed only by NaN."""
     counts = []
     for pattern in patterns:
         padded = np.full(answers.shape[1], np.nan)

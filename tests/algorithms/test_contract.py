@@ -1,4 +1,4 @@
-"""The contract that every mechanism keeps: one row each, one suite."""
+"""The contract that every mechanism keeps, tested by one suite with one row per mechanism."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from mutants import zeroth_order as zeroth_mutants
 
 @dataclass(frozen=True)
 class Row:
-    """A mechanism, an input, the parameters it runs at, and what one draw looks like."""
+    """A mechanism, an input, its parameters, and the form of one draw."""
 
     mechanism: Callable[..., np.ndarray]
     data: Any
@@ -74,7 +74,7 @@ SCALAR_MEAN = {"clip_norm": 1.0, "epsilon": 0.5}
 VECTOR_MEAN = SCALAR_MEAN | {"delta": 1e-5}
 CUBE = np.arange(24.0).reshape(3, 2, 4)
 CLOUD = np.array([[0.5 * (i % 5), 0.25 * (i % 3)] for i in range(20)])
-LOUD = {"epsilon": 100.0, "delta": 0.5}  # at 20 points, FastCenter gives up below
+LOUD = {"epsilon": 100.0, "delta": 0.5}  # at 20 points, FastCenter fails below this epsilon
 DEGREES = {"delta": [0.0, 1.0, math.nan], "noise_multiplier": [0.0, -1.0, math.nan]}
 ROUTED = DEGREES | {"route": ["count"]}
 SEARCH = {"min_radius": 0.25, "max_radius": 4.0}
@@ -455,7 +455,7 @@ def test_lists_and_other_number_types_are_welcome(row: Row) -> None:
 def test_only_a_generator_and_a_size_will_do(row: Row) -> None:
     for rng in (None, 0, np.random, np.random.RandomState(0)):
         assert_refused(row, r"rng must be a numpy.random.Generator, got", TypeError, rng=rng)
-    with pytest.raises(TypeError, match="rng"):  # it has no default
+    with pytest.raises(TypeError, match="rng"):  # rng has no default
         row.mechanism(row.data, 3, **row.kwargs)
     assert_refused(row, "size must be", ValueError, size=-1)
     for size in (1.5, True, "3"):

@@ -1,4 +1,4 @@
-"""DelStab: its distribution by counting, by enumeration and written out; its privacy, exactly."""
+"""DelStab: its distribution by counting, by enumeration and written out; its exact privacy."""
 
 import itertools
 import math
@@ -42,7 +42,7 @@ from algorithms.few_examples.reductions import AllExamples, OneExample, SuperUse
 from dpaudit.stats import hockey_stick
 from tests.statistical import assert_frequencies
 
-SMALL = {"epsilon": 9.0, "delta": 0.9}  # kappa = 5: the least there is
+SMALL = {"epsilon": 9.0, "delta": 0.9}  # kappa = 5, the smallest value
 ROUNDING = 1e-9
 
 
@@ -88,7 +88,7 @@ def assert_drawn_from(drawn, pmf):
 
 
 def written_out(items, algorithm, epsilon, delta, sharp):
-    """Algorithm 1 as it stands, over all sets of users."""
+    """Algorithm 1 as printed, over all sets of users."""
     budget, n = Budget(epsilon, delta, sharp), len(items)
     keep, everybody = n - budget.deleted, range(len(items))
 
@@ -124,7 +124,7 @@ def written_out(items, algorithm, epsilon, delta, sharp):
     ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
 )
 def test_written_out(ones, n):
-    """Against the counted and the enumerated one; one user or two are kept."""
+    """Compare with the counted and the enumerated distribution; one or two users are kept."""
     items, learner = users(ones, n), noisy_majority(6.0)
     expected = written_out(items, learner, **SMALL, sharp=True)
     function = FunctionAlgorithm(learner.pmf, 2, 2)
@@ -136,7 +136,7 @@ def test_written_out(ones, n):
 @pytest.mark.parametrize("epsilon", [1.0, 9.0])
 @pytest.mark.parametrize("ones", [0, 1, 9])
 def test_counted_as_enumerated(ones, epsilon):
-    """Of 22 users two are kept; of two and of three kinds of users."""
+    """Two of 22 users are kept, for two and for three kinds of users."""
     learner = noisy_majority(epsilon)
     function = FunctionAlgorithm(learner.pmf, 2, 2)
     for items in (users(ones, 22), np.sort(np.r_[users(ones, 20, 2), [[0, 1], [1, 0]]], axis=1)):
@@ -147,7 +147,7 @@ def test_counted_as_enumerated(ones, epsilon):
 
 
 class Table(Symmetric):
-    """Any distributions for each number of ones."""
+    """Arbitrary distributions for each number of ones."""
 
     universe, n_outcomes = 2, 3
 
@@ -175,7 +175,7 @@ def excess(one, other, epsilon):
 @settings(max_examples=20, deadline=None)
 @given(pmfs=tables(3), extra=st.integers(1, 3))
 def test_private_whatever_the_algorithm_is(pmfs, extra):
-    """All neighbouring pairs of users with a bit each; kappa = 5."""
+    """Test all neighbouring pairs of users with one bit each; kappa = 5."""
     n = 20 + extra
     table = Table(pmfs)
     found = [delstab_pmf(users(k, n), algorithm=table, **SMALL) for k in range(n + 1)]
@@ -186,7 +186,7 @@ def test_private_whatever_the_algorithm_is(pmfs, extra):
 @pytest.mark.slow
 @pytest.mark.parametrize("item_epsilon", [0.05, 1.0])
 def test_256_users(item_epsilon):
-    """All neighbouring pairs of users with a bit each: a third of epsilon is used."""
+    """Test all neighbouring pairs of users with one bit each: a third of epsilon is used."""
     learner = noisy_majority(item_epsilon)
     found = [
         delstab_pmf(users(k, 256), algorithm=learner, epsilon=1.0, delta=1e-6) for k in range(257)
@@ -197,7 +197,7 @@ def test_256_users(item_epsilon):
 
 
 def test_truncating_the_noise_costs_nothing_and_gains_nothing():
-    """Discrete Laplace noise, moved to 0 or 4 kappa where it is beyond, is as private."""
+    """Discrete Laplace noise whose values beyond 0 or 4 kappa move there is equally private."""
     budget = Budget(**SMALL)
     decay, last = math.exp(-budget.part_epsilon), budget.deleted
     noise = decay ** abs(np.arange(last + 1) - budget.kappa) * (1 - decay) / (1 + decay)
@@ -216,7 +216,7 @@ def test_truncating_the_noise_costs_nothing_and_gains_nothing():
 @settings(max_examples=5, deadline=None)
 @given(pmfs=tables(21), ones=st.integers(0, 20), place=st.integers(0, 20))
 def test_private_whatever_order_it_sees(pmfs, ones, place):
-    """An algorithm that sees at which place of what is left a bit is 1; n = 22."""
+    """Use an algorithm that depends on the place of a bit among the remaining items; n = 22."""
 
     def ordered(items):
         return pmfs[(np.flatnonzero(items)[:1].sum() * 5 + items.sum()) % len(pmfs)]
@@ -230,7 +230,7 @@ def test_private_whatever_order_it_sees(pmfs, ones, place):
 
 
 def test_without_its_test_it_is_not_private():
-    """A is the majority without noise; of n users one is kept, and tells its bit."""
+    """A is the majority without noise; one of n users is kept, and A reveals its bit."""
     budget = Budget(1.0, 1e-3)
     n, learner = budget.deleted + 1, noisy_majority(200.0)
     pmfs, tested = [], []
@@ -245,7 +245,7 @@ def test_without_its_test_it_is_not_private():
 
 
 class Ladder(Symmetric):
-    """An answer that is less likely for each further kind of item: only neighbours are alike."""
+    """An answer that is less likely for each further kind of item: only neighbours are close."""
 
     universe, n_outcomes = 3, 2
 
@@ -257,7 +257,7 @@ class Ladder(Symmetric):
 
 @pytest.mark.parametrize("numbers", [(4, 11, 6), (2, 12, 8)])
 def test_which_stable_set_is_drawn_matters(numbers):
-    """Line 8: of sets without all of the first kind, or all of the last, each is as likely."""
+    """Line 8: sets without all of the first kind, or of the last, are equally likely."""
     items = np.repeat(np.arange(3), numbers)[:, None]
     ladder = Ladder()
     pmf = delstab_pmf(items, algorithm=ladder, **SMALL)
@@ -273,7 +273,7 @@ def test_which_stable_set_is_drawn_matters(numbers):
 
 
 def test_two_datasets_agree_on_what_is_alike():
-    """A pair at the edge of delta-bar, which a product over all rows rounded in two ways."""
+    """Use a pair at the edge of delta-bar, which a product over all rows rounded in two ways."""
     p, q = 0.00035946130927881625, 1.2917817943879916e-05
 
     class Edge(Symmetric):
@@ -297,7 +297,7 @@ def test_two_datasets_agree_on_what_is_alike():
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_distributions_of_counts_are_functions_of_them(data):
-    """As deletion asks for them: to the last digit the same beside any others."""
+    """As in deletion: a row has the same digits whatever other rows are computed with it."""
     learner = ExponentialLearner(np.random.default_rng(0).normal(size=(4, 3)), 2.0)
     algorithm = data.draw(st.sampled_from([learner, Subsampled(learner, 4), Ladder()]))
     numbers = data.draw(st.lists(st.integers(2, 8), min_size=3, max_size=3))
@@ -323,7 +323,7 @@ def test_draws_follow_the_distribution():
 
 
 def test_a_lonely_user_and_nobody():
-    """With n = 4 kappa the algorithm runs on no items at all, and no data matter."""
+    """With n = 4 kappa the algorithm runs on no items at all, so the data do not matter."""
     learner = ExponentialLearner(np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 3.0)
     for ones in (0, 7, 20):
         found = delstab_pmf(users(ones, 20), algorithm=learner, **SMALL)
@@ -331,7 +331,7 @@ def test_a_lonely_user_and_nobody():
 
 
 def test_local_deletion():
-    """Deleting one of two users with other items leaves other sums."""
+    """Deleting either of two users with different items leaves different sums."""
     learner, some = noisy_majority(1.0), users(1, 5)
     cost = abs(np.log(learner.pmf(users(1, 4)[:, 0]) / learner.pmf(users(0, 4)[:, 0]))).max()
     for epsilon, private in [(cost * (1 + 1e-9), True), (0.999 * cost, False)]:
@@ -343,7 +343,7 @@ def test_local_deletion():
 
 
 def test_deletion_moves_all_later_users():
-    """Of an algorithm that sees the order even alternating users are not alike."""
+    """For an algorithm that depends on the order, not even alternating users are close."""
     alternating = np.arange(10)[:, None] % 2
     asked = {"removed": 1, "epsilon": 1.0, "delta": 0.1}
     assert is_locally_private(alternating, algorithm=noisy_majority(0.5), **asked)
@@ -358,7 +358,7 @@ def test_deletion_moves_all_later_users():
     Subsampled(noisy_majority(2.0), 3), Subsampled(NoisyArgmax(3, 2.0), 2),
 ], ids=str)  # fmt: skip
 def test_item_level_privacy(algorithm):
-    """All datasets of up to five items, all neighbours."""
+    """Test all datasets of up to five items, and all neighbours."""
     delta = getattr(algorithm, "delta", 0.0)
     epsilon = getattr(algorithm, "epsilon", None)
     for n in (3, 5):
@@ -418,7 +418,7 @@ def test_a_share_that_is_rounded_up_is_reached():
 
 
 def test_in_chunks(monkeypatch):
-    """Sets of users are looked at a few at a time; then one by one."""
+    """Sets of users are processed in groups, and then one by one."""
     items, whole = users(5, 24), []
     for cells in (2**22, 60, 1):
         monkeypatch.setattr("algorithms.few_examples.deletion._CELLS", cells)
@@ -494,7 +494,7 @@ def test_reductions():
         SuperUsers(OneExample(learner), 4).pmf(data.reshape(-1))
 
 
-# --- what is refused ---
+# --- refusals ---
 
 
 @pytest.mark.parametrize(("call", "said"), [

@@ -57,7 +57,7 @@ def test_pac_learning_is_private_and_attains_it_nearly():
 
 
 def test_not_clipped_it_is_not_private():
-    """Group privacy pays for m examples; a cap of m with a sensitivity of 1 does not."""
+    """Group privacy uses noise for m examples; a cap of m with a sensitivity of 1 does not."""
     one = np.array([[[0, 0]] * 3, [[0, 1]] * 3])
     other = np.array([[[0, 1]] * 3, [[0, 1]] * 3])
     errors = [learning.clipped_errors(x, CLASS, cap=3.0) for x in (one, other)]
@@ -97,7 +97,7 @@ def test_draws_follow_the_distributions():
 
 
 def test_the_sign_of_the_comparison():
-    """The printed one chooses the hypothesis that errs most."""
+    """The printed sign chooses the hypothesis with the most errors."""
     data = np.array([[[x, int(x >= 1)] for x in (0, 1, 2)]] * 40)
     right = learning.agnostic_pmf(
         data, representation=Representation((CLASS,)), threshold=3.0, epsilon=2.0
@@ -124,7 +124,10 @@ def test_the_sign_of_the_comparison():
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_scores_move_by_twice_the_threshold(data):
-    """Written out, and its sensitivity; any psi, three candidates, three items."""
+    """Compare with a written-out version, and test the sensitivity, for any psi.
+
+    There are three candidates and three items.
+    """
     entries = st.floats(-1, 1)
     psi = np.array(data.draw(st.lists(entries, min_size=27, max_size=27))).reshape(3, 3, 3)
     items = np.array(data.draw(st.lists(st.integers(0, 2), min_size=8, max_size=8))).reshape(4, 2)
@@ -188,7 +191,7 @@ def test_thresholds_and_users_of_theorem_37():
 
 
 def test_pac_users():
-    """Users times examples are a constant up to 1/alpha examples, and then users are."""
+    """Users times examples are constant up to 1/alpha examples; beyond, users are constant."""
     asked = {"alpha": 0.1, "epsilon": 0.5}
     users = [learning.pac_users(3.0, m=m, **asked) for m in (1, 2, 5, 10, 11, 1000)]
     needed = max(37.5 * (3 + math.log(100)), 80 * (3 + math.log(10))) / 0.1
@@ -212,7 +215,7 @@ def test_constants_by_hand():
 
 
 def test_more_examples_than_are_used():
-    """With thousands of examples every user contradicts a good hypothesis too."""
+    """With thousands of examples every user contradicts even a good hypothesis."""
     classes = np.array([np.zeros(1000, dtype=int), np.arange(1000) >= 500]).astype(int)
     m, alpha = 20_000, 0.1
     n = learning.pac_users(math.log(2), alpha=alpha, epsilon=1.0, m=m)
@@ -446,14 +449,14 @@ def test_amplification():
 
 
 def test_a_subsample_in_random_order():
-    """All ordered pairs of distinct items, and then the algorithm."""
+    """Run the algorithm on all ordered pairs of distinct items."""
     algorithm, items = AlternatingMajority(1.0), np.array([0, 1, 1])
     pmfs = [algorithm.pmf(items[list(pair)]) for pair in itertools.permutations(range(3), 2)]
     drawn = on_subsample(items, 40_000, pmf=algorithm.pmf, sample=2, rng=np.random.default_rng(6))
     assert_frequencies(np.bincount(drawn, minlength=2), np.mean(pmfs, axis=0))
 
 
-# --- what is refused ---
+# --- refusals ---
 
 GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon": 1.0}
 

@@ -74,7 +74,7 @@ def test_sensitivity_of_the_queries(data, other, gamma) -> None:
 
 @pytest.mark.parametrize("n", [5, 8, 21])
 def test_a_star_reaches_the_sensitivity(n: int) -> None:
-    """All others within 1 of the one that leaves, and none within 1 of another."""
+    """All others are within 1 of the point that leaves, and none is within 1 of another."""
     rays = np.eye(n - 1)
     star, without = np.vstack([rays, np.zeros(n - 1)]), np.vstack([rays, np.full(n - 1, 9.0)])
     here, there = (baselines.radius_finder_queries(d, [1.0])[0] for d in (star, without))
@@ -96,7 +96,7 @@ def test_radius_finder_follows_its_distribution() -> None:
     ]
     distribution[3] += distributions.pattern_probability(
         queries, (0,) * 5, **noise
-    )  # R, which the grid has too
+    )  # R, which the grid contains too
     counts = [int((draws == value).sum()) for value in radii]
     assert sum(counts) == draws.size
     assert_frequencies(counts, distribution)
@@ -187,7 +187,7 @@ def test_dpgd_without_noise_descends() -> None:
 
 @pytest.mark.statistical
 def test_dpgd_and_its_mutant_follow_their_distributions() -> None:
-    """Far data: every step is -1/5 and noise, so the average of theta_1 to theta_T is normal."""
+    """Far data: every step is -1/5 plus noise, so the average of theta_1 to theta_T is normal."""
     weights = np.arange(100, 0, -1) / 100
     center = weights.sum() / 5
     spread = math.sqrt((weights**2).sum())
@@ -246,9 +246,9 @@ def test_heavy_tailed() -> None:
 
 
 def test_the_true_radii_of_the_paper_are_not_the_quantile_radii() -> None:
-    """Figure 1: sigma sqrt(d) is the radius of half of the data, not of three quarters."""
+    """In Figure 1, sigma sqrt(d) is the radius of half of the data, not of three quarters."""
     assert 0.9 * chi2.cdf(10, 10) == pytest.approx(0.504, abs=1e-3)
-    # and sqrt(d F(0.75)), as printed with the CDF, holds a twentieth
+    # sqrt(d F(0.75)), as printed with the CDF, contains a twentieth
     printed = math.sqrt(10 * fisher.cdf(0.75, 10, 4))
     assert fisher.cdf(printed**2 / 10, 10, 4) < 0.1
 

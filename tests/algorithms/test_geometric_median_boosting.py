@@ -42,7 +42,7 @@ def walk(data, start, rows, step, center=None, radius=None) -> np.ndarray:
 
 
 def silent_phases(data, rows, plan, center, project) -> list[np.ndarray]:
-    """Algorithm 4 without noise: xbar^(k), each phase started from the one before."""
+    """Algorithm 4 without noise: xbar^(k), where each phase starts at the previous one."""
     z, first, averages = np.array(center), 0, []
     for k in range(plan.n_phases):
         radius = plan.radii[k] if project == "all" or (project, k) == ("first", 0) else None
@@ -204,7 +204,7 @@ def test_two_is_sharp() -> None:
     radius=st.sampled_from([None, 0.7, 2.0]),
 )
 def test_corollary_1_holds_with_2m(data, other, start, rows, radius) -> None:
-    """Every iterate moves by at most 2 m_t steps, hence by (2m + 1) steps."""
+    """Every iterate moves by at most 2 m_t steps, and so by at most (2m + 1) steps."""
     moved = np.concatenate([data[:-1], other[None]])
     here, there = (sgd_trajectory(d, start, rows, step=0.5, radius=radius) for d in (data, moved))
     visits = np.concatenate([[0], np.cumsum(np.array(rows) == 3)])
@@ -214,7 +214,7 @@ def test_corollary_1_holds_with_2m(data, other, start, rows, radius) -> None:
 
 @pytest.mark.parametrize("d", [1, 3, 1000])
 def test_corollary_1_holds_where_squares_underflow(d: int) -> None:
-    """Quotients by a norm that has underflowed would be "unit" vectors of length 44.7 at d=1000."""
+    """Quotients by a norm that underflowed would be "unit" vectors of length 44.7 at d=1000."""
     tiny = np.full(d, 1.57e-162)
     tiny[0] = 2.7e-162
     here, there = (sgd_trajectory([x], np.zeros(d), [0], step=1.0)[1] for x in (tiny, -tiny))
@@ -230,7 +230,7 @@ def test_corollary_1_is_reached_but_for_the_one() -> None:
 @pytest.mark.parametrize("project", ["all", "first", "none"])
 @pytest.mark.parametrize("order", [None, [3, 1, 4, 0, 2]])
 def test_fixed_order_by_hand(project: str, order: list[int] | None) -> None:
-    """The order goes on from phase to phase; the average leaves out the last iterate."""
+    """The order continues from phase to phase; the average omits the last iterate."""
     kwargs = RUN | {"project": project, "noise_multiplier": SILENT}
     found = boosting.fixed_order_dpsgd(
         CLOUD, 2, **kwargs, order=order, transcript=True, rng=np.random.default_rng(0)
@@ -248,7 +248,7 @@ def test_fixed_order_by_hand(project: str, order: list[int] | None) -> None:
 
 
 def test_projection_keeps_the_iterates_in_their_ball() -> None:
-    """Data far away pull to the edge of the ball, and out of it where nothing projects."""
+    """Distant data pull to the edge of the ball, and out of it if nothing projects."""
     data = np.array([[100.0, 0.0]])
     run = RUN | {"center": [0.0, 0.0], "radius": 0.25, "noise_multiplier": SILENT, "phase": 1}
     averages = {
@@ -288,7 +288,7 @@ def test_blocks_of_steps_change_nothing(monkeypatch) -> None:
 
 @pytest.mark.statistical
 def test_random_rows_follow_their_distribution() -> None:
-    """Phase 1 of T = 7 on two points: the three rows that matter, enumerated."""
+    """Phase 1 of T = 7 on two points: the three rows that matter are enumerated."""
     data, n_steps = np.array([[-1.0], [2.0]]), 7
     run = {"center": [0.25], "radius": 5.0, "rho": 1.0, "delta": 0.5, "step": 1.2}
     centers = boosting.stable_dpsgd_centers(

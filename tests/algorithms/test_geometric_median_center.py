@@ -19,11 +19,11 @@ from tests.algorithms.test_noise import gaussian_delta
 from tests.statistical import assert_distribution, assert_frequencies
 
 ONE_PLACE = np.full((30, 2), 0.5)
-PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # a third of the runs, at 30 points
+PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # a third of the runs pass, at 30 points
 
 
 def pass_probability(n: int, total: float, epsilon: float, delta: float) -> float:
-    """P(Z + xi - offset > 0.55 n) for a known Z, from that of the bounded Laplace noise."""
+    """P(Z + xi - offset > 0.55 n) for a known Z, from the bounded Laplace noise."""
     scale = 24 / epsilon
     offset = scale * math.log(24 / delta)
     needed = float(np.clip(0.55 * n + offset - total, -offset, offset))
@@ -35,18 +35,18 @@ def test_constants() -> None:
     assert center.fast_center_samples(400, 1e-6) == math.ceil(600 * math.log(7.2e9)) == 13619
     sigma = center.fast_center_sigma(1000, 2.0, 0.5, 1e-3)
     assert sigma == pytest.approx(1600 * 2 / (1000 * 0.5) * math.sqrt(math.log(12e3)), rel=1e-14)
-    # Fact 2 at sensitivity 400 r / n for (epsilon / 2, delta / 6), which has room to spare
+    # Fact 2 at sensitivity 400 r / n for (epsilon / 2, delta / 6), which leaves slack.
     sensitivity = 400 * 2 / 1000
     assert sigma == pytest.approx(2 * sensitivity / 0.25 * math.sqrt(math.log(2 / (1e-3 / 6))))
     assert sigma > 1.3 * analytic_gaussian_sigma(sensitivity, 0.25, 1e-3 / 6)
 
 
 def test_weights_by_hand() -> None:
-    """Of 8 samples, 4 or fewer neighbours weigh 0, 6 or more weigh 1, 5 weigh a half."""
+    """Among 8 samples, at most 4 neighbours weigh 0, at least 6 weigh 1, and 5 weigh a half."""
     data = np.array([[0.0], [2.0], [4.5]])
     for hits, weight in [(0, 0), (4, 0), (5, 0.5), (6, 1), (8, 1)]:
         samples = np.array([[1] * hits + [2] * (8 - hits)] * 3)
-        weights = center.center_weights(data, samples, 1.0)  # 1 is within 2 of 0, and 2 is not
+        weights = center.center_weights(data, samples, 1.0)  # 1 is within 2 of 0, but 2 is not
         assert weights[0] == weight
     alone = center.center_weights(data, np.array([[2] * 8] * 3), 1.0)
     assert alone.tolist() == [0.0, 0.0, 1.0]
@@ -97,9 +97,9 @@ def test_the_center_is_the_mean_of_the_survivors(route: str) -> None:
 @pytest.mark.parametrize(("route", "size"), [("counts", 20_000), ("samples", 200)])
 @pytest.mark.statistical
 def test_partial_weights_follow_their_distribution(route: str, size: int) -> None:
-    """Five of eight points together weigh a half each, by binomials of k samples at 5/8.
+    """Five of eight points coincide and weigh a half each, by binomials of k samples at 5/8.
 
-    Their sum stays near 2.5, below the 4.4 that line 9 asks for, even with its noise silenced.
+    The sum stays near 2.5, below the 4.4 that line 9 requires, even without its noise.
     """
     data = np.array([[0.0]] * 5 + [[10.0], [20.0], [30.0]])
     k = center.fast_center_samples(8, 0.9)
@@ -144,7 +144,7 @@ def test_the_noise_multiplier_scales_all_three_noises() -> None:
     passed = draws[(draws != 0).any(axis=1)]
     probability = pass_probability(
         30, 30.0, 9.0 / 0.9, 0.1
-    )  # scale, bound and offset, like epsilon
+    )  # scale, bound and offset, which scale with epsilon
     assert_frequencies([len(passed), 20_000 - len(passed)], [probability, 1 - probability])
     sigma = 0.9 * center.fast_center_sigma(30, 1.0, 9.0, 0.1)
     assert_distribution(passed[:, 0], norm(0.5, sigma).cdf)
@@ -179,7 +179,7 @@ def test_blocks_of_draws_change_the_law_in_nothing(monkeypatch) -> None:
 
 
 def test_two_survivors_are_shared_from_ten_points_on() -> None:
-    """Lemma 9 asks for n >= 20; counting, n >= 10 gives two, and n = 9 one."""
+    """Lemma 9 requires n >= 20; by counting, n >= 10 gives two, and n = 9 gives one."""
     common = {n: 2 * (math.floor(0.55 * n) + 1) - n for n in range(1, 400)}
     assert min(common[n] for n in range(10, 400)) == 2
     assert common[9] == 1
@@ -189,7 +189,7 @@ def test_two_survivors_are_shared_from_ten_points_on() -> None:
 
 
 def test_the_untested_mutant_breaks_where_it_says() -> None:
-    """Weight of the smaller group: any of 10 or 11 points above half of k samples."""
+    """Use the weight of the smaller group: any of 10 or 11 points above half of k samples."""
     k = center.fast_center_samples(21, 1e-6)
     stray = 11 * binom.sf(math.floor(0.5 * k), k, 10 / 21)
     missing = binom.cdf(math.floor(0.5 * k), k, 11 / 21) ** 10

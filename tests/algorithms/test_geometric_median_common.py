@@ -1,4 +1,4 @@
-"""AboveThreshold as geometric_median has it, and the bounded Laplace mechanism."""
+"""AboveThreshold in the version of geometric_median, and the bounded Laplace mechanism."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_bounded_laplace_follows_its_distribution() -> None:
         [1.0, -2.0], 50_000, sensitivity=3.0, epsilon=2.0, delta=0.5, noise_multiplier=2.0,
         rng=np.random.default_rng(82),
     )  # fmt: skip
-    bound = 3.0 * math.log(8.0)  # of scale 2 * 3 / 2
+    bound = 3.0 * math.log(8.0)  # the scale is 2 * 3 / 2
     for column, value in enumerate([1.0, -2.0]):
         moved = draws[:, column] - value
         assert np.abs(moved).max() <= bound

@@ -22,7 +22,7 @@ LEFT = np.array([[-1.0]] * 3 + [[1.0]] * 2)
 
 @pytest.mark.statistical
 def test_warm_start_follows_its_distribution() -> None:
-    """Both steps at half the budget: exact distributions of radius, giving up, and noise."""
+    """Both steps run at half the budget: exact distributions of radius, failure, and noise."""
     draws = composed.warm_start(
         TWO_PLACES, 20_000, **SEARCH, epsilon=24.0, delta=0.2, rng=np.random.default_rng(41)
     )
@@ -82,7 +82,7 @@ def test_boosting_has_half_of_the_budget(epsilon: float, delta: float) -> None:
 
 
 def test_the_whole_chain_finds_the_median() -> None:
-    """With the noise all but silenced; draws of different radii are finished apart."""
+    """The noise is almost 0; draws with different radii are completed separately."""
     rng = np.random.default_rng(7)
     data = np.concatenate([0.3 + 0.1 * rng.normal(size=(180, 3)), rng.uniform(-1, 1, (20, 3))])
     median = reference.geometric_median(data)
@@ -133,7 +133,7 @@ def test_warm_start_parameters() -> None:
 
 
 def test_the_sample_size_does_depend_on_the_ratio_of_radii() -> None:
-    """Sec. 1.1 says it does not; Lemma 6 has T = log2(R / r) in its logarithm."""
+    """Sec. 1.1 says that it does not; Lemma 6 has T = log2(R / r) in its logarithm."""
     kwargs = {"max_radius": 1.0, "epsilon": 1.0, "delta": 0.5}
     composed.warm_start_parameters(24_000, 1, min_radius=0.5, **kwargs)
     with pytest.raises(ValueError, match="n_users must be at least"):
@@ -212,7 +212,7 @@ def test_the_exact_start_mutant_breaks_where_it_says() -> None:
 
 
 def test_nothing_is_drawn_before_all_arguments_are_checked() -> None:
-    """Even those of the last step."""
+    """The arguments of the last step are checked too."""
     run = COIN | {"n_steps": 7, "step_factor": 1e-4}
     for change in (
         {"project": "last"}, {"order": "sorted"}, {"ball": "small"}, {"route": "count"},
@@ -227,7 +227,7 @@ def test_nothing_is_drawn_before_all_arguments_are_checked() -> None:
 
 
 def test_the_bound_of_lemma_14_fails_as_printed() -> None:
-    """All points at 0, start at distance r-hat, n = T = 511, no noise to speak of: 0.875 > 0.84.
+    """All points at 0, start at distance r-hat, n = T = 511, almost no noise: 0.875 > 0.84.
 
     r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)), and not r-hat**2 / (16 eta T).
     """

@@ -185,7 +185,7 @@ def test_sensitivity_with_the_samples_held_fixed(data, other, samples, reach) ->
 
 
 def test_sensitivity_three_is_reached() -> None:
-    """Fifty points, k = 7, the last index drawn 14 times by others and never by itself."""
+    """Fifty points, k = 7; the last index is drawn 14 times by others and never by itself."""
     samples = np.tile(np.arange(7), (50, 1))
     samples[:14, 0] = 49
     here, there = np.zeros((50, 1)), np.zeros((50, 1))
@@ -239,7 +239,7 @@ def test_a_single_point_is_its_own_neighbour() -> None:
 @pytest.mark.parametrize(("route", "size"), [("counts", 40_000), ("samples", 4000)])
 @pytest.mark.statistical
 def test_many_points(route: str, size: int) -> None:
-    """Forty points in two places, where the closed form of one query is at hand."""
+    """Forty points in two places, for which one query has a closed form."""
     draws = radius.fast_radius(
         TWO_PLACES[::-1], size, min_radius=1.0, max_radius=2.0, epsilon=8.0, delta=1e-3,
         route=route, rng=np.random.default_rng(93),
@@ -254,7 +254,7 @@ def test_many_points(route: str, size: int) -> None:
 
 @pytest.mark.statistical
 def test_routes_draw_the_same_hits() -> None:
-    """All of the joint distribution: three points, five samples each, 216 outcomes."""
+    """Compare the whole joint distribution: three points, five samples each, 216 outcomes."""
     counts = np.array(neighbours(TRIPLE, 1.0))
     single = [binom.pmf(np.arange(6), 5, count / 3) for count in counts]
     distribution = np.einsum("a,b,c->abc", *single).ravel()
@@ -278,7 +278,7 @@ def test_the_route_follows_the_cost() -> None:
 
 
 def test_an_early_stop_leaves_the_other_radii_alone(monkeypatch) -> None:
-    """Only the queries that the pseudocode asks are drawn."""
+    """Only the queries of the pseudocode are drawn."""
     asked: list[tuple[int, int]] = []
     honest = _points.binomial_total
 

@@ -1,4 +1,4 @@
-"""The geometric median: against closed forms, scipy and its own certificate."""
+"""The geometric median, compared with closed forms, scipy and its own certificate."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_scales_and_shifts(scale: float, shift: float) -> None:
 
 
 def test_hard_cases_converge() -> None:
-    """A median next to a data point, where Weiszfeld alone crawls, and one almost at it."""
+    """A median next to a data point, where plain Weiszfeld is slow, and one almost at it."""
     for push in (1e-2, 1e-4, 1e-6):
         corner = math.radians(120) - push
         data = np.array([[0.0, 0.0], [1.0, 0.0], [math.cos(corner), math.sin(corner)]])
@@ -144,7 +144,7 @@ def test_bad_arguments() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 100, 1000])
 def test_quantile_radius_counts_exactly(n: int) -> None:
-    """Fractions as they are written: 0.9 of 10 is 9, whatever the floats say."""
+    """Fractions are exact as written: 0.9 of 10 is 9, despite floating point."""
     data = np.arange(n, dtype=float)[:, None]
     for percent in range(101):
         needed = math.ceil(Fraction(percent, 100) * n)
@@ -169,7 +169,7 @@ def test_large_data_in_blocks(monkeypatch) -> None:
 
 
 def test_points_that_are_almost_one_do_not_hold_the_iteration_back():
-    """Found by the ledger: at a distance of 1e-134 every Weiszfeld step is of that length."""
+    """The ledger found this case: at a distance of 1e-134 every Weiszfeld step has this length."""
     for tiny in (1e-134, 1e-30, 1e-16):
         corner = np.array([[1.0, tiny], [0.0, 0.0], [0.0, 1.0]])
         assert reference.geometric_median(corner).converged

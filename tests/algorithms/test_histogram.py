@@ -1,4 +1,4 @@
-"""Histograms: the noise of every bin, the sensitivity by enumeration, the mutants."""
+"""Histograms: the noise of every bin, the sensitivity by enumeration, and the mutants."""
 
 from __future__ import annotations
 

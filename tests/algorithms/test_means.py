@@ -1,4 +1,4 @@
-"""Clipped means: centers and noise scales exactly, sensitivity as a property, the mutants."""
+"""Clipped means: exact centers and noise scales, sensitivity as a property, and the mutants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.algorithms import distributions
 from tests.algorithms.test_noise import gaussian_delta, gaussian_epsilon
 from tests.statistical import assert_distribution
 
-SILENT = 1e12  # an epsilon at which the noise is below 1e-9: the draw shows the center
+SILENT = 1e12  # an epsilon at which the noise is below 1e-9, so a draw equals the center
 DATA = np.array([[4.0, 6.0], [-1.0, 0.0], [-0.2, 0.6]])  # users' means 5, -0.5, 0.2
 
 
@@ -88,8 +88,8 @@ def test_vector_noise_is_the_analytic_gaussian() -> None:
         assert_distribution(draws[:, 0], norm(0, 1.1 * sigma).cdf)
 
 
-# Mutants.  One user with every item at C against every item at -C, event "at or above the left
-# center": the log ratio is the shift of the center divided by the scale of the noise.
+# Mutants. One user has every item at C, or every item at -C. The event is "at or above the left
+# center". The log ratio is the shift of the center divided by the scale of the noise.
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_gaussian_mutant_breaks_in_ten_dimensions() -> None:
     )
     sigma = analytic_gaussian_sigma(0.4, 1.0, 1e-5)
     total, deviation = draws.sum(axis=1), math.sqrt(10) * sigma
-    assert_distribution(total, norm(10 / 5, deviation).cdf)  # the other side: -10 / 5
+    assert_distribution(total, norm(10 / 5, deviation).cdf)  # the other side is -10 / 5
     assert gaussian_epsilon(4.0, deviation, 1e-5) == pytest.approx(3.62, abs=0.01)
     assert gaussian_delta(4.0, deviation, 1.0) == pytest.approx(0.077, abs=1e-3)
     with pytest.raises(AssertionError, match="rejected"):

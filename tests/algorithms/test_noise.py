@@ -1,4 +1,4 @@
-"""Noise: exact calibrations, distributions of the draws, and what the mutants give away."""
+"""Noise: exact calibrations, distributions of the draws, and the leaks of the mutants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.statistical import assert_distribution, assert_frequencies
 
 
 def gaussian_delta(shift: float, sigma: float, epsilon: float) -> float:
-    """Balle & Wang's profile in 60 digits, written independently of the room."""
+    """Balle & Wang's profile in 60 digits, written independently of the package."""
     with mpmath.workdps(60):
         a = mpmath.mpf(shift) / (2 * mpmath.mpf(sigma))
         b = mpmath.mpf(epsilon) * mpmath.mpf(sigma) / mpmath.mpf(shift)
@@ -73,7 +73,7 @@ def test_classic_sigma_is_private_and_wasteful(epsilon: float, delta: float) -> 
 
 
 def test_classic_formula_fails_at_large_epsilon_and_is_refused_there() -> None:
-    """Why epsilon above 1 is refused: the printed formula is not private at epsilon 100."""
+    """The reason for the refusal: the printed formula is not private at epsilon 100."""
     formula = math.sqrt(2 * math.log(1.25 / 0.1)) / 100
     assert gaussian_delta(1.0, formula, 100.0) > 0.1
     with pytest.raises(ValueError, match=r"epsilon must be at most 1, got 100.0"):
@@ -146,8 +146,8 @@ def test_discrete_noise_stays_integral_at_the_edges() -> None:
     assert (still == 3).all()
 
 
-# Mutants: the true epsilon by closed form, and the mutant's draws follow the distribution that it
-# rests on.
+# Mutants: the true epsilon by closed form. The draws of the mutant follow the distribution on which
+# this closed form depends.
 
 
 def test_laplace_half_scale_spends_twice() -> None:
@@ -190,7 +190,7 @@ def test_mutants_follow_their_broken_distribution() -> None:
     assert_frequencies(np.bincount(bits, minlength=2), [1 - kept, kept])
     with pytest.raises(
         AssertionError, match="rejected"
-    ):  # and not the distribution of the original
+    ):  # the distribution is not that of the original
         assert_distribution(half, lambda x: distributions.laplace_cdf(x, 1.0))
 
 

@@ -1,4 +1,4 @@
-"""Selection: exact pmfs, their worst-case ratios, and the draws against them."""
+"""Selection: exact pmfs, their worst-case ratios, and tests of the draws against them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.algorithms import distributions
 from tests.statistical import assert_distribution, assert_frequencies
 
 N = 40_000
-MANY = 1_000_000  # where a few per cent of the noise scale should show
+MANY = 1_000_000  # enough to reveal a few per cent of the noise scale
 
 
 def patterns_and_distribution(queries, cutoff, *, halting_answer=1, **scales):
@@ -46,7 +46,7 @@ def worst_loss(queries, cutoff, **settings) -> float:
     return worst
 
 
-# Scales at epsilon 1, sensitivity 1, cutoff c, written out from the papers.
+# Scales at epsilon 1, sensitivity 1, cutoff c, copied from the papers.
 SCALES = {
     "svt1": lambda c: {"threshold_scale": 2.0, "query_scale": 4.0 * c},
     "svt2": lambda c: {"threshold_scale": 2.0 * c, "query_scale": 4.0 * c, "redraw": True},
@@ -86,7 +86,7 @@ def test_above_threshold_follows_its_distribution() -> None:
 
 @pytest.mark.statistical
 def test_fixed_threshold_follows_its_distribution() -> None:
-    """Independent answers: the distribution is a product, against thresholds of their own."""
+    """The answers are independent, so the distribution is a product; each has its own threshold."""
     gaps = np.array([1.5, -1.0, 2.0, -3.0])
     thresholds = np.array([1.0, 2.0, 3.0, 4.0])
     answers = sv.fixed_threshold_sparse_vector(
@@ -241,7 +241,7 @@ def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def halting_time_distribution(yes: float, n_queries: int, cutoff: int) -> np.ndarray:
-    """Return the distribution of what suffices: when it halts, else how many yeses."""
+    """Return the distribution of a sufficient statistic: the halting time, else the yeses."""
     times = np.arange(cutoff, n_queries + 1)
     halted = binom.pmf(cutoff - 1, times - 1, yes) * yes
     return np.concatenate([halted, binom.pmf(np.arange(cutoff), n_queries, yes)])
@@ -264,7 +264,7 @@ def test_fixed_threshold_mutant_breaks_where_the_original_holds() -> None:
 
 
 def test_lemma_18_needs_hidden_constants_above_one() -> None:
-    """Read with both constants 1 it fails, at queries on the threshold: 0.16 against 0.0049."""
+    """With both constants 1 it fails, for queries on the threshold: 0.16 against 0.0049."""
     epsilon, cutoff, delta = 0.5, 8, 1e-3
     laws_ = [
         halting_time_distribution(float(distributions.laplace_tail(x, 2.0)), 200, cutoff)
@@ -279,8 +279,8 @@ def test_lemma_18_needs_hidden_constants_above_one() -> None:
 def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
     """At fixed epsilon and delta the true epsilon grows like c, the lemma's like sqrt(c).
 
-    The expected loss of c rounds is c times a relative entropy; advanced composition has this
-    term (c epsilon**2), the lemma has not.  Constant K is refuted from c = (K / 0.5)**2 on.
+    The expected loss of c rounds is c times a relative entropy. Advanced composition has this term
+    (c epsilon**2), but the lemma does not. The constant K is refuted from c = (K / 0.5)**2 on.
     """
     epsilon, delta = 0.5, 0.5
     near, far = (
@@ -289,7 +289,9 @@ def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
         )
         for x in (0.0, 1.0)
     )
-    lemma = math.sqrt(cutoff * math.log(1 / delta)) * epsilon  # times its hidden constant
+    lemma = (
+        math.sqrt(cutoff * math.log(1 / delta)) * epsilon
+    )  # to be multiplied by the hidden constant
     assert hockey_stick(near, far, 0.5 * math.sqrt(cutoff) * lemma) > delta + 0.1
 
 
@@ -346,7 +348,7 @@ def test_shared_query_noise_mutant_shows_the_order() -> None:
 
 @pytest.mark.statistical
 def test_the_helpers_themselves() -> None:
-    """A category of probability 0 tolerates no count; a distribution is judged by its quantiles."""
+    """A category of probability 0 admits no count; a distribution is judged by its quantiles."""
     assert_frequencies([0, 5], [0.0, 1.0])
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([1, 10**6], [0.0, 1.0])

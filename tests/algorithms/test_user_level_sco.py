@@ -1,4 +1,4 @@
-"""Both versions' algorithms against their pseudocode, line by line, on the same noise."""
+"""The algorithms of both versions, compared line by line with their pseudocode on equal noise."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BOXED = {"loss": Huber(1.0, separable=True), "domain": Box(1.5), "start": [0.1, 
 
 
 def algorithm_2(data, phase, loss, domain, x0, rule, rng):
-    """One run, user by user; returns xbar and the decisions (NaN after it halted)."""
+    """Run once, user by user; return xbar and the decisions (NaN after it halted)."""
     c_hat = rule.cutoff + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale
     if rule.scale_follows_cutoff:
@@ -51,7 +51,7 @@ def algorithm_2(data, phase, loss, domain, x0, rule, rng):
     halted = count >= c_hat
     for t in range(phase.n_steps):
         nu = scale * rng.laplace(size=(1, BATCH))[0]
-        if halted:  # what is drawn after it is thrown away
+        if halted:  # draws after the halt are discarded
             continue
         batch = data[t * BATCH : (t + 1) * BATCH]
         q = np.array([loss.gradients(x[None], z[None])[0, 0] for z in batch])
@@ -115,7 +115,7 @@ def test_a_batch_that_is_filtered_whole_halts():
 
 
 def test_algorithm_1_runs_its_phases_on_users_of_their_own():
-    """x_s = xbar_s + N(0, sigma_s^2), each phase from the iterate before, on the next users."""
+    """x_s = xbar_s + N(0, sigma_s^2); each phase starts at the last iterate, on the next users."""
     plan, data = plan_of(RULE), users()
     rng = np.random.default_rng(3)
     x, used, expected = EUCLIDEAN["start"], 0, []
@@ -157,7 +157,7 @@ def test_centers_and_noise_make_the_released_iterate(phase):
 
 @pytest.mark.statistical
 def test_draws_in_blocks_are_the_same_mechanism():
-    """More draws than fit into one block, of which each halts or not by itself."""
+    """More draws than fit into one block; each draw halts on its own."""
     plan = plan_of(replace(RULE, cutoff=6.0))
     many = euclidean.filtered_sgd(
         users(), 9000, plan=plan, **EUCLIDEAN, rng=np.random.default_rng(0)
@@ -224,7 +224,7 @@ def test_robust_sgd_is_algorithm_6(statistic, clip):
 
 @pytest.mark.statistical
 def test_robust_sgd_returns_the_average_or_the_start_as_above_threshold_says():
-    """Halting probabilities agree with AboveThreshold (Algorithm 3) on the scores."""
+    """The halting probabilities agree with AboveThreshold (Algorithm 3) on the scores."""
     plan, data = plan_of(CHECK), users()
     scores, iterates = coordinatewise.concentration_profile(data, plan=plan, **BOXED)
     found = coordinatewise.robust_sgd(
@@ -254,7 +254,7 @@ def test_a_test_of_its_own_for_every_step_is_another_mechanism():
 
 
 def test_phases_of_algorithm_5_start_where_each_run_is():
-    plan, data = plan_of(replace(CHECK, epsilon=1e6)), users()  # hardly any noise in the test
+    plan, data = plan_of(replace(CHECK, epsilon=1e6)), users()  # almost no noise in the test
     found = coordinatewise.user_level_sco_linf(
         data, 4, plan=replace(plan, rule=replace(plan.rule, threshold=1.0)), transcript=True,
         **BOXED, rng=np.random.default_rng(0),
@@ -296,7 +296,7 @@ def test_a_trimmed_mean_leaves_the_majority_unless_it_is_the_median():
         assert coordinatewise.robust_statistic(x, statistic="trimmed_mean", trim=trim)[0] > 0
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 SGD = {**EUCLIDEAN, "plan": plan_of(RULE)}
 
@@ -326,7 +326,7 @@ def test_what_the_proof_does_not_cover_is_refused(change, words):
 
 @pytest.mark.parametrize("version", ["euclidean", "linf"])
 def test_more_than_one_phase_without_projection_is_unsafe(version):
-    """Outside of the domain gradients may be longer than G, which the noise is for."""
+    """Outside of the domain gradients may be longer than the G for which the noise is scaled."""
     run = {"euclidean": euclidean.user_level_sco, "linf": coordinatewise.user_level_sco_linf}
     options = EUCLIDEAN | {"plan": plan_of(RULE)}
     if version == "linf":

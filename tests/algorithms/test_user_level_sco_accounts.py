@@ -1,4 +1,4 @@
-"""The derived constants: each step of their proof against everything that it bounds."""
+"""The derived constants: each step of their proof is tested against all that it bounds."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ batches = arrays(float, (8, 2), elements=st.floats(-3, 3))
 @given(batches, arrays(float, 2, elements=st.floats(-3, 3)), st.floats(0.05, 1.5),
        st.sets(st.integers(1, 7), min_size=2), st.booleans(), st.booleans())  # fmt: skip
 def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, first, second):
-    """Step 3: user 0 differs; any set of others is kept whose scores reach some level."""
+    """Step 3: user 0 differs; any set of other users is kept whose scores reach some level."""
     moved = q.copy()
     moved[0] = other
     score = concentration_scores(q, temperature=tau)
@@ -106,7 +106,7 @@ def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, firs
 
 
 def test_the_mean_can_move_half_as_far():
-    """Two clusters at the two ends: the differing user joins one or the other."""
+    """Two clusters at the two ends; the differing user joins either of them."""
     tau, r = 1.0, 0.4
     base = np.zeros((9, 1))
     left, right = base.copy(), base.copy()
@@ -175,7 +175,7 @@ def test_tails():
     assert 101 * math.exp(-2 * 50 * (margin / 100) ** 2) == pytest.approx(1e-3)
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 EUCLIDEAN = {"epsilon": 8.0, "delta": 1e-2, **SIZES}
 
@@ -286,11 +286,11 @@ def test_the_proof_does_not_cover_what_is_printed():
         accounts.coordinatewise_account(plan, 2, 1.0)
 
 
-# --- the mutants break where they say -------------------------------------------------------------
+# --- the stated failures of the mutants -----------------------------------------------------------
 
 
 def needed(shift, sigma, delta):
-    """Epsilon of a Gaussian with that shift at that delta."""
+    """Epsilon of a Gaussian with this shift at this delta."""
     return float(oracles.gaussian(shift, sigma).epsilon(delta))
 
 
@@ -312,11 +312,11 @@ def test_without_its_filter_the_first_version_breaks():
         )
         for data in moved(plan.n_users, 2, 1.0, -1.0)
     ]  # fmt: skip
-    # The average of T iterates, of which all are moved: x_t = sum of t gradients, the first moved.
+    # The average of T iterates, which all move: x_t = sum of t gradients, and the first one moves.
     shift = 2.0 / plan.batch_size
     np.testing.assert_allclose(np.ptp(np.concatenate(centers)), shift)
     assert needed(shift, plan.phases[0].sigma, 0.02) > 2.0
-    assert needed(shift / 6, plan.phases[0].sigma, 0.02) < 2.0  # what the filter lets pass
+    assert needed(shift / 6, plan.phases[0].sigma, 0.02) < 2.0  # the shift that the filter admits
 
 
 def test_without_its_test_the_second_version_breaks():

@@ -1,4 +1,4 @@
-"""Losses, domains and populations against differences, and against what their constants promise."""
+"""Losses, domains and populations, tested against differences and against their constants."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_users_follow_the_population_on_average(heterogeneity):
     problem = POPULATIONS[0]
     rng = np.random.default_rng(10)
     data = problem.sample(4000, 3, heterogeneity=heterogeneity, rng=rng)
-    first = data[:, 0]  # one item of each user: independent, whatever users are like
+    first = data[:, 0]  # one item of each user: independent for all kinds of users
     which = (first[:, None] == problem.items).all(axis=2).argmax(axis=1)
     assert_frequencies(np.bincount(which, minlength=6), problem.probabilities)
 

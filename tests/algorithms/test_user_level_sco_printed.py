@@ -1,4 +1,4 @@
-"""The parameters that the theorems print, against their formulas."""
+"""The parameters that the theorems print, tested against their formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concentration scores, and what a sparse vector costs, against sums over everything."""
+"""Concentration scores and the cost of a sparse vector, tested against complete sums."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_sorted_scores_hold_at_every_scale(scale):
 
 @pytest.mark.parametrize("temperature", [1e11, 1e13, 1e16, 1e300, 1.7e308])
 def test_one_user_far_away_moves_no_score_by_more_than_1(temperature):
-    """Differences between those who agree are not lost beside a large one."""
+    """Small differences between close users are not lost next to a large difference."""
     q = np.zeros((1000, 1))
     q[0] = 1.0
     near = concentration_scores(q, temperature=temperature)
@@ -149,7 +149,7 @@ def test_samples_divide_the_batch():
         sampled_scores(np.zeros((6, 1)), temperature=1.0, samples=4, rng=np.random.default_rng(0))
 
 
-# --- what a stream costs --------------------------------------------------------------------------
+# --- cost of a stream -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.3, 2.0])
@@ -183,7 +183,7 @@ def test_calls_are_as_few_as_may_be():
 @pytest.mark.parametrize(("targets", "epsilon0"), [(1, 0.5), (3, 0.3), (20, 0.1)])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
 def test_no_stream_of_equal_answers_costs_more_than_the_bound(targets, epsilon0, epsilon):
-    """The number of answers until the targets-th target, one way and the other, exactly."""
+    """Test the number of answers until the targets-th target, in both directions, exactly."""
     bound = charging.stream_profile(epsilon, targets=targets, epsilon0=epsilon0)
     for p in (0.05, 0.3, 0.5, 0.5 * math.exp(-epsilon0), 1 - 0.5 * math.exp(-epsilon0)):
         other = min(p * math.exp(epsilon0), 1 - (1 - p) * math.exp(-epsilon0))

@@ -29,7 +29,7 @@ def unit(shape, seed):
 
 
 def written_out(loss, items, x, y, u, radius):
-    """Line 3 of Algorithm 1, or of Algorithm 2 where there is a point y, in loops."""
+    """Line 3 of Algorithm 1, or of Algorithm 2 if there is a point y, in loops."""
     b, j, d = u.shape
     total = np.zeros(d)
     for i, k in product(range(b), range(j)):
@@ -154,14 +154,16 @@ def test_noise_of_an_epoch_is_fresh_in_every_coordinate_and_run():
 
 
 def test_directions_are_fresh_for_every_item_and_run():
-    """Two items of one linear loss: their estimates are independent, with mean L z each."""
+    """Two items have the same linear loss: their estimates are independent, with mean L z each."""
     z = np.array([[0.0, 1.0]])
     same = {"loss": Linear(), "radius": 1.0, "point": [0.0, 0.0], "n_directions": 1}
     one = gradient_estimate(z, 40_000, **same, rng=np.random.default_rng(0))
     two = gradient_estimate(np.repeat(z, 2, axis=0), 40_000, **same, rng=np.random.default_rng(0))
     assert two[:, 1].var() == pytest.approx(one[:, 1].var() / 2, rel=0.05)
     assert len(np.unique(one[:, 1])) == len(one)
-    angles = np.unwrap(2 * np.arctan2(one[:, 1], one[:, 0])) % (2 * np.pi)  # u and -u are the same
+    angles = np.unwrap(2 * np.arctan2(one[:, 1], one[:, 0])) % (
+        2 * np.pi
+    )  # u and -u give the same angle
     assert np.histogram(angles, bins=8)[0].min() > 0.9 * len(one) / 8
 
 
@@ -187,7 +189,7 @@ def test_an_epoch_ends():
 
 @pytest.mark.parametrize("position", range(5))
 def test_worst_cases_attain_the_account(position):
-    """D = 1: one item turned over moves the white coordinates by exactly mu sigma."""
+    """D = 1: an item with reversed sign moves the white coordinates by exactly mu sigma."""
     oracle = VarianceReduced(2, 1, 0.7)
     w = np.array([[0.0], [0.25], [-0.25], [0.25]])
     pair = worst_cases.flipped(5, position)
@@ -208,7 +210,7 @@ PLAN = Plan(3, 2, RADIUS, RADIUS / 3, 0.05, VarianceReduced(2, 1, 0.1))
 
 
 class Recording(conversion.ProjectedSubgradient):
-    """Keeps what it was told and what it played."""
+    """A learner that records the gradients that it received and its plays."""
 
     log: list = []  # noqa: RUF012
 
@@ -237,7 +239,7 @@ def test_the_conversion_plays_as_written():
     plays = [step for word, step in log if word == "play"]
     told = [gradient for word, gradient in log if word == "told"]
     assert len(plays) == 6
-    assert len(told) == 4  # nobody is told the last of an epoch
+    assert len(told) == 4  # the learner does not receive the last gradient of an epoch
     x = np.tile([0.2, 0.1], (4, 1))
     centers = []
     for k in range(2):
@@ -277,17 +279,17 @@ def test_the_answer_is_one_of_the_averages_of_all_epochs():
 
 
 def test_the_last_gradient_of_an_epoch_is_never_used():
-    """Why the output is private with the noise of T - 1 sums."""
+    """So the output is private with the noise of T - 1 sums."""
     items = np.random.default_rng(6).normal(size=(8, 3))
     other = items.copy()
     other[[3, 7]] = 100.0  # the items of round 3
     np.testing.assert_array_equal(recorded(PLAN, items)[0], recorded(PLAN, other)[0])
-    other[2] = 100.0  # of round 2
+    other[2] = 100.0  # an item of round 2
     assert not np.array_equal(recorded(PLAN, items)[0], recorded(PLAN, other)[0])
 
 
 class Watched(Linear):
-    """Keeps the points at which it is asked."""
+    """A loss that records the points at which it is evaluated."""
 
     def values(self, points, items):
         self.points.append(points)
@@ -295,7 +297,10 @@ class Watched(Linear):
 
 
 def test_every_line_of_the_conversion():
-    """w_t = x_t + s_t Delta_t with s_t of each run, asked at w, averaged; x moves by Delta."""
+    """w_t = x_t + s_t Delta_t with the s_t of each run; w is averaged, and x moves by Delta.
+
+    Gradients are taken at w.
+    """
     loss = Watched()
     object.__setattr__(loss, "points", [])
     plan = Plan(3, 2, 0.5, 0.5 / 3, 0.2, VarianceReduced(2, 1, 0.3))
@@ -306,7 +311,7 @@ def test_every_line_of_the_conversion():
         transcript=True, rng=np.random.default_rng(1),
     )  # fmt: skip
     plays = [step for word, step in Recording.log if word == "play"]
-    # Grad asks at w + delta u and w - delta u; Diff at w + delta u and w_{t-1} + delta u
+    # Grad is evaluated at w +- delta u; Diff at w + delta u and w_{t-1} + delta u
     queried = list(zip(loss.points[::2], loss.points[1::2], strict=True))
     assert len(queried) == 6
     x = np.tile([0.2, 0.1], (500, 1))
@@ -332,7 +337,7 @@ def test_every_line_of_the_conversion():
 
 
 def test_epochs_use_items_of_their_own():
-    """An item of the second epoch does not move the average of the first, and the other way."""
+    """An item of the second epoch does not move the average of the first, and conversely."""
     items = np.random.default_rng(10).normal(size=(8, 3))
     given = {"loss": LOSS, "plan": PLAN, "start": [0.2, 0.1], "transcript": True}
 
@@ -353,7 +358,7 @@ def test_epochs_use_items_of_their_own():
 
 
 def test_a_learner_that_remembers_is_not_told_the_last_gradient():
-    """One object for all epochs: at T = 1 it is told nothing, so that data do not matter."""
+    """One object serves all epochs: at T = 1 it receives nothing, so the data do not matter."""
     plan = replace(PLAN, rounds=1, oracle=VarianceReduced(2, 1, 0.0))
     kept = {}
 
@@ -421,7 +426,7 @@ def test_users_own_one_item():
 
 
 def test_it_descends():
-    """Without noise, on a slope: it goes D a round once it knows."""
+    """Without noise, on a slope: it moves by D per round after its first gradient."""
     plan = Plan(20, 5, 1.0, 0.05, 10.0, VarianceReduced(21, 1, 0.0))
     items = np.tile([1.0, 0.0], (plan.n_points, 1))
     found = conversion.private_zeroth_order(
@@ -432,7 +437,7 @@ def test_it_descends():
 
 
 class Far(conversion.OnlineLearner):
-    """Plays steps that are too long, or of the wrong shape."""
+    """A learner whose plays are too long or have the wrong shape."""
 
     def __init__(self, steps):
         self.steps = steps

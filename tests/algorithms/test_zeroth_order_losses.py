@@ -1,4 +1,4 @@
-"""Losses against their constants, smoothing against quadrature, stationarity against geometry."""
+"""Losses tested against their constants, smoothing by quadrature, stationarity by geometry."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_features_are_shortened_not_trusted():
 
 
 def test_nonconvex_they_are():
-    """A point between two others is worse than both."""
+    """A point between two others has a larger loss than both."""
     for loss, item, ends in [
         (CappedAbsolute(1.0, 0.5), [1.0, 0.0], (0.0, 1.0)),
         (PhaseRetrieval(), [1.0, 1.0], (-1.0, 1.0)),
@@ -121,7 +121,7 @@ def estimate(function, size=2, point=(5.0,), radius=0.5, **options):
     ],
 )
 def test_no_loss_exceeds_its_constant(function, expected):
-    """Nor does an error tell that it would: sensitivity is that of the declared constant."""
+    """The error does not depend on the data: sensitivity is that of the declared constant."""
     np.testing.assert_allclose(estimate(function), expected)
 
 
@@ -278,7 +278,7 @@ def test_smoothed_gradients_are_those_of_the_smoothed_values(ridge):
 
 
 def test_estimated_smoothing_is_unbiased():
-    """Hoeffding: an average of values within L radius of the centre's."""
+    """Hoeffding: the average of values within L radius of the value at the centre."""
     rng = np.random.default_rng(4)
     items = rng.normal(size=(6, 4))
     given = {"loss": PhaseRetrieval(), "radius": 0.5}
@@ -321,7 +321,7 @@ def test_the_shortest_point_of_a_hull(k, d, seed):
 
 
 def test_stationarity_in_one_dimension():
-    """1 for abs(x), but where 0 is nearer than the radius; a mean of two items."""
+    """The value is 1 for abs(x), unless 0 is within the radius; and a mean of two items."""
     absolute = CappedAbsolute(1.0, math.inf)
     found = stationarity.stationarity_in_one_dimension(
         [[1.0, 0.0]], loss=absolute, radius=0.5, points=[0.0, 0.4, 0.5, 2.0]

@@ -1,4 +1,4 @@
-"""Parameters: printed ones against their formulas, derived ones against what they promise."""
+"""Printed parameters against their formulas, and derived parameters against their promises."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_calibrated_noise_is_exactly_enough(rounds, covers):
 
 
 def test_plans_hold_plain_numbers():
-    """A numpy integer has no bit_length."""
+    """A numpy integer has no bit_length method."""
     made = replace(plan(16), rounds=np.int64(16))
     assert type(made.rounds) is int
     assert bounds.stationarity_bound(made, 2, lipschitz=1.0, gap=1.0).total > 0
@@ -78,7 +78,7 @@ def test_covers_is_what_is_covered():
 
 
 def test_noise_of_a_sum_is_bounded_by_the_digits_of_all_times():
-    """At T = 7 the sum of time 7 has three noises, at T = 6 none has more than two."""
+    """At T = 7 the sum at time 7 has three noises; at T = 6 no sum has more than two."""
     for rounds, digits in ((6, 2), (7, 3), (8, 3)):
         made = replace(plan(rounds), oracle=VarianceReduced(10**9, 10**9, 1.0))
         found = bounds.gradient_moment(made, 1, lipschitz=1e-6, constants="sharp")
@@ -125,14 +125,14 @@ def test_appendix_e():
     T = min((math.sqrt(d) * unit) ** (2 / 3), (d**1.5 * unit / 0.7) ** (2 / 3))
     assert made.rounds == math.floor(T)
     assert made.oracle == Naive(1, d * 2.0 / 0.7)
-    assert accounts.output_gdp(made, d, 2.0) == pytest.approx(1.4)  # twice what is asked for
+    assert accounts.output_gdp(made, d, 2.0) == pytest.approx(1.4)  # twice the required value
 
 
 # --- bounds ---
 
 
 def test_the_bound_is_the_sum_of_its_lines():
-    """Printed constants, term by term, with the eta that the moment asks for."""
+    """Printed constants, term by term, with the eta that the moment bound requires."""
     T, d, L, delta, gap, sigma = 16, 3, 2.0, 0.5, 3.0, 0.3
     made = Plan(T, 7, delta, delta / T, 1.0, VarianceReduced(T + 1, 1, sigma))
     made = printed.with_learning_step(made, d, lipschitz=L, constants="printed")
@@ -157,7 +157,7 @@ def test_the_bound_is_the_sum_of_its_lines():
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_sharp_errors_are_what_linear_losses_and_kinks_attain(d):
-    """Lemma 3.1 with Poincare's constant; Lemma 3.2 with that of the Hessian; 7/6 D^2 a move."""
+    """Lemma 3.1 with Poincare's constant, Lemma 3.2 with that of the Hessian, 7/6 D^2 per move."""
     T, L, delta = 4, 2.0, 0.5
     made = Plan(T, 1, delta, delta / T, 1.0, VarianceReduced(3, 2, 0.0))
     found = bounds.squared_error(made, d, lipschitz=L)

@@ -1,4 +1,4 @@
-"""Claims against dp-accounting, brute force over two-point distributions, and one another."""
+"""Claims compared with dp-accounting, brute force over two-point distributions, and each other."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ every_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS.keys(
 RENYI = ["zcdp", "zcdp small", "zcdp large", "renyi", "renyi small order", "renyi several"]
 
 
-# --- what every claim keeps -------------------------------------------------------------------
+# --- properties of every claim --------------------------------------------------------------------
 
 
 @every_claim
@@ -206,12 +206,12 @@ def _divergence(orders: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
-    """Whether two-point distributions keep the claim in one direction, from its definition."""
+    """Whether two-point distributions keep the claim in one direction, by its definition."""
     if isinstance(claim, RenyiDP):
         orders, budgets = np.array(claim.alphas), np.array(claim.claimed_divergences)
         return (_divergence(orders[:, None], a, b) <= budgets[:, None]).all(axis=0)
     log_excess = np.linspace(math.log(1e-7), math.log(1e6), 120)[:, None] + np.zeros_like(a)
-    for _ in range(4):  # the worst order, for each pair of distributions on its own
+    for _ in range(4):  # the worst order, separately for each pair of distributions
         orders = 1 + np.exp(log_excess)
         ratio = _divergence(orders, a, b) / orders
         top = np.take_along_axis(log_excess, ratio.argmax(axis=0)[None], axis=0)
@@ -221,7 +221,7 @@ def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
 
 
 def _largest_p(claim: Any, logit_q: Floats) -> Floats:
-    """By bisection: the largest p (as a logit) that the claim allows beside each q."""
+    """The largest p (as a logit) that the claim allows for each q, by bisection."""
     low, high = logit_q.copy(), np.full_like(logit_q, 700.0)
     for _ in range(50):
         middle = (low + high) / 2
@@ -242,7 +242,7 @@ def _best(claim: Any, value: Any) -> float:
 
 
 LOST = 1e-4
-"""How much of delta and epsilon a conversion may lose; it must never promise more than it may."""
+"""Largest loss of delta and epsilon in a conversion, which must never promise too much."""
 
 
 @pytest.mark.parametrize("name", RENYI)
@@ -402,7 +402,7 @@ def test_an_epsilon_beyond_all_doubles_is_infinite() -> None:
 
 
 def test_approximate_zcdp_is_a_gaussian_that_tells_all_with_probability_delta() -> None:
-    """A mechanism that keeps the claim stays below its curve, and not far."""
+    """A mechanism that keeps the claim stays below its curve, and close to it."""
     rho, leak = 0.5, 1e-4
     claim, gaussian = ApproxZCDP(rho, leak), GaussianDP((2 * rho) ** 0.5)
     for epsilon in (0.0, 0.5, 2.0, 5.0):

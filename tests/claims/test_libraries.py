@@ -1,4 +1,4 @@
-"""Claims of dp-accounting and OpenDP against closed forms."""
+"""Claims of dp-accounting and OpenDP, compared with closed forms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAMPLED = da.PoissonSampledDpEvent(0.2, da.GaussianDpEvent(0.7))
 
 
 def sampled_gaussian(epsilon: float, q: float, sigma: float) -> float:
-    """Exact delta of one step, by where the likelihood ratio passes e^epsilon; both directions."""
+    """Exact delta of one step, where the likelihood ratio crosses e^epsilon; both directions."""
 
     def mass(x: float, shift: float) -> float:
         return float(special.ndtr(-(x - shift) / sigma))
@@ -51,7 +51,7 @@ def sampled_gaussian(epsilon: float, q: float, sigma: float) -> float:
     first = mixed - math.exp(epsilon) * mass(removed, 0)
     if math.exp(-epsilon) <= 1 - q:
         return first
-    added = crossing(math.exp(-epsilon))  # below it the Gaussian alone is
+    added = crossing(math.exp(-epsilon))  # below it the Gaussian alone is likelier
     mixed = q * (1 - mass(added, 1)) + (1 - q) * (1 - mass(added, 0))
     return max(first, 1 - mass(added, 0) - math.exp(epsilon) * mixed)
 
@@ -123,7 +123,7 @@ def test_relations_are_translated_and_a_mismatch_is_refused() -> None:
         Accounted(PLDAccountant(theirs.REPLACE_SPECIAL).compose(GAUSSIAN))
     with pytest.raises(ArgumentError, match="^relation must be .* for an event, got within_sens"):
         Accounted(GAUSSIAN, within_sensitivity(1.0))
-    # Under REPLACE_ONE a PLDAccountant doubles what one user moves.
+    # Under REPLACE_ONE a PLDAccountant doubles the move of one user.
     replaced = Accounted(GAUSSIAN, REPLACE)
     assert replaced.epsilon(1e-5) == pytest.approx(GaussianDP(2.0).epsilon(1e-5), abs=1e-4)
 

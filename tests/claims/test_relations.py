@@ -1,4 +1,4 @@
-"""Neighbouring relations: identity, words and refusals."""
+"""Neighbouring relations: identity, descriptions and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets as they are: each kind is copied, compared, kept, and safe from mechanisms."""
+"""Datasets of each kind are copied, compared, kept, and protected from mechanisms."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_user_is_replaced_in_a_frame_by_rows_of_the_same_dtypes(visits: Any) -
     assert dtypes(pair.right) == dtypes(visits)
     other = type(visits)({"id": [99], "paid": [0.5], "who": ["q"]})
     pair = NeighborPair.from_frame(visits, user="id", replace={7: other})
-    assert pair.users == (7, 99)  # another person stands in the place of 7
+    assert pair.users == (7, 99)  # another person replaces user 7
 
 
 def test_a_group_of_users_is_dropped(visits: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_user_who_holds_other_rows_leaves(make: Any) -> None:
 
 @pytest.mark.parametrize("make", FRAMES)
 def test_texts_that_are_missing_are_kept_as_missing(make: Any) -> None:
-    """A cast would make texts of them, in pandas 2."""
+    """A cast would turn them into texts in pandas 2."""
     frame = make({"id": [1, 2, 2], "who": ["a", None, "None"], "none": [None, None, "x"]})
     pair = NeighborPair.from_frame(frame, user="id", drop=1)
     again = _pair_from(pair_bytes(pair))
@@ -261,7 +261,7 @@ def test_relations_that_say_too_much_or_too_little_are_refused(
         Relation(**arguments)
 
 
-# --- what a mechanism is given ---
+# --- what a mechanism receives ---
 
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "array": (np.arange(6.0).reshape(3, 2), {}),
@@ -341,7 +341,7 @@ class _Unhashable:
 
 
 def mean_paid(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Clips rows, and not users; scale 1 is enough for one row of each user."""
+    """Clip rows, not users; scale 1 is enough for one row per user."""
     paid = np.nan_to_num(np.asarray(data["paid"], dtype=float))
     return np.clip(paid, 0, 1).sum() + rng.laplace(size=size)
 

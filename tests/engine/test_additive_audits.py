@@ -1,4 +1,4 @@
-"""Audits of random centres without a ball, and soundness over whole audits."""
+"""Audits of random centres without a ball, and the soundness of whole audits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.mechanisms.test_additive_noise import (
 )
 from tests.statistical import FALSE_ALARM
 
-# --- (c) no ball: compared with plain counts ---
+# --- (c) no ball, compared with plain counts ---
 
 COMPARED = {
     "subsampled": (AdditiveNoise(sampled_user, scale=1.0), pair(1, 0), ApproxDP(0.5, 1e-3), 3.0),
@@ -95,7 +95,7 @@ def test_events_that_are_impossible_or_sure_do_no_harm(distance):
 
 
 def test_the_floor_without_a_ball_is_that_of_an_unseen_centre():
-    """However smooth, n draws certify no more than log(2 n / log(1 / failure_prob))."""
+    """Even for smooth centres, n draws certify at most log(2 n / log(1 / failure_prob))."""
     finding, _ = look(AdditiveNoise(uniform, scale=1.0), CLAIM, pair(30, 0), draws=10_000)
     floor = math.log(2 * 7000 / -math.log(0.8e-5))
     assert math.log(7000 / -math.log(0.8e-5)) < finding.epsilon.lower < floor
@@ -214,7 +214,7 @@ def least_epsilon(values, chances, delta):
     st.floats(0.01, 1.0),
 )
 def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, stake):
-    """Every pair of centres, weighed: the wealth of a bet at the true epsilon expects at most 1."""
+    """Weighed over every pair of centres, a bet at the true epsilon has expected wealth <= 1."""
     noise, centers = Noise("gaussian", 1.0), np.array([[-1.0], [0.0], [0.5], [2.0]])
     chances = {"left": np.array(left) / sum(left), "right": np.array(right) / sum(right)}
     candidate = Candidate(right_of(upper), "left", left_of(lower))
@@ -233,7 +233,7 @@ def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, sta
 
 
 def test_two_events_ask_of_each_what_it_is_for():
-    """Downwards where an event is to be likely, upwards where it is to be rare."""
+    """Round down where an event should be likely, and up where it should be rare."""
     asked = []
 
     def value(event, side, rounded):
@@ -256,7 +256,7 @@ def test_two_events_ask_of_each_what_it_is_for():
 
 @pytest.mark.parametrize("two", [False, True])
 def test_two_ratios_do_not_share_their_noise_across_sides(two):
-    """Or the left and the right factor of a bet would depend on each other."""
+    """Otherwise the left and the right factor of a bet would depend on each other."""
     rng = np.random.default_rng(3)
     noise = Noise("gaussian", 1.0)
     ratio = LikelihoodRatio(noise, rng.normal(size=(5, 1)), rng.normal(size=(5, 1)))
@@ -279,12 +279,12 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
     same = np.zeros((400, 1))
     values.add({"left": same, "right": same}, rng=rng)
     x, y = values.pair(0)
-    if not two:  # the very same noise: the difference is 0 but for what rounding leaves open
+    if not two:  # equal noise: the difference is 0 up to the rounding that remains open
         np.testing.assert_array_equal(x, y)
         return
     a_left, a_right = x[::2], y[1::2]
-    assert 0.2 < np.mean(a_left != a_right) < 0.8  # independent, of equal odds, about a half
-    np.testing.assert_array_equal(a_left, 1 - y[::2])  # of one side, the two events do share it
+    assert 0.2 < np.mean(a_left != a_right) < 0.8  # independent, with equal odds, so about a half
+    np.testing.assert_array_equal(a_left, 1 - y[::2])  # on one side, the two events do share it
 
 
 def test_failure_prob_is_divided_over_all_questions(monkeypatch):
@@ -341,8 +341,11 @@ TIGHT = {
 
 
 AUDITS = 60
-"""Refused are 15 lies of 60: an engine that lies in half of its audits, with probability 1 - 1e-5;
-that of the understated ball lies in more. 2,000 audits are counted in benchmarks/soundness.py."""
+"""Number of audits; 15 lies of 60 are refused.
+
+An engine that lies in half of its audits is refused with probability 1 - 1e-5. The engine of the
+understated ball lies in more. benchmarks/soundness.py counts 2,000 audits.
+"""
 
 
 def refused(wrong):
@@ -367,12 +370,12 @@ def test_audits_are_wrong_no_more_often_than_they_say(name):
 
 
 def rarely_far(data, size, *, rng):
-    """Centres that are far out rarely: too rarely on the right to be seen."""
+    """Centres that are rarely far out; on the right too rarely to be observed."""
     return 8.0 * (rng.random(size) < data[0])
 
 
 def too_small(data):
-    """On the right, the centres that were never seen are forgotten."""
+    """On the right, omit the centres that were never observed."""
     return ([4.0], 4.0) if data[0] > 0.01 else ([0.0], 4.0)
 
 

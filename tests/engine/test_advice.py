@@ -1,4 +1,4 @@
-"""Silence that means nothing says what to try next: the one thing that is likeliest to help."""
+"""If a result without a violation has no power, the advice names the most helpful next step."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_without_a_mutant_a_mutant() -> None:
 
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
-    """The draws named do refute it."""
+    """The number of draws in the advice does refute the claim."""
     advice = advised(total, FAR, draws=200, mutants=[slightly_less])
     assert advice.startswith("Use about ")
     draws = int(advice.partition("(draws=")[2].partition(")")[0])
@@ -123,7 +123,7 @@ def test_advice_stands_in_the_summary() -> None:
     assert np.isfinite(result.certified_epsilon)
 
 
-# --- where nothing is in reach ---
+# --- nothing can be refuted ---
 
 CANNOT = "draws per dataset cannot refute epsilon = 8"
 
@@ -185,7 +185,7 @@ def draws_named(advice: str) -> int:
 
 
 def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
-    """The same claim is refuted with as many as are asked for."""
+    """With the number of draws in the advice, the same claim is refuted."""
 
     def coin(data, size, *, rng):
         honest = rng.random(size) < expit(1.4)
@@ -200,7 +200,7 @@ def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
 
 
 def two_answers(data, size, *, rng, each=0.6):
-    """Two answers, each of which spends `each`."""
+    """Release two answers, each with epsilon `each`."""
     return np.stack([total(data, size, rng=rng, scale=1 / each) for _ in range(2)], axis=1)
 
 
@@ -218,7 +218,7 @@ def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None
 
 @pytest.mark.parametrize("draws", [300, 800])
 def test_few_draws_of_training_name_no_number_that_is_luck(draws: int) -> None:
-    """A mixture in no closed form, on data that no space of pairs makes."""
+    """Use a mixture without a closed form, on data that no space of pairs contains."""
 
     def score(data, size, *, rng, sigma=4.0):
         sampled = rng.random((size, 16)) < 0.5
@@ -295,7 +295,7 @@ def test_a_search_that_ends_far_below_the_claim_says_that_a_worse_pair_may_be_le
     assert "worst pair found" not in notes_of(total, neighbors.portfolio())
 
 
-# --- what was left out ---
+# --- what is not covered ---
 
 
 def not_covered(mechanism, pairs=FAR, **options) -> str:
@@ -349,7 +349,7 @@ def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
     assert found.advice.startswith(words)
 
 
-# --- what a verdict with power says of its event and of its mutants ---
+# --- what a verdict with power says about its event and its mutants ---
 
 
 def test_what_was_not_run_is_counted_beside_what_was() -> None:

@@ -1,4 +1,4 @@
-"""Integer audits: verdicts, budgets, replay, refusals."""
+"""Audits of integer outputs: verdicts, budgets, replay, refusals."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 
 @pytest.mark.parametrize("draws", [20, 100, 20_000])
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
-    """All of 2 n guesses are right, with probability at most rho^2n under a rate rho of them."""
+    """All of 2 n guesses are right. If each is right with rate rho, this has probability rho^2n."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
-    # Of few draws of a number, those that explored are guessed as well.
+    # If the draws of a number are few, the exploration draws are guessed too.
     guessed = draws if RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1] else result.draws["certify"]
     rate = 1e-3 ** (1 / (2 * guessed))
     ceiling = math.log(rate / (1 - rate))
@@ -133,7 +133,7 @@ def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: f
 
 
 def test_the_reason_for_refuting_a_curve_is_true() -> None:
-    """A curve may be broken elsewhere than at the point that was singled out."""
+    """The curve may be violated at another point than the reported one."""
     mechanism = functools.partial(gaussian, sigma=0.75)
     refuted = 0
     for seed in range(12):
@@ -150,7 +150,7 @@ def test_a_curve_is_refuted_where_it_is_broken_whatever_was_singled_out(
 ) -> None:
     explored = dpaudit.engine.counts.explore
     task = Task(GaussianDP(1.0), family(ONE), 2000, 0.05, 1, "gaussian(sigma=0.5)")
-    far = float(task.grid[-1]), float(task.claimed[-1])  # at which 2,000 draws show nothing
+    far = float(task.grid[-1]), float(task.claimed[-1])  # a point at which 2,000 draws show nothing
 
     def elsewhere(*arguments: Any, **named: Any) -> Any:
         found = explored(*arguments, **named)
@@ -201,7 +201,7 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.6, 1.0, 1.2, 2.4, 2.5, 4.8, 8.0, 100.1, 1e6])
 def test_the_grid_of_a_profile_reads_as_the_steps_that_it_is_made_of(epsilon: float) -> None:
-    """Sequential audits certify its points: 0.9, not 0.8999999999999999."""
+    """Sequential audits certify the points of the grid: 0.9, not 0.8999999999999999."""
     grid = Task(PureDP(epsilon), family(ONE), 100, 0.05, 1, "x").grid
     claimed, top = Decimal(str(epsilon)), Decimal(str(max(2 * epsilon, epsilon + 1.0)))
     steps = [claimed * k / 12 for k in range(13)]
@@ -218,7 +218,7 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     counts = result.witness.counts
     assert counts is not None
     assert counts.draws_left + counts.draws_right == 2 * result.draws["certify"]
-    assert counts.draws_left != counts.draws_right  # as fair coins fall
+    assert counts.draws_left != counts.draws_right  # by fair coins
     assert sum(result.diagnostics.histogram.left) == counts.draws_left
     assert sum(result.diagnostics.histogram.right) == counts.draws_right
     other = result.witness.right
@@ -252,7 +252,7 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
 
 
 class Counting:
-    """Counts the draws that it is asked for, for each dataset (told apart by its sum)."""
+    """A mechanism that counts its draws for each dataset, identified by the sum of the dataset."""
 
     def __init__(self) -> None:
         self.draws: Counter[float] = Counter()
@@ -274,12 +274,12 @@ def test_an_audit_takes_its_draws_and_a_few_probes(draws: int) -> None:
     assert set(mechanism.draws) == {0.0, 1.0}
     probes = 5 * PROBE_SIZE + 1
     for asked in mechanism.draws.values():
-        assert abs(asked - probes - draws) <= 6 * math.sqrt(draws / 2)  # as fair coins fall
+        assert abs(asked - probes - draws) <= 6 * math.sqrt(draws / 2)  # by fair coins
     assert 0 <= 2 * (probes + draws) - sum(mechanism.draws.values()) <= 2 * probes
 
 
 def test_a_look_at_a_mutant_has_the_budget_of_the_mechanism_and_no_more() -> None:
-    """Else that it was killed would not show that the mechanism would have been."""
+    """Otherwise a refuted mutant would not show that the mechanism would have been refuted."""
     mechanism, mutant = Counting(), Counting()
     audit(mechanism, PureDP(1.0), ONE, draws=5000, seed=1, mutants=[mutant])
     brief = FIRST_ROUND + 5 * PROBE_SIZE + 2
@@ -315,7 +315,7 @@ def test_no_generator_is_used_twice() -> None:
 def test_certifying_draws_have_no_part_in_the_choice_of_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same exploration before other certifying draws freezes the same events."""
+    """The same exploration, followed by other certifying draws, freezes the same events."""
     frozen = []
     certify = dpaudit.engine.counts._certify
 
@@ -359,7 +359,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(dpaudit.engine.certificate.RateBounds, "from_counts", recording)
     monkeypatch.setattr(dpaudit.engine.certificate, "guess_bounds", recording_guesses)
-    # A p-value looks at smaller failure probabilities of one event; it certifies nothing.
+    # A p-value uses smaller failure probabilities of one event, and certifies nothing.
     monkeypatch.setattr(dpaudit.engine.counts, "_p_value", lambda *_: 1.0)
     for claim in (PureDP(1.0), GaussianDP(1.0)):
         given.clear()
@@ -371,7 +371,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
-    """No rates that its counts leave possible have a smaller loss than the certified epsilon."""
+    """No rates compatible with its counts have a smaller loss than the certified epsilon."""
     result = audit(laplace, claim, ONE, draws=3000, seed=seed, failure_prob=0.01, mutants=None)
     rates = result.witness.likely, result.witness.rare
     assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon

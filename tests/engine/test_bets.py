@@ -1,4 +1,4 @@
-"""Sequential audits stop early, and soundly; that their bets are fair is shown in tests/stats."""
+"""Sequential audits stop early and are sound; tests/stats shows that their bets are fair."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def gaussian(data: Array, size: int, *, rng: np.random.Generator, sigma: float =
 
 
 def tenfold(data: Array, size: int, *, rng: np.random.Generator) -> Array:
-    """Noise of a tenth of the scale: nobody needs many draws to see that."""
+    """Use noise of a tenth of the scale, which few draws reveal."""
     return laplace(data, size, rng=rng, scale=0.1)
 
 
@@ -108,7 +108,7 @@ def test_hope_is_optimistic_and_care_is_not() -> None:
 
 
 def test_a_violation_within_reach_is_not_given_up() -> None:
-    """Seen only after 30% of the budget, where audits begin to ask whether to go on."""
+    """The violation appears only after 30% of the budget, when audits begin to consider an end."""
     slightly = functools.partial(laplace, scale=0.88)
     for seed in range(3):
         result = audit(
@@ -229,14 +229,14 @@ def test_sharing_again_neither_makes_nor_loses_wealth() -> None:
     later = first + np.array([[3.0, 0.0, -700.0, -np.inf], [-9.0, 5.0, 1.0, 2.0], [0.0] * 4])
     again = shared_again(later)
     assert logsumexp(again, axis=0) == pytest.approx(logsumexp(later, axis=0))
-    assert np.isfinite(again).all()  # who lost everything plays again
+    assert np.isfinite(again).all()  # a bettor who lost everything plays again
 
 
 # --- soundness --------------------------------------------------------------------------------
 
 
 def false_refutations(runs: int, failure_prob: float) -> int:
-    """Of so many looks at a mechanism that keeps its claim exactly."""
+    """Number of refutations of a mechanism that keeps its claim exactly, among many audits."""
     refuted = 0
     for seed in range(runs):
         task = Task(PureDP(1.0), family(ONE), 1000, failure_prob, seed, "null", sequential=True)
@@ -248,13 +248,13 @@ def false_refutations(runs: int, failure_prob: float) -> int:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_whole_audits_are_wrong_at_most_as_often_as_promised() -> None:
-    """Refused are 36 lies of 150: an engine that lies in 36% of its audits, at 0.999."""
+    """36 lies of 150 are refused: an engine that lies in 36% is refused with probability 0.999."""
     assert binom.sf(false_refutations(150, 0.1) - 1, 150, 0.1) > FALSE_ALARM
 
 
 @pytest.mark.statistical
 def test_the_soundness_test_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bets that are laid after the draws were seen; refused are 11 lies of 20."""
+    """The mutant bets after the draws were observed; 11 lies of 20 are refused."""
 
     def hindsight(self: Wager, left: Any, right: Any) -> Any:
         rates = ((counts + 0.5) / (counts.sum() + 1.5) for counts in (left, right))

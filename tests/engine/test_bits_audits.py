@@ -1,4 +1,4 @@
-"""The floating-point attack in whole audits: what it certifies, and what it must not."""
+"""The floating-point attack in whole audits: what it certifies, and what it must not certify."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _scores(features: list[Feature], left: Floats, right: Floats) -> Iterator[Sc
 def _cuts(
     score: Score, left: Floats, right: Floats, delta: float
 ) -> Iterator[tuple[float, float, bool, str]]:
-    """Worth, threshold, above, likelier: rates moved against us by two standard errors."""
+    """Worth, threshold, above, likelier; rates are moved against us by two standard errors."""
     a, b = np.sort(score(left)), np.sort(score(right))
     thresholds = np.unique(np.concatenate([a, b]))[1:]
     hits = {
@@ -80,7 +80,7 @@ def attack(
     failure_prob: float = FAILURE,
     mutant: Callable[[Feature], Feature] = lambda feature: feature,
 ) -> Status:
-    """Explore, freeze, draw afresh, certify: the engine in small, with bit features only."""
+    """Explore, freeze, draw afresh, certify: a small engine with bit features only."""
     rng = np.random.default_rng(seed)
     delta = claim.claimed_delta
     explored = [mechanism(data, EXPLORE, rng) for data in (pair.left, pair.right)]
@@ -126,7 +126,10 @@ def naive(scale: float) -> Mechanism:
 def test_naive_laplace_is_refuted_whatever_it_claims(
     scale: float, claimed: float, seed: int
 ) -> None:
-    """Also when the claim does not tell the scale. Power, not level: q is 0 by construction."""
+    """The attack also works if the claim does not reveal the scale.
+
+    This tests power, not level: q is 0 by construction.
+    """
     outcome = attack(naive(scale), ONE, PureDP(claimed), seed=seed)
     assert outcome.likely > 0.75
     assert outcome.rare_hits == 0
@@ -173,7 +176,7 @@ def _single(x: Floats, size: int, rng: np.random.Generator) -> NDArray[np.float3
 
 
 def _decimal_lattice(x: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Geometric noise, yet multiplied by 0.01 before it is added."""
+    """Geometric noise, multiplied by 0.01 before it is added."""
     return np.asarray(x[0] + 0.01 * _geometric(0.01, size, rng))
 
 
@@ -182,7 +185,7 @@ def _decimal_lattice(x: Floats, size: int, rng: np.random.Generator) -> Floats:
     ("mechanism", "least", "claim"),
     [
         (_textbook, 8.0, PureDP(1.0)),
-        (naive(1.2345678), 7.0, PureDP(1.0)),  # a scale that nobody guesses
+        (naive(1.2345678), 7.0, PureDP(1.0)),  # a scale that cannot be guessed
         (_gaussian, 7.0, ApproxDP(4.5, 1e-5)),
         (_single, 7.0, PureDP(1.0)),
         (_decimal_lattice, 6.0, PureDP(1.0)),
@@ -198,13 +201,13 @@ def test_other_float_noise_is_refuted(mechanism: Mechanism, least: float, claim:
 
 
 def _geometric(step: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Discrete Laplace noise whose unit is `step` of its scale."""
+    """Discrete Laplace noise with the unit `step` of its scale."""
     q = -math.expm1(-step)
     return np.asarray(rng.geometric(q, size) - rng.geometric(q, size))
 
 
 def lattice(step: float) -> Mechanism:
-    """Discrete Laplace of scale 1 on a lattice of powers of two, in exact integers."""
+    """Discrete Laplace noise of scale 1 on a lattice of powers of two, in exact integers."""
 
     def mechanism(x: Floats, size: int, rng: np.random.Generator) -> Floats:
         return np.asarray((round(float(x[0]) / step) + _geometric(step, size, rng)) * step)
@@ -213,7 +216,7 @@ def lattice(step: float) -> Mechanism:
 
 
 def snapping(x: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Mironov's: uniforms with all their bits, rounded to a power of two, clamped."""
+    """Mironov's snapping: uniforms with all bits, rounded to a power of two, clamped."""
     u = np.ldexp(1 + rng.random(size), -rng.geometric(0.5, size).astype(np.int32))
     noise = 0.1 * rng.choice([-1.0, 1.0], size) * np.log(u)
     return np.asarray(np.clip(np.round((x[0] + noise) / 0.125) * 0.125, -8.0, 8.0))
@@ -238,7 +241,7 @@ HALF = NeighborPair(np.array([0.5]), np.array([0.0]), relation=within_sensitivit
 def test_honest_mechanisms_keep_their_claim(
     mechanism: Mechanism, pair: NeighborPair, epsilon: float, seed: int
 ) -> None:
-    """False alarm ALARM = 1e-6 each."""
+    """The false alarm probability is ALARM = 1e-6 each."""
     assert (
         attack(mechanism, pair, PureDP(epsilon), seed=seed, failure_prob=ALARM).epsilon <= epsilon
     )
@@ -247,14 +250,14 @@ def test_honest_mechanisms_keep_their_claim(
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", [naive(1.0), _gaussian, _single])
 def test_equal_inputs_are_not_told_apart(mechanism: Mechanism) -> None:
-    """Naive noise on one value, twice: nothing may be certified. False alarm 1e-6 each."""
+    """Naive noise on one value, twice: nothing may be certified, with false alarm 1e-6 each."""
     same = replace(ONE, left=np.array([0.3]), right=np.array([0.3]))
     assert attack(mechanism, same, PureDP(1.0), seed=1, failure_prob=ALARM).epsilon == 0.0
 
 
 @pytest.mark.statistical
 def test_constant_features_cannot_separate() -> None:
-    """The mutant of the attack: the same pipeline, its features blind."""
+    """The mutant of the attack is the same pipeline with uninformative features."""
 
     def blind(feature: Feature) -> Feature:
         return replace(feature, read=lambda x: np.zeros(len(x)))
@@ -266,7 +269,7 @@ def test_constant_features_cannot_separate() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("pair", "epsilon"), [(ONE, 1.0), (ODD, 0.4)], ids=["0, 1", "0.3, 0.7"])
 def test_opendp_laplace_keeps_its_claim(pair: NeighborPair, epsilon: float) -> None:
-    """OpenDP draws from the operating system. False alarm 1e-6 each."""
+    """OpenDP draws from the operating system. The false alarm probability is 1e-6 each."""
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib", "honest-but-curious", "idealized-numerics")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
@@ -282,7 +285,7 @@ def test_opendp_laplace_keeps_its_claim(pair: NeighborPair, epsilon: float) -> N
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_diffprivlib_laplace_leaks_through_rounding() -> None:
-    """Its sampler (Holohan and Braghin 2021) hides what was drawn, but the sum is still rounded."""
+    """Its sampler (Holohan and Braghin 2021) hides the noise, but the sum is still rounded."""
     mechanisms = pytest.importorskip("diffprivlib.mechanisms", exc_type=ImportError)
 
     def mechanism(x: Floats, size: int, rng: np.random.Generator) -> Floats:

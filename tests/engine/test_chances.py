@@ -1,4 +1,4 @@
-"""The chance that guesses refute: closed forms, and simulated ranks."""
+"""The probability that guesses refute a claim: closed forms, and simulated ranks."""
 
 from __future__ import annotations
 
@@ -113,12 +113,12 @@ def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
     assert "30% of the draws are used to explore" in str(found)
 
 
-# --- bets, and what learning costs ---
+# --- bets, and the cost of learning ---
 
 
 @pytest.mark.statistical
 def test_the_wealth_of_a_bet_reaches_its_height_as_often_as_a_brownian_motion() -> None:
-    """Five standard deviations of 1,000 simulated walks, and 0.05 for what is not normal."""
+    """Five standard deviations of 1,000 simulated walks, and 0.05 for the normal approximation."""
     needed, draws, failure_prob = 1.35, 400, 0.05
     flip = oracles.randomized_response(needed)
     events = events_of(*flip.curve())
@@ -162,7 +162,7 @@ def test_learning_costs_a_part_that_falls_as_certainty_rises() -> None:
     "known", [oracles.laplace(1.0, 0.7), oracles.discrete([0.5, 0.3, 0.2], [0.1, 0.3, 0.6])]
 )
 def test_events_are_those_of_both_directions(known: oracles.Oracle) -> None:
-    """Each is as likely as its rates say, and none of the swapped curve is missing."""
+    """Each event has its stated rates, and no event of the swapped curve is missing."""
     p, q = events_of(*known.curve())
     swapped = known.swapped().curve()
     for a, b in zip(*swapped, strict=True):

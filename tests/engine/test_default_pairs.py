@@ -1,4 +1,4 @@
-"""Audits that name no pair: what they find, what they say, and exact ones that search."""
+"""Audits without a named pair: what they find and report; and exact audits that search."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Generator = np.random.Generator
 
 DRAWS = 20_000
 MORE_DRAWS = {"category released by its true count": 100_000}
-"""Of bugs that few of the pairs show: at 20,000 draws they are found half of the time."""
+"""Draws for bugs that few of the pairs show; 20,000 draws find them half of the time."""
 
 
 def case(story: str) -> Case:
@@ -66,7 +66,7 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
 
 
 def without(held: Portfolio, *ideas: str) -> Portfolio:
-    """The portfolio as somebody would have it who did not think of these."""
+    """The portfolio without these pairs."""
     return Portfolio(
         "mutant",
         tuple(pair for pair in held.pairs if not pair.recipe.startswith(ideas)),
@@ -92,7 +92,7 @@ def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple
 
 
 def leaves(data: Array, size: int, *, rng: Generator) -> Array:
-    """Count users with the noise of half the claim; their number is public under replacement."""
+    """Count users with the noise of half the claim; replacement makes their number public."""
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
@@ -108,7 +108,7 @@ def test_the_default_follows_the_relation_of_the_claim() -> None:
 
 
 def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
-    """Scale the noise for 1.2 times the claim; only a user beyond 120 shows all of it."""
+    """Scale the noise for 1.2 times the claim; only a user beyond 120 reveals all of it."""
     users = data.clip(0, 120).mean(axis=1)
     return users.mean() + rng.laplace(scale=100 / len(data), size=size)
 
@@ -116,7 +116,7 @@ def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed: int) -> None:
-    """A claim of 1 is exceeded on pairs that go beyond 120, and reached by half of all others."""
+    """Pairs beyond 120 exceed a claim of 1, and half of all other pairs reach it."""
     claim = PureDP(1.0, Relation.REPLACE_USER)
     found = audit(spends_a_fifth_too_much, claim, draws=DRAWS, seed=seed, mutants=None)
     assert found.verdict is Verdict.REFUTED
@@ -165,7 +165,7 @@ def test_additive_noise_takes_the_default() -> None:
     def centers(data: Array) -> Any:
         return np.clip(data, -1, 1).mean(axis=1).sum()
 
-    # The sensitivity is 2; half of the scale that this needs.
+    # The sensitivity is 2; the scale is half of the required one.
     result = audit(
         AdditiveNoise(centers, "laplace", scale=1.0), PureDP(1.0), draws=5000, seed=1, mutants=None
     )
@@ -174,7 +174,7 @@ def test_additive_noise_takes_the_default() -> None:
     assert result.diagnostics.search.words().startswith("portfolio(n_users=20, m=8) and removals: ")
 
 
-# --- data that the mechanism does not take ----------------------------------------------------
+# --- data that the mechanism refuses --------------------------------------------------------------
 
 
 def picky(data: Array, size: int, *, rng: Generator) -> Array:
@@ -221,7 +221,7 @@ def test_other_breaches_of_the_contract_are_none_of_the_datas() -> None:
 
 
 class Threshold:
-    """Answers by a fair coin that is bent where `count` users or more hold something positive."""
+    """Answer by a coin that is biased if at least `count` users hold something positive."""
 
     def pmf(self, data: Array) -> list[float]:
         count = int((data[:, 0] > 0).sum())

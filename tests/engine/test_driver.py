@@ -1,4 +1,4 @@
-"""The driver: stages, shares, and instruments that neither draw nor divide by themselves."""
+"""The driver: stages, shares, and instruments that neither draw nor divide on their own."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def test_every_instrument_is_paid_before_it_certifies_and_once(name: str) -> Non
     run.settle(frozen.weights)
     assert sum(run.failure_probs) <= asked.failure_prob * (1 + 1e-9)
     instrument.certify(frozen, run)
-    if frozen.weights:  # what is computed needs none
+    if frozen.weights:  # an instrument without weights is computed
         with pytest.raises(AssertionError, match="only once"):
             run.settle(frozen.weights)
 
 
 def test_the_failure_probability_of_an_audit_is_read_and_divided_by_nobody_else() -> None:
-    """No instrument multiplies or divides `failure_prob`, reads a seed or makes a generator."""
+    """No instrument multiplies or divides `failure_prob`, reads a seed or creates a generator."""
     for module in INSTRUMENTS:
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             where = f"{module.__name__}:{getattr(node, 'lineno', '')}"
@@ -172,7 +172,7 @@ def test_mutants_are_certified_by_the_driver_too(monkeypatch: pytest.MonkeyPatch
     assert {role.split()[0] for role in roles[1:]} == {"mutant"}
 
 
-# --- instruments of others --------------------------------------------------------------------
+# --- instruments of other packages ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrong", ["other", 3, Cheat, None, object()])
@@ -218,7 +218,7 @@ def test_the_instrument_of_the_guide_refutes_and_shows_its_power(by_means: Any, 
     assert AuditResult.from_json(refuted.to_json()).verdict == "refuted"
     kept = audit(laplace, PureDP(1.0), PAIR, draws=20_000, method=by_means())
     assert kept.verdict == "not_refuted"
-    assert kept.detectable_epsilon is None  # nothing is known of the power of this instrument
+    assert kept.detectable_epsilon is None  # the power of this instrument is unknown
     assert all(m.killed or m.certified_epsilon <= 1 for m in kept.mutants)
     unshown = audit(laplace, PureDP(1.0), PAIR, draws=20_000, method=by_means(), mutants=None)
     assert unshown.verdict == "no_power"
@@ -226,7 +226,7 @@ def test_the_instrument_of_the_guide_refutes_and_shows_its_power(by_means: Any, 
 
 @pytest.mark.statistical
 def test_the_instrument_of_the_guide_is_sound(by_means: Any) -> None:
-    """False alarms on randomised response that just keeps its claim; without margin, too many."""
+    """Count false alarms on randomised response that just keeps its claim; without margin too."""
 
     def respond(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return 1.0 * ((rng.random(size) < 1 / (1 + np.exp(-1.0))) == bool(data.sum()))

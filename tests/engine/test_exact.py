@@ -1,4 +1,4 @@
-"""Audits of known pmfs: nothing is left to chance, and nothing is missed."""
+"""Audits of known pmfs: they use no randomness and miss nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE, TWO = (NeighborPair([[0.0], [x]], BASE) for x in (1.0, 2.0))
 
 
 class Exact:
-    """The pmf of a dataset depends on its sum."""
+    """A mechanism whose pmf on a dataset depends on the sum of the dataset."""
 
     def __init__(self, distributions: Callable[[float], Any]) -> None:
         self.distributions = distributions
@@ -104,7 +104,7 @@ def test_a_tight_claim_is_not_refuted(epsilon: float) -> None:
 
 
 def _tight_distribution(alpha: float, budget: float, epsilon: float) -> tuple[float, float]:
-    """Two-point distributions that keep a Renyi claim and are the worst for an epsilon: (p, q)."""
+    """Two-point distributions (p, q) that keep a Renyi claim and are the worst for an epsilon."""
 
     def divergence(p: Any, q: Any) -> Any:
         terms = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
@@ -148,7 +148,7 @@ def test_curves_are_refuted_by_what_exceeds_them_anywhere(claim: Claim) -> None:
 
 def _one_violates(total: float) -> list[float]:
     if total == 1.0:
-        return [0.75, 0.25 - 3e-9, 3e-9]  # far from the other side: breaks 1-GDP near epsilon 0
+        return [0.75, 0.25 - 3e-9, 3e-9]  # far from the other side: violates 1-GDP near epsilon 0
     if total == 2.0:
         return [0.25, 0.75 - 1.02e-6, 1.02e-6]  # keeps it, with a long tail
     return [0.25, 0.75 - 3e-9, 3e-9]
@@ -213,7 +213,7 @@ def test_the_picture_has_a_bar_for_each_outcome() -> None:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_profile_is_that_of_the_worse_direction(swapped: bool) -> None:
-    """An outcome that only one dataset can have costs delta in one direction only."""
+    """An outcome that only one dataset can produce costs delta in one direction only."""
     p, q = [0.5, 0.5, 0.0], [0.4, 0.4, 0.2]
     profile = _audit(_two(q, p) if swapped else _two(p, q), PureDP(1.0)).profile
     assert profile.certified_delta == pytest.approx([0.2] * len(profile.epsilon), abs=1e-12)

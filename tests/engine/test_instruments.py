@@ -1,4 +1,4 @@
-"""The kinds of audit side by side: what they refuse, and verdicts that agree with their numbers."""
+"""The kinds of audit compared: their refusals, and verdicts that agree with their numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Flip:
         return np.array([0.75, 0.25] if data.sum() > 0 else [0.25, 0.75])
 
 
-# --- what is computed is decided by what was computed ---
+# --- a computed result decides about a computed claim ---
 
 
 @pytest.mark.parametrize("mu", [1e-3, 1.0, 20.0, 38.0, 100.0])
@@ -102,7 +102,7 @@ def test_a_far_user_is_not_too_far_for_laplace_noise() -> None:
     assert "computed exactly" not in str(result)
 
 
-# --- one kind against another ---
+# --- one kind compared with another ---
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The noise margin: what the same audit certifies of less noise."""
+"""The noise margin: the certified epsilon of the same audit with less noise."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AUDITED = audit(laplace_with(1.0), CLAIM, PAIR, draws=20_000, seed=1, mutants=No
 
 @pytest.mark.slow
 def test_the_margin_tells_how_far_the_noise_could_shrink():
-    """The noise is twice what 1-DP needs: 0.6 of it suffices, 0.4 does not."""
+    """The noise is twice the required noise for 1-DP: 0.6 of it is enough, 0.4 is not."""
     margin = noise_margin(AUDITED, CLAIM, {x: laplace_with(x) for x in (0.4, 0.8, 0.6)})
     assert [point.multiplier for point in margin.points] == [0.8, 0.6, 0.4]
     assert [point.refuted for point in margin.points] == [False, False, True]
@@ -131,7 +131,7 @@ def as_dicts(multiplier):
 
 def failing_late(multiplier):
     def mechanism(data, size, *, rng):
-        if size not in (1, 64):  # passes the trials, and draws that are calls of their own
+        if size not in (1, 64):  # passes the trials, and draws that are separate calls
             raise KeyError("late")
         return laplace_with(multiplier)(data, size, rng=rng)
 

@@ -30,11 +30,11 @@ FRAME = pd.DataFrame({"user": np.arange(40), "sick": np.arange(40) % 2})
 PAIR = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
 
 
-# --- no randomness at all ---
+# --- fixed randomness ---
 
 
 def answers_by(seed: int | None) -> Any:
-    """Return randomised response that mostly lies, with a seed that is fixed inside."""
+    """Return randomised response that mostly lies, with a seed fixed inside."""
 
     @one_draw(randomness="legacy")
     def release(frame: Any) -> Any:
@@ -51,7 +51,7 @@ def answers_by(seed: int | None) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "expected"), [(0, True), (None, False)])
 def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expected: bool) -> None:
-    """At most places of the order the fixed noise lies about whoever stands there."""
+    """At most places in the order, the fixed noise lies about the user at that place."""
     where, claim = (
         neighbors.portfolio(FRAME, schema=neighbors.Schema(user="user")),
         PureDP(1.0, REPLACE),
@@ -90,7 +90,7 @@ def test_equal_outputs_are_never_not_refuted(answer: Any, other: Any, sequential
 
 
 def counts(data: Array, size: int, *, rng: Generator) -> Array:
-    """Count users with half the noise that add/remove needs; replacement shows nothing."""
+    """Count users with half the noise that add/remove needs; replacement reveals nothing."""
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
@@ -254,7 +254,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
     where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]\); found on alone with shop"):
         audit(counted, PureDP(1.0), where, seed=1)
-    assert calls < 2000  # the contract takes most of them
+    assert calls < 2000  # the checks of the contract use most of them
     with pytest.raises(MechanismError, match="keys must name keys of the draws"):
         audit(Outcomes(by_shop, keys=["x", "y"]), PureDP(1.0), where, draws=3000, seed=1)
 
@@ -263,7 +263,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
 def test_every_kind_of_leak_is_named() -> None:
     where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)
-    assert "alone with shop = d" in found.pair_words  # by its presence
+    assert "alone with shop = d" in found.pair_words  # by the presence of the key
     assert any("Other pairs look like violations" in n and "high" in n for n in found.notes)
 
 

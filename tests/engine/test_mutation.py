@@ -1,4 +1,4 @@
-"""The audit of the mutants: what they cost, what is said of them, and that they show power."""
+"""The audit of the mutants: their cost, their report, and that they demonstrate power."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def laplace(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Ar
 
 
 def two_answers(data: Array, size: int, *, rng: Generator) -> Array:
-    """The second answer is of no use to anybody, and its noise hides nothing."""
+    """Release two answers; the second is useless, and its noise hides nothing."""
     first = data.sum() + rng.laplace(size=size)
     second = rng.normal(size=size)
     return np.stack([first, second], axis=1)
 
 
 def stepwise(data: Array, size: int, *, rng: Generator) -> Array:
-    """Two answers with noise of their own, at half of the budget each; together they say 2 x."""
+    """Two answers with separate noise, each at half of the budget; together they say 2 x."""
     steps = []
     for sign in (1, -1):
         steps.append(sign * data.sum() + rng.laplace(scale=2.0, size=size))
@@ -69,7 +69,7 @@ def named(result: AuditResult, *words: str) -> MutantResult:
     return found[0]
 
 
-# --- power that nobody wrote ---
+# --- power without hand-written mutants ---
 
 
 def test_an_honest_mechanism_is_not_refuted_and_its_mutants_are_killed() -> None:
@@ -126,7 +126,7 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
 
 @pytest.mark.slow
 def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives() -> None:
-    """Two noises where one is enough: that both are halved is seen by the longer look alone."""
+    """Two noises where one is enough: only the longer audit detects that both are halved."""
 
     def twice(data: Array, size: int, *, rng: Generator) -> Array:
         first, second = (rng.laplace(scale=1.2, size=size) for _ in range(2))
@@ -141,7 +141,7 @@ def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives()
     assert not [m for m in single if m.note == "the same change of all calls survived"]
 
 
-# --- those that are given ---
+# --- given mutants ---
 
 
 @pytest.mark.slow
@@ -235,7 +235,7 @@ def test_computed_mechanisms_have_computed_mutants() -> None:
 
 
 def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
-    """On the pair of the mechanism, where all is equal, no mutant shows anything."""
+    """On the pair of the mechanism, where both sides are equal, no mutant reveals anything."""
     still = NeighborPair([[0.0], [0.0]], [[0.0], [1e-9]], recipe="hardly")
     result = audited(laplace, [still, ONE], draws=5000)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -243,11 +243,11 @@ def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
     assert audited(laplace, space, draws=5000).verdict is Verdict.NOT_REFUTED
 
 
-# --- what was found by somebody who wanted to break it ---
+# --- attempts to break it ---
 
 
 def above_two(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Array:
-    """Without its noise a decision is a constant, on both sides the same."""
+    """Release a decision that is the same constant on both sides without its noise."""
     return data.sum() + rng.laplace(scale=scale, size=size) > 2
 
 
@@ -314,7 +314,7 @@ def test_noise_before_the_final_noise_is_removed_with_it() -> None:
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.slow
 def test_removed_noise_of_centres_certifies_no_more_than_is_true(noise: Any) -> None:
-    """Random centres that are always the same: the ratio is constant over whole regions."""
+    """Random centres that are always equal: the ratio is constant over whole regions."""
 
     def flat(data: Array, size: int, *, rng: Generator) -> Array:
         return np.full(size, data.sum())
@@ -354,7 +354,7 @@ def test_a_mechanism_that_cannot_draw_once_is_audited_all_the_same() -> None:
     assert any("its noise could not be recorded: many_only raised" in n for n in result.notes)
 
 
-# --- what they cost ---
+# --- cost ---
 
 
 def test_all_mutants_together_cost_one_failure_prob() -> None:
@@ -412,12 +412,12 @@ def test_few_draws_suffice_to_run() -> None:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_mutants_that_are_private_are_killed_no_more_often_than_said() -> None:
-    """Of 60 audits with a mutant that just keeps the claim, at failure_prob 0.05.
+    """Count kills in 60 audits with a mutant that just keeps the claim, at failure_prob 0.05.
 
-    It is killed by bad luck alone, with probability 0.05 at most in each. More than 14 of 60 have
+    A kill is only bad luck, with probability at most 0.05 in each audit. More than 14 of 60 have
     probability below 1e-6.
     """
-    quiet = partial(laplace, scale=1.05)  # refuted itself almost never
+    quiet = partial(laplace, scale=1.05)  # almost never refuted itself
     unlucky = 0
     for seed in range(60):
         result = audited(quiet, mutants=[laplace], draws=3000, seed=seed, failure_prob=0.05)

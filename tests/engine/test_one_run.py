@@ -1,4 +1,4 @@
-"""Whole audits in one run: bad input, ties, soundness by enumeration, plans."""
+"""Whole audits in one run: invalid input, ties, soundness by enumeration, plans."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_verdict_and_certified_epsilon_agree():
 
 
 def test_a_curve_is_judged_whole():
-    """Points of its curve refute less: epsilon is certified without knowing the curve."""
+    """Single points of its curve refute less: epsilon is certified without knowing the curve."""
     scores, coins = gaussian_scores(4.0, 2000, 4)
     found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)
     assert found.verdict is Verdict.REFUTED
@@ -248,7 +248,7 @@ def test_a_curve_is_judged_whole():
     assert found.diagnostics.curves.certified_mu > 1.0
     at = found.claimed_delta
     assert found.claimed_epsilon == GaussianDP(1.0).epsilon(at)
-    assert found.certified_epsilon > found.claimed_epsilon  # where it is exceeded most
+    assert found.certified_epsilon > found.claimed_epsilon  # at the point where it is exceeded most
     conditional = GaussianDP(found.diagnostics.curves.certified_mu).epsilon(at)
     assert found.diagnostics.curves.conditional_epsilon == pytest.approx(conditional)
     assert found.certified_epsilon < conditional
@@ -266,10 +266,10 @@ def test_any_claim_will_do():
 
 
 def refuted_share(claim, epsilon, *, order, alpha, m=8):
-    """Exact probability that randomised response is refuted, guesses in some order of the scores.
+    """Exact probability that randomised response is refuted, for an order of the scores.
 
-    Coins and answers are enumerated by their difference: which answers are right is independent of
-    the answers, and confidence is by position, the same for all.
+    Coins and answers are enumerated by their difference. Which answers are right is independent of
+    the answers, and confidence depends only on the position.
     """
     tool = GuessTest.of(claim, m, failure_prob=alpha)
     stages, rate = np.array(tool.stages.guesses), 1 / (1 + math.exp(-epsilon))
@@ -342,7 +342,7 @@ def test_certified_numbers_do_not_depend_on_hints(monkeypatch):
 
 @pytest.mark.statistical
 def test_scores_that_tell_nothing_are_seldom_said_to_be_reversed():
-    """Said with probability 1e-3 by a normal approximation, good to 30% here."""
+    """A normal approximation, accurate to 30% here, gives the probability 1e-3."""
     rng, said = np.random.default_rng(5), 0
     for _ in range(3000):
         coins = rng.random(60) < 0.5
@@ -391,7 +391,7 @@ MU = 1.25
 def test_the_planned_power_is_about_that_of_audits(side):
     m, alpha, audits, claim = 150, 0.05, 300, PureDP(1.0)
     planned = plan_one_run(claim, mu=MU, canaries=[m], side=side, failure_prob=alpha).power[0]
-    assert 0.5 < planned < 0.98  # else it says little
+    assert 0.5 < planned < 0.98  # otherwise it says little
     share = PRIMARY_SHARE * alpha
     tool = GuessTest.of(claim, m, one_sided=side == "top", failure_prob=share)
     stages, refuted = np.array(tool.stages.guesses), 0

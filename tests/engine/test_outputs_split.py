@@ -1,6 +1,7 @@
-"""Which stored outputs explore, which certify, and what counts them: to the draw, and over audits.
+"""Which stored outputs explore, certify and are counted: to the draw, and over audits.
 
-Guesses count what fair coins chose; a joint region counts all that exploration left.
+Guesses count the outputs that fair coins chose. A joint region counts all outputs that exploration
+left.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ Array = NDArray[Any]
 Both = tuple[Array, Array]
 FAILURE_PROB = 0.05
 AUDITS = 120
-CRITICAL = 21  # of 120, as in test_soundness; expected are at most 6
+CRITICAL = 21  # of 120, as in test_soundness; at most 6 are expected
 
 
 @dataclass
 class Seen:
-    """What a look did with the outputs that it was given."""
+    """The uses that an audit made of its outputs."""
 
     task: Task
     explored: Both = field(default=(np.empty(0), np.empty(0)))
-    certified: list[list[Array]] = field(default_factory=list)  # of each side, call by call
+    certified: list[list[Array]] = field(default_factory=list)  # outputs of each side, by call
     ranked: Both | None = None
     chosen: list[Event | Guess] = field(default_factory=list)
     counted: Any = None
     found: Certificate | None = None
 
     def fresh(self, side: int) -> Array:
-        """Outputs of one side that certified, in the order in which they were counted."""
+        """Certifying outputs of one side, in the order in which they were counted."""
         return joined(self.certified[side])
 
 
 def look(left: Array, right: Array, claim: Claim, seed: int) -> Seen:
-    """Look at outputs, and note which of them go where."""
+    """Audit outputs, and record the use of each."""
     task, sampler = _prepared(claim, FAILURE_PROB, seed, "split", "split", left, right)
     seen = Seen(task)
     made: dict[int, Array] = {}
@@ -107,7 +108,7 @@ def hits(event: Event, outputs: Array) -> int:
 
 
 def assert_split(seen: Seen, both: Both) -> None:
-    """Every output is used at most once, and every count is of the draws that it says."""
+    """Every output is used at most once, and every count is of the stated draws."""
     for side, outputs in enumerate(both):
         spent, fresh = seen.explored[side], seen.fresh(side)
         assert len({*outputs.tolist()}) == len(outputs), "outputs that can be told apart"
@@ -124,12 +125,14 @@ def assert_split(seen: Seen, both: Both) -> None:
         if isinstance(one, Event):
             assert [*at] == all_left
         else:
-            assert max(at) <= min(map(len, both))  # as coins say, which were tossed for the fewer
+            assert max(at) <= min(
+                map(len, both)
+            )  # coins were tossed for the smaller number of outputs
         for event, found in zip(parts_of(one), counted, strict=True):
             n, m = at
             assert found == Counts(hits(event, left[:n]), n, hits(event, right[:m]), m)
     if seen.ranked is not None:
-        assert max(map(len, seen.ranked)) <= min(map(len, both))  # as coins say
+        assert max(map(len, seen.ranked)) <= min(map(len, both))  # by fair coins
         for side, outputs in enumerate(seen.ranked):
             at_coins = outputs[len(seen.explored[side]) :]
             assert at_coins.tolist() == seen.fresh(side)[: len(at_coins)].tolist()
@@ -202,13 +205,16 @@ def test_without_an_event_nothing_beyond_the_coins_is_drawn() -> None:
 
 
 def nothing(n: int, m: int, seed: int) -> Both:
-    """Twelve coordinates of noise on both sides: chance makes some event look telling."""
+    """Twelve coordinates of noise on both sides: some event looks significant by chance."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 12)), rng.normal(size=(m, 12))
 
 
 def lies(draw: Any, truth: Any, claim: Claim, audits: int) -> int:
-    """Of so many audits of few stored outputs, more on one side, how many say what is not true."""
+    """Number of audits that certify something untrue, from few stored outputs.
+
+    One side has more outputs than the other.
+    """
     wrong = 0
     for seed in range(audits):
         sizes = (60, 300) if seed % 2 else (300, 60)
@@ -229,7 +235,7 @@ def test_the_critical_number_has_the_error_rate_that_is_said_of_it() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("claim", [PureDP(1.0), PureDP(0.0)], ids=str)
 def test_audits_of_stored_outputs_are_wrong_no_more_often_than_they_say(claim: PureDP) -> None:
-    """Of noise that is all there is to tell, and of Laplace noise that needs epsilon = 1."""
+    """Test pure noise, and Laplace noise that needs epsilon = 1."""
     if claim == PureDP(0.0):
         assert lies(nothing, None, claim, AUDITS) < CRITICAL
     else:
@@ -239,7 +245,7 @@ def test_audits_of_stored_outputs_are_wrong_no_more_often_than_they_say(claim: P
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_certifying_on_what_explored_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that counts from the first output on, those that explored too."""
+    """The mutant counts from the first output on, including exploration outputs."""
     call = StoredDraws.call
 
     def again(self: Any, data: Any, size: int, *labels: Any, side: str = "left") -> Any:

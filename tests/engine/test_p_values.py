@@ -1,7 +1,7 @@
 """P-values of refutations, by enumeration: at most a with probability at most a.
 
-The regions behind them are not nested in their failure probability (each orders the outcomes by
-evidence of its own), so this is looked at, and not inferred.
+The underlying regions are not nested in their failure probability, because each orders the outcomes
+by its own evidence. So this is tested, not inferred.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTHING: Any = None
 
 
 def p_values(epsilon: float) -> np.ndarray[Any, Any]:
-    """Of all outcomes of one event that is declared to be likelier on the left; 1 if kept."""
+    """P-values of all outcomes of an event declared to be likelier on the left; 1 if kept."""
     found = np.ones((DRAWS + 1, DRAWS + 1))
     task: Any = SimpleNamespace(failure_prob=FAILURE_PROB)
     event = Event(NOTHING, 0.0, True, "left", NOTHING, AIM)
@@ -58,4 +58,4 @@ def test_p_values_are_small_no_more_often_than_they_say(epsilon: float) -> None:
     found = p_values(epsilon)
     assert len(np.unique(found)) > 4
     assert 0.5 < worst(found, epsilon) <= 1
-    assert worst(found / 2, epsilon) > 1  # of a p-value that forgets one of two sides
+    assert worst(found / 2, epsilon) > 1  # of a p-value that omits one of two sides

@@ -1,4 +1,4 @@
-"""Pictures of guesses: both regions, each bin on one side of a cut."""
+"""Pictures of guesses: both regions, with each bin on one side of a cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AIM = Target(delta=0.0)
 
 
 def _guess(outputs: NDArray[Any], lower: float, upper: float, *, rising: bool = True) -> Guess:
-    """Left from `upper` on and right below `lower`, or the other way round."""
+    """Guess left from `upper` on and right below `lower`, or the reverse."""
     encoder = Encoder.learn(outputs)
     score = scalar_score(encoder, encoder(outputs))
     left, right = (upper, lower) if rising else (lower, upper)

@@ -1,4 +1,4 @@
-"""Plans against simulated counts and against audits."""
+"""Plans compared with simulated counts and with audits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ONE = nb.value_pattern("one_above", 1)
 def simulated_power(
     p: float, q: float, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> float:
-    """Share of 300 simulated pairs of counts that the joint bound finds beyond the claim.
+    """Share of 300 simulated pairs of counts for which the joint bound exceeds the claim.
 
-    More hits on the likelier side and fewer on the other are more evidence: the bound is computed
-    only where no counts before decide.
+    More hits on the likelier side, and fewer on the other side, are more evidence. So the bound is
+    computed only where no earlier counts decide.
     """
     rng = np.random.default_rng(7)
     beyond: list[tuple[int, int]] = []
@@ -56,7 +56,7 @@ def simulated_power(
 def test_the_predicted_power_is_the_simulated_one(
     p: float, q: float, draws: int, epsilon: float, delta: float
 ) -> None:
-    """Five standard deviations of 300 draws (two-sided 6e-7), and what the joint bound pays."""
+    """Allow five standard deviations of 300 draws (two-sided 6e-7), and the joint bound's loss."""
     probability = refutation_prob(np.array([p]), np.array([q]), draws, draws, epsilon, delta, 1e-3)
     predicted = float(probability[0])
     simulated = simulated_power(p, q, draws, epsilon, delta, 1e-3)
@@ -66,7 +66,7 @@ def test_the_predicted_power_is_the_simulated_one(
 
 
 def refutations(true_epsilon: float, draws: int, failure_prob: float) -> int:
-    """Of 40 looks, with seeds of their own, at Laplace noise that needs the true epsilon, not 1."""
+    """Number of refutations in 40 audits of Laplace noise that needs the true epsilon, not 1."""
 
     def broken(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data.sum() + rng.laplace(scale=1 / true_epsilon, size=size)
@@ -77,7 +77,7 @@ def refutations(true_epsilon: float, draws: int, failure_prob: float) -> int:
 
 
 OFTEN = 18
-"""Fewer of 40 have probability 3e-7 where each has 0.8; the plans speak of 0.9."""
+"""Fewer of 40 have probability 3e-7 if each has 0.8; the plans promise 0.9."""
 
 
 @pytest.mark.statistical
@@ -101,7 +101,7 @@ def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) 
 
 
 def test_the_power_curve_rises_through_the_wanted_power() -> None:
-    """Beyond FEW_DRAWS nothing is guessed by rank: from there on it rises again."""
+    """Beyond FEW_DRAWS nothing is guessed by rank, so the curve rises again from there."""
     found = plan(PureDP(1.0), true_epsilon=1.2, power=0.8)
     at_few = int(np.searchsorted(found.curve_draws, RANKED_DRAWS[1], side="right"))
     assert 0 < at_few < len(found.curve_draws)
@@ -118,7 +118,7 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
     with_rates = plan(PureDP(1.0), true_epsilon=1.5, rates=(p, q))
     assert with_distribution.instrument == with_rates.instrument == BY_GUESS
-    # Of two outcomes nothing is learnt; an event of given rates may be one that must be.
+    # Nothing is learned from two outcomes; an event of given rates may have to be learned.
     assert 0.6 * with_rates.draws < with_distribution.draws < with_rates.draws
 
 

@@ -1,4 +1,4 @@
-"""What silence excludes: families of distributions in closed form, and audits of what they name."""
+"""Detectable epsilons: families of distributions in closed form, and audits at these values."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_sharper_randomised_response_is_randomised_response(strength: float) -> 
 
 
 def test_rare_outcomes_do_not_make_a_family_look_worse_than_it_is() -> None:
-    """Outcomes that were seen twice have ratios of any size by luck."""
+    """The ratios of outcomes that were seen twice have any size, by chance."""
     plain = of_counts([3000, 1000], [1000, 3000])
     rare = of_counts([3000, 1000, 3, 0, 4], [1000, 3000, 0, 2, 1])
     assert plain is not None
@@ -227,7 +227,7 @@ def test_outcomes_that_may_be_alike_are_no_family() -> None:
     assert of_counts([100], [100]) is None
 
 
-# --- what is named, and audits of that ---
+# --- detectable epsilons, and audits at these values ---
 
 
 def looked_at(mechanism: Any, claim: Claim, draws: int, seed: int = 1, **options: Any) -> Any:
@@ -254,7 +254,7 @@ def test_what_is_named_lies_above_the_claim_and_comes_closer_with_more_draws() -
 
 
 def test_for_a_small_delta_far_more_is_needed_than_for_none() -> None:
-    """At 1e-5 an audit of 4,000 draws sees 2.5, and not the 1.44 that one event once named."""
+    """At 1e-5, 4,000 draws detect 2.5, and not the 1.44 that was once reported for one event."""
     seen = named(gaussian, ApproxDP(1.0, 1e-5), 4000)
     assert seen is not None
     assert 2.2 < seen < 3.0
@@ -291,7 +291,7 @@ NAMED: dict[str, tuple[Any, Any, Claim, int, bool]] = {
 
 AUDITS = 60
 OFTEN = 35
-"""Fewer of 60 have probability 7e-7 where each has 0.85; more, where each has 0.3, 5e-7."""
+"""Fewer of 60 have probability 7e-7 if each has 0.85; more have 5e-7 if each has 0.3."""
 
 
 @pytest.mark.slow
@@ -317,7 +317,7 @@ def test_what_is_named_is_refuted_mostly_and_a_third_of_it_is_not(name: str) -> 
     assert refutations(1 + (seen - 1) / 3) < OFTEN
 
 
-# --- an estimate never costs the audit that it is of ---
+# --- an estimate never costs its own audit ---
 
 
 def far(data: Any, size: int, *, rng: np.random.Generator) -> Any:
@@ -357,7 +357,7 @@ def test_no_audit_ends_in_an_error_because_of_what_it_would_see(name: str) -> No
 
 
 def test_an_infinite_epsilon_that_rests_on_unseen_tails_is_no_advice() -> None:
-    """Noise is clipped where few draws come: its epsilon is 3.75, and not infinite."""
+    """Noise is clipped in a region with few draws: its epsilon is 3.75, not infinite."""
 
     def clipped(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return np.clip(gaussian(data, size, rng=rng), -3, 4)
@@ -392,7 +392,7 @@ def test_a_part_of_a_wider_output_is_no_family_of_outcomes() -> None:
     assert named(coin, PureDP(2.0), 1000) is not None
 
 
-# --- where nothing can be refuted ---
+# --- nothing can be refuted ---
 
 CLAIMS = [(1.0, 0.0), (1.0, 0.1), (3.0, 0.0), (5.0, 1e-4), (8.0, 1e-6)]
 
@@ -414,7 +414,7 @@ def test_the_fewest_draws_are_those_that_randomised_response_survives(
 def test_no_bound_refutes_with_fewer_draws_and_one_does_with_those_that_are_named(
     epsilon: float, delta: float
 ) -> None:
-    """Of what tells the two datasets apart in every draw."""
+    """Use two datasets that differ in every draw."""
 
     def refutes(draws: int) -> bool:
         event = Counts(draws, draws, 0, draws)

@@ -1,4 +1,4 @@
-"""A fixed score: what is audited is the mechanism followed by it."""
+"""A fixed score: the audit is of the mechanism followed by the score."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CLAIM = ApproxDP(1.0, 1e-5)
 
 
 def spread(data: np.ndarray, size: int, *, scale: float = 1.0, rng: np.random.Generator) -> Any:
-    """The sum of the data along one direction of forty, and noise."""
+    """Release the sum of the data along one of forty directions, plus noise."""
     direction = WEIGHTS / np.linalg.norm(WEIGHTS)
     return data.sum() * direction + scale * rng.standard_normal((size, 40))
 
 
 def along(outputs: np.ndarray) -> np.ndarray:
-    """The likelihood ratio of `spread`, but for what is constant."""
+    """The likelihood ratio of `spread`, up to a constant."""
     return outputs @ WEIGHTS
 
 

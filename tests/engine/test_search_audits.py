@@ -1,4 +1,4 @@
-"""Audits that search for the worst pair: what they spend, record and find."""
+"""Audits that search for the worst pair: their spending, their records and their finds."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_claims_that_are_curves_can_be_searched() -> None:
     assert straddles(outcome.pair)
 
 
-# --- what it is for ---------------------------------------------------------------------------
+# --- purpose --------------------------------------------------------------------------------------
 
 
 def task_of(space: SearchSpace, draws: int, failure_prob: float, seed: int) -> Task:
@@ -229,11 +229,11 @@ def task_of(space: SearchSpace, draws: int, failure_prob: float, seed: int) -> T
 
 
 DEFAULT_BUDGET = 15_000
-"""What an audit of the default 100,000 draws spends on a search."""
+"""The number of draws that an audit of the default 100,000 draws spends on a search."""
 
 
 def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
-    """How many searches end at a pair on both sides of the threshold."""
+    """Number of searches that end at a pair on both sides of the threshold."""
     return sum(
         straddles(run(edge(n_users=USERS), thresholded_mean, budget=budget, seed=seed).pair)
         for seed in range(seeds)
@@ -243,9 +243,9 @@ def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_by_those_who_were_not_told() -> None:
-    """Searches found it with 200 of 200 seeds, so at a rate of 0.974 or more (at level 0.005).
+    """Searches found it with 200 of 200 seeds, so at a rate of at least 0.974 (at level 0.005).
 
-    Fewer than 9 of 10 then have a chance below 3%; the seeds are fixed.
+    Fewer than 9 of 10 then have a probability below 3%. The seeds are fixed.
     """
     assert found(10) >= 9
 
@@ -256,7 +256,7 @@ def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.Monke
     def blind(left: Array, right: Array, goal: Goal, rng: Generator) -> tuple[float, float]:
         return float(rng.random()), 0.0
 
-    # It stumbles on the window in about 4 of 100 searches.
+    # About 4 of 100 blind searches find the window.
     monkeypatch.setattr(running, "_score", blind)
     assert found(10) < 9
 
@@ -314,7 +314,7 @@ def test_too_few_draws_for_a_search_name_the_least() -> None:
 
 
 def _lies(findings: list[Certificate]) -> int:
-    """How many certify more than the truth of the tight mechanism, anywhere on the profile."""
+    """Number of audits that certify more than the truth of the tight mechanism, anywhere."""
 
     def lies(finding: Certificate) -> bool:
         epsilons = np.array(finding.profile.epsilon)
@@ -326,7 +326,7 @@ def _lies(findings: list[Certificate]) -> int:
 
 
 def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list[Certificate]:
-    """Audits that search, each with a seed of its own and the least number of draws."""
+    """Audits that search, each with its own seed and the least number of draws."""
     tasks = (
         replace(task_of(edge(n_users=USERS), 1500, 0.05, s), claim=claim) for s in range(audits)
     )
@@ -338,14 +338,15 @@ def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list
 def test_searching_does_not_make_audits_wrong() -> None:
     """The mechanism keeps its claim with equality on many pairs of the space.
 
-    Refused are 21 lies of 120: an engine that lies in 30% of its audits, with probability 0.999.
+    21 lies of 120 are refused: an engine that lies in 30% of its audits fails with probability
+    0.999.
     """
     lies = _lies(_audits(PureDP(EPSILON), noisy_mean, 120))
     assert binom.sf(lies - 1, 120, 0.05) >= FALSE_ALARM
 
 
 def blank(data: Array, size: int, *, rng: Generator) -> Array:
-    """So many coordinates that chance makes some pair look telling, and none of them is."""
+    """Return so much noise that some pair looks significant by chance, although none is."""
     return rng.normal(size=(size, 12))
 
 
@@ -354,7 +355,7 @@ def blank(data: Array, size: int, *, rng: Generator) -> Array:
 def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Refused are 8 lies of 14; it lies in all of them."""
+    """8 lies of 14 are refused; the mutant lies in all of them."""
     fresh = Sampler._chunks
 
     def reused(

@@ -1,8 +1,9 @@
-"""The floating-point attack: exact bits first, then what it certifies, then what it must not.
+"""The floating-point attack: exact bits, what it certifies, and what it must not certify.
 
-Statistical tests have literal seeds. What must be certified is certified at `FAILURE`, the engine's
-default. What must not be is judged by the same exact joint bound at `ALARM`, the rate at which a
-true claim is refuted here; events are frozen before the draws that are counted.
+Statistical tests have literal seeds. Results that must be certified are certified at `FAILURE`, the
+engine's default. Results that must not be certified are judged by the same exact joint bound at
+`ALARM`, the rate at which a true claim is refuted here. Events are frozen before the draws that are
+counted.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _numpy_laplace(k: int, value: float, scale: float) -> float:
 def test_reachable_doubles_are_those_of_consecutive_uniforms(
     share: float, value: float, scale: float
 ) -> None:
-    """All doubles between the images of 200 neighbouring U, against going through those U."""
+    """All doubles between the images of 200 neighbouring U are compared with those of these U."""
     middle = int(share * 2**53)
     images = [_numpy_laplace(k, value, scale) for k in range(middle - 100, middle + 100)]
     inner = sorted(images[20:-20])
@@ -242,7 +243,7 @@ def test_odd_outputs_give_features_without_warnings(left: Floats, right: Floats)
 
 
 def test_features_are_read_row_by_row() -> None:
-    """A feature of an output depends on that output alone, so chunks change nothing."""
+    """A feature of an output depends only on that output, so chunks change nothing."""
     rng = np.random.default_rng(0)
     left, right = (v + rng.laplace(size=(3000, 3)) for v in (0.0, 1.0))
     for feature in _features(left, right):
@@ -264,7 +265,7 @@ def test_a_hundred_thousand_outputs_take_about_a_second() -> None:
     start = time.process_time()
     for feature in _features(left[:15_000], right[:15_000]):
         feature(left)
-    assert time.process_time() - start < 4.0  # 0.3 s where this was written
+    assert time.process_time() - start < 4.0  # 0.3 s on the machine of the author
 
 
 def test_the_hook_appends_bits_to_the_other_features() -> None:

@@ -1,6 +1,7 @@
-"""Each planted leak is certified, and no leak is certified where there is none.
+"""Each planted leak is certified, and no leak is certified where none exists.
 
-Whole audits at failure_prob 1e-6: a certified number above the truth has that probability.
+Whole audits at failure_prob 1e-6: a certified number exceeds the truth with at most this
+probability.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def test_words_say_what_the_leak_is(name: str, words: str) -> None:
 
 
 def test_exact_rates_of_the_planted_leaks() -> None:
-    """The oracle of the benchmark against draws: 6 standard errors of the best event's rates."""
+    """The exact rates of the benchmark are compared with draws: 6 standard errors."""
     rng = np.random.default_rng(0)
     size = 40_000
     for name, inside in (

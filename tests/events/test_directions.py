@@ -1,4 +1,4 @@
-"""Directions of different spread against what is known of Gaussians."""
+"""Directions of different spread, compared with known facts about Gaussians."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_values_do_not_depend_on_the_batch() -> None:
 
 @pytest.mark.parametrize("k", [2, 20, 100])
 def test_equal_spreads_have_no_directions(k: int) -> None:
-    """Far beyond the fluctuations of the extreme eigenvalues; the seed is fixed."""
+    """The limit is far beyond the fluctuations of the extreme eigenvalues; the seed is fixed."""
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(k, k))
     for size in (4 * k + 50, 6000):
@@ -71,7 +71,7 @@ def test_equal_spreads_have_no_directions(k: int) -> None:
 def test_degenerate_coordinates_are_no_trouble() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 500, 3))
-    x[:, :, 1] = x[:, :, 0]  # twins
+    x[:, :, 1] = x[:, :, 0]  # equal coordinates
     x[:, :, 2] = 7.0
     assert _found(x[0], x[1]) == {}
     assert _found(np.full((500, 2), np.nan), np.zeros((500, 2))) == {}

@@ -92,6 +92,6 @@ def test_infinite_numbers_have_words_too() -> None:
 def test_numbers_of_one_shape_are_encoded_as_cell_by_cell(dtype: Any, shape: Any) -> None:
     outputs = np.random.default_rng(0).integers(0, 2, size=(4, *shape)).astype(dtype)
     encoder = Encoder.learn(outputs)
-    rows = object_array([np.array(row, dtype=float) for row in outputs])  # takes the long way
+    rows = object_array([np.array(row, dtype=float) for row in outputs])  # forces the slow path
     assert np.array_equal(encoder(outputs), encoder(rows))
     assert encoder(outputs).dtype == np.float64

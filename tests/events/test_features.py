@@ -1,4 +1,4 @@
-"""Features against plain Python, row by row, gaps included."""
+"""Features compared with plain Python, row by row, including gaps."""
 
 from __future__ import annotations
 

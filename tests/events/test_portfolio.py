@@ -1,4 +1,4 @@
-"""Learning events: the known best ones are found, whatever the outputs look like."""
+"""Learning events: the known best events are found, for all kinds of outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _learn(
 
 
 def _events(selection: Selection) -> list[Event]:
-    """All events of a selection; of a guess, where left is guessed and where right is."""
+    """All events of a selection; for a guess, the regions guessed left and guessed right."""
     primary = selection.primary
     first = [primary.left, primary.right] if isinstance(primary, Guess) else [primary]
     return [*first, *selection.profile]
@@ -47,7 +47,7 @@ def _events(selection: Selection) -> list[Event]:
 def _rates(
     event: Event, left: Distribution, right: Distribution, size: int = 200_000
 ) -> tuple[float, float]:
-    """Of the event on the side declared likelier, and on the other."""
+    """Rates of the event on the side declared likelier, and on the other."""
     rng = np.random.default_rng(3)
     rates = float(event(left(rng, size)).mean()), float(event(right(rng, size)).mean())
     return rates if event.likelier == "left" else rates[::-1]
@@ -113,7 +113,7 @@ def _categories(*probabilities: float) -> Distribution:
 
 
 def _streams(first: float) -> Distribution:
-    """Yes at a step with probability `first`, stop after the first yes; the rest is missing."""
+    """Answer yes at a step with probability `first`, stop after the first yes; rest is missing."""
 
     def draw(rng: Generator, size: int) -> Array:
         yes = (rng.random((size, 5)) < first) * 1.0
@@ -163,7 +163,7 @@ def test_the_categories_that_differ_are_picked() -> None:
 def test_streams_are_told_by_their_length() -> None:
     left, right = _streams(0.5), _streams(0.3)
     event = _events(_learn(left, right))[0]
-    assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # five times no
+    assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # no, five times
 
 
 def test_the_best_of_independent_coordinates_is_their_sum() -> None:
@@ -176,7 +176,7 @@ def test_the_best_of_independent_coordinates_is_their_sum() -> None:
 
 
 def test_correlated_coordinates_are_told_by_their_difference() -> None:
-    """Noise reused for both coordinates: each alone hides the change, together they show it."""
+    """Both coordinates reuse the noise: each alone hides the change, together they reveal it."""
 
     def distribution(shift: float) -> Distribution:
         def draw(rng: Generator, size: int) -> Array:
@@ -288,7 +288,7 @@ def test_draws_without_a_difference_promise_nothing() -> None:
 
 
 def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
-    """Labels that tell the sides apart in the first half of the draws only are nothing worth."""
+    """Labels that separate the sides only in the first half of the draws are worth nothing."""
     same = ["a", "b"] * 250
     left, right = np.array(["a"] * 500 + same), np.array(["b"] * 500 + same)
     fooled = learn(left, right, _goal(), rng=np.random.default_rng(2))
@@ -298,7 +298,7 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
 
 
 def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
-    """Outputs beyond 5 come from the right: in words that anybody reads, by the feature itself."""
+    """Outputs beyond 5 come from the right; the feature itself describes this event in words."""
 
     def left(rng: Generator, size: int) -> Array:
         return rng.random(size)
@@ -336,7 +336,7 @@ def test_a_frozen_event_is_judged_by_its_rates_on_fresh_draws(
 
 
 def test_no_luck_is_taken_for_a_find() -> None:
-    """On draws of one distribution, thousands of events of 8 coordinates have their best."""
+    """On draws of one distribution, some of thousands of events in 8 coordinates looks best."""
     rng = np.random.default_rng(5)
     lucky, frozen = [], []
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Relations between coordinates against plain Python, row by row."""
+"""Relations between coordinates, compared with plain Python, row by row."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_order_is_found() -> None:
     found = _found(np.sort(_noise(0), axis=1), _noise(1))
     ascents = [sum(b > a for a, b in itertools.pairwise(row)) for row in ROWS]
     assert found["number of coordinates above the one before"] == ascents
-    smallest = [0, 1, 4, 0, 1]  # the first of equals; 0 where there is none
+    smallest = [0, 1, 4, 0, 1]  # the first of equal values; 0 if there is none
     assert found["position of the smallest coordinate"] == smallest
 
 

@@ -1,4 +1,4 @@
-"""Screening: what differs is let through, and chance rarely."""
+"""Screening: differences pass, and chance rarely passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.events.screening import (
 
 def test_counts_of_hand() -> None:
     a, b = np.array([60, 40]), np.array([40, 60])
-    # (60 - 50)^2 / 25 in either cell, one degree of freedom.
+    # (60 - 50)^2 / 25 in either cell, with one degree of freedom.
     assert chi_square_excess(a, b) == pytest.approx(8 - (1 + 3.1 * np.sqrt(2) + 6))
     assert chi_square_excess(a * 4, b * 4) == pytest.approx(32 - (1 + 3.1 * np.sqrt(2) + 6))
     assert chi_square_excess(np.array([5, 0]), np.array([9, 0])) == -np.inf

@@ -1,4 +1,4 @@
-"""Outputs of several shapes become columns; rows keep what they are."""
+"""Outputs of several shapes become columns; rows keep their contents."""
 
 from __future__ import annotations
 

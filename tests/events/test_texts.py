@@ -1,4 +1,4 @@
-"""Texts as characters: hashes against plain slices, whatever the width of the array."""
+"""Texts as characters: hashes compared with plain slices, for all widths of the array."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_hash_of_a_long_text_is_the_sum_that_it_says() -> None:
     odd = [int(one) for one in module._multipliers(codes.shape[1])]
     wanted = [sum(int(c) * o for c, o in zip(row, odd, strict=True)) % 2**64 for row in codes]
     assert module._hash(codes).tolist() == wanted
-    assert module._hash(np.pad(codes, ((0, 0), (0, 7)))).tolist() == wanted  # whatever the width
+    assert module._hash(np.pad(codes, ((0, 0), (0, 7)))).tolist() == wanted  # for all widths
 
 
 def test_texts_of_many_widths_do_not_fill_the_memory() -> None:

@@ -1,4 +1,4 @@
-"""Stored files as a stranger might change them, and every door through which they are read."""
+"""Stored files as an attacker might change them, and every function that reads them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BAD: tuple[Any, ...] = (
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths of all values in plain data; of a long list, its ends alone."""
+    """Yield the paths of all values in plain data; for a long list, only those of its ends."""
     if path:
         yield path
     if isinstance(value, dict):
@@ -51,7 +51,7 @@ def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """Return a copy of plain data with another value in one place."""
+    """Return a copy of plain data with another value at one place."""
     made = copy.deepcopy(document)
     *way, last = path
     functools.reduce(lambda held, key: held[key], way, made)[last] = value
@@ -66,7 +66,7 @@ def document_of(path: Path) -> dict[str, Any]:
 
 
 def _sections(document: dict[str, Any], at: str = "") -> set[str]:
-    """Name what a document holds, so that a few documents can be chosen that hold everything."""
+    """Name the contents of a document, so that few documents can be chosen that hold everything."""
     found = set()
     for key, value in document.items():
         name = f"{at}.{key}"
@@ -83,7 +83,7 @@ def _sections(document: dict[str, Any], at: str = "") -> set[str]:
 
 @functools.cache
 def samples(folder: str) -> tuple[dict[str, Any], ...]:
-    """Return few documents of the reference run that hold every field and every verdict."""
+    """Return few documents of the reference run that together hold every field and verdict."""
     known = [document_of(path) for path in sorted((REFERENCE / folder).glob("*.json"))]
     for document in known:
         document["origin"]["sources"] = dict(list(document["origin"]["sources"].items())[:2])
@@ -99,14 +99,14 @@ def samples(folder: str) -> tuple[dict[str, Any], ...]:
 
 
 def write_run(out: Path, files: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
-    """Write a run whose checksums are right, whatever it says."""
+    """Write a run with valid checksums, whatever its contents."""
     for name, record in files.items():
         write_sealed(out / name, record)
     write_sealed(out / "results.json", document)
 
 
 def open_doors(out: Path) -> None:
-    """Read a run through everything that reads runs; pass on what is no :class:`StoreError`."""
+    """Read a run through every reader of runs; raise errors that are no :class:`StoreError`."""
     with contextlib.suppress(StoreError):
         found = compare(read_side(out), read_side(out))
         comparison_lines(found), comparison_markdown(found)
@@ -126,7 +126,7 @@ def numbers_of(record: Record) -> str:
 
 
 def open_record(path: Path) -> None:
-    """Read a record through everything that reads single records and runs nothing."""
+    """Read a record through every reader of single records that runs nothing."""
     test = path.with_name("test_x.py")
     doors = (
         lambda: check_inside(load_record(path)[0]),

@@ -1,4 +1,4 @@
-"""Files from strangers: reading one runs nothing, touches nothing else, and always ends."""
+"""Files from attackers: reading one runs nothing, changes nothing else, and always ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on 
 
 
 def stored_run(out: Path, **changes: Any) -> Path:
-    """A run of one audit, in which a stranger changed what `run` says."""
+    """A run of one audit in which an attacker changed the result of `run`."""
     save_record(out, RESULT)
     path = save_run(out, hand_made.run(), [RESULT])
     document = document_of(path)
@@ -187,7 +187,7 @@ def test_stored_text_never_becomes_code_of_an_exported_test(
             test.unlink(missing_ok=True)
             export_test(path, test)
             tree = ast.parse(test.read_bytes())
-            for node in ast.walk(tree):  # text may differ, and nothing else
+            for node in ast.walk(tree):  # only text may differ
                 if isinstance(node, ast.Constant):
                     node.value = ""
                 if isinstance(node, ast.FunctionDef):

@@ -1,4 +1,4 @@
-"""Records and runs with values of every type in every place: they are read, or refused in words."""
+"""Records and runs with values of every type in every place are read, or refused in words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run_of(*records: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Records by the place of their files, and the reference run cut down to them."""
+    """Records by the path of their files, and the reference run reduced to them."""
     files: dict[str, dict[str, Any]] = {}
     whole = document_of(REFERENCE / "results.json")
     for record in records:
@@ -109,7 +109,7 @@ def test_a_changed_run_is_read_or_refused(here: Path, data: st.DataObject) -> No
 
 
 def test_what_nobody_changed_is_read_through_every_door(here: Path) -> None:
-    """The control: without a change, no door refuses anything."""
+    """The control: without a change, no reader refuses anything."""
     for audit, row in itertools.zip_longest(samples("audits"), samples("statements")):
         files, document = run_of(*filter(None, (audit, row)))
         open_all(here / "out", files, document)

@@ -1,4 +1,4 @@
-"""Runs whose processes are killed, hang, print without end, or are damaged by an audit."""
+"""Runs whose processes are killed, hang, print endlessly, or are damaged by an audit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def start(home: Home, *args: str) -> subprocess.Popen[str]:
-    """Start a run in a process of its own, with a temporary folder of its own."""
+    """Start a run in its own process, with its own temporary folder."""
     (home.path / "tmp").mkdir(exist_ok=True)
     return subprocess.Popen(
         [sys.executable, "-c", "from dpaudit.run.cli import main; main()", "run", *args],
@@ -67,7 +67,7 @@ def start(home: Home, *args: str) -> subprocess.Popen[str]:
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Return what a condition is once it is true; fail where it does not become true in time."""
+    """Return the value of a condition once it is true; fail if it does not become true in time."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, "it did not happen in time"
@@ -117,7 +117,7 @@ def test_workers_end_within_ten_seconds_of_a_killed_run(home: Home, jobs: str) -
     wait_for(lambda: len(stored(home)) == 1)
     time.sleep(1.0)
     below = psutil.Process(run.pid).children(recursive=True)
-    assert len(below) >= 3  # two workers and what tracks them
+    assert len(below) >= 3  # two workers and the process that tracks them
     run.kill()
     run.communicate(timeout=10)
     _, alive = psutil.wait_procs(below, timeout=10)
@@ -303,7 +303,7 @@ def test_an_audit_that_damages_its_process_is_named_and_harms_no_other(home: Hom
         assert words in problems[name]
     fine = {name for name in stored(home) if name.endswith("_fine")}
     assert len(fine) == 5
-    assert "audit_3_closes" in stored(home)  # what it closed is opened again
+    assert "audit_3_closes" in stored(home)  # a file that it closed is opened again
 
 
 def test_without_workers_damage_ends_the_run(home: Home) -> None:

@@ -1,4 +1,4 @@
-"""A run whose storage fails: what was found stands, the run says why it ended, and it resumes."""
+"""A run whose storage fails: results are kept, the run says why it ended, and it resumes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Home:
         return [record.id for record in read_whole_run(self.out)[1] if record.origin]
 
     def leftovers(self) -> list[str]:
-        """Files that only a fault leaves behind."""
+        """Files that only a fault leaves."""
         found = [str(p) for p in self.path.rglob("*") if p.name.startswith(".") and p.is_file()]
         return found + [str(p) for p in self.path.rglob("*.tmp")]
 
@@ -95,7 +95,7 @@ def ids(*numbers: int) -> list[str]:
 
 
 def resumes(home: Home, taken: int) -> None:
-    """Whether the next run takes over what there is, and ends as if nothing had been."""
+    """Whether the next run takes over the stored results, and ends as if nothing had happened."""
     before = {path: path.stat().st_mtime_ns for path in home.out.glob("audits/*.json")}
     code, words = home.run("--resume")
     assert code == 0, words
@@ -145,7 +145,7 @@ def test_a_journal_holds_statements_too(home: Home) -> None:
     folder.mkdir()
     (folder / "ledger_p.py").write_text(LEDGER)
     kill = "os.kill(os.getpid(), 9)"
-    home.start(fault=kill, SECOND="").communicate()  # the audits come first
+    home.start(fault=kill, SECOND="").communicate()  # the audits run first
     assert home.ids() == ids(0, 1, 2, 3)
     home.start("--resume", SECOND=kill).communicate()
     run, records = read_whole_run(home.out)

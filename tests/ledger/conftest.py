@@ -1,4 +1,4 @@
-"""Projects of their own, as the tests of runs have them."""
+"""Projects with their own files, as in the tests of runs."""
 
 from tests.run.conftest import home
 

@@ -1,4 +1,4 @@
-"""The fixture of a check: attacks on a statement and around it, and the verdict they lead to."""
+"""The fixture of a check: attempts on a statement and around it, and the resulting verdict."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_statement_that_stands_everything_holds():
     assert result.method is Method.PROPERTY  # the weakest link
     assert result.tightest == pytest.approx(1.0)
     assert result.mismatch is None
-    assert below(1.0, 0.0) == (1.0, 2.0)  # handed back as it was
+    assert below(1.0, 0.0) == (1.0, 2.0)  # returned unchanged
 
 
 def test_one_breach_refutes():
@@ -64,7 +64,7 @@ def test_one_breach_refutes():
     book.sweep(n=2)(double)
     result = book.result()
     assert result.verdict is LedgerVerdict.REFUTED
-    assert result.method is Method.EXACT  # of what broke it
+    assert result.method is Method.EXACT  # the method of the attempt that refuted it
     assert result.counterexample.case == {"n": 2}
     assert result.mismatch == "the verdict is refuted, holds was declared"
 
@@ -393,7 +393,9 @@ def test_monte_carlo_refutes_only_what_it_can_prove():
     too_often, rightly, loose, close = book.result().attempts
     assert too_often.violated
     assert not rightly.violated
-    assert 0.75 < rightly.tightest < 0.1 / 0.11  # of a lower bound, not of the frequency
+    assert (
+        0.75 < rightly.tightest < 0.1 / 0.11
+    )  # compared with a lower bound, not with the frequency
     assert rightly.power is Power.KILLED
     assert loose.power is Power.SURVIVED
     assert not close.violated
@@ -454,7 +456,7 @@ def test_an_audit_of_which_no_mutant_is_killed_has_no_power():
     pair = NeighborPair([[0.0]], [[1e-9]])
     book.audit(noisy, PureDP(1.0), pair, draws=2_000, survivors="the data hardly differ")
     assert book.result().mismatch == "a mutant survived, so an attempt has no power" or (
-        book.result().power is Power.KILLED  # noise that is gone shows any difference
+        book.result().power is Power.KILLED  # without noise, any difference shows
     )
 
 

@@ -1,4 +1,4 @@
-"""The ledger's machine: it must find what is false, and never call false what is true."""
+"""The search of the ledger must find what is false, and never call a true statement false."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_false_claim_is_broken_by_a_readable_case():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_narrow_peak_is_climbed(seed):
-    """A ratio above 1 only within 0.01 of one point of a square of width 4."""
+    """A ratio above 1 occurs only within 0.01 of one point of a square of width 4."""
 
     def inequality(x, y):
         return 1.0101, 1.0 + ((x - 1.234) ** 2 + (y + 0.777) ** 2)
@@ -237,7 +237,7 @@ def test_a_plain_strategy_is_drawn_and_shrunk_by_hypothesis():
 
 
 def test_a_domain_is_searched_without_hypothesis():
-    """A case in a corner is found there, and made simple without leaving the domain."""
+    """A case in a corner is found there, and simplified without leaving the domain."""
     cube = Domain(x=Array(Interval(-3.0, 5.0), (4,)), n=Integer(2, 9), word=Choice(("a", "b")))
     found = falsify(cube, lambda x, n, word: (float(x.sum()), 19.9), seed=1).counterexample
     assert found.case == {"x": [5.0, 5.0, 5.0, 5.0], "n": 2, "word": "a"}
@@ -278,7 +278,7 @@ def test_bad_cases_are_refused(cases):
 
 
 def test_a_plateau_does_not_hang():
-    """Hypothesis alone climbs this for minutes."""
+    """Hypothesis alone searches this plateau for minutes."""
     domain = Domain(x=Array(Interval(0.0, 1.0), (15,)), y=Array(Interval(-1.0, 1.0), (4, 2)))
     attempt = falsify(domain, lambda x, y: (min(x.max(), 0.6), 1.0), seed=1)
     assert attempt.tightest == 0.6

@@ -1,4 +1,4 @@
-"""`dpaudit ledger`, and what `run`, `report` and `replay` do with statements."""
+"""`dpaudit ledger`, and the behaviour of `run`, `report` and `replay` for statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the ledger: whole, safe, in order; and in a real browser."""
+"""The page of the ledger: complete, safe, in order; and in a real browser."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_ids_are_unique_and_every_reference_has_its_target(reader):
     assert {row.id for row in ROWS} <= set(ids)
 
 
-# --- what it says ---
+# --- content ---
 
 
 def test_rows_come_in_the_order_of_concern_and_then_of_the_paper(page):
@@ -314,7 +314,7 @@ def test_same_rows_give_the_same_page(folder, page):
     assert (folder / "ledger.html").read_text(encoding="utf-8") == page
 
 
-# --- what an author looks for ---
+# --- what authors need ---
 
 STEP = replace(
     broken({"k": 1}, 2.0, 1.0), role=Role.STEP, subject="line 7", mends="another line",
@@ -395,7 +395,7 @@ def test_premises_are_linked_drawn_and_said_where_they_shake(authors):
     assert "rests on q.low, q.proof" in text
     assert "Rests on q.low, refuted; rests on q.proof, holds, proof broken." in text
     assert 'aria-label="Premises of the statements"' in page
-    assert page.count('<a href="#q.low"') == 2  # of the picture, and of the row above
+    assert page.count('<a href="#q.low"') == 2  # a link of the picture, and of the row above
 
 
 def test_each_paper_has_a_graph_of_its_own(tmp_path):

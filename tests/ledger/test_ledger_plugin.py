@@ -1,4 +1,4 @@
-"""Checks of statements under pytest, from the outside: what is collected, said and stored."""
+"""Checks of statements under pytest, from the outside: collection, output and storage."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ LEDGER = "paper/ledger_paper.py"
 
 @pytest.fixture
 def project(home):
-    """A project of its own, whose checks are made by the caller."""
+    """A project with its own files, whose checks the caller writes."""
 
     def make(*parts, table=TABLE):
         home.put("pytest.ini", "[pytest]\ndpaudit_collect = true\n")
@@ -101,7 +101,7 @@ def run(home, *args):
 
 
 def workers(home, *args):
-    """Run with two workers, in processes of their own."""
+    """Run with two workers, in separate processes."""
     return home.process("-m", "pytest", "-p", "no:cacheprovider", "-n2", *args)
 
 
@@ -203,7 +203,7 @@ def test_functions_without_a_mark_keep_their_meaning(project):
     assert "ledger =" not in result.out
 
 
-# --- what is wrong with a check ---
+# --- faults of a check ---
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_what_another_version_says_again_takes_over_what_was_found(project):
     assert {row["id"]: row["verdict"] for row in rows(here, "other")}["p.again"] == "open"
     assert run(here, "--dpaudit-out=out").code == 0
     assert problems(here) == []
-    # A run that resumes takes it over anew, from a check that now finds something else.
+    # A resumed run takes it over, although the check now finds something else.
     project(FIRST, WRONG.replace("(2 * x, x)", "(x, x)").replace(', expected="refuted"', ""),
             table=table)  # fmt: skip
     run(here, "--dpaudit-out=out", "--dpaudit-resume", "paper/ledger_paper.py::doubling")

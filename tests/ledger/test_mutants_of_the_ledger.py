@@ -1,4 +1,4 @@
-"""Tests for mistakes that `benchmarks.mutation` planted and no other test had found."""
+"""Tests for mistakes that `benchmarks.mutation` planted and no other test had detected."""
 
 from __future__ import annotations
 

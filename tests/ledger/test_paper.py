@@ -1,4 +1,4 @@
-"""Statements and conventions of a paper, read from Markdown; the mark of a check."""
+"""Statements and conventions of a paper, read from Markdown; and the mark of a check."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_mark_leaves_the_function_as_it_is():
         """The statement, on
         two lines
 
-        What was found, on
+        The findings, on
         two lines.
 
         And more.
@@ -151,7 +151,7 @@ def test_a_mark_leaves_the_function_as_it_is():
     mark = marked(check)
     assert (mark.id, mark.kind, mark.expected) == ("gm.lemma1", "lemma", LedgerVerdict.REFUTED)
     assert mark.text == "The statement, on two lines"
-    assert mark.found == "What was found, on two lines.\nAnd more."
+    assert mark.found == "The findings, on two lines.\nAnd more."
     assert marked(len) is None
 
 

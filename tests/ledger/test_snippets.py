@@ -1,4 +1,4 @@
-"""Counterexamples that can be pasted: programs of a few lines, which give the same two sides."""
+"""Counterexamples that can be pasted: short programs that give the same two sides."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def ran(function, case):
 
 
 def helper(x, scale=2.0):
-    """Say nothing of this."""
+    """Say nothing about this."""
     return scale * math.sqrt(x)
 
 
 def with_helper(x, y):
     """Return the sides.
 
-    Of this nothing is wanted.
+    The snippet must not contain this line.
     """
     # but comments stay
     return helper(x), LIMIT * y

@@ -1,4 +1,4 @@
-"""Mechanisms for every kind of output and input that an audit accepts; each is cheap to audit."""
+"""Mechanisms for every kind of output and input that an audit accepts; each is fast to audit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRAME = NeighborPair.from_frame(
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of output: a mechanism, a pair that it takes, and options of its audit."""
+    """One kind of output: a mechanism, a pair for it, and options of its audit."""
 
     mechanism: Any
     pair: NeighborPair | None = NUMBERS
@@ -94,7 +94,7 @@ def gaps(data, size, *, rng):
 
 
 class Vector:
-    """A vector of one dimension, an object with state of its own."""
+    """A vector in one dimension, which is an object with its own state."""
 
     def __init__(self, dim: int) -> None:
         self.dim, self.__name__ = dim, f"vector_{dim}"
@@ -212,4 +212,4 @@ KINDS: dict[str, Case] = {
     "searched": Case(mean, None, {"draws": 1400}),
     "sequential": Case(Vector(3), options={"method": "sequential"}),
 }
-"""By the kind of output, input or audit."""
+"""Cases by the kind of output, input or audit."""

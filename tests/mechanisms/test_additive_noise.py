@@ -42,7 +42,7 @@ def around(data, *, radius=1.0):
 
 
 def sampled_user(data, size, *, rng):
-    """The centre moves in one run of ten only."""
+    """Move the centre in only one run of ten."""
     return (rng.random(size) < 0.1) * data[0]
 
 
@@ -63,7 +63,7 @@ def shifted_data(data):
     return 2 * data
 
 
-# --- the object ---
+# --- the class ---
 
 
 def test_it_is_a_sampled_mechanism_too():
@@ -192,7 +192,7 @@ def test_centres_outside_the_declared_ball_are_refused():
             centers[0] = 1.5
         return centers
 
-    # Exploration saw nothing (300 draws in 5 calls); the certifying draws are checked as well.
+    # Exploration detected nothing (300 draws in 5 calls); the certifying draws are checked too.
     with pytest.raises(MechanismError, match="left its declared ball"):
         look(AdditiveNoise(one_stray, scale=1.0, ball=([0.0], 1.0)), CLAIM, pair(1, 0), draws=1000)
 
@@ -289,7 +289,7 @@ def test_large_claims_are_audited_without_a_warning(claim, kind, ball):
 
 
 def test_gaussian_noise_keeps_no_pure_claim():
-    # The delta of 4.0 is less than any double; epsilon is known to be infinite.
+    # The delta of 4.0 is less than any double, and epsilon is known to be infinite.
     finding, _ = look(AdditiveNoise(shifted_data, scale=20.0), PureDP(4.0), pair(1, 0))
     assert finding.epsilon.lower == math.inf
     assert finding.refuted
@@ -353,7 +353,10 @@ def test_equal_centres_need_no_epsilon():
 
 
 def true_epsilon(shift, radius, delta):
-    """Of centres uniform on intervals of this radius, a shift apart: half-spaces are optimal."""
+    """Epsilon of centres uniform on intervals of this radius at distance `shift`.
+
+    Half-spaces are optimal.
+    """
 
     def rate(middle, t):
         z, w = (middle + radius - t), (middle - radius - t)
@@ -418,7 +421,7 @@ def test_a_subsampled_gaussian_is_certified_far_below_one_in_draws():
     assert 0.9 * mixture_epsilon(0.1, 1e-6) < finding.epsilon.lower < mixture_epsilon(0.1, 1e-6)
     profile = finding.profile
     certified = [d for d in profile.certified_delta if d > 0]
-    assert min(certified) < 1e-4  # one in 14,000 draws would be 7e-5, were it certified
+    assert min(certified) < 1e-4  # one in 14,000 draws would be 7e-5, if it were certified
     assert all(c <= e for c, e in zip(certified, profile.estimated_delta, strict=False))
     assert isinstance(long, LongProfile)
     assert long.epsilon[: len(profile.epsilon)] == profile.epsilon
@@ -434,7 +437,7 @@ def test_the_estimated_profile_agrees_with_the_truth_within_its_errors():
     for epsilon, estimate, error in zip(
         long.epsilon, long.estimated_delta, long.standard_error, strict=True
     ):
-        # The left is the mixture; for small epsilon the other direction is no larger.
+        # The left is the mixture; for small epsilon the other direction is not larger.
         truth = max(float((p - math.exp(epsilon) * special.ndtr(-t)).max()), 0.0)
         assert estimate <= truth + 5 * error + 1e-12
         assert estimate >= 0.9 * truth - 5 * error - 1e-10

@@ -1,4 +1,4 @@
-"""Training runs along one gradient, noise and centres apart."""
+"""Training runs along one gradient, with noise and centres treated separately."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_noise_is_that_of_a_step_or_of_all() -> None:
 @pytest.mark.parametrize("release", ["white_box", "last"])
 @given(values=st.lists(st.floats(-3, 3), min_size=2, max_size=6), seed=st.integers(0, 99))
 def test_centres_lie_in_their_ball(release: str, values: list[float], seed: int) -> None:
-    """Whatever the others do along the direction."""
+    """The other users may move in any way along the direction."""
     users = np.array([[0.0, 0.0, value] for value in values])
     pair = NeighborPair(np.concatenate([users, [[0.0, 0.0, 4.0]]]), users, relation=ADD)
     mechanism = along(run_of(steps=3, q=0.5, release=release), pair)
@@ -90,7 +90,7 @@ def test_the_ball_is_a_point_where_nobody_else_moves_along() -> None:
 
 
 def test_it_reaches_what_no_count_does() -> None:
-    """Of the epsilon of 7.44 that the accountant says at delta = 1e-5, by 10,000 draws."""
+    """The accountant states epsilon 7.44 at delta = 1e-5; the audit has 10,000 draws."""
     from audits.training.tasks import poisson
 
     true = Accounted(poisson(0.92)).epsilon(1e-5)
@@ -118,7 +118,7 @@ def test_runs_of_another_kind_are_refused() -> None:
 
 
 def test_users_of_one_gradient_are_refused() -> None:
-    """Both are clipped to the same."""
+    """Both gradients are clipped to the same one."""
     left, right = (np.concatenate([OTHERS, [[0.0, 0.0, x]]]) for x in (4.0, 9.0))
     with pytest.raises(ArgumentError, match="^pair must differ in a user's gradient"):
         along(run_of(), NeighborPair(left, right))

@@ -1,4 +1,4 @@
-"""Draws that are not independent are refused before they certify; honest ones hardly ever are."""
+"""Dependent draws are refused before they certify; independent draws are almost never refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Noise = Callable[[np.random.Generator, int], Any]
 
 
 def check_of(calls: Any, outputs: Any = None, keys: Any = None) -> IndependenceCheck:
-    """Watch calls of one event, given where it fired."""
+    """Watch calls of one event, given the draws at which it fired."""
     check = IndependenceCheck("f")
     for index, fired in enumerate(calls):
         fired = np.atleast_2d(np.asarray(fired, dtype=bool))
@@ -50,12 +50,12 @@ def expectations(length: int, statistic: Callable[[tuple[int, ...]], float]) -> 
 
 
 def foretold(shape: tuple[int, ...], **kind: Any) -> Callable[[tuple[int, ...]], float]:
-    """Return the evidence of the forecasters in a sequence, cut into calls of these sizes."""
+    """Return the forecasters' evidence in a sequence, cut into calls of the given sizes."""
     ends = np.cumsum(shape)[:-1]
     return lambda sequence: check_of(np.split(np.array(sequence), ends), **kind)._foretold()
 
 
-# --- never more than it says: by enumeration ---
+# --- never more than promised: by enumeration ---
 
 
 @pytest.mark.parametrize("shape", [(10,), (5, 5), (4, 3, 3), (1, 2, 3, 4)])
@@ -69,7 +69,7 @@ def test_nor_where_the_event_changes_on_the_way() -> None:
 
 
 def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> None:
-    """Here the draws themselves are the coin, so that calls do begin alike, and often."""
+    """Here the draws themselves are the coin, so calls often begin alike."""
 
     def repeated(sequence: tuple[int, ...]) -> float:
         check = IndependenceCheck("f")
@@ -103,7 +103,7 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     ],
 )
 def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, rate) -> None:
-    """At a level of 0.2, where refusals could be counted; false-alarm rate of this test 1e-6."""
+    """Tested at a level of 0.2, where refusals can be counted; its false-alarm rate is 1e-6."""
     monkeypatch.setattr(independence, "FALSE_REFUSAL", 0.2 * 4)
     rng = np.random.default_rng(1)
     alarms = 0
@@ -118,7 +118,7 @@ def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, ra
 
 @pytest.mark.parametrize("dtype", ["longdouble", "U9", "S9", "aligned"])
 def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
-    """What lies between the fields of a record, behind a short text, in a long double's tail."""
+    """These are bytes between the fields of a record, behind a short text, or of a long double."""
     rng = np.random.default_rng(6)
     kind = np.dtype([("a", "i1"), ("b", "f8")], align=True) if dtype == "aligned" else dtype
     check = IndependenceCheck("f")
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
 
 
 def test_the_width_of_a_text_foretells_nothing() -> None:
-    """The longest text of a call sets the width of all: how a call begins must not tell it."""
+    """The longest text of a call sets the width of all; the first draws must not reveal it."""
 
     def evidence(sequence: tuple[int, ...]) -> float:
         calls = np.split(np.array(sequence), [5])
@@ -148,7 +148,7 @@ def test_the_width_of_a_text_foretells_nothing() -> None:
 @pytest.mark.parametrize("shape", [(5, 5, 5), (3, 3, 3, 3, 3)])
 @pytest.mark.slow
 def test_one_may_stop_at_any_comparison(shape) -> None:
-    """A call that was compared is no original: or its draws would be tossed twice."""
+    """A call that was compared is never an original, or its draws would be tossed twice."""
     total = 0.0
     for sequence in itertools.product((0, 1), repeat=sum(shape)):
         check, best = IndependenceCheck("f"), 0.0
@@ -161,7 +161,7 @@ def test_one_may_stop_at_any_comparison(shape) -> None:
     assert total <= 1 + 1e-12
 
 
-# --- what is seen ---
+# --- detected dependence ---
 
 
 def laplace(rng: np.random.Generator, size: int) -> Any:
@@ -210,7 +210,7 @@ def noisy(noise: Noise) -> Any:
 
 
 def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
-    """How often whole audits of a mechanism that keeps its claim refuse it, and refute it."""
+    """How often whole audits refuse, and refute, a mechanism that keeps its claim."""
     refused = wrong = 0
     for seed in range(seeds):
         try:
@@ -224,7 +224,7 @@ def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_sequential_audits_refuse_shared_noise_and_never_certify_it(name) -> None:
-    """200 audits each of what was certified wrongly before; of the others, which are slower, 40."""
+    """200 audits of each case that was certified wrongly before, and 40 of the slower cases."""
     seeds = 200 if name == "by call" or name.startswith("groups") else 40
     assert refusals(name, seeds, method="sequential", draws=20_000) == (seeds, 0)
 
@@ -236,7 +236,7 @@ def test_fixed_audits_of_few_draws_refuse_shared_noise(name) -> None:
 
 @pytest.mark.parametrize("seed", [12, 106, 135])
 def test_the_false_alarm_that_was_found(seed) -> None:
-    """One draw shared by a whole call was refuted with these seeds, batch judged by batch."""
+    """With these seeds, one draw shared by a whole call was refuted when judged per batch."""
 
     def shared(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data[0] + rng.laplace() + 1e-9 * rng.normal(size=size)
@@ -294,7 +294,7 @@ def sticky(data: Any, size: int, *, rng: np.random.Generator) -> Any:
 
 
 def subsampled_once(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Subsample the users once for all draws: everybody's first vectorised version."""
+    """Subsample the users once for all draws, a common mistake in vectorised code."""
     kept = data[:, 0] * (rng.random(len(data)) < 0.5)
     return kept.sum() + rng.laplace(size=size) / 4
 

@@ -1,4 +1,4 @@
-"""Draws of mixed kinds: what a call happens to hold does not change what becomes of a draw."""
+"""Draws of mixed kinds: the other draws of a call do not change how a draw is converted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DRAWS: dict[str, tuple[Draw, str]] = {
 def test_equal_distributions_of_mixed_draws_are_audited_and_not_refuted(
     name: str, draws: int
 ) -> None:
-    """The same on both sides; false alarm 1e-6."""
+    """Both sides have one distribution; false alarm 1e-6."""
     draw, errors = DRAWS[name]
 
     @one_draw
@@ -103,7 +103,7 @@ def test_another_kind_is_refused_once_the_contract_was_checked() -> None:
     probing.admit(np.array(["a", "b"]), "left", bound=True)
     mixed = probing.admit(np.array([1.0, 2.0]), "left", bound=True)
     assert mixed["text"].tolist() == ["", ""]
-    assert fitted(mixed, TEXT) is None  # numbers among texts are no texts
+    assert fitted(mixed, TEXT) is None  # texts that contain numbers are not all texts
 
 
 def test_what_was_seen_on_one_pair_is_known_on_the_next() -> None:

@@ -1,4 +1,4 @@
-"""The likelihood ratio of training runs against sums over all ways in which a user takes part."""
+"""The likelihood ratio of training runs, compared with sums over all ways to take part."""
 
 from __future__ import annotations
 

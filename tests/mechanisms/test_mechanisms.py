@@ -267,7 +267,7 @@ def test_an_interrupt_of_the_mechanism_is_its_fault(error: type[BaseException]) 
 
 
 class Later:
-    """Behaves for the first `good` calls, then does as `bad` does."""
+    """Behave well for the first `good` calls, then like `bad`."""
 
     def __init__(self, bad: Callable[..., Any], good: int) -> None:
         self.bad, self.good, self.calls = bad, good, 0
@@ -311,7 +311,7 @@ def test_breaking_the_contract_on_the_third_certifying_chunk_is_refused(
 
 
 def test_input_changed_by_large_calls_only_is_refused() -> None:
-    """The change is idempotent: comparing before and after the certifying draws shows nothing."""
+    """The change is idempotent, so comparing before and after certification shows nothing."""
 
     def clips_in_place(data: Array, size: int, *, rng: Generator) -> Array:
         if size > PROBE_SIZE:
@@ -358,7 +358,7 @@ def test_records_whose_fields_change_between_calls_are_refused(second: Any) -> N
 
 
 def test_noise_shared_by_the_draws_of_a_call_is_refused_where_other_noise_hides_it() -> None:
-    """Else a threshold drawn once a call refutes a mechanism that does not look at its data."""
+    """Otherwise a threshold drawn once per call refutes a mechanism that ignores its data."""
 
     def shared_threshold(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.laplace(size=size) > rng.laplace()

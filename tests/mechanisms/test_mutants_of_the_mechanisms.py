@@ -1,4 +1,4 @@
-"""Tests for mistakes that `benchmarks.mutation` planted and no other test had found."""
+"""Tests for mistakes that `benchmarks.mutation` planted and no other test had detected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpaudit.mechanisms.watch import Watch
 
 
 def test_a_refusal_waits_for_the_evidence_that_its_probability_needs() -> None:
-    """The same call again and again is one toss for two calls, so the evidence grows slowly."""
+    """A repeated call is one toss for two calls, so the evidence grows slowly."""
     needed = math.log(4 / FALSE_REFUSAL)
     check, calls = IndependenceCheck("copies"), np.array([0.1, 0.2, 0.3, 0.4])
     evidence: list[float] = []

@@ -1,4 +1,4 @@
-"""Outputs as they are: every kind of draw becomes an array, by a fixed function of single draws."""
+"""Outputs of every kind become arrays, by a fixed function of single draws."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_an_exception_on_one_side_refutes_and_is_told_by_its_type() -> None:
 
 
 def test_with_errors_as_outcomes_every_draw_is_a_call_of_its_own() -> None:
-    """Else a call of many draws would fail where one does, and the rate would be squared."""
+    """Otherwise a call of many draws fails if one draw fails, and the rate is squared."""
     sizes = []
 
     def rare(data: Any, size: int, *, rng: np.random.Generator) -> Any:
@@ -208,14 +208,14 @@ def test_only_data_on_which_trials_fail_are_drawn_from_one_by_one() -> None:
 
 
 def unreliable(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Fail as a call, on any data alike: by luck some data pass the trials, and others do not."""
+    """Fail as a whole call, on all data alike; by luck some data pass the trials."""
     if rng.random() < 0.01:
         raise ConnectionError("try again")
     return rng.integers(3, size=size)
 
 
 def test_calls_that_fail_on_both_sides_alike_tell_nothing() -> None:
-    """One side drawn one by one and the other by whole calls would differ by the failures."""
+    """If one side used single draws and the other whole calls, the failures would differ."""
     datasets = [np.array([float(user)]) for user in range(40)]
     trials = [Outcomes(unreliable, errors="outcome")._fails_on(data) for data in datasets]
     passes, fails = datasets[trials.index(False)], datasets[trials.index(True)]
@@ -253,14 +253,14 @@ def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
 
 
 def rarely(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Fail now and then, after the trials."""
+    """Fail occasionally, after the trials."""
     if size != 64 and rng.random() < 0.02:
         raise KeyError("x")
     return rng.laplace(size=size)
 
 
 def test_an_audit_that_began_again_is_kept_too(tmp_path: Path) -> None:
-    """Calls of many draws and those of one are not kept beside each other."""
+    """Calls of many draws and calls of one draw are stored separately."""
 
     def found(keep: Path | None) -> AuditResult:
         return audit(
@@ -287,10 +287,10 @@ def test_a_failure_that_comes_late_in_a_search_begins_again_too() -> None:
 
 
 def test_mutants_that_are_given_begin_again_with_the_mechanism() -> None:
-    """A mutant that fails late would not be run else, and the audit would have no power."""
+    """Otherwise a mutant that fails late would not run, and the audit would have no power."""
 
     def noisy(data: Any, size: int, *, rng: np.random.Generator, scale: float = 2.0) -> Any:
-        if size not in (1, 64):  # passes the trials, and draws that are calls of their own
+        if size not in (1, 64):  # passes the trials, and draws that are separate calls
             raise KeyError("x")
         return data.sum() + rng.laplace(scale=scale, size=size)
 
@@ -364,7 +364,7 @@ def test_one_draw_is_a_decorator_a_function_and_can_be_pickled() -> None:
 
 
 def test_what_a_script_decorates_can_be_sent_to_workers() -> None:
-    """They do not know the names of a script, nor of a notebook."""
+    """Workers do not know the names of a script or a notebook."""
     code = (
         "import sys, cloudpickle; from dpaudit import one_draw\n"
         "@one_draw\n"
@@ -412,7 +412,7 @@ def test_bad_options_are_refused(make: Any, arguments: dict[str, Any], words: st
 
 
 def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have a Mersenne Twister that one number seeds alike: two coins would be one."""
+    """Both seed a Mersenne Twister alike, so two coins from one number would be equal."""
     theirs = np.random.RandomState(0)
     torch = SimpleNamespace(
         manual_seed=theirs.seed,
@@ -467,7 +467,7 @@ def test_a_list_of_texts_or_nan_is_refused_by_a_sentence() -> None:
 def test_what_jax_compiled_is_reused_only_for_equal_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Large arrays are shown in part, so two of them must not share a compiled function."""
+    """The text of a large array is abridged, so two of them must not share a compiled function."""
     compiled = []
 
     def jit(function: Any) -> Any:
@@ -501,7 +501,7 @@ def test_what_jax_compiled_is_reused_only_for_equal_arguments(
     some[:] = 1.0
     again = mechanism(np.zeros(1), 1, rng=np.random.default_rng(0), weights=some)
     assert again.tolist() == [2000.0]
-    assert len(compiled) == 5  # 2.0 once
+    assert len(compiled) == 5  # 2.0 was compiled only once
 
 
 def test_a_package_that_is_not_there_is_named() -> None:
@@ -586,7 +586,7 @@ def test_an_exception_there_is_an_outcome_here(module: str) -> None:
     released = Outcomes(mechanism, errors="outcome")
     result = audit(released, PureDP(1.0), pair, draws=200, seed=1)
     assert result.verdict.words == "REFUTED"
-    assert result.failure_prob == 1e-6  # draws come one by one: no second attempt was paid for
+    assert result.failure_prob == 1e-6  # draws come one by one, and no second attempt was paid for
     assert any("KeyError on the right" in note for note in result.notes)
     mechanism.close()
 
@@ -749,7 +749,7 @@ def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
 
 
 def two_answers(data: Any, seed: Any = None) -> tuple[float, float]:
-    """Answer two queries with noise from one seed: the difference of the answers has none."""
+    """Answer two queries with noise from one seed: the difference of the answers has no noise."""
     total = np.random.default_rng(seed).laplace(scale=2.0) + np.sum(data)
     most = np.random.default_rng(seed).laplace(scale=2.0) + np.max(data)
     return float(total), float(most)
@@ -794,7 +794,7 @@ def test_a_list_of_texts_and_numbers_is_named_as_what_it_is() -> None:
 
 @pytest.mark.slow
 def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
-    """The mutants of one call draw one by one, and their lists need not be of one length."""
+    """The mutants of one call draw one by one, and their lists may differ in length."""
 
     @one_draw
     def until_above(data: Any, *, rng: np.random.Generator) -> list[float]:
@@ -812,7 +812,7 @@ def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
 
 
 def test_lists_may_all_have_one_length_in_one_call_and_another_in_the_next() -> None:
-    """A list that is long in one draw of a hundred: few calls hold both lengths."""
+    """One draw in a hundred is a long list, so few calls contain both lengths."""
 
     @one_draw
     def rarely_long(data: Any, *, rng: np.random.Generator) -> list[float]:

@@ -1,4 +1,4 @@
-"""A result does not depend on who draws, for every kind of output: workers, Dask, xdist."""
+"""A result does not depend on the process that draws: workers, Dask, xdist, for all outputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEW = (
     "additive noise",
     "sequential",
 )
-"""One kind of each form of output, data and audit: for what is the same for all kinds."""
+"""One case of each form of output, data and audit, for tests that apply to all kinds."""
 SETTINGS: dict[str, Any] = {"draws": 300, "seed": 1}
 
 
@@ -54,7 +54,7 @@ def others() -> Iterator[dict[str, Workers]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_draw_what_one_draws(processes: Workers, kind: str) -> None:
-    """With mutants for a few kinds: they travel as their mechanism does."""
+    """A few kinds have mutants, which are sent like their mechanism."""
     options = {} if kind in FEW else {"mutants": None}
     alone = _audit(KINDS[kind], kind, **options)
     shared = _audit(KINDS[kind], kind, **options, settings=Settings(workers=processes))

@@ -1,4 +1,4 @@
-"""DP-SGD: clipping and batches exactly, noise by its distribution, what is released."""
+"""DP-SGD: exact clipping and batches, the distribution of the noise, and the outputs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def itself(params: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """Gradients are the data, at all iterates."""
+    """Return the data as gradients, at all iterates."""
     return data[None]
 
 
 def towards(params: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """Gradients of half the squared distance to each user, ``[size, n, d]``."""
+    """Return gradients of half the squared distance to each user, ``[size, n, d]``."""
     return params[:, None] - data
 
 
@@ -76,7 +76,7 @@ def test_a_user_takes_part_once_in_an_epoch(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["fixed", "shuffle"])
 def test_batches_have_their_size(kind: str) -> None:
     np.testing.assert_array_equal(of(kind, 8, 50).sum(axis=2), 2)
-    if kind == "shuffle":  # of seven users the last batch has one
+    if kind == "shuffle":  # the last batch of seven users has one
         sizes = of(kind, 7, 50).sum(axis=2)
         np.testing.assert_array_equal(sizes, np.tile([2, 2, 2, 1], (50, 2)))
 
@@ -84,7 +84,7 @@ def test_batches_have_their_size(kind: str) -> None:
 @pytest.mark.statistical
 @every_kind
 def test_a_user_takes_part_as_often_as_is_said(kind: str) -> None:
-    """The numbers of participations in seven steps, whose last epoch ends early."""
+    """Numbers of participations in seven steps, whose last epoch ends early."""
     n_users, steps = 8, 7
     counts = of(kind, n_users, 20_000, steps=steps, seed=1)[:, :, 3].sum(axis=1)
     expected = Sampling(kind, steps, **KINDS[kind]).participation(n_users).counts(steps)
@@ -102,7 +102,7 @@ def test_participation_is_exact() -> None:
     assert Sampling("fixed", 4, batch_size=2).participation(8).rate == 0.25
 
 
-# --- what is released -------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------------------
 
 
 @pytest.mark.statistical
@@ -128,7 +128,7 @@ def test_iterates_follow_from_the_noisy_sums() -> None:
 
 
 def test_sums_are_those_of_the_gradients_at_each_iterate() -> None:
-    """With next to no noise, gradient descent on all users."""
+    """Gradient descent on all users with almost no noise."""
     data = np.array([[0.3, 0.0], [0.0, 0.4]])
     run = DPSGD(towards, start=[0.1, 0.1], clip_norm=5.0, sigma=1e-12, steps=3, q=1.0)
     params, expected = np.array([0.1, 0.1]), []
@@ -149,7 +149,7 @@ def test_runs_keep_the_contract_of_a_mechanism(kind: str, release: str) -> None:
         again = [run(data, size, rng=np.random.default_rng(7)) for _ in range(2)]
         assert again[0].shape == (size, *((3, 2) if release == "white_box" else (2,)))
         np.testing.assert_array_equal(*again)
-    if kind != "fixed":  # nobody is left
+    if kind != "fixed":  # no user is left
         assert run(data[:0], 4, rng=np.random.default_rng(0)).shape[0] == 4
 
 

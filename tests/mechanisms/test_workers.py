@@ -1,4 +1,4 @@
-"""Chunks drawn elsewhere, kept on disk, and ended by the clock: never another result."""
+"""Chunks drawn by workers, stored on disk, and ended by the clock never change the result."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_cluster_finds_the_same_although_a_worker_is_killed_in_the_middle() ->
 
 @pytest.mark.slow
 def test_what_a_cluster_lost_is_sent_again() -> None:
-    """As where the only worker that had the mechanism died before another had it."""
+    """The case: the only worker that had the mechanism died before another one had it."""
     pytest.importorskip("distributed")
 
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
@@ -237,7 +237,7 @@ def test_a_scheduler_that_does_not_answer_is_told() -> None:
         Cluster("tcp://127.0.0.1:9", timeout=1.0)
 
 
-# --- kept calls, and the clock ---
+# --- stored calls, and the clock ---
 
 
 def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_what_was_killed_goes_on_with_nothing_lost(tmp_path: Path) -> None:
     assert run(tmp_path / "killed", 1.0) == ""
     assert run(tmp_path / "killed", None) == whole
     once, twice = ((tmp_path / name / "calls").read_text() for name in ("whole", "killed"))
-    assert len(once) <= len(twice) <= len(once) + 1  # the call that was under way
+    assert len(once) <= len(twice) <= len(once) + 1  # the call that was running
 
 
 def test_the_clock_ends_an_audit_with_what_is_certified() -> None:

@@ -1,4 +1,4 @@
-"""Functions for the tests of patches: this module defines them, and knows one by two names."""
+"""Functions for the tests of patches, defined here; one of them has two names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def cached(data: int) -> int:
 
 
 def with_a_default(data: Any, function: Any = held_by_a_default) -> Any:
-    """Call what it holds."""
+    """Call the function that it holds."""
     return function(data)
 
 
@@ -68,7 +68,7 @@ CLOSURE = closing_over(held_by_a_closure)
 
 
 class Clipper:
-    """A method and a static method."""
+    """A class with a method and a static method."""
 
     def __init__(self, high: float) -> None:
         self.high = high
@@ -87,5 +87,5 @@ constant = 3
 
 
 def with_noise(value, size, *, rng):
-    """Noise by inversion, in two draws."""
+    """Draw noise by inversion, in two draws."""
     return value + rng.choice([-1.0, 1.0], size) * -np.log1p(-rng.random(size))

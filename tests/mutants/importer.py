@@ -1,4 +1,4 @@
-"""Knows a helper by another name."""
+"""A module that knows a helper by another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Knows a helper by another name; imported only while the helper is replaced."""
+"""A module that knows a helper by another name, imported only while it is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions taken out or replaced while a mechanism runs, parameters scaled."""
+"""Functions that are removed or replaced while a mechanism runs, and scaled parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA = np.array([[5.0], [-3.0]])
 
 
 def clipped(data: Array, size: int, *, rng: Generator) -> Array:
-    """Use the helper by all names under which it is known."""
+    """Use the helper by all its names."""
     by_name = helpers.clip(data), helpers.also_clip(data), importer.shortened(data, high=1.0)
     return np.tile([part.sum() for part in by_name], (size, 1))
 
@@ -124,7 +124,7 @@ def test_mechanisms_of_all_kinds_can_be_patched() -> None:
 
     noisy = AdditiveNoise(centre, scale=1.0, ball=([1.0], 1.0))
     out = without(f"{HELPERS}.clip")(noisy)
-    assert out.center(DATA + 10).tolist() == [22.0]  # which the ball would have refused
+    assert out.center(DATA + 10).tolist() == [22.0]  # the ball would have refused this center
     assert not out.is_random
     assert without(f"{HELPERS}.clip")(Exact()).pmf(DATA)[0] == pytest.approx(0.2)
 
@@ -233,7 +233,7 @@ def test_bad_factors_are_refused(change: Any, words: str) -> None:
 
 
 class Holder:
-    """Keeps a function as an attribute."""
+    """An object that keeps a function as an attribute."""
 
     def __init__(self, function: Any) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""Noise found by running a mechanism, and the mutants that it gives."""
+"""Noise that is found by running a mechanism, and the resulting mutants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one_site(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def looped(data: Array, size: int, *, rng: Generator) -> Array:
-    """A loop over draws, and in each over three steps."""
+    """Loop over draws, and over three steps in each draw."""
     drawn = []
     for _ in range(size):
         total = data.sum()
@@ -38,13 +38,13 @@ def looped(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def stepwise(data: Array, size: int, *, rng: Generator) -> Array:
-    """Three steps, each for all draws together; the whole path is released."""
+    """Take three steps, each for all draws together; the whole path is released."""
     steps = [rng.normal(scale=1 + i, size=size) for i in range(3)]
     return data.sum() + np.cumsum(steps, axis=0).T
 
 
 def until_tails(data: Array, size: int, *, rng: Generator) -> Array:
-    """As many calls as the slowest draw needs."""
+    """Make as many calls as the slowest draw needs."""
     counts, alive = np.zeros(size), np.ones(size, dtype=bool)
     while alive.any():
         tossed = rng.random(size) < 0.5
@@ -80,7 +80,7 @@ def test_uniform_numbers_are_called_what_they_are_and_stay_finite() -> None:
     assert all(np.isfinite(called(mutant)).all() for mutant in made.values())
 
 
-# --- sites ---
+# --- noise sources ---
 
 
 def test_a_site_says_where_what_and_how_often() -> None:
@@ -135,7 +135,7 @@ def test_a_mechanism_that_raises_is_refused() -> None:
         record(broken, [DATA], seed=0)
 
 
-# --- randomness that is not seen ---
+# --- undetected randomness ---
 
 
 def own_generator(data: Array, size: int, *, rng: Generator) -> Array:
@@ -215,11 +215,13 @@ def test_in_a_loop_over_draws_each_draw_has_its_own_first_call() -> None:
 
 
 def test_the_last_call_is_found_where_calls_vary() -> None:
-    """The mutant whose last toss is certain: at its low end heads, so that nobody stopped there."""
+    """At its low end, the last toss is certainly heads, so no draw stops there."""
     made = mutants(until_tails)
     plain = until_tails(DATA, 40, rng=np.random.default_rng(1))
     changed = called(made["high end, last"], size=40)
-    assert changed.max() == plain.max()  # tails for all, which the last toss was for the last one
+    assert (
+        changed.max() == plain.max()
+    )  # tails for all; for the last draw this toss was the last one
     rescued = called(made["low end, last"], size=40)
     assert (rescued >= plain).all()
     assert (rescued > plain).any()
@@ -274,7 +276,7 @@ def test_a_loop_that_waits_for_noise_is_broken_off() -> None:
 
 @pytest.mark.parametrize("mechanism", [one_site, looped, stepwise, subsampled])
 def test_mutants_keep_the_contract(mechanism: Any) -> None:
-    """Pure functions of the generator, for any number of draws, of the mechanism's shape."""
+    """Mutants are pure functions of the generator, for any number of draws and any shape."""
     plain = mechanism(DATA, 4, rng=np.random.default_rng(1))
     for mutant in of_noise(mechanism, [DATA], seed=0).mutants:
         assert called(mutant, 4).shape == plain.shape
@@ -328,7 +330,7 @@ def test_a_pmf_is_sharpened() -> None:
     np.testing.assert_allclose(halved.mechanism.pmf(DATA), [0.1, 0.9])
 
 
-# --- the algorithms of the house ---
+# --- the algorithms of the repository ---
 
 
 NO_MECHANISMS = {"datasets.py", "losses.py", "problems.py"}
@@ -336,7 +338,7 @@ NO_MECHANISMS = {"datasets.py", "losses.py", "problems.py"}
 
 
 def lines_that_draw() -> set[tuple[str, int]]:
-    """Lines of algorithms/ that call a method of `rng`, as a reader finds them."""
+    """Lines of algorithms/ that call a method of `rng`, found in the source."""
     found = set()
     for path in sorted((ROOT / "algorithms").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -351,7 +353,7 @@ def lines_that_draw() -> set[tuple[str, int]]:
 def test_every_noise_of_the_algorithms_is_found() -> None:
     seen = set()
     cases = [(partial(row.mechanism, **row.kwargs), np.asarray(row.data)) for row in ROWS]
-    # A route that no row takes, because small data are counted.
+    # No row takes this route, because small data are counted.
     sampled = {"radius": 1.0, "epsilon": 100.0, "delta": 0.5, "route": "samples"}
     cases.append((partial(fast_center, **sampled), np.zeros((20, 2))))
     for mechanism, data in cases:

@@ -1,4 +1,4 @@
-"""The generator that tells where it was used."""
+"""The generator that records where it was used."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_methods_called_by_name_are_seen() -> None:
 
 
 def test_what_numpy_calls_itself_is_one_call() -> None:
-    """`choice` draws with `random`, `permutation` with `shuffle`: inside numpy."""
+    """Inside numpy, `choice` draws with `random`, and `permutation` with `shuffle`."""
     _, log = recorded(lambda rng: (rng.choice(3, p=[0.2, 0.3, 0.5]), rng.permutation([1, 2])))
     assert [method for method, _ in log.seen] == ["choice", "permutation"]
 
@@ -193,4 +193,4 @@ def test_calls_without_end_are_refused_and_others_are_not_slowed() -> None:
             Plan(key, REMOVED), calls=2,
         )  # fmt: skip
     _, log = recorded(draws, Plan(key, REMOVED))
-    assert [k[0] for k in log.seen] == ["laplace"]  # nothing is taken down beside a plan
+    assert [k[0] for k in log.seen] == ["laplace"]  # nothing is recorded while a plan is applied

@@ -1,4 +1,4 @@
-"""What the mutants of a noise do to each method of the generator, exactly."""
+"""The exact effect of the mutants of a noise on each method of the generator."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ SELECTION: list[tuple[Call, Any, Any]] = [
 
 
 def drawn(call: Call, change: str = "", seed: int = 1) -> Any:
-    """Draw once, with a change at that very call."""
+    """Draw once, with a change at this call."""
     method, args, kwargs = call
 
     def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:
@@ -111,7 +111,7 @@ def words(case: tuple[Any, ...]) -> str:
 
 
 def test_every_method_of_the_generator_is_treated() -> None:
-    """A method that a later numpy adds must be looked at."""
+    """A method that a later numpy adds must be considered."""
     public = {name for name in dir(np.random.Generator) if not name.startswith("_")}
     assert public == set(TREATMENTS) | {"spawn", "bit_generator"}
 

@@ -1,4 +1,4 @@
-"""Pairs around a frame: neighbours of its dtypes, users who hold what its columns hold."""
+"""Pairs around a frame: neighbours with its dtypes, and users with values of its columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CITIES = ["Aix", "Brest", "Caen"]
 
 
 def visits(n_users: int = 30) -> pd.DataFrame:
-    """Whole numbers, real ones with a gap, texts, booleans and days, of four rows a user."""
+    """Whole numbers, floats with a gap, texts, booleans and days, with four rows per user."""
     rng = np.random.default_rng(1)
     rows = 4 * n_users
     return pd.DataFrame(
@@ -47,7 +47,7 @@ VISITS = visits()
 
 @functools.cache
 def around_visits() -> Portfolio:
-    """All pairs around the frame, under both relations: they take seconds to make."""
+    """All pairs around the frame, under both relations; creating them takes seconds."""
     return neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"))
 
 
@@ -63,7 +63,7 @@ def members(found: Portfolio) -> list[NeighborPair]:
 
 
 def cells_of(pair: NeighborPair, column: str) -> list[Any]:
-    """What the user who differs holds on the left."""
+    """The rows of the differing user on the left."""
     return list(pair.left[pair.left["id"] == pair.user][column])
 
 
@@ -154,7 +154,7 @@ def test_a_schema_beside_an_array_is_refused() -> None:
 
 @one_draw
 def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, float]:
-    """Noise for one row: a user of four rows in one city needs four times as much."""
+    """Add noise for one row; a user with four rows in one city needs four times as much."""
     paid, city = np.nan_to_num(frame["paid"].to_numpy(), nan=50.0), frame["city"].to_numpy()
     return {
         name: paid[city == name].mean() + rng.laplace(scale=100 / sum(city == name))

@@ -1,4 +1,4 @@
-"""Pairs that differ in one user and no more, the recipes for them, and families."""
+"""Pairs that differ in exactly one user, the recipes for them, and families."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_strings_records_and_booleans_are_data() -> None:
 
 
 def test_both_sides_have_one_dtype_so_that_no_other_user_changes_type() -> None:
-    """Else ``~data`` or an 8-bit overflow tells the sides apart at users who are the same."""
+    """Otherwise ``~data`` or an 8-bit overflow separates the sides at equal users."""
     pair = NeighborPair(np.array([[200], [1]], np.uint8), np.array([[200], [300]]))
     assert pair.left.dtype == pair.right.dtype
 
@@ -395,7 +395,7 @@ def test_a_relation_is_no_text(recipe: Any, relation: Any) -> None:
         recipe(relation)
 
 
-# --- doors that led nowhere ---
+# --- mistakes that once gave no error ---
 
 
 def test_tables_whose_rows_may_be_items_are_refused() -> None:

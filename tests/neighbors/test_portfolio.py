@@ -1,4 +1,4 @@
-"""The portfolio: what it holds, that its pairs are neighbours in the domain, what it refuses."""
+"""The portfolio: its contents, that its pairs are neighbours in the domain, its refusals."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_every_idea_is_there() -> None:
 
 
 def test_halves_leave_the_balance_to_the_user() -> None:
-    """With both parities: one user takes the median, however ties are broken."""
+    """For both parities one user decides the median, however ties are broken."""
     for n_users in (9, 10):
         held = portfolio(n_users=n_users, m=1).under(Relation.REPLACE_USER)
         halves = [p for p in held.pairs if p.recipe.startswith("halv")]
@@ -193,7 +193,7 @@ def test_users_are_empty_only_where_items_may_be_missing() -> None:
 
 
 def test_every_threshold_on_a_count_is_crossed() -> None:
-    """For each t there is a pair of t holders of a category against t - 1."""
+    """For each t a pair has t holders of a category on one side and t - 1 on the other."""
     space = portfolio(n_users=6, m=2).spaces[0]
     crossed = set()
     for count in range(1, 7):

@@ -1,4 +1,4 @@
-"""Pairs of tables from a schema: neighbours of one schema, at the edges where mistakes sit."""
+"""Pairs of tables from a schema: neighbours with one schema, at edges where mistakes occur."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_edges_of_the_field_are_there() -> None:
     incomes = [value for frame in frames for value in frame["income"]]
     assert any(map(isnan, incomes))
     assert any(map(isinf, incomes))
-    assert any(len(frame) == 0 for frame in frames)  # nobody
+    assert any(len(frame) == 0 for frame in frames)  # no user
     assert any(frame["user"].nunique() == 1 for frame in frames)  # one user
     lone = [pair for pair in found.pairs if "alone with city = Caen" in pair.recipe]
     assert {(pair.left["city"] == "Caen").sum() for pair in lone} == {3}
@@ -112,11 +112,11 @@ def test_a_schema_that_says_nothing_is_refused(
         rows(columns, **options)
 
 
-# --- whole audits: the mistakes for which it is made ---
+# --- whole audits: mistakes that it should detect ---
 
 
 def mean_income(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
-    """Clipping lets a NaN through, so one user turns the answer into none."""
+    """Release a clipped mean; clipping keeps a NaN, so one user turns the answer into NaN."""
     return np.clip(data["income"].to_numpy(), 0, 1e5).sum() / 4e5 + rng.laplace(size=size)
 
 

@@ -20,7 +20,7 @@ from dpaudit.store.records import load_record
 
 FIVE = strategies.neighbor_pairs(n_users=5)
 FEW = 200
-"""Examples for bounds that hold: it takes many only to break one that does not."""
+"""Examples for bounds that hold; only a false bound needs many examples."""
 
 
 def clipped_mean(data):
@@ -53,7 +53,7 @@ def test_by_default_nan_and_infinities_are_tried():
 
 
 def test_an_empty_user_is_found():
-    """Users with equal weight; who forgets the empty ones divides by fewer than n."""
+    """All users have equal weight; omitting empty users divides by fewer than n."""
     pairs = strategies.neighbor_pairs(n_users=3, m=2, missing=True)
 
     def mean_of_users(data):
@@ -106,7 +106,7 @@ def test_lipschitz_constants():
 
 
 def toward_zero(x, step=0.3):
-    """One step of the geometric median's SGD with a data point at 0."""
+    """Take one step of the geometric median's SGD with a data point at 0."""
     length = np.linalg.norm(x)
     return x - step * x / length if length > 1e-100 else x
 
@@ -255,7 +255,7 @@ def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
 
 
 def test_rounding_among_the_smallest_doubles_is_no_expansion():
-    """Half of three units in the last place is two of them: 1e-323 apart, 7e-324 allowed."""
+    """Half of three units in the last place rounds to two: 1e-323 apart, 7e-324 allowed."""
     zero = np.zeros(2)
     for size in (1.5e-323, 2.3030012943022205e-161, 1e-300, 1e200):
         assert not check_contraction(

@@ -1,4 +1,4 @@
-"""A judge of ``lhs <= rhs`` must not be fooled by rounding, infinities, NaN or odd types."""
+"""A judge of ``lhs <= rhs`` must not be misled by rounding, infinities, NaN or odd types."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_whole_numbers_and_fractions_are_compared_as_they_are(lhs, rhs):
 
 
 def test_exact_arithmetic_sees_what_floats_hide():
-    """Floats of both sides are equal, or the wrong way round, and the claim is false."""
+    """As floats, both sides are equal or in the wrong order, but the claim is false."""
     third = Fraction(1, 10**17)
     for floats in ((1.0, 1.0), (1.0, 1.0 + 1e-9)):
         judge = judged(*floats, exact=lambda n: (1 + third, Fraction(1)))
@@ -86,7 +86,7 @@ def test_far_below_exact_arithmetic_is_not_asked():
     assert judged(0.5, 1.0, exact=exact).tightest == 0.5
 
 
-# --- what compares nothing ---
+# --- comparisons of nothing ---
 
 
 @pytest.mark.parametrize("side", [math.inf, -math.inf])
@@ -320,7 +320,7 @@ def test_bad_places_to_look_are_refused(call, words):
         call()
 
 
-# --- what is said of a case ---
+# --- the words of a case ---
 
 
 @pytest.mark.parametrize("found", [1.0, (1.0,), (1.0, 2.0, 3.0), np.zeros(2)])
@@ -350,11 +350,11 @@ def test_a_factor_without_a_positive_side_says_what_to_do():
     )
 
 
-# --- a climb that has no end ---
+# --- an endless climb ---
 
 
 def test_a_climb_that_takes_its_budget_leaves_no_example_out():
-    """Lists of changing length, on a plateau: each part is tried against every other."""
+    """Lists of changing length on a plateau: each part is tried against every other part."""
     lists = st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=9)
     attempt = falsify(lists, lambda case: (float(len(case) > 3), 1.0), seed=1, examples=400)
     assert attempt.examples >= 400

@@ -1,4 +1,4 @@
-"""The strategies draw from the classes that they name."""
+"""The strategies draw from the named classes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,12 @@ def test_users_may_lack_items_and_be_empty():
     def look(pair):
         for data in (pair.left, pair.right):
             lost = np.isnan(data)
-            assert (lost.all(axis=2) == lost.any(axis=2)).all()  # an item is there or not
-            assert (np.diff(lost[..., 0].astype(int), axis=1) >= 0).all()  # the last ones lack
+            assert (
+                lost.all(axis=2) == lost.any(axis=2)
+            ).all()  # an item is present or missing as a whole
+            assert (
+                np.diff(lost[..., 0].astype(int), axis=1) >= 0
+            ).all()  # the last items are missing
             counts = (~lost[..., 0]).sum(axis=1)
             seen["empty"] += bool((counts == 0).any())
             seen["full"] += bool((counts == data.shape[1]).any())

@@ -1,4 +1,4 @@
-"""Results, rows and runs made by hand, as small as they may be."""
+"""Small results, rows and runs that are made by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EDGES = tuple(np.linspace(-5.0, 6.0, 45).tolist())
 
 
 def estimate(lower: float, upper: float = INF, **changes: Any) -> Estimate:
-    """An epsilon: of draws, unless both bounds are equal, which makes it computed."""
+    """An epsilon from draws; it is a computed epsilon if both bounds are equal."""
     exact = lower == upper
     facts = {
         "value": lower,
@@ -50,7 +50,7 @@ def estimate(lower: float, upper: float = INF, **changes: Any) -> Estimate:
 
 
 def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
-    """A claim as it is stored."""
+    """A claim in its stored form."""
     return {
         "notion": "approx_dp",
         "epsilon": epsilon,
@@ -63,7 +63,7 @@ def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
 
 
 def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram:
-    """Counts of Laplace noise around 1 and around 0, and the ray above the edge next to `cut`."""
+    """Counts of Laplace noise around 1 and around 0, and the ray above the edge near `cut`."""
     rng = np.random.default_rng(seed)
     left, right = (
         np.histogram(np.clip(rng.laplace(at, scale, draws), -4.9, 5.9), EDGES)[0].tolist()
@@ -75,7 +75,7 @@ def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram
 
 
 def result(**changes: Any) -> AuditResult:
-    """An audit that was not refuted, of 100,000 draws."""
+    """An audit with 100,000 draws that was not refuted."""
     verdict = changes.get("verdict", Verdict.NOT_REFUTED)
     epsilon = changes.get("epsilon", estimate(0.9))
     facts: dict[str, Any] = {
@@ -108,14 +108,14 @@ def result(**changes: Any) -> AuditResult:
 
 
 def mutant(name: str, status: MutantStatus, *, given: bool = False) -> MutantResult:
-    """A mutant; of the noise, unless it was given."""
+    """A mutant, of the noise unless it was given."""
     return MutantResult(name, status, 1.0, 1e-6, 1000, noise="" if given else "line 1 of x.py")
 
 
 def row(
     verdict: LedgerVerdict = LedgerVerdict.HOLDS, id: str = "p.one", **changes: Any
 ) -> StatementResult:
-    """A statement that was checked, as declared."""
+    """A statement that was checked, with the declared verdict."""
     facts: dict[str, Any] = {
         "stated": Statement(id, "p", "lemma", "Squares are at least 0."),
         "verdict": verdict,
@@ -126,7 +126,7 @@ def row(
 
 
 def run(**changes: Any) -> StoredRun:
-    """A run that came to its end."""
+    """A run that finished."""
     facts: dict[str, Any] = {
         "profile": "quick",
         "seed": 0,

@@ -1,4 +1,4 @@
-"""The page in a browser: what its buttons and links do."""
+"""The page in a browser: the effect of its buttons and links."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def page(path) -> str:
 
 
 def in_browser(path: Path, profile: Path, fragment: str = "", *flags: str) -> str:
-    """Return the page as it stands after its script has run."""
+    """Return the page after its script has run."""
     command = [str(BROWSER), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom"]
     command.append(path.as_uri() + fragment)
     done = subprocess.run(command, capture_output=True, timeout=120, check=True)
@@ -56,7 +56,7 @@ def in_browser(path: Path, profile: Path, fragment: str = "", *flags: str) -> st
 
 
 def act(page: str, actions: str, tmp_path: Path, *flags: str) -> object:
-    """Run `actions` in the page after its own script; returns what they return."""
+    """Run `actions` in the page after its own script; return their result."""
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     probe = (
         "<script>(async () => { const q = (s) => document.querySelector(s);"
@@ -80,7 +80,9 @@ def act(page: str, actions: str, tmp_path: Path, *flags: str) -> object:
 def test_browser_runs_the_script_that_the_policy_allows(path, tmp_path):
     dom = in_browser(path, tmp_path / "profile")
     assert dom.count('<button type="button">') >= 7  # the headers became buttons
-    assert re.search(r'<div class="tools">\s*<div class="filters"', dom)  # no longer hidden
+    assert re.search(
+        r'<div class="tools">\s*<div class="filters"', dom
+    )  # the tools are visible now
 
 
 @needs_browser

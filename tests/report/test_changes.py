@@ -1,4 +1,4 @@
-"""What changed between two runs: one case for each kind of change, by results made by hand."""
+"""Changes between two runs: one case for each kind of change, with results made by hand."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_less_to_find_a_violation_with():
     assert less_than_before(FINE, computed) == ""
     bets = SequentialPath("refuted", 100_000, 10.0, (64,), (11.0,))
     assert less_than_before(FINE, changed(FINE, sequential=bets, draws={"certify": 64})) == ""
-    point = {**claim(), "epsilon": 7.0}  # of a curve, where it was compared
+    point = {**claim(), "epsilon": 7.0}  # a point of a curve, at which it was compared
     assert less_than_before(FINE, replace(FINE, claim=point)) == ""
 
 
@@ -186,7 +186,7 @@ def both(old: Any, new: Any, **asked: Any) -> Comparison:
 
 
 def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_first():
-    """One comparison that holds them all: one that is blind to a class fails here."""
+    """One comparison holds all kinds, so a comparison that ignores one kind fails here."""
     survivor = (mutant("halved", MutantStatus.KILLED), mutant("removed", MutantStatus.SURVIVED))
     pairs = {
         What.REFUTED: (FINE, REFUTED),
@@ -312,7 +312,7 @@ SIDES = st.lists(RECORDS, max_size=7)
 
 @given(SIDES, SIDES)
 def test_a_comparison_is_whole(old, new):
-    """Whatever is there: every record is the same, changed, gone or new; with itself, the same."""
+    """Every record is the same, changed, gone or new; compared with itself, it is the same."""
     found = both(old, new)
     assert both(new, new).changes == both(new, new).epsilons == ()
     assert set(found.worse).isdisjoint(found.others)
@@ -402,7 +402,7 @@ def drawn(epsilon: float, upper: float = INF, **changes: Any) -> AuditResult:
         (computed(INF), computed(INF), Movement.OVERLAP),
         (computed(INF), drawn(2.0), Movement.OVERLAP),
         (computed(1.0), drawn(1.1), Movement.ROSE),
-        (computed(1.0), drawn(0.2), Movement.OVERLAP),  # a lower bound shows no fall
+        (computed(1.0), drawn(0.2), Movement.OVERLAP),  # a lower bound shows no decrease
         (drawn(0.2, 0.9), drawn(1.0, 1.5), Movement.ROSE),
         (drawn(0.2, 1.1), drawn(1.0, 1.5), Movement.OVERLAP),
         (drawn(0.2), drawn(5.0), Movement.ESTIMATE),
@@ -439,5 +439,5 @@ def test_intervals_that_share_a_number_never_move(before, now):
     found: EpsilonChange = epsilon_change(drawn(*before), drawn(*now))
     if max(before[0], now[0]) <= min(before[1], now[1]):
         assert not found.has_moved
-    elif found.movement is not Movement.OVERLAP:  # apart by no more than rounding
+    elif found.movement is not Movement.OVERLAP:  # they differ only by rounding
         assert found.movement is (Movement.ROSE if now[0] > before[1] else Movement.FELL)

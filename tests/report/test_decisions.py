@@ -1,4 +1,4 @@
-"""What the page says first: the worst, how badly, what to do."""
+"""The first lines of the page: the worst result, how bad it is, and what to do."""
 
 from __future__ import annotations
 

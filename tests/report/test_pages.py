@@ -1,4 +1,4 @@
-"""The page: whole, safe, and the same to a person and to a parser; then in a real browser."""
+"""The page is complete, safe, and the same for a person and a parser; then a real browser."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def page(path) -> str:
 
 
 class Reader(HTMLParser):
-    """Collects what is on a page, and insists that every element is closed."""
+    """A parser that collects the content of a page, and requires that every element is closed."""
 
     VOID = frozenset({"meta", "link", "br", "wbr", "input"})
 
@@ -182,7 +182,7 @@ def test_script_cannot_end_early(page):
     assert script in page
 
 
-# --- what it says ---
+# --- content ---
 
 
 def test_every_audit_has_a_row_and_a_finding_that_it_links_to(results, reader, page):
@@ -543,7 +543,7 @@ def test_durations_are_said_as_people_say_them(seconds, words):
     assert duration(seconds) == words
 
 
-# --- pieces that only some audits have ---
+# --- parts that only some audits have ---
 
 
 def some_centers(data, size, *, rng):
@@ -584,7 +584,7 @@ def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
     assert result.diagnostics.sequential is not None
     text, titles = parts_of(result, tmp_path)
     spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
-    # A text's white space is folded, and that of the thousands with it.
+    # White space of a text is folded, and so is the space between thousands.
     assert f"After {spent} of at most 2\u202f000 draws per dataset".replace("\u202f", " ") in text
     assert f"draws per dataset: {result.diagnostics.sequential.stopped}." in text
     assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
@@ -673,7 +673,7 @@ def test_bounds_round_to_the_safe_side():
     assert (least(0.93766, 3), most(1.23411), least(math.inf)) == ("0.937", "1.24", "∞")
 
 
-# --- how it is written ---
+# --- writing ---
 
 
 def test_same_results_give_the_same_page(results, path, page):

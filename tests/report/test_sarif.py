@@ -1,4 +1,4 @@
-"""SARIF: what is a result, what is a notification, and where its function stands."""
+"""SARIF: what is a result, what is a notification, and the location of its function."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_lines_are_those_of_the_function_as_it_stands(tmp_path, monkeypatch):
     file.write_text("def (")
     assert line_of(str(file), "audit_y") is None
     file.write_text("def audit_y(auditor): pass\n")
-    assert line_of(str(file.resolve()), "audit_y") is None  # only what lies below is read
+    assert line_of(str(file.resolve()), "audit_y") is None  # only files below are read
 
 
 # --- SARIF ----------------------------------------------------------------------------------------
@@ -158,7 +158,10 @@ ALLOWED = {
     },
     "location": {"physicalLocation", "logicalLocations"},
 }  # fmt: skip
-"""Properties of SARIF 2.1.0 (OASIS, sections 3.13, 3.14, 3.27, 3.49, 3.20, 3.28) that are used."""
+"""The properties of SARIF 2.1.0 that are used.
+
+OASIS, sections 3.13, 3.14, 3.27, 3.49, 3.20, 3.28.
+"""
 
 
 def test_sarif_keeps_to_the_specification(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Lines of text: short, and the same words as the page."""
+"""Lines of text are short and use the words of the page."""
 
 from __future__ import annotations
 

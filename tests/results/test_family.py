@@ -45,7 +45,7 @@ def test_without_a_refutation_there_is_nothing_to_adjust():
 
 
 def test_by_hand():
-    """The smallest p-value counts m times, the next m - 1 times, and none falls below another."""
+    """The smallest p-value counts m times, the next m - 1 times; adjusted values never fall."""
     results = [result(scale) for scale in (0.3, 0.7, 1.0)]
     p = [r.p_value for r in results]
     assert p[0] < p[1] < p[2] == 1.0
@@ -70,7 +70,7 @@ def test_the_event_refutes_at_its_p_value_and_hardly_below():
     def falls(failure_prob):
         return tally.bounds(failure_prob).lower_epsilon(0.0) > 1.0
 
-    assert falls(found.p_value)  # a share of 0.9 or less was paid, so this is certain
+    assert falls(found.p_value)  # a share of at most 0.9 was paid, so this is certain
     assert not falls(math.exp(1.3 * math.log(found.p_value)))
 
 

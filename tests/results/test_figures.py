@@ -1,4 +1,4 @@
-"""Charts with matplotlib: the same description on its axes."""
+"""Charts with matplotlib: the same description on matplotlib axes."""
 
 from __future__ import annotations
 

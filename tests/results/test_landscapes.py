@@ -1,4 +1,4 @@
-"""What a report says of a search: landscape, ranking, and an honest account."""
+"""The report of a search: landscape, ranking, and its limits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_landscape_holds_the_trials_that_were_drawn(found):
     own = points(size)
     assert list(own) == ["design", "local", "final", "winner", "claim"]
     assert (own["design"], own["local"]) == ([(0.01, 0.1)], [(0.5, 1.7)])
-    assert own["winner"] == own["final"] == [(2.0, 1.5)]  # only finalists were judged afresh
+    assert (
+        own["winner"] == own["final"] == [(2.0, 1.5)]
+    )  # only finalists were judged on fresh draws
     assert {y for _, y in own["claim"]} == {1.0}
     assert side.x.marks() == [(0.0, "left"), (1.0, "right")]
     assert points(side)["local"] == [(1.0, 1.7)]
@@ -155,7 +157,7 @@ def test_page_shows_landscape_ranking_and_account(found, tmp_path):
     assert "(640 of them to search for the pair)" in page
     assert "None of these draws certify anything" in page
     ranking = page[page.index('<section class="ranking">') :]
-    assert len(re.findall(r"<tr[ >]", ranking)) == 4  # a head, and three that were drawn
+    assert len(re.findall(r"<tr[ >]", ranking)) == 4  # a head, and three drawn pairs
     assert "<td>2</td><td>right</td><td>1.5</td><td>512</td><td>final</td>" in ranking
 
 

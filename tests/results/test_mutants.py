@@ -1,4 +1,4 @@
-"""How mutants fared: the score, the words, and what of the noise an audit would not miss."""
+"""The results of mutants: the score, the words, and the noise changes that go undetected."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ KILLED, SURVIVED, NOT_RUN = MutantStatus.KILLED, MutantStatus.SURVIVED, MutantSt
 def mutant(
     status: MutantStatus, name: str = "half", epsilon: float = 2.0, **changes
 ) -> MutantResult:
-    """A mutant that was given."""
+    """A given mutant."""
     return replace(MutantResult(name, status, epsilon, 1e-6, 700), **changes)
 
 
 def gone(status: MutantStatus, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
-    """A mutant in which a noise is gone."""
+    """A mutant without one of the noises."""
     return mutant(
         status, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes
     )
 
 
 def less(status: MutantStatus, noise: str = NOISE, calls: str = "all") -> MutantResult:
-    """A mutant in which there is less of a noise."""
+    """A mutant with less of one of the noises."""
     return replace(
         gone(status, noise, calls), name=f"{noise} halved", certain=False, change="halved"
     )
@@ -93,7 +93,7 @@ def test_words_tell_the_fate_and_what_is_behind_it(result, words):
     assert result.words(claimed_epsilon=1.0) == words
 
 
-# --- what would not be missed ---
+# --- undetected changes ---
 
 
 def test_a_noise_whose_removal_survives_is_not_noticed():
@@ -105,7 +105,7 @@ def test_a_noise_whose_removal_survives_is_not_noticed():
 
 @pytest.mark.parametrize("mutant_runs", list(itertools.permutations(MutantStatus, 2)))
 def test_a_selection_is_noticed_at_either_end(mutant_runs):
-    """Only one of them may break the claim: nobody sampled at all leaks nothing."""
+    """Only one end may violate the claim: if nobody is sampled, nothing leaks."""
     both = [gone(status, SAMPLE) for status in mutant_runs]
     assert list(undetected(both)) == ([] if KILLED in mutant_runs else [SAMPLE])
 
@@ -158,7 +158,7 @@ def test_whole_noises_come_before_single_calls():
     assert list(undetected(mutants)) == [COIN, f"the first call of {NOISE}"]
 
 
-# --- what would be missed by half ---
+# --- half of the noise ---
 
 
 def test_half_of_a_noise_is_missed_where_only_its_removal_is_noticed():

@@ -1,4 +1,4 @@
-"""The plot of an audit in one run: what it shows, and that estimates are not called certified."""
+"""The plot of an audit in one run: its contents, and that estimates are not called certified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results: words, plain data, and an exact trip through JSON."""
+"""Results: words, plain data, and an exact round trip through JSON."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ TRIPS: dict[str, dict[str, Any]] = {
 def test_the_trip_through_json_is_exact(name: str) -> None:
     result = _result(**TRIPS[name])
     assert _trip(result) == result
-    for field in fields(result):  # also the types, where 1 == 1.0 == True
+    for field in fields(result):  # the types too, because 1 == 1.0 == True
         assert repr(getattr(_trip(result), field.name)) == repr(getattr(result, field.name))
 
 

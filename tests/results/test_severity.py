@@ -1,4 +1,4 @@
-"""How badly a claim is violated: ratios, places on the bar, words."""
+"""The severity of a violation: ratios, positions on the bar, words."""
 
 from __future__ import annotations
 

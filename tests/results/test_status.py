@@ -1,4 +1,4 @@
-"""A verdict beside what was expected of it."""
+"""A verdict compared with the expected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts as SVG: where marks fall, what is escaped, what is left out."""
+"""Charts as SVG: positions of marks, escaping, and omissions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def drawn(*series: Series, x: Axis = UNIT, y: Axis = UNIT) -> str:
 
 
 def paths(svg: str, role: str) -> list[str]:
-    """Return the paths of one colour, in the order in which they are painted."""
+    """Return the paths of one colour, in painting order."""
     return re.findall(rf'stroke="var\(--{role}\)"[^>]* d="([^"]*)"', svg)
 
 
@@ -97,7 +97,7 @@ def test_a_long_legend_is_wrapped_and_moves_the_chart_down():
 
 
 def texts(svg: str) -> Iterator[tuple[float, float, float, bool]]:
-    """Yield left and right end, height and turn of each text."""
+    """Yield left and right end, height and rotation of each text."""
     for element in ET.fromstring(svg).iter("text"):
         x, y = float(element.get("x", "nan")), float(element.get("y", "nan"))
         width = text_width(element.text or "")

@@ -1,4 +1,4 @@
-"""Projects of their own, run inside this process: only what is about processes starts one."""
+"""Projects that run inside this process; only tests of processes start new ones."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left: its exit code and its output."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     err: str
 
     def matches(self, *lines: str) -> None:
-        """Fail unless the output holds these lines, in order; they may hold wildcards."""
+        """Fail unless the output contains these lines, in order; they may contain wildcards."""
         LineMatcher(self.out.splitlines()).fnmatch_lines(lines)
 
 
 @dataclass(frozen=True)
 class Home:
-    """A directory with a project in it."""
+    """A directory with a project."""
 
     path: Path
 
@@ -61,7 +61,7 @@ class Home:
         return json.loads((self.path / name).read_text())
 
     def reseal(self, name: str, **changes: Any) -> None:
-        """Change a stored file as its writer might have: with a checksum that agrees."""
+        """Change a stored file and update its checksum, as its writer could."""
         data = {**self.json(name), **changes}
         data.pop(CHECKSUM)
         write_sealed(self.path / name, data)
@@ -80,7 +80,7 @@ class Home:
         return _inside(self.path, call)
 
     def process(self, *args: str, stdin: str = "") -> Done:
-        """Run Python in a process of its own, as a user would."""
+        """Run Python in a separate process, as a user would."""
         dropped = ("PYTEST", "PYTHONPATH")
         clean = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
         ran = subprocess.run(
@@ -95,7 +95,7 @@ class Home:
         return Done(ran.returncode, ran.stdout, ran.stderr)
 
     def dpaudit_process(self, *args: str, stdin: str = "") -> Done:
-        """Run a command of dpaudit in a process of its own."""
+        """Run a command of dpaudit in a separate process."""
         return self.process("-c", "from dpaudit.run.cli import main; main()", *args, stdin=stdin)
 
 
@@ -123,7 +123,7 @@ def _inside(path: Path, call: Any) -> Done:
     ):
         warnings.resetwarnings()  # a user has none of the filters of these tests
         warnings.simplefilter("error", RuntimeWarning)
-        gc.freeze()  # pytest collects garbage five times after a session: that of the session
+        gc.freeze()  # pytest collects garbage five times after a session; freeze ours
         try:
             code = call()
         finally:

@@ -1,4 +1,4 @@
-"""`dpaudit audit` without a pair: claims, descriptions of the data, conflicts, and the replay."""
+"""`dpaudit audit` without a pair: claims, descriptions of the data, conflicts, and replay."""
 
 from __future__ import annotations
 

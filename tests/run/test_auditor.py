@@ -1,4 +1,4 @@
-"""The fixture of an audit function: settings of the run, and margins stored with their result."""
+"""The fixture of an audit function: settings of the run, and margins stored with the result."""
 
 from __future__ import annotations
 

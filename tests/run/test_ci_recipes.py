@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md, run by a shell that stands in for the runner of a forge."""
+"""The recipes of docs/ci.md, run by a shell in place of the runner of a forge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytestmark = pytest.mark.slow  # whole runs of a shell, with workers
+pytestmark = pytest.mark.slow  # they run whole shells, with workers
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 AUDIT = """
@@ -47,7 +47,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(baseline: Path, tmp_path: Path) -> Path:
-    """A checkout whose noise was halved since the baseline was made."""
+    """A checkout whose noise was halved after the baseline."""
     shutil.copytree(baseline, tmp_path, dirs_exist_ok=True)
     write(tmp_path, scale=0.5)
     return tmp_path

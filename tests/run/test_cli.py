@@ -1,4 +1,4 @@
-"""The command line, as a user meets it: output, exit codes, files."""
+"""The command line for users: output, exit codes, files."""
 
 from __future__ import annotations
 

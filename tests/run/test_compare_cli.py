@@ -1,4 +1,4 @@
-"""`dpaudit compare`, as a user meets it: two stored runs, exit codes, files."""
+"""`dpaudit compare` for users: two stored runs, exit codes, files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(home, out, *more, scale=1.0, heads=0.6, audit=AUDIT, ledger=LEDGER):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A home with the run `before`, and `halved` with half of its noise, made once."""
+    """A home with the run `before`, and `halved` with half of its noise, created once."""
     home = Home(tmp_path_factory.mktemp("first"))
     for name, scale in (("halved", 0.5), ("before", 1.0)):
         done = run(home, name, scale=scale)
@@ -63,7 +63,7 @@ def first(tmp_path_factory):
 
 @pytest.fixture
 def stored(home, first):
-    """A copy of it."""
+    """A copy of this home."""
     shutil.copytree(first.path, home.path, dirs_exist_ok=True)
     return home
 

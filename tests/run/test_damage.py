@@ -1,4 +1,4 @@
-"""What an audit leaves behind in its process is found, and nothing else is."""
+"""Changes that an audit leaves in its process are found, and nothing else is."""
 
 from __future__ import annotations
 

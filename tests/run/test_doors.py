@@ -1,4 +1,4 @@
-"""Doors that led nowhere: each once ended in silence, in a traceback or in a wrong word."""
+"""User mistakes that once gave no message, a traceback or a wrong message."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def run(home, *args):
 
 
 def stored(home):
-    """Ids of the results on the page, and those that are old."""
+    """Ids of the results on the page, and those of old results."""
     document = home.json("reports/results.json")
     kept = {entry["id"]: entry for entry in document["run"]["kept"]}
     return [row["id"] for row in document["audits"]], kept, document["run"]
@@ -110,7 +110,7 @@ def test_a_scheduler_that_does_not_answer_costs_an_earlier_run_nothing(make):
     assert home.json("reports/results.json") == before
 
 
-# --- 2, 3: audits that show nothing -----------------------------------------------------------
+# --- 2, 3: audits that show nothing ---------------------------------------------------------------
 
 
 def test_an_audit_that_forgot_its_fixture_fails(make):
@@ -365,14 +365,17 @@ def test_replay_runs_nothing_outside_of_its_project_without_trust(make):
         assert refused.code == 4
         assert words in refused.err
         assert "Pass --trust if you trust the authors" in " ".join(refused.err.split())
-    assert inside.dpaudit("replay", str(found), "--trust").code == 1  # of another id: other draws
+    # The id is another one, so the draws are others.
+    assert inside.dpaudit("replay", str(found), "--trust").code == 1
     origin = {**home.json(RESULT)["origin"], "path": f"../{FILE}"}
     home.reseal(RESULT, origin=origin)
     refused = inside.dpaudit("replay", f"../{RESULT}")
     assert refused.code == 4
     assert f"../{FILE} lies in" in refused.err
     trusted = inside.dpaudit("replay", f"../{RESULT}", "--trust")
-    assert "the replay of audit_mine::audit_one found nothing" in trusted.err  # for want of mine
+    assert (
+        "the replay of audit_mine::audit_one found nothing" in trusted.err
+    )  # because mine is missing
 
 
 # --- 10: tests of refuted claims ------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`--junit` and `--sarif`, as a CI system meets them."""
+"""`--junit` and `--sarif` for CI systems."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def home(home):
 
 
 def parsed(home):
-    """Return the only suite of the JUnit file, whose counts must be those of its cases."""
+    """Return the only suite of the JUnit file; its counts must match its cases."""
     (suite,) = ElementTree.parse(home.path / "ci" / "junit.xml").getroot()
     names = [(case.get("classname"), case.get("name")) for case in suite]
     assert len(set(names)) == len(names) == int(suite.get("tests"))
@@ -82,7 +82,7 @@ def parsed(home):
 
 
 def cases(home):
-    """Return what the JUnit file says of each case: nothing where it passes."""
+    """Return the message of the JUnit file for each case; it is empty for a passed case."""
     root = parsed(home)
     made = {}
     for case in root.iter("testcase"):

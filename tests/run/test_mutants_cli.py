@@ -1,4 +1,4 @@
-"""The mutants of `dpaudit audit`, as a user types them."""
+"""The mutant options of `dpaudit audit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytest plugin, from the outside: what is collected, which words, which exit code."""
+"""The pytest plugin from the outside: collection, words, exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def audit_broken(auditor):
 
 @pytest.fixture
 def project(home):
-    """A project of its own, whose audits are made by the caller."""
+    """A project whose audits the caller writes."""
 
     def make(*parts, ini=""):
         home.put("pytest.ini", f"[pytest]\ndpaudit_collect = true\n{ini}")
@@ -48,7 +48,7 @@ def run(home, *args):
 
 
 def workers(home, *args, count=2):
-    """Run with workers, in processes of their own."""
+    """Run with workers in separate processes."""
     return home.process("-m", "pytest", "-p", "no:cacheprovider", f"-n{count}", *args)
 
 
@@ -351,7 +351,7 @@ def test_resume_takes_over_whole_results_and_redoes_the_rest(project):
     before = here.json(honest)
     broken.write_text(broken.read_text()[:200])
     result = run(here, "--dpaudit-out=out", "--dpaudit-resume")
-    assert result.code == 1  # a refutation stays one
+    assert result.code == 1  # a refutation remains a refutation
     assert here.json(honest)["seconds"] == before["seconds"]
     assert here.json("out/audits/audit_case.audit_broken.json")["verdict"] == "refuted"
     assert broken.with_suffix(".corrupt").exists()

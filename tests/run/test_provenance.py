@@ -1,4 +1,4 @@
-"""What the numbers of a record depend on, and whether that has changed since."""
+"""The dependencies of a record's numbers, and whether they have changed since."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RESULT = audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=100, se
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with two loaded modules, one of them installed inside it."""
+    """A project with two loaded modules, one of them installed inside the project."""
     for name in ("mine.py", "lib/site-packages/theirs.py", "notes.txt"):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def test_versions_that_differ_are_named():
     assert changed_versions({"versions": {**now, "numpy": "0.1"}}) == [
         f"numpy 0.1 then, {now['numpy']} now"
     ]
-    del now["numpy"]  # the cached versions must not be changed by it
+    del now["numpy"]  # this must not change the cached versions
     assert "numpy" in versions()
     assert changed_versions({}) == []
 

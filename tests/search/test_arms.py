@@ -1,4 +1,4 @@
-"""Portfolios in the search: pairs and spaces that compete for one budget; and computed searches."""
+"""Portfolios in the search: pairs and spaces compete for one budget; computed searches."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
 
 @pytest.mark.slow
 def test_finalists_do_not_win_by_luck() -> None:
-    """Nothing happens on any pair; on the draws that chose it, some event always looks good."""
+    """Nothing differs on any pair; on the draws that chose it, some event always looks good."""
 
     def blank(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.laplace(size=(size, 4))
@@ -190,10 +190,10 @@ def test_finalists_do_not_win_by_luck() -> None:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair on both sides of the threshold, of which the portfolio was not told.
+    """The portfolio does not contain the pair on both sides of the threshold.
 
-    It was found with 100 of 100 other seeds, so at a rate of 0.94 or more (at level 0.003): fewer
-    than 8 of 10 then have a chance below 0.3%; the seeds are fixed. Blind searches stumbled on it
+    It was found with 100 of 100 other seeds, so at a rate of at least 0.94 (at level 0.003). Fewer
+    than 8 of 10 then have a probability below 0.3%. The seeds are fixed. Blind searches found it
     with 1 of 50.
     """
     held = portfolio(n_users=27, m=1, low=0.0, high=1.0)
@@ -211,7 +211,7 @@ def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> 
     assert found() < 8
 
 
-# --- what is shown ----------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 def record_of(where: SearchSpace | Portfolio) -> SearchRecord:
@@ -263,7 +263,7 @@ def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
 
 
 def depth(pair: NeighborPair) -> tuple[float, float]:
-    """A landscape with its only peak at (7, 0.4)."""
+    """A landscape whose only peak is at (7, 0.4)."""
     x, y = float(pair.left[-1, 0]), float(pair.left[-1, 1])
     return -abs(x - 7) - abs(y - 0.4), 0.0
 

@@ -1,4 +1,4 @@
-"""The search for the worst pair: spaces, schedules, and that it finds what nobody told it."""
+"""The search for the worst pair: spaces, schedules, and that it finds pairs without hints."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def noisy_mean(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def thresholded_mean(data: Array, size: int, *, rng: Generator) -> Array:
-    """Add an offset when the mean is large: private but for pairs on both sides of THRESHOLD.
+    """Add an offset if the mean is large: private except for pairs on both sides of THRESHOLD.
 
-    One user moves the mean by 1/27 at most, so the others must lie in a window of 1/26 = 3.8% of
-    their range; there epsilon is 1 + 0.08 * 27 = 3.2.
+    One user moves the mean by at most 1/27, so the others must lie in a window of 1/26 = 3.8% of
+    their range. There epsilon is 1 + 0.08 * 27 = 3.2.
     """
     offset = 0.08 if np.clip(data, 0, 1).mean() > THRESHOLD else 0.0
     return offset + noisy_mean(data, size, rng=rng)

@@ -33,7 +33,7 @@ BETS = PairedBet((0.4, 0.1, 0.25, 0.9), (0.5, 0.2, 0.2, 0.1))
 
 
 class Clipping(PairedBet):
-    """Broken: bets that could go negative are kept, their negative factors set to 0."""
+    """Broken: it keeps bets that could become negative, and sets negative factors to 0."""
 
     def _log_wealth(self, x, y, epsilon, delta):
         wealth = log_wealth(x - math.exp(epsilon) * y - delta, np.array(self.bets))
@@ -41,7 +41,7 @@ class Clipping(PairedBet):
 
 
 def chance_of_a_lie(bet, n, x, q, largest_seen=1.0, delta=0.0):
-    """X is constant and Y is `largest_seen` with probability q, else 0: enumerate Y's hits."""
+    """X is constant and Y is `largest_seen` with probability q, else 0; Y's hits are enumerated."""
     truth = math.log((x - delta) / (q * largest_seen))
     lies = 0.0
     for hits in range(n + 1):
@@ -59,7 +59,7 @@ def test_certified_epsilons_are_wrong_no_more_often_than_they_say(q, delta):
 
 
 def test_both_sides_random_and_dependent_enumerated():
-    # (X, Y) in {(1, 1), (1, 0), (0, 0)}: they share their luck, as common random numbers do.
+    # (X, Y) in {(1, 1), (1, 0), (0, 0)}: they share their randomness, as common random numbers do.
     n, distribution = 12, (0.1, 0.5, 0.4)
     counts = list(outcomes(n))
     probability = multinomial.pmf(counts, n, distribution)
@@ -79,7 +79,7 @@ def test_clipping_negative_factors_is_found_out():
 
 
 def test_an_understated_largest_value_is_found_out():
-    # Y is 1 with probability 0.01, but was promised to stay below 0.01.
+    # Y is 1 with probability 0.01, but the promise is that it stays below 0.01.
     honest, broken = (
         PairedBet.plan(
             np.full(50, 0.3),
@@ -99,7 +99,7 @@ def test_an_understated_largest_value_is_found_out():
 
 
 class Unchecked(PairedBet):
-    """Broken: takes the promised upper end on trust, whatever comes."""
+    """Broken: it never checks the promised upper end."""
 
     def lower_epsilon(self, likely, rare, delta, failure_prob):
         excess = [
@@ -113,7 +113,7 @@ class Unchecked(PairedBet):
 
 
 def test_the_wealth_is_a_weighted_mean_of_that_of_the_bets():
-    """It begins with all the weights, at most 1: a sum of unweighted bets would begin with more."""
+    """It begins with the sum of the weights, at most 1; an unweighted sum would begin with more."""
     assert BETS.log_wealth([0.5], [0.5], 0.0, 0.0) == pytest.approx(0.0)
     one, other = ((1 + bet * 0.6) * (1 - bet * 0.1) for bet in (0.4, 0.1))
     bet = PairedBet((0.4, 0.1), (0.5, 0.2))
@@ -152,7 +152,7 @@ def test_a_bet_counts_up_to_the_epsilon_at_which_a_factor_could_be_zero():
     x, y = np.ones(4), np.array([0.0, 0.0, 0.0, 0.0])
     assert bet.log_wealth(x, y, math.log(4.0), 0.0) == pytest.approx(4 * math.log(1.25))
     assert bet.log_wealth(x, y, math.log(4.0) + 1e-9, 0.0) == -math.inf
-    # Exactly at the limit a factor is 0: all is lost, in silence.
+    # Exactly at the limit a factor is 0, so all is lost, without a warning.
     assert bet.log_wealth(np.zeros(1), np.ones(1), math.log(4.0), 0.0) == -math.inf
 
 

@@ -1,4 +1,4 @@
-"""Divergences by brute force over all events, and the soundness of their bounds by enumeration."""
+"""Divergences by brute force over all events; the soundness of their bounds by enumeration."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_rates_say_what_the_two_point_laws_say(
     likely: float, rare: float, delta: float, epsilon: float
 ) -> None:
     p, q = [likely, 1 - likely], [rare, 1 - rare]
-    # The two events are {S} one way round and its complement the other way round.
+    # The two events are {S} in one direction and its complement in the other direction.
     direct = max(likely - math.exp(epsilon) * rare, 0.0)
     mirrored = max((1 - rare) - math.exp(epsilon) * (1 - likely), 0.0)
     assert excess_of_rates(likely, rare, epsilon) == pytest.approx(max(direct, mirrored), abs=1e-12)
@@ -270,7 +270,7 @@ def _bounds(
 def _certified(
     draws: tuple[int, int], likelier: str, failure_prob: float, target: Target, *, broken: bool
 ) -> list[list[RateBounds]]:
-    """Bounds of every pair of counts; the mutant takes the observed rates for bounds."""
+    """Bounds of every pair of counts; the mutant uses the observed rates as bounds."""
 
     def bounds(k: int, n: int) -> RateBounds:
         if broken:
@@ -278,8 +278,8 @@ def _certified(
             if likelier == "right":
                 likely, rare = rare, likely
             return RateBounds(likely, rare, failure_prob)
-        # The bound for the right side is, bit by bit, that of the swapped counts for the left one
-        # (test_swapping_the_sides_swaps_their_roles): it is computed once.
+        # The bound for the right side equals, bit by bit, the bound of the swapped counts for the
+        # left side (test_swapping_the_sides_swaps_their_roles). It is computed once.
         if likelier == "left":
             return _bounds(k, draws[0], n, draws[1], failure_prob, target)
         return _bounds(n, draws[1], k, draws[0], failure_prob, target)
@@ -295,7 +295,7 @@ def _worst_error(
     *,
     broken: bool = False,
 ) -> float:
-    """Largest exact probability that a pair on the edge of the claim is said to be beyond it."""
+    """Largest exact probability that a pair on the edge of the claim is declared beyond it."""
     table = _certified(draws, likelier, failure_prob, target, broken=broken)
     worst, epsilons, deltas = 0.0, [0.0, 0.2, 1.0, 2.5], [0.0, 1e-3, 0.2]
     at_deltas = {x: np.array([[b.lower_epsilon(x) for b in row] for row in table]) for x in deltas}

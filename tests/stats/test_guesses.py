@@ -1,4 +1,4 @@
-"""Guesses at fair coins: exact coverage by enumeration, and what may be read off the two rates."""
+"""Guesses at randomised draws: exact coverage by enumeration, and bounds from the two rates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bounds_of(counts: GuessCounts, alpha: float) -> Any:
 
 
 def wrong_about(epsilon: float, delta: float, w: float, alpha: float) -> float:
-    """Exact probability that epsilon at `delta` is overstated, c being as large as it may be."""
+    """Exact probability that epsilon at `delta` is overstated; c is as large as possible."""
     c = min(math.exp(epsilon) * w + delta, 1 - w)
     law = multinomial(DRAWS, [c, w, max(1 - c - w, 0.0)])
     return sum(
@@ -58,7 +58,7 @@ def test_epsilon_is_overstated_with_probability_alpha_at_most(
 
 
 def test_the_enumeration_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong guess too few."""
+    """The mutant counts one wrong guess too few."""
 
     def flattered(counts: GuessCounts, alpha: float) -> Any:
         wrong = max(counts.wrong - 1, 0)
@@ -70,7 +70,7 @@ def test_the_enumeration_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_all_that_is_read_off_holds_together(alpha: float) -> None:
-    """The true rates violate something that is read off with probability alpha at most."""
+    """The true rates violate any of the bounds with probability at most alpha."""
     grid = np.array([0.0, 0.3, 1.0, 2.0])
     for c, w in [(0.5, 0.1), (0.2, 0.2), (0.1, 0.0), (0.7, 0.3), (0.02, 0.01)]:
         law = multinomial(DRAWS, [c, w, 1 - c - w])
@@ -129,7 +129,7 @@ def test_what_bounds_the_mechanism_bounds_the_guess(
 
 
 def test_the_trade_off_curve_is_read_off_soundly() -> None:
-    """A curve below both directions lies below what guesses say of it."""
+    """A curve below both directions lies below the curve from guesses."""
     p, q = np.array([0.7, 0.2, 0.1]), np.array([0.2, 0.5, 0.3])
     c, w = (p[0] + q[1] + q[2]) / 2, (q[0] + p[1] + p[2]) / 2
     n = 10**9
@@ -162,7 +162,7 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int], words: str)
 def test_the_predicted_power_is_the_probability_of_what_refutes(
     c: float, w: float, delta: float
 ) -> None:
-    """By enumeration; the mean over quantiles of the guesses, not over all, costs a hundredth."""
+    """By enumeration; a mean over quantiles of the guesses, not over all, costs a hundredth."""
     draws, alpha = 80, 0.1
     law = multinomial(draws, [c, w, 1 - c - w])
     for epsilon in (0.2, 0.8):

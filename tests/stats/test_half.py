@@ -1,4 +1,4 @@
-"""One run that includes exactly half of its canaries: against every mechanism, by enumeration."""
+"""One run that includes exactly half of its canaries, for every mechanism, by enumeration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from dpaudit.stats import guess_p_value, half_probability
 
 
 def worst(m: int, included: int, excluded: int, v: int, epsilon: float, k: int) -> float:
-    """Largest probability of v right guesses, over all epsilon-DP mechanisms, with k of m included.
+    """Return the largest probability of v right guesses over all epsilon-DP mechanisms.
 
-    Of the canaries, `included` are guessed to be included and `excluded` to be excluded. Such an
-    output y, averaged over all permutations, has a probability that depends on how many of either
-    kind, and of the others, are included: one variable each. It adds up to 1 for each number of
-    inclusions, and keeps epsilon where one coin is turned.
+    k of m canaries are included. `included` canaries are guessed to be included and `excluded` to
+    be excluded. Such an output y is averaged over all permutations. Its probability then depends
+    only on how many canaries of either kind, and of the others, are included. There is one variable
+    for each case. The probabilities add up to 1 for each number of inclusions, and keep epsilon if
+    one coin is turned.
     """
     sizes = (included, excluded, m - included - excluded)
     states = list(itertools.product(*(range(size + 1) for size in sizes)))
@@ -76,7 +77,7 @@ GROWTH = [(16, 1.0, 4.0), (24, 0.5, 5.5), (24, 0.2, 6.0)]
 
 @pytest.mark.parametrize(("m", "epsilon", "least"), GROWTH)
 def test_the_bound_of_fair_coins_is_exceeded_four_to_sevenfold(m, epsilon, least):
-    """A wrong control: what `coins="fair"` certifies where half are included is not sound."""
+    """A negative control: `coins="fair"` is not sound if exactly half are included."""
     fair = guess_p_value(m, m, m, PureDP(epsilon))
     assert least < worst(m, m // 2, m // 2, m, epsilon, m // 2) / fair < 7
 
@@ -90,9 +91,9 @@ def test_other_numbers_of_inclusions_cost_what_fair_coins_pay_for_them():
 
 
 def errors(m: int, epsilon: float, alpha: float, coins: str) -> float:
-    """Probability that randomised response of each coin is refuted against what it keeps.
+    """Probability that randomised response of each coin is refuted although it keeps the claim.
 
-    The scores are what a guesser makes of the answers; all outputs and sets are enumerated.
+    The scores are what a guesser computes from the answers. All outputs and sets are enumerated.
     """
     claim = PureDP(epsilon)
     tool = GuessTest.of(claim, m, failure_prob=alpha, coins=coins)
@@ -101,7 +102,7 @@ def errors(m: int, epsilon: float, alpha: float, coins: str) -> float:
     refuted = {}
     for truth, answer in itertools.product(sets, itertools.product((False, True), repeat=m)):
         said = np.array(answer)
-        # ties go to the first canaries, so that every score is another
+        # ties go to the first canaries, so that all scores differ
         scores = said + np.arange(m, 0, -1) / (2 * m)
         correct = right_guesses(scores, truth, np.array(tool.stages.guesses), one_sided=False)
         key = tuple(correct.tolist())
@@ -120,6 +121,6 @@ def test_randomised_response_of_every_coin_keeps_its_level_by_enumeration(m, eps
 
 
 def test_enumeration_sees_that_fair_coins_do_not_keep_it():
-    """A wrong control: at small alpha and few canaries, errors grow where half are included."""
+    """A negative control: at small alpha and few canaries, errors grow if half are included."""
     alpha = 1.001 * guess_p_value(8, 8, 8, PureDP(0.1))
     assert errors(8, 0.1, alpha, "fair") > 2 * alpha

@@ -1,4 +1,4 @@
-"""The joint bound: exact by enumeration, tight against two Clopper-Pearson bounds."""
+"""The joint bound: exact by enumeration, and tight compared with two Clopper-Pearson bounds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
     for a, b in itertools.product(range(n + 1), range(m + 1)):
         likely, rare = joint_region(Counts(a, n, b, m), failure_prob, target)
         order = np.argsort(rare, kind="stable")
-        # The region is a union of quadrants: known of p is the least corner with rare >= q.
+        # The region is a union of quadrants: p is at least the least corner with rare >= q.
         least = np.minimum.accumulate(likely[order][::-1])[::-1]
         at = np.searchsorted(rare[order], q, side="left")
         inside = at < len(order)
@@ -71,7 +71,7 @@ def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
 def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
     draws: int, failure_prob: float
 ) -> None:
-    """The normal limit, from which no method may depart at such counts."""
+    """At such counts no method may depart from the normal limit."""
     a, b = round(0.4 * draws), round(0.4 * math.exp(-0.5) * draws)
     z = -float(special.ndtri(failure_prob))
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
@@ -99,7 +99,7 @@ def test_the_whole_failure_probability_is_nearly_used() -> None:
 
 @pytest.mark.parametrize("broken", ["blocks", "level"])
 def test_the_enumeration_catches_a_mutant(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if broken == "level":  # forgets that the draws of both sides are at stake
+    if broken == "level":  # omits that the draws of both sides can fail
         original = joint._Tail.solve
 
         def solve(self: Any, nodes: Any, guesses: Any, level: float, grid_p: bool) -> Any:
@@ -123,7 +123,7 @@ def kl(x: Floats, y: Floats) -> Floats:
 
 
 def exact_tail(counts: Counts, p: float, q: float, theta: float, delta: float, z2: float) -> float:
-    """P(R) summed over all outcomes, each one's evidence minimised over a fine grid of nulls."""
+    """P(R) summed over all outcomes; the evidence of each is minimised over a grid of nulls."""
     n, m = counts.draws_left, counts.draws_right
     a, b = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
     nulls_q = np.sin(np.linspace(1e-9, np.arcsin(np.sqrt(min((1 - delta) / theta, 1.0))), 20_001))
@@ -171,7 +171,7 @@ def test_it_loses_at_most_seven_tenths_of_what_two_intervals_lose(
 @pytest.mark.parametrize("failure_prob", [0.05, 1e-5, 1e-9])
 @pytest.mark.parametrize("draws", [100, 10**5, 10**7])
 def test_it_comes_close_to_what_any_method_could_certify(draws: int, failure_prob: float) -> None:
-    """The normal limit: z standard deviations of the log ratio."""
+    """The normal limit is z standard deviations of the log ratio."""
     a, b = round(0.5 * draws), round(0.18 * draws)
     z = -float(special.ndtri(failure_prob))
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)

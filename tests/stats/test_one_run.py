@@ -1,4 +1,4 @@
-"""Bounds for guesses of one run: against all mechanisms, by linear programs and by enumeration."""
+"""Bounds for guesses of one run, for all mechanisms, by linear programs and by enumeration."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ from dpaudit.stats import (
 def most_likely(m, guesses, wanted, curve, *, sides=(0, 1), ordered=False):
     """Largest probability of `wanted` over all mechanisms that keep a curve {t: delta}.
 
-    The output is what is guessed, wlog: ordered pairs (canary, guess). `wanted` takes the pattern
-    of right guesses. One variable for each probability p(y | s), one for each positive part.
+    Without loss of generality the output is the guesses: ordered pairs (canary, guess). `wanted`
+    takes the pattern of right guesses. There is one variable for each probability p(y | s), and one
+    for each positive part.
     """
     coins = list(itertools.product((0, 1), repeat=m))
     outputs = [
@@ -119,7 +120,7 @@ def test_half_of_delta_is_not_enough_for_guesses_of_both_kinds():
 
 
 def test_one_canary_of_two_guessed_top_is_sharp():
-    """The canary that is told is the one that is guessed: nothing of the budget is lost."""
+    """The canary that is revealed is the one that is guessed, so none of the budget is lost."""
     best = most_likely(2, 1, at_least(1), {0.5: 0.05}, sides=(1,))
     assert guess_p_value(1, 1, 2, ApproxDP(0.5, 0.05), one_sided=True) >= best - 1e-7
 
@@ -131,7 +132,7 @@ def test_no_mechanism_that_keeps_a_curve_beats_its_bound(m, n, v, mu):
     best = most_likely(m, n, at_least(v), curve)
     bound = tail_bound(v, n, Allowance(np.exp([*curve]), m * np.array([*curve.values()])))
     assert best - 1e-7 < bound < best + 0.08
-    assert guess_p_value(v, n, m, claim) < bound + 1e-4  # a finer grid says more
+    assert guess_p_value(v, n, m, claim) < bound + 1e-4  # a finer grid gives more
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.02, 0.1])
@@ -279,7 +280,7 @@ def test_heights_are_the_least_counts_that_are_refuted(delta):
         for right, refuted in ((height, True), (height - 1, False)):
             if right > k:
                 continue
-            # as many right at this look, and as few as that allows at all the others
+            # as many right at this test as possible, and as few as this allows at all other tests
             counts = [
                 max(right - (k - j), 0) if j < k else right if i <= at else 0
                 for at, j in enumerate(stages.guesses)
@@ -312,7 +313,7 @@ def test_certified_numbers_are_where_their_p_values_pass_the_level(one_sided):
 
 
 def test_the_grid_of_the_walk_reads_as_it_was_tested():
-    """Hundredths, with no digits of a product behind them, each refused at exactly its value."""
+    """The values are exact hundredths, and each is refused at exactly its value."""
     found = []
     for wrong in range(30):
         stages, counts = Stages((200,), (1.0,)), [200 - wrong]
@@ -321,7 +322,9 @@ def test_the_grid_of_the_walk_reads_as_it_was_tested():
         assert walk_p_value(counts, stages, 200, epsilon=epsilon + 0.01, delta=0.0) > 0.05
         assert repr(epsilon) == repr(round(epsilon, 2))
         found.append(round(100 * epsilon))
-    assert any(hundredths * 0.01 != hundredths / 100 for hundredths in found)  # else no test
+    assert any(
+        hundredths * 0.01 != hundredths / 100 for hundredths in found
+    )  # otherwise nothing is tested
 
 
 def test_more_delta_certifies_less():
@@ -337,7 +340,7 @@ def test_more_delta_certifies_less():
 
 
 def test_the_walk_costs_little_beside_the_best_number_of_guesses():
-    """Beside the best fixed number in hindsight, at the counts that Gaussian scores lead to."""
+    """The comparison is with the best fixed number in hindsight, at counts of Gaussian scores."""
     m = 1000
     stages = Stages.of(m, 0.05)
 

@@ -1,4 +1,4 @@
-"""Oracles against closed forms, mpmath, dp-accounting and what holds of divergences."""
+"""Oracles compared with closed forms, mpmath, dp-accounting and properties of divergences."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_epsilon_inverts_delta(oracle: Oracle) -> None:
         delta = oracle.delta(float(epsilon))
         if 1e-14 < delta < min(0.999, oracle.delta(0.0)):  # beyond, delta rounds to 1
             back = oracle.epsilon(delta)
-            if delta < oracle.delta(epsilon * (1 - 1e-6)):  # else flat here
+            if delta < oracle.delta(epsilon * (1 - 1e-6)):  # otherwise the curve is flat here
                 assert back == pytest.approx(epsilon, rel=1e-9, abs=1e-11)
     for delta in (0.0, 1e-300, 1e-12, 1e-6, 0.01, 0.3, 0.999, 1.0):
         epsilon = oracle.epsilon(delta)
@@ -170,7 +170,7 @@ def test_gaussian_delta_agrees_with_mpmath(mu: float, epsilon: float) -> None:
 
 
 def _brackets(oracle: Oracle, make: object, epsilons: list[float], width: float) -> None:
-    """Check that the exact delta lies between dp-accounting's two discretisations."""
+    """Check that the exact delta lies between the two discretisations of dp-accounting."""
     for epsilon in epsilons:
         low = make(pessimistic=False).get_delta_for_epsilon(epsilon)  # type: ignore[operator]
         high = make(pessimistic=True).get_delta_for_epsilon(epsilon)  # type: ignore[operator]
@@ -277,10 +277,10 @@ def test_exponential_mechanism_against_the_definition() -> None:
 
 
 def _mp_vector_cdf(ratios: list[float], y: mpmath.mpf) -> mpmath.mpf:
-    """P(S <= y), S = sum of clipped distances from the left value.
+    """P(S <= y), where S is the sum of clipped distances from the left value.
 
     The Laplace transform of one coordinate is ``((1 + w) + u (1 - w)) / 2`` with
-    ``w = 1 / (1 + s)`` and ``u = exp(-(1 + s) r)``; expand the product and invert term by term.
+    ``w = 1 / (1 + s)`` and ``u = exp(-(1 + s) r)``. Expand the product and invert term by term.
     """
     total, k = mpmath.mpf(0), len(ratios)
     for chosen in itertools.product([0, 1], repeat=k):
@@ -325,7 +325,7 @@ def test_laplace_vector_ends_and_atoms() -> None:
     oracle = oracles.laplace_vector([1.0, 1.0], 1.0)
     assert oracle.rates(2.0) == (0.0, 0.0)
     assert oracle.rates(2.0, closed=True) == pytest.approx((0.25, 0.25 * math.exp(-2)), rel=1e-13)
-    # The loss is 0 with mass e^-1 / 2 by atoms: one coordinate at either end.
+    # The loss is 0 with mass e^-1 / 2, from atoms: one coordinate at either end.
     jump = oracle.rates(0.0, closed=True)[0] - oracle.rates(0.0)[0]
     assert jump == pytest.approx(0.5 * math.exp(-1), rel=1e-13)
     assert oracle.epsilon(0.0) == oracle.max_loss == 2.0
@@ -392,7 +392,7 @@ def test_finite_laws_invert_exactly(
     found = oracle.epsilon(delta)
     if found < math.inf:
         assert oracle.delta(found) <= delta + 1e-13
-    back = oracle.epsilon(oracle.delta(epsilon))  # where delta is flat, epsilon is ill-conditioned
+    back = oracle.epsilon(oracle.delta(epsilon))  # if delta is flat, epsilon is ill-conditioned
     assert back <= epsilon + 1e-6 or oracle.delta(epsilon) - oracle.delta(back) < 1e-12
     p, q = oracle.curve()
     best = (p - math.exp(epsilon) * q).max()

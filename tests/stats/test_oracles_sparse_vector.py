@@ -1,4 +1,4 @@
-"""Answer patterns of sparse vector algorithms against closed forms, mpmath and simulation."""
+"""Answer patterns of sparse vector algorithms: closed forms, mpmath and simulation."""
 
 from __future__ import annotations
 

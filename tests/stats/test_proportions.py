@@ -1,4 +1,4 @@
-"""Clopper-Pearson against scipy, against binomial tails, and by enumeration of its coverage."""
+"""Clopper-Pearson bounds: scipy, binomial tails, and their coverage by enumeration."""
 
 from __future__ import annotations
 

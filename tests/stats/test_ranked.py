@@ -1,4 +1,4 @@
-"""Guesses by rank: exact coverage against extremal mechanisms, by enumeration of all outcomes."""
+"""Guesses by rank: exact coverage for extremal mechanisms, by enumeration of all outcomes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def p_value(correct: tuple[int, ...], epsilon: float, delta: float) -> float:
 def probability(
     order: Order, epsilon: float, delta: float, rejects: Callable[[tuple[int, ...]], bool]
 ) -> float:
-    """Of a rejection, for the extremal mechanism: told at rate delta, else randomised response."""
+    """Probability of a rejection for the extremal mechanism.
+
+    It reveals its coin at rate delta, and else uses randomised response.
+    """
     pi, total = float(expit(epsilon)), 0.0
     for told in itertools.product((0, 1), repeat=DRAWS) if delta > 0 else [(0,) * DRAWS]:
         weight = delta ** sum(told) * (1 - delta) ** (DRAWS - sum(told))
@@ -67,7 +70,7 @@ def probability(
 def test_p_values_are_small_no_more_often_than_they_say(epsilon: float, order: Order) -> None:
     for delta, alphas in ((0.0, (0.05, 0.2, 0.5)), (0.15, (0.05, 0.4))):
         if delta > 0 and order is as_drawn:
-            continue  # many patterns, and between the other two
+            continue  # many patterns, and its result lies between the other two
         for alpha in alphas:
             found = probability(
                 order, epsilon, delta, lambda c, a=alpha, d=delta: p_value(c, epsilon, d) <= a
@@ -160,7 +163,7 @@ def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
 @pytest.mark.parametrize("delta", [0.0, 0.1])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_heights_are_exactly_where_the_claim_falls(epsilon: float, delta: float) -> None:
-    """Of all outcomes, those that certify more than the claim are at their height at some look."""
+    """Outcomes that certify more than the claim are exactly those at their height at some test."""
     alpha = 0.3
     claim: dict[str, float] = {"epsilon": epsilon, "delta": delta, "failure_prob": alpha}
     heights = ranked_heights(STAGES, DRAWS, **claim).tolist()

@@ -1,4 +1,4 @@
-"""Bets on guesses: fair against all mechanisms of the null, by linear programming, and the best."""
+"""Bets on guesses: fair against all mechanisms of the null, by linear programs, and optimal."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def kl(x: Floats, y: Floats) -> float:
 def test_it_grows_as_fast_as_the_distance_to_the_null(
     left: Floats, right: Floats, delta: float, at: int
 ) -> None:
-    """A second opinion by another solver; no bet can grow faster against all of the null."""
+    """Another solver confirms that no bet can grow faster against all of the null."""
     bet = wager(left, right, LEVELS, delta)
     assume(bet.growth[at] > 1e-4)
     theta = math.exp(LEVELS[at])

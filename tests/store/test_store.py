@@ -1,4 +1,4 @@
-"""Results on disk: atomic, versioned, and set aside when damaged."""
+"""Results on disk: atomic, versioned, and moved aside if they are damaged."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _named(name: str, fingerprint: str = "f") -> AuditResult:
 
 
 def reseal(path: Path, **changes: Any) -> None:
-    """Change a file as its writer might have: with a checksum that agrees."""
+    """Change a file and update its checksum, as its writer could."""
     data = {**json.loads(path.read_text()), **changes}
     data.pop(CHECKSUM, None)
     write_sealed(path, data)
@@ -456,7 +456,7 @@ def test_a_finished_row_is_taken_over_if_it_is_accepted(tmp_path: Path) -> None:
     assert load_finished(tmp_path, "p.lemma1", accept) == ([row], [])
     assert load_finished(tmp_path, "p.lemma1", lambda record: False) == ([], [])
     assert load_finished(tmp_path, "p.lemma9", accept) == ([], [])
-    save_record(tmp_path, ROW)  # of a check that broke off
+    save_record(tmp_path, ROW)  # a check that failed in the middle
     assert load_finished(tmp_path, "p.lemma1", accept) == ([], [])
     (tmp_path / "statements" / "p.lemma1.json").write_text("{")
     found, lost = load_finished(tmp_path, "p.lemma1", accept)
@@ -523,7 +523,7 @@ def test_words_that_were_changed_by_hand_are_not_trusted(tmp_path: Path) -> None
     path.write_text(json.dumps(document))
     with pytest.raises(StoreError, match="does not agree with its checksum"):
         load_record(path)
-    path.write_text(json.dumps(json.loads(words)))  # of other white space, the same words
+    path.write_text(json.dumps(json.loads(words)))  # other white space, the same content
     assert load_record(path) == (RESULT, [])
     index = tmp_path / "results.json"
     index.write_text(index.read_text().replace("y <= z", "y >= z"))
@@ -632,7 +632,7 @@ def test_a_lock_is_lost_with_its_directory(tmp_path: Path) -> None:
     out.mkdir()
     second = hold(out, "dpaudit run")
     assert not first.is_held()
-    first.release()  # which leaves the files of the second alone
+    first.release()  # this leaves the files of the second run alone
     assert second.is_held()
     with pytest.raises(StoreError, match="in use"):
         hold(out, "dpaudit run")
@@ -673,7 +673,7 @@ def test_power_of_a_computed_mechanism_is_not_shown_by_a_sampled_mutant() -> Non
         audit(Exact(), PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace])
 
 
-# --- a run that can be trusted as a whole ---------------------------------------------------------
+# --- a complete and consistent run ----------------------------------------------------------------
 
 
 def _stored(out: Path, *results: AuditResult) -> Path:
@@ -697,7 +697,7 @@ def test_a_run_with_a_file_of_another_run_is_refused_and_nothing_is_moved(tmp_pa
     with pytest.raises(StoreError, match=r"audit_x\.a\.json does not agree with results\.json"):
         read_whole_run(tmp_path)
     assert _files(tmp_path) == before
-    assert len(load_run(tmp_path)[1]) == 2  # each by itself is whole
+    assert len(load_run(tmp_path)[1]) == 2  # each file by itself is valid
 
 
 def test_a_whole_run_whose_file_is_cut_off_is_refused_and_nothing_is_set_aside(

@@ -1,10 +1,11 @@
-"""Experiments on user-level privacy with few examples per user; one command makes all of them.
+"""Experiments on user-level privacy with few examples per user; one command runs all of them.
 
     python -m audits.few_examples.experiments [--quick|--full] [--out reports/few_examples]
 
-writes the figures, `experiments.json` and `experiments.html`: how many users it takes with m
-examples each, at equal error and equal epsilon, for three tasks, clipped and by the two baselines;
-how much of its budget DelStab uses, exactly; and from which m on the theorems say something.
+It writes the figures, `experiments.json` and `experiments.html`. They show how many users with m
+examples each are needed, at equal error and equal epsilon. There are three tasks, solved with
+clipping and by the two baselines. They also show the exact share of its budget that DelStab uses,
+and from which m on the theorems are informative.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ BUDGETS = ((256, 1.0, 1e-6, 0.01), (256, 1.0, 1e-6, 0.05), (256, 1.0, 1e-6, 0.5)
 
 
 def users_figure(found: pd.DataFrame) -> Figure:
-    """Users against m, a panel for each task, with the slope of the theory."""
+    """Plot users against m, with a panel for each task and the slope of the theory."""
     figure = Figure(figsize=(9.6, 3.4))
     for ax, task in zip(figure.subplots(1, 3), measure.tasks(), strict=True):
         own = found[found.task == task.name]
@@ -76,7 +77,7 @@ def slopes(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(found: pd.DataFrame) -> pd.DataFrame:
-    """Return all numbers of users, with intervals and the clipping that was best."""
+    """Return all numbers of users, with intervals and the best clipping."""
     rows = [
         {
             "task": row.task, "method": row.method, "m": row.m,
@@ -97,7 +98,7 @@ def write(
             {
                 "users": (
                     users_figure(tables["users"]),
-                    f"Users with which success has probability 2/3 at epsilon = {measure.EPSILON:g}"
+                    f"Users for a success probability of 2/3 at epsilon = {measure.EPSILON:g}"
                     "; 95 % intervals by the bootstrap over data sets.",
                 )
             },
@@ -107,19 +108,19 @@ def write(
 mechanism's own randomness exactly. Size {size.name}: {size.trials} data sets for each point;
 {seconds / 60:.1f} minutes. Made by
 <code>python -m audits.few_examples.experiments --{size.name}</code>.</p>
-<h2>How many users it takes with m examples each</h2>
+<h2>Users that m examples each require</h2>
 {figures}
 {table_html(slopes(tables["users"]))}
 <p class="quiet">Least squares on logarithms over the m of the theory, with robust 95 % intervals.
-Bounds add up: to the term that falls as the theory says, one that falls with 1/m (sampling, for
-selection) and one that does not fall, log(candidates)/epsilon.</p>
-<h2>How much of its budget DelStab uses</h2>
+The number of users is a sum of three terms. One decreases as in the theory, one decreases like 1/m
+(sampling, for selection), and log(candidates)/epsilon is constant.</p>
+<h2>The share of its budget that DelStab uses</h2>
 {table_html(tables["budget"])}
-<p class="quiet">Computed, over all pairs of users with a bit each: a majority uses epsilon-bar =
-epsilon / 3, with which R_1 hides how many users must be deleted, where the test may fail, and next
-to nothing elsewhere. The most that was found is 0.62 of epsilon, with three kinds of users of whom
-the first and the last conflict (statement few.lemma18).</p>
-<h2>From which m on the theorems say something</h2>
+<p class="quiet">Computed over all pairs of users with one bit each. A majority uses epsilon-bar =
+epsilon / 3 where the test may fail, and almost nothing elsewhere. With this epsilon-bar R_1 hides
+how many users must be deleted. The most that was found is 0.62 of epsilon, with three kinds of
+users, where the first and the last conflict (statement few.lemma18).</p>
+<h2>The m from which on the theorems are informative</h2>
 {table_html(tables["frontier"])}
 <p class="quiet">With all constants explicit. Theorems 4 and 37 are compared with themselves at m =
 1; Theorem 11, at constant 1 in Lemma 19, with an exponential mechanism on one example of each
@@ -134,7 +135,7 @@ user.</p>
 
 
 def points(size: measure.Size) -> list[tuple[int, str, int]]:
-    """Return what is measured: task, method and m; one example is one whatever m is."""
+    """Return the points to measure: task, method and m; one example per user needs only m = 1."""
     return [
         (task, method, m)
         for task in range(3)
@@ -144,7 +145,7 @@ def points(size: measure.Size) -> list[tuple[int, str, int]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run everything and write the page."""
+    """Run all experiments and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

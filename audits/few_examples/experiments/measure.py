@@ -1,4 +1,4 @@
-"""How many users it takes with m examples each, at equal error and equal epsilon."""
+"""The number of users that m examples each require, at equal error and equal epsilon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpaudit.stats import hockey_stick_inverse
 CLIPPED, ONE, GROUP = "clipped", "one example a user", "all examples, group privacy"
 METHODS = (CLIPPED, ONE, GROUP)
 EPSILON = 0.05
-"""So small that privacy costs more than sampling does."""
+"""Epsilon so small that privacy costs more than sampling."""
 
 GOAL = 2 / 3
 """Success probability that counts as learning: the paper's default."""
@@ -31,7 +31,7 @@ GOAL = 2 / 3
 
 @dataclass(frozen=True)
 class Task:
-    """What is learnt, and how a candidate is scored by each user.
+    """A learning task, and the score that each user gives to a candidate.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class Task:
     losses : callable
         Users' items to what each user adds to the scores, before clipping, [n, H] or [n, H, H].
     theory : float
-        Power of m that the privacy term falls with.
+        Power of m with which the privacy term decreases.
     until : float
-        Largest m for which that term is well above log(candidates) / epsilon, which stays.
+        Largest m for which this term is well above log(candidates) / epsilon, which is constant.
     comparison : Comparison or None
-        Of candidates, two by two.
+        Pairwise comparison of candidates.
     """
 
     name: str
@@ -64,14 +64,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """The size of a run.
 
     Attributes
     ----------
     trials : int
         Datasets for each point.
     examples : tuple of int
-        The m that are tried.
+        The values of m.
     """
 
     name: str
@@ -92,7 +92,7 @@ def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
         return np.stack([x, (x >= middle).astype(np.int64)], axis=-1)
 
     def losses(users: np.ndarray) -> np.ndarray:
-        """Return the errors of all thresholds: a threshold errs on what lies beyond the middle."""
+        """Return the errors of all thresholds: a threshold errs between itself and the middle."""
         place = np.arange(len(users))[:, None] * n_points + users[..., 0]
         numbers = np.bincount(place.reshape(-1), minlength=len(users) * n_points)
         below = np.cumsum(numbers.reshape(-1, n_points), axis=1)
@@ -107,7 +107,7 @@ def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
 
 
 def selection_task(name: str, candidates: np.ndarray, truth: int, alpha: float) -> Task:
-    """Return selection of the candidate ``[H, k]`` that the items are drawn from."""
+    """Return selection of the candidate ``[H, k]`` from which the items are drawn."""
     comparison = scheffe_comparison(candidates)
 
     def draw(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -122,7 +122,7 @@ def selection_task(name: str, candidates: np.ndarray, truth: int, alpha: float) 
 
 def tasks() -> list[Task]:
     """Return the three tasks."""
-    packed = discrete_packing(greedy_code(8, 4), 0.1)  # 16 candidates, 0.025 and more apart
+    packed = discrete_packing(greedy_code(8, 4), 0.1)  # 16 candidates, at least 0.025 apart
     coins = covers.simplex_grid(2, 40)
     return [
         threshold_task(),
@@ -132,11 +132,11 @@ def tasks() -> list[Task]:
 
 
 def caps(task: Task, method: str, m: int) -> list[float]:
-    """Return the clipping thresholds that are tried, all of them private.
+    """Return the clipping thresholds to try, all of them private.
 
-    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)); its constant of
-    5.71 clips nothing for m below 32 log(1/alpha), so smaller ones are tried. Group privacy does
-    not clip.
+    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)). Its constant of
+    5.71 clips nothing for m below 32 log(1/alpha), so smaller constants are tried. Group privacy
+    does not clip.
     """
     if task.comparison is None:
         return [float(m) if method == GROUP else 1.0]
@@ -152,8 +152,8 @@ def successes(
 ) -> Any:
     """Return the success probability with the first n users of a dataset, for each n of `sizes`.
 
-    Over the mechanism's own randomness it is computed: candidates are chosen with probabilities
-    that are known.
+    The probability over the mechanism's own randomness is computed, because the selection
+    probabilities are known.
     """
     sensitivity = cap
     total: np.ndarray | float = 0.0
@@ -173,8 +173,8 @@ def successes(
 def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -> dict[str, Any]:
     """Return the least n with which a method succeeds, with an interval by the bootstrap.
 
-    The clipping threshold is the best one; the choice looks at the outcome, and favours the method
-    a little: by less than the interval.
+    The clipping threshold is the best one. The choice depends on the outcome, and favours the
+    method by less than the interval.
     """
     task = tasks()[task_number]
     items = 1 if method == ONE else m
@@ -182,7 +182,7 @@ def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -
     for cap in caps(task, method, items):
         at = generator(seed, "few_examples", task.name, method, str(m), f"{cap:.6g}")
         top = 64
-        while True:  # enough users that the goal is reached
+        while True:  # enough users to reach the goal
             sizes = np.unique(np.round(np.geomspace(max(2, top // 64), top, 40)).astype(int))
             runs = np.array(
                 [successes(task, items, cap, sizes, rng=at) for _ in range(size.trials)]
@@ -200,7 +200,7 @@ def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -
 
 
 def crossing(sizes: np.ndarray, means: np.ndarray) -> float:
-    """Return where success reaches the goal for good, between the sizes."""
+    """Return the size from which on success stays above the goal, between the sizes."""
     below = np.flatnonzero(means < GOAL)
     if below.size == 0:
         return float(sizes[0])
@@ -211,7 +211,7 @@ def crossing(sizes: np.ndarray, means: np.ndarray) -> float:
     return float(np.exp(np.log(sizes[last]) * (1 - share) + np.log(sizes[last + 1]) * share))
 
 
-# --- how much of its budget DelStab uses, and when the bounds say something ---
+# --- the share of its budget that DelStab uses, and when the bounds are informative ---
 
 
 def used(n_users: int, epsilon: float, delta: float, epsilon_item: float) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def used(n_users: int, epsilon: float, delta: float, epsilon_item: float) -> dic
 
 
 def frontier() -> list[dict[str, Any]]:
-    """Return from which m on each theorem, with all constants, needs fewer users than at m = 1."""
+    """Return the m from which each theorem, with all constants, needs fewer users than at m = 1."""
     rows = []
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9)):
         for count, alpha in ((100, 0.1), (10**6, 0.01)):
@@ -277,7 +277,7 @@ def frontier() -> list[dict[str, Any]]:
 
 
 def _first(users: Callable[[int], float], most: float) -> str:
-    """Return the least m, to one per cent, with which at most so many users are needed, and n."""
+    """Return the least m, to one per cent, that needs at most `most` users, and this number."""
     high = 1
     while users(high) > most:
         high *= 2

@@ -1,11 +1,11 @@
-"""Experiments on user-level DP-SCO, which has none of its own; one command makes all of them.
+"""Experiments on user-level DP-SCO, whose papers have none; one command runs all of them.
 
     python -m audits.user_level_sco.experiments [--quick|--full] [--out reports/user_level_sco]
 
-writes the figures, `experiments.json` and `experiments.html`: excess risk against n, m, d and
-epsilon for both versions' algorithms, at the constants that `scaled` derives, beside what a user
-would run instead; gradients counted; what the filter costs and is worth; and the constants that are
-printed, as far as they can be run.
+It writes the figures, `experiments.json` and `experiments.html`. They show excess risk against n,
+m, d and epsilon for both versions' algorithms, at the constants that `scaled` derives, and for
+baselines. They also show the number of gradients, the cost and the benefit of the filter, and the
+printed constants, as far as they can be run.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ LOOK = {
     measure.OUTPUT: {"color": COLOURS["muted"], "marker": "x", "ls": ":"},
     measure.PUBLIC: {"color": COLOURS["muted"], "marker": ".", "ls": "--"},
 }
-THEORY = {  # exponents of 1 / sqrt(n m) + sqrt(d) / (n epsilon sqrt(m)), where the second is larger
+THEORY = {  # exponents of 1 / sqrt(n m) + sqrt(d) / (n epsilon sqrt(m)) if the second is larger
     "n": "-1 to -1/2", "m": "-1/2", "d": "0 to 1/2", "epsilon": "-1 to 0",
 }  # fmt: skip
 
 
 def worst(found: pd.DataFrame, what: str) -> pd.Series:
-    """Return the average excess against a parameter, at the signal that is hardest."""
+    """Return the average excess against a parameter, at the hardest signal."""
     means = found.groupby([what, "signal"]).excess.mean()
     return means.groupby(level=0).max()
 
@@ -59,7 +59,7 @@ def slopes(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def risk_figure(found: pd.DataFrame) -> Figure:
-    """One panel for each parameter."""
+    """Plot excess risk, with one panel for each parameter."""
     figure = Figure(figsize=(9.6, 3.2))
     axes = figure.subplots(1, 4, sharey=True)
     for ax, (what, own) in zip(axes, found.groupby("what", sort=False), strict=True):
@@ -110,22 +110,22 @@ helped by curvature. Size {size.name}: {size.trials} trials; {seconds / 60:.1f} 
 ball that it contains.</p>
 <h2>Exponents of the average excess, with 95 % intervals</h2>
 {table_html(slopes(tables["risk"]))}
-<h2>Gradients that are evaluated</h2>
+<h2>Evaluated gradients</h2>
 {table_html(tables["gradients"])}
-<p class="quiet">Each user of a phase once for each item: at most n m, and less by what does not
-fill a batch.</p>
-<h2>What the filter costs, and what it is worth</h2>
+<p class="quiet">Each item of each user of a phase is used once. The number is at most n m,
+less the users that do not fill a batch.</p>
+<h2>The cost and the benefit of the filter</h2>
 {table_html(outlier_table(tables["outliers"]))}
 <p class="quiet">n = 32,000, m = 64, d = 1; the cutoff is {cutoff} users, for a phase of 16,000.
-Without the filter, with the noise that the filter allows, nothing is private. On data as the papers
-assume nobody is filtered; a few outliers are, where they hardly matter; from a few times the cutoff
-on every run halts and answers with its start.</p>
+Without the filter, and with the noise that the filter allows, nothing is private. On data as the
+papers assume, no user is filtered. A few outliers are filtered, but they hardly matter. With a few
+times as many outliers as the cutoff, every run halts and returns its start.</p>
 <h2>The printed constants</h2>
 {table_html(tables["least"])}
 {table_html(tables["printed"])}
-<p class="quiet">At delta = 1e-6. The filter can act only where scores below 3 B / 4 are possible,
-2 G tau > log(4/3): for m from the last column on. Below, one run at the printed constants, in one
-dimension and with m = 4.</p>"""
+<p class="quiet">At delta = 1e-6. The filter can act only if scores below 3 B / 4 are possible,
+2 G tau > log(4/3). This holds from the m in the last column on. The second table shows one run at
+the printed constants, in one dimension and with m = 4.</p>"""
     path = folder / "experiments.html"
     title = "User-level DP-SCO: excess risk, gradients, and the price of the filter"
     path.write_text(page_html(title, body), encoding="utf-8")
@@ -133,7 +133,7 @@ dimension and with m = 4.</p>"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run everything and write the page."""
+    """Run all experiments and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Excess risk of both algorithms and the baselines; what the filter costs and what it is worth."""
+"""Excess risk of both algorithms and the baselines; the cost and the benefit of the filter."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Setting:
     n, m, d : int
         Users, items of each, dimension.
     epsilon : float
-        At delta = 1e-3.
+        Epsilon at delta = 1e-3.
     signal : float
-        Of `SIGNALS`.
+        One of `SIGNALS`.
     """
 
     n: int = 32_000
@@ -51,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The size of a run."""
 
     name: str
     trials: int
@@ -69,9 +69,9 @@ FULL = Size(
 
 
 def problem_of(setting: Setting, method: str) -> Problem:
-    """Linear losses: one signed unit vector per item, and a small common mean.
+    """Return linear losses: one signed unit vector per item, and a small common mean.
 
-    F is linear, so that no curvature helps; G = 1 in both norms, and D = 1.
+    F is linear, so curvature does not help. G = 1 in both norms, and D = 1.
     """
     domain = Box(1.0) if method == ROBUST else Ball(1.0)
     bias = min(0.9, setting.signal * math.sqrt(setting.d / (setting.n * setting.m)))
@@ -80,7 +80,7 @@ def problem_of(setting: Setting, method: str) -> Problem:
 
 @functools.cache
 def filter_plan(setting: Setting) -> Plan:
-    """Parameters of `scaled`; honest users are guessed to be 4 G / sqrt(m) apart."""
+    """Return parameters of `scaled`; honest users are assumed to be 4 G / sqrt(m) apart."""
     return scaled.scaled_euclidean(
         setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
         radius=1.0, filter_share=0.6, cutoff_share=0.2,
@@ -89,7 +89,7 @@ def filter_plan(setting: Setting) -> Plan:
 
 @functools.cache
 def robust_plan(setting: Setting) -> Plan:
-    """Parameters of `scaled`; honest users are guessed to be 4 sqrt(log(2 d) / m) apart."""
+    """Return parameters of `scaled`; honest users are assumed to be 4 sqrt(log(2 d) / m) apart."""
     return scaled.scaled_coordinatewise(
         setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
         radius=1.0,
@@ -118,7 +118,8 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
             clip_norm=clip, **options, **budget, rng=rng,
         )[0]  # fmt: skip
     if method == OUTPUT:
-        # The error of SGD, eta / 2 + 1 / (2 eta n m), and that of the noise, eta times a constant.
+        # The error of SGD is eta / 2 + 1 / (2 eta n m). The error of the noise is eta times a
+        # constant.
         mu = charging.largest_mu(setting.epsilon, DELTA, calls=0, epsilon0=0.0, epsilon1=0.0)
         batch = max(1, n * m // 1000)
         step = math.sqrt(batch / (1000 * (1 + 4 * m * math.sqrt(d) / mu)))
@@ -129,7 +130,7 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
 
 
 def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
-    """SGD in 32 steps, of (D / G) sqrt(B m / T): the rate is that of one item at a time."""
+    """Run SGD in 32 steps of (D / G) sqrt(B m / T), with the rate of single items."""
     batch = len(data) // 32
     x, total = np.zeros((1, data.shape[2])), np.zeros((1, data.shape[2]))
     size = math.sqrt(batch * data.shape[1] / 32)
@@ -141,7 +142,7 @@ def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
 
 
 def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[dict[str, Any]]:
-    """Yield the excess risk of every method, in every trial, on the same data."""
+    """Yield the excess risk of every method in every trial, on the same data."""
     for trial in range(trials):
         rng = generator(seed, "user_level_sco", what, repr(setting), str(trial))
         data = problem_of(setting, FILTER).sample(setting.n, setting.m, rng=rng)
@@ -173,10 +174,10 @@ def all_excesses(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield how many users are filtered, and the excess, on data with outliers.
+    """Yield the number of filtered users, and the excess, on data with outliers.
 
-    Outliers hold the item that pulls away from the minimiser the most; nobody is one where data are
-    drawn as the papers assume.
+    Outliers hold the item that pulls away from the minimiser the most. On data drawn as the papers
+    assume, no user is an outlier.
     """
     setting = Setting(m=64, d=1)
     problem = linear(Ball(1.0), bias=BIAS)
@@ -204,7 +205,7 @@ def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def counted(size: Size) -> Iterator[dict[str, Any]]:
-    """Yield how many of the n m gradients are evaluated: the users of the phases, once each."""
+    """Yield how many of the n m gradients are evaluated: those of the users of all phases, once."""
     for n in size.n:
         setting = Setting(n=n)
         for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
@@ -254,7 +255,7 @@ def least_users() -> Iterator[dict[str, Any]]:
 
 
 def _least_of_v1(m: int, epsilon: float, delta: float) -> int:
-    """The smallest n with n >= 200 log(m n / delta) / epsilon, at d = 1."""
+    """Return the smallest n with n >= 200 log(m n / delta) / epsilon, at d = 1."""
     n = 1.0
     for _ in range(100):
         n = 200 * math.log(m * n / delta) / epsilon
