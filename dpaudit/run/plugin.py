@@ -138,7 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         other = seen.setdefault(id, item)
         if other is not item:
             places = f"{other.nodeid} and {item.nodeid}"
-            sentence = f"two {job.noun} have the id {id}: {places}; {job.cure}"
+            sentence = f"two {job.noun} have the id {id}: {places}; {job.fix}"
             if not hasattr(config, "workerinput"):
                 raise pytest.UsageError(sentence)
             item.stash[_clashes] = sentence  # an error here would end the worker and the run

@@ -171,7 +171,7 @@ def test_an_exception_on_one_side_refutes_and_is_told_by_its_type() -> None:
     result = audit(Outcomes(leaky, errors="outcome"), PureDP(1.0), PAIR, draws=1000, seed=1)
     assert result.verdict.words == "REFUTED"
     (note,) = result.notes
-    assert note.startswith("exceptions are outcomes: ZeroDivisionError on the right, in ")
+    assert note.startswith("Exceptions count as outcomes: ZeroDivisionError on the right, in ")
     with pytest.raises(MechanismError, match="raised ZeroDivisionError: no users"):
         audit(leaky, PureDP(1.0), PAIR, draws=1000, seed=1)
 
@@ -655,7 +655,7 @@ def test_keys_that_nobody_named_are_said_not_to_be_looked_at() -> None:
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     options: dict[str, Any] = {"draws": 300, "seed": 1, "mutants": None}
     found = audit(Outcomes(leaky, keys=["count"]), PureDP(1.0), pair, **options)
-    assert any("keys that keys= does not name" in note for note in found.notes)
+    assert any("keys that keys= does not list" in note for note in found.notes)
     whole = audit(Outcomes(leaky, keys=["count", "who"]), PureDP(1.0), pair, **options)
     assert whole.verdict.words == "REFUTED"
     assert not any("keys=" in note for note in whole.notes)

@@ -311,8 +311,7 @@ def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
     assert result.certified_epsilon == 0
     assert result.diagnostics.sequential is not None
     assert (
-        "before the independence of the draws could be judged"
-        in result.diagnostics.sequential.stopped
+        "before the draws could be tested for independence" in result.diagnostics.sequential.stopped
     )
 
 
@@ -437,7 +436,7 @@ def test_only_sequential_audits_may_be_ended_by_the_clock() -> None:
     with pytest.raises(ArgumentError, match="^max_seconds must be None unless .*got 3"):
         audit(noisy, PureDP(0.5), PAIR, settings=Settings(max_seconds=3.0))
     added = AdditiveNoise(lambda data: data.sum(axis=0), noise="laplace", scale=1.0)
-    with pytest.raises(TypeError, match='^method="sequential" needs .* computes its centres'):
+    with pytest.raises(TypeError, match='for method="sequential", .* computes its centres'):
         audit(added, PureDP(0.5), PAIR, method="sequential", settings=Settings(max_seconds=3.0))
 
 

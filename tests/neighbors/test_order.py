@@ -74,7 +74,7 @@ def test_a_correct_release_of_rows_is_not_refuted() -> None:
     shifted = NeighborPair(frame, frame[frame["id"] != 0], relation=REMOVE, by="id")
     found = audit(mechanism, PureDP(1.0), shifted, draws=500, seed=1, mutants=None)
     assert found.verdict is Verdict.REFUTED  # the wrong control
-    assert any("other places on the two sides" in note for note in found.notes)
+    assert any("other positions on the two sides" in note for note in found.notes)
 
 
 def spaces(relation: Relation) -> list[SearchSpace]:

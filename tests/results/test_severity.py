@@ -77,8 +77,8 @@ def test_closeness_is_said_and_never_more_than_was_certified(certified, words):
     ("detectable", "words"),
     [(None, ""), (math.inf, "detects no violation of any size"), (1.2301, "detectable: ε = 1.24")],
 )
-def test_reach_is_rounded_up(detectable, words):
-    assert severity.reach(Found(detectable_epsilon=detectable)) == words
+def test_detectable_epsilon_is_rounded_up(detectable, words):
+    assert severity.detectable_words(Found(detectable_epsilon=detectable)) == words
 
 
 def test_bar_marks_verdict_claim_and_reach():
