@@ -176,8 +176,8 @@ def agnostic(ledger):
     def union(theorem):
         return 2 / 3, 1 - (1 / 4 + 1 - theorem)
 
-    mends = "1[c(x) != y] - 1[c'(x) != y]"
-    ledger.step("(14) with psi as printed: the best has a score of at most 0", mends=mends).sweep(
+    fix = "1[c(x) != y] - 1[c'(x) != y]"
+    ledger.step("(14) with psi as printed: the best has a score of at most 0", fix=fix).sweep(
         "an always right and an always wrong hypothesis",
         right=[1.0, 0.9],
         lhs="score of the best",
@@ -445,8 +445,8 @@ def selection(ledger):
                 for k in (ones, ones + 1)]  # fmt: skip
         return np.abs(np.log(pmfs[0] / pmfs[1])).max(), part * epsilon + ROUNDING
 
-    mends = ".7 alpha, which is below alpha as well"
-    ledger.step("d_tv(P, D) <= .5 alpha + .1 alpha", mends=mends).sweep(
+    fix = ".7 alpha, which is below alpha as well"
+    ledger.step("d_tv(P, D) <= .5 alpha + .1 alpha", fix=fix).sweep(
         "two candidates on five symbols", alpha=0.1, lhs="d_tv(P, D)", rhs=".6 alpha + 1e-6"
     )(attained)
     ledger.consequence("None: the theorem has enough slack.", harm="the wording")

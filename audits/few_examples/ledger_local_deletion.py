@@ -149,7 +149,7 @@ def any_algorithm(ledger):
 
     step = ledger.step(
         "A'_(x_-T) is one function for S and for S'",
-        mends="A that does not depend on the order; then it is.",
+        fix="A that does not depend on the order; then it is.",
     )
 
     @step.sweep("three users, S = {1}, S' = {3}, x_1 = x_3: A'_(x_2)(x_1) has two values",

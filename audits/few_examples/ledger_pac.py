@@ -256,7 +256,7 @@ def both_cases(ledger):
 
     from_p = ledger.step(
         "from p_h >= 0.2 alpha m: Pr[scr_h <= 0.2 alpha n m] <= exp(-Theta(n alpha m)) by Lemma 25",
-        mends="0.1 alpha n m, as in the lemma: exp(-alpha n m/40); or p_h >= (1 - 1/e) alpha m",
+        fix="0.1 alpha n m, as in the lemma: exp(-alpha n m/40); or p_h >= (1 - 1/e) alpha m",
     )
 
     @from_p.sweep(
@@ -390,8 +390,8 @@ def pac(ledger):
         s = math.exp(-loss) * 2 / 3
         return math.log(math.log(1 / 4) / math.log1p(-s)), loss + extra
 
-    mends = "0.99, which Lemma 22's proof gives, and beta = 0.1 in Theorem 9: 0.668"
-    ledger.step("3/4, 0.9 and 2/3 give success 2/3", mends=mends).sweep(
+    fix = "0.99, which Lemma 22's proof gives, and beta = 0.1 in Theorem 9: 0.668"
+    ledger.step("3/4, 0.9 and 2/3 give success 2/3", fix=fix).sweep(
         "the product", lemma=0.9, theorem=2 / 3, lhs="claimed", rhs="3/4 * 0.9 * 2/3"
     )(product)
     ledger.step("with 0.99 and 0.9").sweep("the product", lemma=0.99, theorem=0.9,

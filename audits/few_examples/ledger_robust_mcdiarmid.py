@@ -228,7 +228,7 @@ def robust_mcdiarmid(ledger):
 
     step = ledger.step(
         "the last display: E[g(x') - f(x')]_+, while the line above has e^eps' times this term",
-        mends="keep e^eps' before the last term: at most a constant, since eps' is small",
+        fix="keep e^eps' before the last term: at most a constant, since eps' is small",
     )
 
     @step.sweep("a stopped walk, and a last item that may make f = 0", n=1000, delta=0.1,

@@ -382,7 +382,7 @@ def a_step_moves_apart_by_little(ledger):
 
     ledger.step(
         "'(13) holds', for u^T v >= 0",
-        mends="only one direction is needed, that a + b >= eta contracts. The identity proves this "
+        fix="only one direction is needed, that a + b >= eta contracts. The identity proves this "
         "direction for all u and v, as u^T v <= 1",
     ).sweep("contraction implies a + b >= eta", a=0.5, b=0.25, angle=0.0, eta=1.0, **STILL)(
         backward
@@ -444,7 +444,7 @@ def sensitivity_of_iterates(ledger):
 
     induction = ledger.step(
         "the induction (14) if n is drawn",
-        mends="before the first access both runs are the same, so that Phi_t = 0; after it "
+        fix="before the first access both runs are the same, so that Phi_t = 0; after it "
         "Phi_t <= 2 eta, and from there on (14) follows, as 2 m_t + 1 >= 3",
     )
     sides = {"lhs": "Phi_(t+1)", "rhs": "max(2 m_(t+1) + 1, 3) eta"}
@@ -540,7 +540,7 @@ def privacy_of_stable_dpsgd(ledger):
 
     tied = ledger.step(
         "the phases of a run conditioned on few accesses, each with the same indices in both runs",
-        mends="condition on all indices at once, whose distribution does not depend on the data. "
+        fix="condition on all indices at once, whose distribution does not depend on the data. "
         "Compose the phases for fixed indices, and mix at the end: CDP is quasi-convex",
     )
 

@@ -273,7 +273,7 @@ def privacy_of_fast_center(ledger):
 
     conditioning = ledger.step(
         "both runs are conditioned on (8), and still coupled by their samples",
-        mends="bound P[A(D) in E] on the event that (8) holds for both datasets, and add "
+        fix="bound P[A(D) in E] on the event that (8) holds for both datasets, and add "
         "2 delta / 9 for its complement: then nothing is conditioned",
     )
 
@@ -292,7 +292,7 @@ def privacy_of_fast_center(ledger):
 
     branch = ledger.step(
         "'Z > .55 n (and similarly Z' > .55 n)', both at once, for coupled runs",
-        mends="if Z' <= .55 n the other run never enters it. The probability that this run does is "
+        fix="if Z' <= .55 n the other run never enters it. The probability that this run does is "
         "part of the delta / 6 of Fact 3, as the noise is bounded",
     )
 

@@ -171,7 +171,7 @@ def warm_start_theorem(ledger):
 
     lemma7 = ledger.step(
         "'Conditioned on (11) holding, Lemma 6 [7] guarantees' all p_i > 0 within 3 r_hat",
-        mends="FastRadius does not halt at such a radius, and FastCenter would fail there. If it "
+        fix="FastRadius does not halt at such a radius, and FastCenter would fail there. If it "
         "halts, some data point has .75 n points within r_hat, and Lemma 7 holds around this "
         "point: survivors are within 6 r_hat of x_star, and Z >= .6 n",
     )

@@ -73,7 +73,7 @@ def approximation_in_the_introduction(ledger):
 
     ledger.step(
         "'informal, see Theorem 4', whose log log(R / r) is hidden here, with its T and eta",
-        mends="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4",
+        fix="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4",
     ).sweep("uniform data on [-1, 1], C = 10, alpha = 1e-10, delta = 1e-6", **BALLS)(outside)
     ledger.consequence("The same as for gm.lemma14.", harm="accuracy")
     ledger.edge("sizes are polynomial").sweep(
@@ -130,7 +130,7 @@ def warm_start_in_the_introduction(ledger):
         allowed = 1400 * n * (1 + doublings) ** radii * math.log(inner)
         return warm_start_distances(n, delta / 2, doublings), allowed
 
-    ledger.step("'informal, see Theorem 3'", mends="the same as for gm.thm3").sweep(
+    ledger.step("'informal, see Theorem 3'", fix="the same as for gm.thm3").sweep(
         "Lemma 7 if r_hat is r^(.75) / 4: 49 points at 0, 51 at 1", **LEMMA7
     )(lemma7_too_early)
     ledger.consequence("The same as for gm.thm3: no user is affected.", harm="the wording")

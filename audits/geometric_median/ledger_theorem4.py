@@ -169,7 +169,7 @@ def approximation(ledger):
 
     ledger.step(
         "the T and eta of the proof",
-        mends="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4 (gm.lemma14)",
+        fix="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4 (gm.lemma14)",
     ).sweep("uniform data on [-1, 1], xbar = 0, C' = 28, C = 10", **BALLS)(outside)
     repair = ledger.repair(
         "n >= 30000 (sqrt(d) / alpha log^2.5(16 log(16 d / (alpha delta epsilon)) / delta) + "
@@ -256,7 +256,7 @@ def constant_after_rho(ledger):
         return least_error(**case), promised((1 / 16, 19, 5256, 5), **case)
 
     domain = {"k": Integer(1, 40), "epsilon": EPSILON, "delta": DELTA}
-    step = ledger.step("rho inserted into Lemma 14", mends="42048 = 32 * 1314 for 5256 = 4 * 1314")
+    step = ledger.step("rho inserted into Lemma 14", fix="42048 = 32 * 1314 for 5256 = 4 * 1314")
 
     @step.falsify("1314 log^4(8 K / (delta / 2)) / rho", constant=5256,
                   lhs="the term of Lemma 14", rhs="the printed term", **domain)  # fmt: skip

@@ -281,7 +281,7 @@ def privacy_of_fast_radius(ledger):
 
     fact = ledger.step(
         "'Fact 1 with mu = k (n - 1) / n and epsilon = 1'",
-        mends="take (1 + epsilon) mu = 2 k, which is epsilon = (n + 1) / (n - 1)",
+        fix="take (1 + epsilon) mu = 2 k, which is epsilon = (n + 1) / (n - 1)",
     )
 
     @fact.sweep(n=10, t=2, delta=0.1, lhs="exp(-mu / 3), with k rounded up", rhs="delta / (4 T)")
@@ -291,7 +291,7 @@ def privacy_of_fast_radius(ledger):
 
     conditioning = ledger.step(
         "'conditions on ... at most 2 k copies in all encountered iterations', then Lemma 2",
-        mends="draw the samples of all T iterations beforehand and condition on all of them. Then "
+        fix="draw the samples of all T iterations beforehand and condition on all of them. Then "
         "the event is independent of the data, and has probability 1 - delta / 4",
     )
 

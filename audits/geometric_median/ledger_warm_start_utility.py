@@ -33,7 +33,7 @@ def attack_the_sum(ledger):
     """Test the step that the proofs of (5) and of Lemma 6 share."""
     step = ledger.step(
         "'we can view n q_t as a random sum of Bernoulli variables with mean n q_star_t'",
-        mends="n q_t is n / k times a sum of n k of them: Fact 1 gives n k for n^2 in the "
+        fix="n q_t is n / k times a sum of n k of them: Fact 1 gives n k for n^2 in the "
         "exponents, and also n k / 16000 >= log(2 T / delta)",
     )
 

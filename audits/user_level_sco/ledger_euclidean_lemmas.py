@@ -84,7 +84,7 @@ def first_iterates_are_close(ledger):
     })(never_halted)  # fmt: skip
     shifts = ledger.step(
         "the bounds W <= b, D <= epsilon/4 and W <= b compose to one shift by b",
-        mends="2b for b, by a coupling kernel",
+        fix="2b for b, by a coupling kernel",
     )
 
     @shifts.sweep(
@@ -258,7 +258,7 @@ def far_from_one_that_passes(ledger):
     def filtered(score, noise):
         return None if score > 2 / 3 else (score + noise, 0.75)
 
-    @ledger.step("96 / tau for any j other than 1", mends="for j in N_i").sweep(
+    @ledger.step("96 / tau for any j other than 1", fix="for j in N_i").sweep(
         "j next to user 1, i at 100 / tau", place=100.0, lhs="96", rhs="tau times the distance"
     )
     def next_to_it(place):
@@ -301,7 +301,7 @@ def an_outlier_survives_rarely(ledger):
         near = (others * 10 * log / epsilon + 1) * epsilon**1.5 / log**2
         return beyond(log_nm, log_delta, epsilon, level - near), math.exp(-log_delta) / 8
 
-    step = ledger.step("E_1 and E_2 have probability 1 - delta / 12", mends="the score is about c")
+    step = ledger.step("E_1 and E_2 have probability 1 - delta / 12", fix="the score is about c")
 
     @step.sweep("a score of 2B/3, which the proof allows", **LEAST, lhs="P[user 1 passes]",
                 rhs="delta / 8")  # fmt: skip
@@ -329,7 +329,7 @@ def outlier_out_or_in(ledger):
         both = np.vstack([kept, first]).mean(axis=0)
         return np.linalg.norm(both - kept.mean(axis=0)), share * reach / 6 + ROUNDING
 
-    step = ledger.step("the coupling, if user 1 counts", mends="the noise of chat, at epsilon/4")
+    step = ledger.step("the coupling, if user 1 counts", fix="the noise of chat, at epsilon/4")
 
     @step.sweep("count is c - 1 or c", log=30.0, epsilon=0.99, delta=1e-6,
                 lhs="P[one run halts and the other does not]", rhs="delta / 4")  # fmt: skip

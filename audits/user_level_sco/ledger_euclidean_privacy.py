@@ -161,9 +161,9 @@ def one_phase_and_all(ledger):
     """
     fails_for_every_constant(ledger)
     domain = {"epsilon": UNDER_ONE, "share": 0.5, "loss": 0.25}
-    mends = "delta / 4 and delta / 8 in Lemma 12, which has enough slack"
+    fix = "delta / 4 and delta / 8 in Lemma 12, which has enough slack"
 
-    @ledger.step("Lemma 12 in Lemma 3 gives (epsilon, delta)", mends=mends).falsify(
+    @ledger.step("Lemma 12 in Lemma 3 gives (epsilon, delta)", fix=fix).falsify(
         "the sum", lhs="delta of Lemma 3, over delta", rhs="1", **domain
     )
     def arithmetic(epsilon, share, loss):
@@ -287,16 +287,16 @@ def outputs_are_close(ledger):
         found = printed_account(delta=delta, **case)
         return None if found is None else (found, 0.75 * delta)
 
-    mends = "the account: one stream of decisions of all batches, one halt, and tails counted once"
+    fix = "the account: one stream of decisions of all batches, one halt, and tails counted once"
 
-    @ledger.step("(6) and (7) compose to delta / 2 (basic composition)", mends=mends).sweep(
+    @ledger.step("(6) and (7) compose to delta / 2 (basic composition)", fix=fix).sweep(
         "see sco2.lemma12.comp", epsilon=0.99, lhs="what follows, over delta", rhs="1/2"
     )
     def composed(epsilon):
         return (1 + math.exp(epsilon / 4)) / 4, 0.5
 
     @ledger.step("b satisfies the precondition beta C eta <= 1 of Lemma 11",
-                 mends="beta eta <= 1/432, or 4 for 432 and half the sensitivity").sweep(
+                 fix="beta eta <= 1/432, or 4 for 432 and half the sensitivity").sweep(
         "beta eta = 2 and the C that 100 / tau gives", step=2.0, constant=432.0,
         lhs="beta C eta", rhs="1",
     )  # fmt: skip
@@ -338,7 +338,7 @@ def post_processing(ledger):
         p, q = pair
         return hockey_stick(p @ then, q @ then, epsilon), part * hockey_stick(p, q, epsilon) + 1e-9
 
-    step = ledger.step("x_2, ..., x_T are post-processed from x_1", mends="count and chat in x_1")
+    step = ledger.step("x_2, ..., x_T are post-processed from x_1", fix="count and chat in x_1")
     step.sweep(
         "equal x_1, counts about c - 1 and c", users=302, log=30.0, epsilon=0.99,
         lhs="P[halted] of one run less that of the other", rhs="0: x_1 is the same",
@@ -371,8 +371,8 @@ def later_decisions(ledger):
         "the stream at sensitivity 2", moved=2.0, mutant={"moved": 8.0}, extremal=[loud],
         examples=ledger.examples // 3, **domain,
     )(stream)  # fmt: skip
-    mends = "beta C eta <= 1 for beta eta <= 2"
-    ledger.step("b satisfies the precondition of Lemma 11", mends=mends).sweep(
+    fix = "beta C eta <= 1 for beta eta <= 2"
+    ledger.step("b satisfies the precondition of Lemma 11", fix=fix).sweep(
         "C = 2 and beta eta = 2", moved=8.0, lhs="delta of the stream", rhs="delta / 4",
         snippet="""
             import numpy as np
@@ -392,7 +392,7 @@ def later_decisions(ledger):
         **loud,
     )(stream)  # fmt: skip
 
-    @ledger.step("hence D(xbar, ybar) <= epsilon/4", mends="the shift of (7)").sweep(
+    @ledger.step("hence D(xbar, ybar) <= epsilon/4", fix="the shift of (7)").sweep(
         "no user is ever filtered: two points", b=1.0, delta=1e-6, lhs="hockey-stick divergence",
         rhs="delta / 4",
     )  # fmt: skip

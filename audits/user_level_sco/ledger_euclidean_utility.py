@@ -49,9 +49,9 @@ def gradients_close_to_their_mean(ledger):
         found = binom.sf(math.ceil(m * up + reach) - 1, m, up)
         return found + binom.cdf(math.floor(m * up - reach), m, up), math.exp(-16.0 * power)
 
-    mends = "omega is not needed in the logarithm"
+    fix = "omega is not needed in the logarithm"
 
-    @ledger.step("1/(20 tau) = G log(ndm/omega)/sqrt(m)", mends=mends).sweep(
+    @ledger.step("1/(20 tau) = G log(ndm/omega)/sqrt(m)", fix=fix).sweep(
         "d = 1", log=20.0, lhs="log(ndm/omega)", rhs="log(nmd)"
     )
     def logarithms(log):
@@ -180,7 +180,7 @@ def filtered_descent_converges(ledger):
         half = 5 * (log_nm + log_delta) / epsilon
         return half * min(0.0, log_nm + math.log(max(one, 1e-300)) - math.log(half / 3)), -log_nm
 
-    step = ledger.step("total variation omega, by E_2", mends="honest users may be filtered")
+    step = ledger.step("total variation omega, by E_2", fix="honest users may be filtered")
 
     @step.sweep("users of score .904 B", **LEAST, lhs="P[an honest user is filtered]",
                 rhs="omega")  # fmt: skip
@@ -348,7 +348,7 @@ def noise_of_the_phases(ledger):
         sigma = min(1 / math.sqrt(n), 1 / root) * shrink**-s * root
         return sigma**2, shrink ** (-power * s) * (1 + 1e-9) / (1 + extra)
 
-    @ledger.step("norm(zeta_0) <= D, for X of radius D", mends="2D, which costs a constant").sweep(
+    @ledger.step("norm(zeta_0) <= D, for X of radius D", fix="2D, which costs a constant").sweep(
         "x_0 and x* at the ends", d=1.0, lhs="norm(x_0 - x*)", rhs="D"
     )
     def ends(d):
@@ -410,13 +410,13 @@ def the_sum_over_phases(ledger):
         ledger.sweep(f"least n, e^{log_n:g}, m = sqrt(n), d = 1, log^{power:g}", log_n=log_n,
                      power=power, **words)(last_term)  # fmt: skip
 
-    last = ledger.step("E norm(zeta_S) <= D/(log m)^{O(log n)}", mends="n >= B^2, or smoothness")
+    last = ledger.step("E norm(zeta_S) <= D/(log m)^{O(log n)}", fix="n >= B^2, or smoothness")
     last.sweep(
         "least n, m = sqrt(n), d = n", log_n=[1e4, 1e6], constant=[1.0, 0.01],
         lhs="log of E norm(zeta_S) / D, at least", rhs="log of 1/(log m)^(constant log n)",
     )(few_phases)  # fmt: skip
 
-    @ledger.step("the second inequality", mends="4 for 1").sweep(
+    @ledger.step("the second inequality", fix="4 for 1").sweep(
         "the first terms, any m, over D^2 B / (eta n)", m=1e6, s=3,
         lhs="E norm(zeta_(s-1))^2 / (eta_s T_s), with log^(-2(s-1)) m", rhs="(log(m)/2)^(-(s-2))",
     )  # fmt: skip

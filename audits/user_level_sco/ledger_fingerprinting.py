@@ -262,7 +262,7 @@ def fingerprints_of_small_error(ledger):
 
     step = ledger.step(
         "Lemma 44",
-        mends=f"{HALF_THE_SIDE}, so that (19) holds with d - 4 alpha, which is not less than "
+        fix=f"{HALF_THE_SIDE}, so that (19) holds with d - 4 alpha, which is not less than "
         "d/2 - 2 alpha where alpha <= d/4",
     )
 

@@ -270,7 +270,7 @@ def contractivity(ledger):
 
     step = ledger.step(
         "one z on the segment with grad f(x) - grad f(y) = Hessian(z) (x - y)",
-        mends="Use the average of the Hessian over the segment. It is diagonally dominant with "
+        fix="Use the average of the Hessian over the segment. It is diagonally dominant with "
         "norm_inf at most beta, because each Hessian is, so the first display applies to "
         "it.",
     )

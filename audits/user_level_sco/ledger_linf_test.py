@@ -177,7 +177,7 @@ def scattered_batches_fail(ledger):
 
     @ledger.step(
         "by Lemma 17 the noise is less than v - .79 B",
-        mends="the exact tail of Lap(8/epsilon) + Lap(4/epsilon)",
+        fix="the exact tail of Lap(8/epsilon) + Lap(4/epsilon)",
     ).sweep(
         epsilon=1.0, delta=1e-6, steps=1000, lhs="alpha of Lemma 17 for one query at epsilon/2",
         rhs="v - (2B/3 + B/(3e))",
@@ -363,7 +363,7 @@ def scattered_pairs(ledger):
         return top + max(0.0, 1 - top - e * (1 - other)), part * delta + ROUNDING
 
     @ledger.step(
-        "the union bound", mends="Lemma 34 gives delta/(2 e^epsilon) for either dataset, as T >= 2"
+        "the union bound", fix="Lemma 34 gives delta/(2 e^epsilon) for either dataset, as T >= 2"
     ).sweep(
         "where Pr[a_1 = top] = delta/2", epsilon=1.0, delta=0.1,
         lhs="Pr[a_1 = top] + Pr[a'_1 = top]", rhs="(1 + e^epsilon) delta/(2 e^epsilon)",
@@ -373,7 +373,7 @@ def scattered_pairs(ledger):
         return total, (1 + math.exp(epsilon)) * delta / (2 * math.exp(epsilon))
 
     @ledger.step(
-        "by Lemma 34, for a pair that is not aligned", mends="Lemma 34 holds for 2B/3 too"
+        "by Lemma 34, for a pair that is not aligned", fix="Lemma 34 holds for 2B/3 too"
     ).sweep(
         "half of the users at 0, half at 10/tau", b=600, lhs="most users in a ball of radius 1/tau",
         rhs="B/3",

@@ -74,7 +74,7 @@ def attack_phase(ledger):
 
     @ledger.step(
         "gradients within 1/tau of their mean pass all the tests",
-        mends="gradients within 1/(40 tau) of their mean pass",
+        fix="gradients within 1/(40 tau) of their mean pass",
     ).sweep(
         "half of the users at 1/tau, half at -1/tau", epsilon=1.0, delta=1e-6, steps=1000,
         lhs="v", rhs="s_t",
@@ -118,7 +118,7 @@ def error_of_a_phase_first_version(ledger):
     """
     attack_phase(ledger)
 
-    @ledger.step("E sum_i q_t(Z_(i,t)) = grad F(x_(t-1))", mends="1/B in front of the sum").sweep(
+    @ledger.step("E sum_i q_t(Z_(i,t)) = grad F(x_(t-1))", fix="1/B in front of the sum").sweep(
         "B = 2", b=2, lhs="norm(E sum_i q_t(Z_(i,t)))", rhs="norm(grad F)"
     )
     def display(b):

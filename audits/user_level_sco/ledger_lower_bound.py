@@ -80,7 +80,7 @@ def lower_bound(ledger):
 
     few = ledger.step(
         "Lemma 39 for n epsilon < sqrt(d)",
-        mends="draw mu from [-R, R]^d with R up to sqrt(m): the same proof then gives d R/8",
+        fix="draw mu from [-R, R]^d with R up to sqrt(m): the same proof then gives d R/8",
     )
 
     @few.sweep(
@@ -182,7 +182,7 @@ def error_of_signs(ledger):
     gap = ledger.step(
         "Lemma 41 is used at sqrt(d)/(32 epsilon) users under delta <= 1/(dnm), but its proof "
         "has delta <= 1/dk^2 for k users",
-        mends="delta <= 1/(4n) is enough for Lemma 41",
+        fix="delta <= 1/(4n) is enough for Lemma 41",
     )
 
     @gap.sweep("d = 10^4, epsilon = .01, n = 1000, m = 1", d=10**4, epsilon=0.01, n=1000,
@@ -254,7 +254,7 @@ def chain(ledger):
 
     item = ledger.step(
         "users' means are distributed as Pbar_2 if D is i.i.d. from a mixture P_2, as in Lemma 39",
-        mends="take no mixture: mu uniform on [-R, R]^d with R of the order of sqrt(d)/(n epsilon)",
+        fix="take no mixture: mu uniform on [-R, R]^d with R of the order of sqrt(d)/(n epsilon)",
     )
 
     @item.sweep(

@@ -263,7 +263,7 @@ def constants_of_the_sample_complexity(ledger):
     attack_tail(ledger, power=1.0)
     second = ledger.step(
         "the second line, from the two tail inequalities",
-        mends="add exp(-epsilon) times the tail of Atilde_- beyond T, which is Gaussian",
+        fix="add exp(-epsilon) times the tail of Atilde_- beyond T, which is Gaussian",
     )
 
     @second.sweep(

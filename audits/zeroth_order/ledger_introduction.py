@@ -96,7 +96,7 @@ def data_complexity(ledger):
     few = {"d": [1, 100], "delta": [0.1], "rho": [0.1, 1.0, 10.0], "epsilon": [1e-9]}
     ledger.step(
         "T is the minimum of the two terms",
-        mends="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
+        fix="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
         "the others falls",
     ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
             lhs="decades by which M grows", rhs="the 3 of epsilon^-3", **few)(decades)  # fmt: skip
@@ -178,7 +178,7 @@ def naive_noise(ledger):
 
     ledger.step(
         "the rate with B = 1, as Appendix E sets it",
-        mends="B = max{1, d^(3/2)/rho}, which adds at most a constant to the term of the variance",
+        fix="B = max{1, d^(3/2)/rho}, which adds at most a constant to the term of the variance",
     ).sweep(
         "a thousand times the printed rate", rho=1e-6, d=1, epsilon=[0.1, 1e-3], delta=0.1,
         lhs="the data of the bound of Appendix E with B = 1",

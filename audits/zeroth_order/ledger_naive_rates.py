@@ -247,7 +247,7 @@ def gap(ledger):
     )(weak_privacy)  # fmt: skip
     ledger.step(
         "the data size of the proposed algorithm is proved in Theorem 4.9",
-        mends="T = max{...} for T = min{...}, see zoo.thm4.9.T",
+        fix="T = max{...} for T = min{...}, see zoo.thm4.9.T",
     ).sweep("sqrt(d) L/sqrt(T_2) <= epsilon, d = rho = 1", epsilon=1e-12,
             lhs="M that the printed T requires at least",
             rhs="1e6 times the M that is printed")(too_short)  # fmt: skip

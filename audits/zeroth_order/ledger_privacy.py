@@ -85,7 +85,7 @@ def private_oracle(ledger):
 
     ledger.step(
         "it suffices that (g~_1, ..., g~_T) is (alpha, alpha rho^2/2)-RDP",
-        mends="The output depends on g~_1, ..., g~_(T-1) only; floor(log2(T - 1)) + 1 <= 2 ln T.",
+        fix="The output depends on g~_1, ..., g~_(T-1) only; floor(log2(T - 1)) + 1 <= 2 ln T.",
     ).sweep(
         "T = 2, 4: exact parameter in d = 1", T=[2, 4], B_2=1, rho=1.0,
         lhs="exact parameter of (g~_1, ..., g~_T)", rhs="rho",

@@ -248,16 +248,16 @@ def gradient_by_finite_differences(ledger):
         ends = [value(slopes, kinks, at + s * radius) for s in (1, -1)]
         return gradient(slopes, kinks, at, radius)[0], (ends[0] - ends[1]) / (wide * radius)
 
-    mends = "1 / delta in Stokes' theorem and 1 / d for delta / d: the two errors cancel"
+    fix = "1 / delta in Stokes' theorem and 1 / d for delta / d: the two errors cancel"
 
-    @ledger.step("Stokes' theorem as printed, without 1 / delta", mends=mends).sweep(
+    @ledger.step("Stokes' theorem as printed, without 1 / delta", fix=fix).sweep(
         "h = x_1", radius=0.5, d=2, lhs="first coordinate of the left side, in vol(B)",
         rhs="first coordinate of the right side",
     )  # fmt: skip
     def stokes_printed(radius, d):
         return 1.0, d * (radius / d)  # vol(S) = d vol(B), E u_1^2 = 1 / d
 
-    @ledger.step("vol(B) / vol(S) = delta / d", mends=mends).sweep(
+    @ledger.step("vol(B) / vol(S) = delta / d", fix=fix).sweep(
         "the unit disc and circle", radius=0.5, d=2, lhs="vol(B) / vol(S)", rhs="delta / d"
     )
     def volumes(radius, d):
@@ -322,9 +322,9 @@ def volume_between_balls(ledger):
         **{**domain, "power": 0.5},
     )(slab_bound)  # fmt: skip
 
-    mends = "the factor 2, with sqrt(pi n) / 2 for sqrt(2 n) in Lemma A.2, which holds"
+    fix = "the factor 2, with sqrt(pi n) / 2 for sqrt(2 n) in Lemma A.2, which holds"
 
-    @ledger.step("the second display, without the factor 2 of the first", mends=mends).sweep(
+    @ledger.step("the second display, without the factor 2 of the first", fix=fix).sweep(
         "the plane", d=2, apart=1.0, lhs="vol(S) / vol(delta B)", rhs="the second display"
     )
     def second_display(d, apart):

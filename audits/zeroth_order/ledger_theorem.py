@@ -58,7 +58,7 @@ def noisy_gradients(ledger):
 
     ledger.step(
         "80 d L^2/(B_2 T) by Lemma 4.8 with B_1 >= T B_2/2",
-        mends="B_1 >= T B_2, as in Theorem 4.9, or 96 for 80, or the sharp variance of Lemma 3.1",
+        fix="B_1 >= T B_2, as in Theorem 4.9, or 96 for 80, or the sharp variance of Lemma 3.1",
     ).sweep(
         "B_1 = T B_2/2", d=3, T=10, batch=2, part=0.5, lhs="16 d L^2/B_1 + 64 d L^2/(B_2 T)",
         rhs="80 d L^2/(B_2 T)",
@@ -288,7 +288,7 @@ def convergence(ledger):
 
     ledger.step(
         "T = min{...} gives the M that is printed",
-        mends="max{...} in place of min{...}, see zoo.thm4.9.T",
+        fix="max{...} in place of min{...}, see zoo.thm4.9.T",
     ).sweep(
         "b/sqrt(T_2) <= epsilon, d = rho = F* = L = delta = 1", epsilon=1e-12, power=2.0,
         lhs="M that the display requires at least", rhs="1000 (1 + ln m)^2 m, m the formula for M",
@@ -296,7 +296,7 @@ def convergence(ledger):
 
     @ledger.step(
         "a (2 delta, epsilon)-stationary point is (delta, epsilon)-stationary",
-        mends="delta/2 in place of delta in D, T and the oracle: F* + L delta/2 in place of "
+        fix="delta/2 in place of delta in D, T and the oracle: F* + L delta/2 in place of "
         "(F* + L delta)/2, at most a factor of 2 in M",
     ).sweep("F(y) = abs(y - 1.9 delta) at 0", place=1.9, delta=1.0,
             lhs="norm(grad F(0))_delta", rhs="norm(grad F(0))_(2 delta)")  # fmt: skip

@@ -268,7 +268,7 @@ def noise_of_all_nodes(ledger):
 
     @ledger.step(
         "y_(c,d) of Node(j) come before (a, b) for all j <= b",
-        mends="They come before it for j <= b - 1, and x_(1:i-1) with i <= b needs no more.",
+        fix="They come before it for j <= b - 1, and x_(1:i-1) with i <= b needs no more.",
     ).sweep("nodes of Node(j) against the node (1, b), b = 2", b=[2], lhs="b",
             rhs="number of j <= b all of whose nodes come before (1, b)")  # fmt: skip
     def order(b):
@@ -465,7 +465,7 @@ def noise_of_all_sums(ledger):
 
     ledger.step(
         "E norm(Tree(t))^2 <= 2 ln(t) d sigma^2",
-        mends="card Node(t) <= log2(T + 1) <= 2 ln T for all t in [T], T >= 2.",
+        fix="card Node(t) <= log2(T + 1) <= 2 ln T for all t in [T], T >= 2.",
     ).sweep("t = 1", t=[1], lhs="card Node(1)", rhs="2 ln 1")(first_time)
     ledger.sharper("log2(T + 1) d sigma^2, for all t in [T]").sweep(
         "T to 4096", T=DEEP, mutant=0.9

@@ -88,8 +88,8 @@ class Attack:
         on the assumptions of the proof.
     """
 
-    def __init__(self, ledger: Keeper, role: Role, subject: str = "", mends: str = "") -> None:
-        self._ledger, self.role, self.subject, self.mends = ledger, role, subject, mends
+    def __init__(self, ledger: Keeper, role: Role, subject: str = "", fix: str = "") -> None:
+        self._ledger, self.role, self.subject, self.fix = ledger, role, subject, fix
 
     def __call__(self, function: Any) -> Any:
         """Raise an error, because the object itself is not a decorator."""
@@ -437,7 +437,7 @@ class Attack:
         self._record(replace(made, lhs=lhs, rhs=rhs, end_to_end=end_to_end, mutant=words))
 
     def _record(self, made: Attempt) -> None:
-        self._ledger.record(replace(made, role=self.role, subject=self.subject, mends=self.mends))
+        self._ledger.record(replace(made, role=self.role, subject=self.subject, fix=self.fix))
 
 
 def _short(value: Any) -> str:

@@ -63,7 +63,7 @@ class Ledger(Attack):
 
     # --- other claims that may be tested ---
 
-    def step(self, which: str, *, mends: str = "") -> Attack:
+    def step(self, which: str, *, fix: str = "") -> Attack:
         """Test a step of the printed proof: an induction, a conditioning, a coupling, a branch.
 
         If the step fails and the statement is not refuted, the statement holds with a broken proof.
@@ -72,10 +72,10 @@ class Ledger(Attack):
         ----------
         which : str
             The step, such as "the induction (14)".
-        mends : str
+        fix : str
             For a step that fails, how the proof can be repaired.
         """
-        return Attack(self, Role.STEP, which, mends)
+        return Attack(self, Role.STEP, which, fix)
 
     def edge(self, convention: str) -> Attack:
         """Show a failure outside a convention of the paper; it refutes nothing.
@@ -157,10 +157,10 @@ class Ledger(Attack):
         if not self._attempts and self._verdict is None:
             raise ArgumentError(f"{self.row.id} must have attempts, got none. Call ledger.falsify")
         for attempt in self._attempts:
-            if attempt.role is Role.STEP and attempt.violated and not attempt.mends:
+            if attempt.role is Role.STEP and attempt.violated and not attempt.fix:
                 raise ArgumentError(
                     f"{attempt.subject} fails. State how the proof can be repaired: "
-                    f"ledger.step({attempt.subject!r}, mends=...)"
+                    f"ledger.step({attempt.subject!r}, fix=...)"
                 )
         verdict = verdict_of(self._attempts) if self._verdict is None else self._verdict
         words, harm = self._consequence

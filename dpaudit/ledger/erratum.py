@@ -238,8 +238,8 @@ def _entry(row: StatementResult) -> list[str]:
         lines += [f"**Counterexample.** {_plain(f'{attempt.claim}: {_broken(attempt)}')}", ""]
         if attempt.counterexample is not None and attempt.counterexample.snippet:
             lines += _fenced(attempt.counterexample.snippet, "python")
-        if attempt.mends:
-            lines += [f"**Repair of the proof.** {_plain(attempt.mends)}", ""]
+        if attempt.fix:
+            lines += [f"**Repair of the proof.** {_plain(attempt.fix)}", ""]
     lines += [f"**Correction.** {_plain(row.repair)}", ""] if row.repair else []
     lines += [f"**Consequence.** {_plain(row.consequence)}", ""] if row.consequence else []
     return lines

@@ -18,7 +18,7 @@ from dpaudit.ledger.paper import Statement
 from dpaudit.properties import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Origin, Status
 
-LEDGER_SCHEMA = 4
+LEDGER_SCHEMA = 5
 
 
 class LedgerVerdict(StrEnum):

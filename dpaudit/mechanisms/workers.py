@@ -54,7 +54,7 @@ def packed(what: Any) -> bytes:
     Raises
     ------
     Exception
-        Of any type, if the object cannot be pickled.
+        If the object cannot be pickled; any type of exception is possible.
     """
     own = _own_modules()
     mine = [module for module in own.values() if not _is_dpaudit(module.__name__)]

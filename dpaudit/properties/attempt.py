@@ -155,7 +155,7 @@ class Attempt:
     subject : str
         For a step of the proof, which one. For an edge, the convention that is violated. For a
         reading and a repair, its text.
-    mends : str
+    fix : str
         For a step that fails, how the proof can be repaired.
     lhs, rhs : str
         Meanings of the two sides.
@@ -184,7 +184,7 @@ class Attempt:
     failure_prob: Probability = 0.0
     role: Role = Role.STATEMENT
     subject: str = ""
-    mends: str = ""
+    fix: str = ""
     lhs: str = ""
     rhs: str = ""
     end_to_end: bool = False

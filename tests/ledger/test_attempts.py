@@ -201,11 +201,11 @@ def test_identity_of_a_number_and_nan_fails():
 def test_a_step_that_fails_breaks_the_proof_alone():
     book = ledger()
     book.sweep(n=1)(equal)
-    book.step("line 2", mends="take 2 n").sweep(n=1)(double)
+    book.step("line 2", fix="take 2 n").sweep(n=1)(double)
     result = book.result()
     assert result.verdict is LedgerVerdict.HOLDS_PROOF_BROKEN
     assert result.verdict.words == "holds, proof broken"
-    assert result.broken_steps[0].mends == "take 2 n"
+    assert result.broken_steps[0].fix == "take 2 n"
     assert result.counterexample.case == {"n": 1}
     assert result.tightest == 1.0
     assert result.method is Method.EXACT
@@ -236,7 +236,7 @@ def test_a_broken_step_needs_what_mends_it():
 def test_a_refuted_statement_stays_refuted_whatever_its_proof():
     book = ledger()
     book.sweep(n=1)(double)
-    book.step("line 2", mends="nothing").sweep(n=1)(double)
+    book.step("line 2", fix="nothing").sweep(n=1)(double)
     assert book.result().verdict is LedgerVerdict.REFUTED
 
 
@@ -487,7 +487,7 @@ def test_rows_survive_storage():
     book = ledger(found="found")
     book.falsify(**SQUARE)(lambda x, y: (abs(x - y), 1.0))
     book.sweep(n=math.inf)(lambda n: (1.0, n))
-    book.step("a line", mends="another").sweep(n=1)(double)
+    book.step("a line", fix="another").sweep(n=1)(double)
     book.edge("n >= 2").sweep(n=1)(double)
     book.repair("<= 4").falsify(**SQUARE)(lambda x, y: (abs(x - y), 4.0))
     book.audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=1_000, survivors="few")

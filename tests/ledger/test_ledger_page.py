@@ -317,7 +317,7 @@ def test_same_rows_give_the_same_page(folder, page):
 # --- what authors need ---
 
 STEP = replace(
-    broken({"k": 1}, 2.0, 1.0), role=Role.STEP, subject="line 7", mends="another line",
+    broken({"k": 1}, 2.0, 1.0), role=Role.STEP, subject="line 7", fix="another line",
     lhs="what it is", rhs="what it should be",
 )  # fmt: skip
 STEP = replace(STEP, counterexample=replace(STEP.counterexample, snippet="print(2, '>', 1)"))

@@ -45,7 +45,7 @@ def test_equal_datasets_are_a_pair() -> None:
 def test_users_who_differ_are_listed() -> None:
     with pytest.raises(PairError, match="differences in 2: 0, 2. Use"):
         NeighborPair([[0.0], [0.0], [0.0]], [[1.0], [0.0], [1.0]])
-    with pytest.raises(PairError, match=r"in 9: 0, 1, 2, 3, 4 \.\.\.;"):
+    with pytest.raises(PairError, match=r"in 9: 0, 1, 2, 3, 4 \.\.\.\. Use"):
         NeighborPair(np.zeros((9, 1)), np.ones((9, 1)))
 
 
