@@ -370,6 +370,7 @@ def other_quantiles(ledger):
             # median is 1 away from almost all points. At a hundredth of this radius each point of
             # a cluster has 96 neighbours. Compare one cluster of 60 % and 80 points far from
             # everything: at all radii up to their distances, 120 points have 120 and 80 have 1.
+            lhs = (96 * 96 + 96 * 96 + 8 * 8) / n
             rhs = (120 * 120 + 80 * 1) / n
             print(lhs, ">", rhs)
         """,
