@@ -1,8 +1,9 @@
 """Descriptions of the charts of a result, which two back ends draw.
 
 Each function describes one chart of a result as plain data: :func:`profile`, :func:`histogram`,
-:func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and :func:`guesses`. :mod:`dpaudit.results.svg` draws a chart for pages. :mod:`dpaudit.results.figures`
-draws a chart with matplotlib.
+:func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and :func:`guesses`.
+:mod:`dpaudit.results.svg` draws a chart for pages. :mod:`dpaudit.results.figures` draws a chart
+with matplotlib.
 """
 
 from __future__ import annotations
@@ -415,8 +416,8 @@ def _error(power: float) -> str:
 def histogram(result: AuditResult) -> Chart:
     """Describe how the outputs of both sides are distributed, with the event shaded.
 
-    The heights are shares of the draws. For a guess, the region in which right is guessed is shaded darker
-    than the region in which left is guessed. Rare categories are summed.
+    The heights are shares of the draws. For a guess, the region in which right is guessed is shaded
+    darker than the region in which left is guessed. Rare categories are summed.
     """
     own, sampled = result.diagnostics.histogram, result.failure_prob > 0
     centres, is_guess = (

@@ -118,12 +118,12 @@ def beside(certified: float, claimed: float, digits: int = DIGITS, sign: str = "
 
 
 def count(value: int) -> str:
-    """Return an integer with thin spaces between its thousands."""
+    """Return an integer whose thousands are separated by thin spaces."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 def share(part: int, whole: int) -> str:
-    """Return `part / whole`, or 0 for an empty whole."""
+    """Return `part / whole`, or 0 if `whole` is 0."""
     return f"{part / whole:.{DIGITS}g}" if whole else "0"
 
 
