@@ -531,6 +531,6 @@ class DPSGD:
 
 
 def _clip(vectors: Floats, norm: float) -> Floats:
-    """Shorten vectors along the last axis to length at most `norm`."""
+    """Shorten vectors along the last axis, so that their length is at most `norm`."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors * (norm / np.maximum(lengths, norm)))
