@@ -249,18 +249,23 @@ def one_draw(
     randomness : {"rng", "integer", "legacy", "torch", "jax", None}, optional
         Source of the function's randomness:
 
-        "rng" (the default) The function takes ``rng``, a :class:`numpy.random.Generator`.
-        "integer" The function takes ``seed``, a whole number below 2**32. Mutants can change noise
-            from generators that the function makes by ``numpy.random.default_rng(seed)``, called by
-            that name.
-        "legacy" The function draws from the global generators of numpy and of ``random``. The
-            generators are seeded for each draw, and their states are restored afterwards. Mutants
-            can change the noise of functions such as ``np.random.laplace()``, called by these
-            names.
-        "torch" The function draws from PyTorch's global generators, which are seeded for each draw,
-            and from the generators of "legacy".
-        "jax" The function takes ``key``, a JAX key.
-        None The function draws from an entropy source of its own, which cannot be seeded. `dpaudit
+        "rng"
+            The function takes ``rng``, a :class:`numpy.random.Generator`. This is the default.
+        "integer"
+            The function takes ``seed``, a whole number below 2**32. Mutants can change noise from
+            generators that the function makes by ``numpy.random.default_rng(seed)``, called by that
+            name.
+        "legacy"
+            The function draws from the global generators of numpy and of ``random``. The generators
+            are seeded for each draw, and their states are restored afterwards. Mutants can change
+            the noise of functions such as ``np.random.laplace()``, called by these names.
+        "torch"
+            The function draws from PyTorch's global generators, which are seeded for each draw, and
+            from the generators of "legacy".
+        "jax"
+            The function takes ``key``, a JAX key.
+        None
+            The function draws from an entropy source of its own, which cannot be seeded. `dpaudit
             replay` then compares only the verdicts, not the counts.
     vmap : bool, optional
         For "jax": whether many draws are made at once by ``jax.jit(jax.vmap(f))``. Only a small

@@ -2,6 +2,7 @@
 
 Each function describes one chart of a result as plain data: :func:`profile`, :func:`histogram`,
 :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and :func:`guesses`.
+
 :mod:`dpaudit.results.svg` draws a chart for pages. :mod:`dpaudit.results.figures` draws a chart
 with matplotlib.
 """

@@ -141,16 +141,17 @@ def search(
     -----
     1. The design consists of a shifted Sobol design of each space, with its centre and some
        corners, and of the given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or
-       more. Then the better half gets twice as many draws in total, and so on. 2. Local rounds make
-       steps in some of the parameters around the best few distinct candidates. The radius of the
-       steps shrinks. A quarter of the new candidates extend the design instead. Each local round is
-       halved like the design, so that no candidate competes with much fewer draws than the others.
-       3. The best candidates are judged once more, because the winner of hundreds of comparisons
-       looks better than it is. The events are frozen before the draws that judge them are made. The
-       pairs at the ends of a portfolio's domain are also judged, even if they showed little before.
-       A small number of draws does not distinguish 1.2 times the claim from the claim, and the
-       search can miss the ends in many ways. The best two of all candidates get the remaining draws
-       and are judged again.
+       more. Then the better half gets twice as many draws in total, and so on.
+    2. Local rounds make steps in some of the parameters around the best few distinct candidates.
+       The radius of the steps shrinks. A quarter of the new candidates extend the design instead.
+       Each local round is halved like the design, so that no candidate competes with much fewer
+       draws than the others.
+    3. The best candidates are judged once more, because the winner of hundreds of comparisons looks
+       better than it is. The events are frozen before the draws that judge them are made. The pairs
+       at the ends of a portfolio's domain are also judged, even if they showed little before. A
+       small number of draws does not distinguish 1.2 times the claim from the claim, and the search
+       can miss the ends in many ways. The best two of all candidates get the remaining draws and
+       are judged again.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
