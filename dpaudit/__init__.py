@@ -2,8 +2,8 @@
 
 Audit a mechanism against its claim with :func:`audit`; see the README for the command line.
 
-Names are imported when they are first used. So the pytest plugin costs nothing in sessions without
-audits. The file ``__init__.pyi`` gives the module of each name.
+Names are imported when they are first used. The pytest plugin therefore costs nothing in sessions
+without audits. The file ``__init__.pyi`` lists the module that defines each name.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Read and write files: completely or not at all, inside one directory, and of limited size.
+"""Read and write files: complete writes, paths inside one directory, limited sizes.
 
-Result files may come from strangers. Each path that such a file names goes through :func:`inside`,
-and each content through :func:`read_regular` and :func:`read_arrays`.
+Result files may come from strangers. Each path in such a file goes through :func:`inside`, and each
+content through :func:`read_regular` and :func:`read_arrays`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = True) -> N
     Parameters
     ----------
     path : Path
-        The file; its directory is made if it is missing.
+        The file to write; a missing directory is made.
     content : str or bytes
         Text is written in UTF-8.
     durable : bool
-        Whether to wait until the disk holds the content. Without it the content survives the
-        death of the process, but a loss of power may cut it off.
+        Whether to wait until the disk holds the content. If False, the content survives the death
+        of the process, but a loss of power may truncate the file.
 
     Raises
     ------
@@ -73,9 +73,9 @@ def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
     Parameters
     ----------
     words : str
-        Model of the part. It is the part itself if it is safe and `plain` is True.
+        Model of the part. The part equals `words` if `words` are safe and `plain` is True.
     key : str, optional
-        Text that is hashed otherwise. Default: `words`.
+        Text that is hashed if `words` are not used unchanged. The default is `words`.
     plain : bool
         Whether the words identify the key without a hash.
 
@@ -92,14 +92,14 @@ def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """Return the path of a file below a directory; the file may not exist yet.
+    """Return the path of a file below a directory; the file need not exist.
 
     Every path that a stored file names is resolved here.
 
     Raises
     ------
     StoreError
-        If the path leaves the directory, also by a symbolic link, or is not a regular file.
+        If the path leaves the directory (a symbolic link may do that), or is not a regular file.
     """
     path = root.joinpath(*parts)
     named = "/".join(parts)
@@ -127,7 +127,8 @@ def read_regular(path: Path, limit: int) -> bytes:
     OSError
         If the file cannot be read.
     StoreError
-        If it is a pipe, a device or a directory, or is too large; then nothing is read.
+        If the path is a pipe, a device or a directory, or the file is too large; nothing is read
+        then.
     """
     with _open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -137,7 +138,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def _open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file to read; without O_NONBLOCK, opening a pipe would wait for a writer."""
+    """Open a regular file for reading; O_NONBLOCK avoids waiting for the writer of a pipe."""
     flag = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | flag))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -158,7 +159,9 @@ def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArra
         members = archive.infolist()
         declared = sum(member.file_size for member in members)
         if declared > limit:
-            raise ValueError(f"it must hold at most {limit:,} bytes, got {declared:,} declared")
+            raise ValueError(
+                f"the arrays must hold at most {limit:,} bytes, got {declared:,} declared"
+            )
         arrays = {}
         for member in members:
             with archive.open(member) as file:
@@ -167,18 +170,20 @@ def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArra
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """Return the array of a ``.npy`` file; raise ``ValueError`` for a header that is wrong."""
+    """Return the array of a ``.npy`` file; raise ``ValueError`` for an invalid header."""
     with _open_regular(path) as file:
         return _array(file, os.fstat(file.fileno()).st_size)
 
 
 def _array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read one array of a file of `size` bytes; refuse it before memory is allocated."""
+    """Read one array of a file of `size` bytes; refuse an array that is too large for the file."""
     major, _ = npy.read_magic(file)
     # Version 3 differs from version 2 only in the encoding of names.
     header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     shape, _, dtype = header(file)
     if min(shape, default=0) < 0 or math.prod(shape) * max(dtype.itemsize, 1) > size - file.tell():
-        raise ValueError(f"its header must declare an array that it holds, got shape {shape}")
+        raise ValueError(
+            f"the header must declare an array that fits into the file, got shape {shape}"
+        )
     file.seek(0)
     return np.asarray(npy.read_array(file, allow_pickle=False))

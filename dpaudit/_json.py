@@ -1,13 +1,14 @@
 """Conversion of frozen dataclasses to strict JSON and back, by their annotations.
 
-JSON has no infinity, so in a field of type float ``inf`` is written as the word "inf". The
+JSON has no infinity, so ``inf`` in a field of type float is written as the word "inf". The
 annotation distinguishes this word from a text "inf". Values inside mappings may have any type, so
-there it is written as ``{"float": "inf"}``. NaN is refused in both directions.
+``inf`` inside a mapping is written as ``{"float": "inf"}``. NaN is refused in writing and in
+reading.
 
-All fields must be present, except those that are marked :data:`LATER`. Files from before such a
-field existed are read with its default. Only :func:`loads` and :func:`decode` check a stored file
-against its schema, the annotations of the dataclasses. A constructor may refuse contradictory
-values; :func:`decode` adds the names of the fields to its message.
+All fields must be present, except those that are marked :data:`LATER`. If an old file lacks such a
+field, the field gets its default. Only :func:`loads` and :func:`decode` check a stored file against
+its schema. The schema is the annotations of the dataclasses. A constructor may refuse contradictory
+values. :func:`decode` then adds the names of the fields to the constructor's message.
 """
 
 from __future__ import annotations
@@ -56,15 +57,15 @@ LONGEST_INTEGER = 100
 def loads(text: str | bytes, *, finite: bool = True) -> Any:
     """Read strict JSON; raise ``ValueError`` for anything that :func:`encode` cannot have made.
 
-    It refuses NaN, infinities, numbers that overflow to them, and integers of more than a hundred
-    digits. It also refuses text with lone surrogates, and data nested more than 64 levels deep.
-    With ``finite=False`` numbers may be NaN or infinite, as cells of a frame may be.
+    Refuse NaN, infinities, numbers that overflow to infinity, and integers of more than a hundred
+    digits. Refuse also text with lone surrogates, and data nested more than 64 levels deep. With
+    ``finite=False``, numbers may be NaN or infinite, because cells of a frame may be.
     """
     constant, number = (_no_constant, _finite) if finite else (float, float)
     try:
         data = json.loads(text, parse_constant=constant, parse_float=number, parse_int=_integer)
     except RecursionError:
-        raise ValueError(f"it must be nested at most {DEEPEST} levels deep") from None
+        raise ValueError(f"the data must be nested at most {DEEPEST} levels deep") from None
     _check(data, DEEPEST)
     return data
 
@@ -92,7 +93,7 @@ def _check(value: Any, levels: int) -> None:
             value.encode("utf-8")  # a UnicodeEncodeError is a ValueError
     elif isinstance(value, dict | list):
         if not levels:
-            raise ValueError(f"it must be nested at most {DEEPEST} levels deep")
+            raise ValueError(f"the data must be nested at most {DEEPEST} levels deep")
         for key in value if isinstance(value, dict) else ():
             _check(key, 0)
         for item in value.values() if isinstance(value, dict) else value:
@@ -102,7 +103,7 @@ def _check(value: Any, levels: int) -> None:
 def encode(value: Any, *, typed: bool = True) -> Any:
     """Return plain data for strict JSON; raise ``ValueError`` for NaN.
 
-    `typed` says whether an annotation will be available when the value is read again.
+    `typed` says whether the reader of the value will know its annotation.
     """
     if isinstance(value, float):
         if math.isnan(value):
@@ -164,7 +165,7 @@ def decode(annotation: Any, value: Any) -> Any:
 
 
 def _are_plain(annotation: Any, values: list[Any]) -> bool:
-    """Return whether values are scalars of the annotated type, which need no decoding."""
+    """Return whether values are scalars of the annotated type, so that no decoding is needed."""
     more = None
     if typing.get_origin(annotation) is typing.Annotated:
         annotation, more = typing.get_args(annotation)
@@ -214,10 +215,10 @@ def _hints(annotation: Any) -> dict[str, Any]:
 
 
 def _typed_dict(annotation: Any, value: dict[str, Any]) -> dict[str, Any]:
-    """Decode a mapping some of whose keys are known; other keys may hold anything."""
+    """Decode a mapping in which only some keys are known; other keys may hold anything."""
     hints = _hints(annotation)
     if missing := sorted(annotation.__required_keys__ - set(value)):
-        raise ValueError(f"it lacks {', '.join(missing)}")
+        raise ValueError(f"the data lack {', '.join(missing)}")
     return {key: _named(key, decode, hints.get(key, Any), item) for key, item in value.items()}
 
 

@@ -1,4 +1,4 @@
-"""Checks of arguments, in one place so that all messages have the same form.
+"""Checks of arguments, in one module so that all messages have the same form.
 
 Each check takes the argument as a keyword, ``positive(sigma=sigma)``, so the message can name it:
 ``sigma must be a finite number > 0, got -1.0``.

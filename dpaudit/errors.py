@@ -40,7 +40,7 @@ class WorkersLost(DpauditError):
 
 
 class SlowAuditWarning(UserWarning):
-    """An audit would take long; the message says how long, and what would be faster."""
+    """An audit would take long; the message gives the expected time and a faster setting."""
 
 
 class RecipeError(DpauditError):
@@ -48,7 +48,7 @@ class RecipeError(DpauditError):
 
 
 class ArgumentError(DpauditError, ValueError):
-    """An argument is out of range; the message names it, its value and what is allowed."""
+    """An argument is out of range; the message gives its name, its value and what is allowed."""
 
 
 class PairError(ArgumentError):
@@ -62,9 +62,9 @@ class StoreError(DpauditError):
 def place(error: BaseException) -> str:
     """Return where the user's code raised an exception, as "at file.py:31, "; empty if unknown.
 
-    This is the innermost frame that belongs neither to dpaudit, nor to an installed package, nor to
-    Python. If a mechanism is itself installed, there is no such frame. Then the first frame outside
-    dpaudit is used.
+    The place is the innermost frame that belongs neither to dpaudit, nor to an installed package,
+    nor to Python. If the mechanism is itself installed, there is no such frame, and the first frame
+    outside dpaudit is used.
     """
     first = users = None
     trace = error.__traceback__
@@ -80,7 +80,7 @@ def place(error: BaseException) -> str:
 
 
 def _file(frame: FrameType) -> str:
-    """Return the file of a frame's code; for compiled code, whose file is absent, its module's."""
+    """Return the file of a frame's code; for compiled code without a file, that of its module."""
     file = frame.f_code.co_filename
     module = frame.f_globals.get("__file__")
     return str(module) if module and not os.path.isabs(file) and file[:1] != "<" else file

@@ -1,4 +1,4 @@
-"""Claims and relations: what a mechanism promises, and which inputs are neighbours."""
+"""Claims and relations: a claim is what a mechanism promises, a relation defines neighbours."""
 
 from dpaudit.claims.libraries import Accounted, from_opendp
 from dpaudit.claims.notions import (

@@ -1,7 +1,7 @@
-"""Claims made with the accountants dp-accounting and OpenDP.
+"""Claims that are computed by the accountants of dp-accounting and OpenDP.
 
-The curve that an accountant reports is taken as the promise, unchanged. The two libraries are
-imported only when they are needed, and nothing else needs them.
+The curve that an accountant reports is used as the promise, unchanged. The two libraries are
+imported only when they are needed. Nothing else in dpaudit needs them.
 """
 
 from __future__ import annotations
@@ -38,31 +38,34 @@ class Accounted(Claim):
     Parameters
     ----------
     accounted : DpEvent, PrivacyAccountant or PrivacyLossDistribution
-        An event is composed on a ``PLDAccountant`` or, if that does not support it, on an
-        ``RdpAccountant``. An accountant is copied: later compositions on it change no claim.
+        An event is composed on a ``PLDAccountant``, or on an ``RdpAccountant`` if the first does
+        not support the event. An accountant is copied, so later compositions on the accountant do
+        not change the claim.
     relation : Relation, optional
-        Relation of the claim. For an event, the default is that of dp-accounting,
-        ``Relation.ADD_REMOVE_USER``. For an accountant it is the accountant's own relation, and no
-        other is accepted. For a ``PrivacyLossDistribution``, which does not hold its relation, it
-        must be given.
+        Relation of the claim. For an event, the default is the default of dp-accounting,
+        ``Relation.ADD_REMOVE_USER``. For an accountant, the relation is the accountant's own
+        relation, and no other relation is accepted. For a ``PrivacyLossDistribution``, the relation
+        must be given, because the object does not store it.
     source : str, optional
-        Who claims it and where.
+        Who makes the claim, and where.
 
     Raises
     ------
     ArgumentError
-        If `relation` is not that of the accountant, if no accountant supports the event, or if
-        dp-accounting is not installed.
+        If `relation` is not the relation of the accountant, if no accountant supports the event, or
+        if dp-accounting is not installed.
 
     Notes
     -----
-    The curve is what the object reports by ``get_delta`` and ``get_epsilon``, and no more. An
-    ``RdpAccountant`` could promise more by a lossless conversion (see :class:`RenyiDP`). The
-    discretisation of a PLD is pessimistic by less than its step. Reported values are cached.
+    The curve is exactly what the object reports by ``get_delta`` and ``get_epsilon``. A lossless
+    conversion of an ``RdpAccountant`` could give a stronger promise (see :class:`RenyiDP`). The
+    discretisation of a PLD is pessimistic by less than the discretisation step. Reported values are
+    cached.
 
-    Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE`` a
-    ``PLDAccountant`` takes the noise multiplier relative to what one user adds, and doubles it.
-    An ``RdpAccountant`` takes it relative to what replacing one user moves, and does not double it.
+    Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE``, a
+    ``PLDAccountant`` takes the noise multiplier relative to what one user adds, and doubles this
+    sensitivity. An ``RdpAccountant`` takes the noise multiplier relative to what replacing one user
+    moves, and doubles nothing.
 
     Examples
     --------
@@ -107,7 +110,7 @@ class Accounted(Claim):
         return self._deltas[epsilon]
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon that is reported at `delta`; ``inf`` if there is none."""
+        """Return the epsilon that is reported at `delta`; ``inf`` if no epsilon is reported."""
         delta = _validate.delta(delta=delta)
         if delta not in self._epsilons:
             ask = getattr(self._curve, "get_epsilon", None) or self._curve.get_epsilon_for_delta
@@ -115,7 +118,7 @@ class Accounted(Claim):
         return self._epsilons[delta]
 
     def at(self, delta: float) -> ApproxDP:
-        """Return the one point of the curve that is quoted in practice, as a separate claim.
+        """Return the one point of the curve that is usually quoted, as a separate claim.
 
         Parameters
         ----------
@@ -135,7 +138,7 @@ class Accounted(Claim):
         return ApproxDP(epsilon, delta, self.relation, self.source or str(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was accounted, in words, and points of its curve."""
+        """Return a description of the accounted object, and points of its curve."""
         return {
             "accountant": self.kind,
             "accounted": self.words,
@@ -167,19 +170,19 @@ def from_opendp(
         Its output measure must be ``MaxDivergence``, ``ZeroConcentratedDivergence``, either of them
         approximate (of fixed delta), or ``SmoothedMaxDivergence``.
     d_in : number
-        Distance of neighbours in the input metric, in the form that ``map`` takes.
+        Distance of neighbours in the input metric, in the form that ``map`` accepts.
     relation : Relation, optional
-        Default: the relation that the input metric and `d_in` imply. A ``SymmetricDistance`` or
-        ``InsertDeleteDistance`` of 1 means one user added or removed. A ``HammingDistance``,
-        ``ChangeOneDistance`` or ``DiscreteDistance`` of 1 means one user replaced.
-        ``AbsoluteDistance``, ``L1Distance``, ``L2Distance`` and ``LInfDistance`` mean query values
-        within `d_in`. For other metrics and distances, such as those of a user with several
-        records, the relation must be given.
+        The default is the relation that the input metric and `d_in` imply. For a
+        ``SymmetricDistance`` or ``InsertDeleteDistance`` of 1, one user is added or removed. For a
+        ``HammingDistance``, ``ChangeOneDistance`` or ``DiscreteDistance`` of 1, one user is
+        replaced. For ``AbsoluteDistance``, ``L1Distance``, ``L2Distance`` and ``LInfDistance``,
+        query values differ by at most `d_in`. For other metrics and distances, such as those of a
+        user with several records, `relation` must be given.
     delta : float, optional
-        For a ``SmoothedMaxDivergence``, which is a curve: the delta at which it is evaluated. It
-        must be given for this measure, and for no other.
+        For a ``SmoothedMaxDivergence``, which is a curve, the delta at which the curve is
+        evaluated. `delta` must be given for this measure and for no other measure.
     source : str, optional
-        Who claims it. Default: OpenDP.
+        Who makes the claim. The default is OpenDP.
 
     Returns
     -------
@@ -188,8 +191,8 @@ def from_opendp(
     Raises
     ------
     ArgumentError
-        For another output measure, for a `relation` that contradicts the metric, and if `delta` is
-        missing, superfluous, or has no finite epsilon.
+        If the output measure is another one, or `relation` contradicts the metric. Also if `delta`
+        is missing, superfluous, or has no finite epsilon.
     """
     for name in ("map", "output_measure", "input_metric"):
         if not hasattr(measurement, name):
@@ -230,7 +233,7 @@ def from_opendp(
 
 
 def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
-    """Return the relation of neighbours at distance `d_in`, or None if it is unknown."""
+    """Return the relation of neighbours at distance `d_in`; None if the relation is unknown."""
     name = re.split(r"[(<]", metric)[0]
     norms = {"AbsoluteDistance": "linf", "L1Distance": "l1", "L2Distance": "l2"}
     norms["LInfDistance"] = "linf"
@@ -266,21 +269,22 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
     except ImportError:
         raise ArgumentError(
-            "accounted must be an object of dp-accounting, which is not installed. Run "
+            "accounted must be an object of dp-accounting, but dp-accounting is not installed. Run "
             "pip install dp-accounting"
         ) from None
     if isinstance(accounted, PrivacyAccountant):
         name = accounted.neighboring_relation.name
         if name not in _RELATIONS:
             raise ArgumentError(
-                f"accounted must be of a relation among {', '.join(_RELATIONS)}, got {name}"
+                f"accounted must have one of the relations {', '.join(_RELATIONS)}, got {name}"
             )
         _agreed(_RELATIONS[name], relation, f"the {type(accounted).__name__}")
         return _RELATIONS[name], copy.deepcopy(accounted), _words(accounted.ledger), False
     if isinstance(accounted, PrivacyLossDistribution):
         if relation is None:
             raise ArgumentError(
-                "relation must be given with a PrivacyLossDistribution, which does not hold it"
+                "relation must be given for a PrivacyLossDistribution, which does not store its "
+                "relation"
             )
         return relation, copy.deepcopy(accounted), "a privacy loss distribution", False
     if isinstance(accounted, DpEvent):
@@ -293,7 +297,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
 
 
 def _composed(event: Any, relation: Relation) -> Any:
-    """Return the first accountant that supports an event, with the event composed on it."""
+    """Return the first accountant that supports an event; the event is already composed on it."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
     from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant

@@ -1,16 +1,19 @@
 """Claims, and the (epsilon, delta) guarantees that they imply.
 
-Every claim has ``delta(epsilon)`` and ``epsilon(delta)``: the (epsilon, delta) guarantees that
-follow from the claim *and no more*. The conversions are lossless: for each point of the curve
-there is a mechanism that keeps the claim and is no better than that point.
+Every claim has ``delta(epsilon)`` and ``epsilon(delta)``. These are the (epsilon, delta) guarantees
+that follow from the claim *and no more*. The conversions are lossless: for each point of the curve,
+some mechanism keeps the claim and is no better than that point.
 
 Consider a bound on Renyi divergences, and an event with probabilities p and q on neighbouring
-inputs. By data processing, a mechanism that keeps the bound and has such an event exists exactly
-when the two-point distributions with probabilities p and q keep the bound themselves. (See Asoodeh,
-Liao, Calmon, Kosut and Sankar 2021, "Three variants of differential privacy: lossless conversion
-and applications".) So ``delta(epsilon)`` is the maximum of ``p - e^epsilon q`` over a convex region
-of the plane, and ``epsilon(delta)`` that of ``log((p - delta) / q)``. This is sharper than the
-textbook conversions and than Canonne, Kamath and Steinke (2020), Proposition 12.
+inputs. By data processing, some mechanism keeps the bound and has such an event exactly when the
+two-point distributions with probabilities p and q keep the bound themselves. See Asoodeh, Liao,
+Calmon, Kosut and Sankar 2021, "Three variants of differential privacy: lossless conversion and
+applications".
+
+So ``delta(epsilon)`` is the maximum of ``p - e^epsilon q`` over a convex region of
+the plane, and ``epsilon(delta)`` is the maximum of ``log((p - delta) / q)`` over this region. These
+conversions are sharper than the textbook conversions and than Canonne, Kamath and Steinke (2020),
+Proposition 12.
 """
 
 from __future__ import annotations
@@ -43,28 +46,28 @@ class Relation:
     """A neighbouring relation.
 
     Use the constants ``Relation.REPLACE_USER`` and ``Relation.ADD_REMOVE_USER`` for datasets. Use
-    :meth:`of_group` for groups of users, and :func:`replace_label` if all data but one user's label
-    are public. Use :func:`custom_relation` for a relation of your own. For mechanisms that take
-    query values, use :func:`within_sensitivity`; ``Relation.WITHIN_SENSITIVITY`` is the common case
-    of queries that each move by at most 1.
+    :meth:`of_group` for groups of users. Use :func:`replace_label` if all data except one user's
+    label are public. Use :func:`custom_relation` for a relation of your own. For mechanisms that
+    take query values, use :func:`within_sensitivity`. In the common case, each query moves by at
+    most 1, and the relation is ``Relation.WITHIN_SENSITIVITY``.
 
     Parameters
     ----------
     name : {"replace_user", "add_remove_user", "replace_label", "within_sensitivity", "custom"}
         Kind of relation.
     norm : {"l1", "l2", "linf"}, optional
-        For "within_sensitivity" only: the norm in which query values are close.
+        Only for "within_sensitivity": the norm in which the distance of query values is measured.
     radius : float, optional
-        For "within_sensitivity" only: the largest distance, > 0.
+        Only for "within_sensitivity": the largest distance, > 0.
     users : int, optional
-        For relations of users: how many may differ together, at least 1.
+        Only for relations of users: the number of users that may differ together, at least 1.
     label : str or int, optional
-        For "replace_label" only: the column, the table of a dict, the field of a record or the
+        Only for "replace_label": the column, the table of a dict, the field of a record or the
         position in an item that holds the label.
     words : str, optional
-        For "custom" only: the name of the relation. Two relations of the same name are equal.
+        Only for "custom": the name of the relation. Two relations with the same name are equal.
     check : callable, optional
-        For "custom" only: ``check(left, right)`` returns whether two datasets are neighbours.
+        Only for "custom": ``check(left, right)`` returns whether two datasets are neighbours.
     """
 
     name: str
@@ -101,7 +104,7 @@ class Relation:
         _validate.text(empty=True, words=self.words)
         if (self.name == "custom") != bool(self.words):
             raise ArgumentError(
-                f"words must name a custom relation, got {self.words!r} for {self.name!r}"
+                f"words must be the name of a custom relation, got {self.words!r} for {self.name!r}"
             )
         if self.check is not None and (self.name != "custom" or not callable(self.check)):
             raise TypeError(f"check must be a function of a custom relation, got {self.check!r}")
@@ -117,7 +120,7 @@ class Relation:
 
     @property
     def is_of_users(self) -> bool:
-        """Whether it relates datasets of users, and not query values."""
+        """Whether the relation is one of datasets of users, and not of query values."""
         return self.name != "within_sensitivity"
 
     def of_group(self, users: int) -> Relation:
@@ -182,15 +185,15 @@ def replace_label(label: str | int) -> Relation:
 
 
 def custom_relation(words: str, check: Check) -> Relation:
-    """Return a relation that you define.
+    """Return a relation that you define yourself.
 
     Parameters
     ----------
     words : str
         Name of the relation in reports. Claims and pairs with the same name have the same relation.
     check : callable
-        ``check(left, right)`` returns True for neighbours. For all others it returns False, or a
-        text that says why they are no neighbours.
+        ``check(left, right)`` returns True for neighbours. For other pairs it returns False, or a
+        text that explains why the datasets are not neighbours.
 
     Examples
     --------
@@ -216,7 +219,7 @@ class Claim(abc.ABC):
     relation : Relation, optional
         Relation of the claim; None means the relation of the audited pair.
     source : str, optional
-        Who claims it and where, such as "few_examples Lemma 18".
+        Who makes the claim and where, such as "few_examples Lemma 18".
     """
 
     notion: ClassVar[str]
@@ -233,7 +236,7 @@ class Claim(abc.ABC):
 
     @property
     def point(self) -> tuple[float, float] | None:
-        """The (epsilon, delta) that is equivalent to the claim; None if the claim is a curve."""
+        """The equivalent pair (epsilon, delta) of the claim; None if the claim is a curve."""
         return None
 
     @abc.abstractmethod
@@ -242,7 +245,7 @@ class Claim(abc.ABC):
 
     @abc.abstractmethod
     def epsilon(self, delta: float) -> float:
-        """Return the smallest epsilon that the claim implies at `delta`; may be ``inf``."""
+        """Return the smallest epsilon that the claim implies at `delta`; it may be ``inf``."""
 
     @abc.abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -250,9 +253,10 @@ class Claim(abc.ABC):
 
 
 def _at_remaining(delta: float, claimed: float, epsilon: Callable[[float], float]) -> float:
-    """Return the epsilon at `delta` of a claim that says nothing with probability `claimed`.
+    """Return the epsilon at `delta` of a claim that promises nothing with probability `claimed`.
 
-    `epsilon` maps the delta that remains for the rest of the claim to the epsilon of the rest.
+    `epsilon` is a function. It maps the delta that remains for the rest of the claim to the epsilon
+    of the rest.
     """
     delta = _validate.delta(delta=delta)
     if delta < claimed:
@@ -271,10 +275,10 @@ class RenyiConversions(Claim):
 
     @abc.abstractmethod
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return orders to impose at each of v points of the boundary, shape (a, 1) or (a, v).
+        """Return the orders to impose at each of v points of the boundary, shape (a, 1) or (a, v).
 
-        `focus` holds orders that were found to bind, shape (f, v); it is None at first. Return
-        orders that are dense within a factor `spread` of them, or always the same orders.
+        `focus` holds orders that were binding, shape (f, v); it is None at first. Return orders
+        that are dense within a factor `spread` of `focus`, or a fixed set of orders.
         """
 
     @abc.abstractmethod
@@ -289,15 +293,16 @@ class RenyiConversions(Claim):
     def _maximise(self, value: Callable[[Floats, Floats], Floats]) -> float:
         """Maximise ``value(logit_p, logit_q)`` over the event rates that the claim allows.
 
-        Along the boundary, p as a function of q is concave, and the functions that we maximise
-        have one hump. So zooming into the best cells of a grid finds the top, whether it is smooth
-        or the kink where two orders cross. Omitting an order only weakens the claim. So if an order
-        is missed, the claim still implies the result.
+        Along the boundary, p as a function of q is concave, and the functions that we maximise are
+        unimodal. So zooming into the best cells of a grid finds the maximum, both if it is smooth
+        and if it is the kink where two orders cross. Omitting an order only weakens the
+        constraints. So if an order is missed, the claim still implies the result.
         """
         edge = _whole_boundary(self)
         for spread in (1.1, 1.05, 1.02, 1.01, 1.005, 1.002, 1.001):
             values = value(edge.logit_p, edge.logit_q)
-            # Near delta = 1 the top is flat up to rounding and ends at a cliff. Stay in its middle.
+            # Near delta = 1, the maximum is flat up to rounding and ends at a cliff. Stay in the
+            # middle of the flat part.
             tops = np.flatnonzero(values >= values.max() - 1e-15 * abs(values.max()))
             top = int(tops[len(tops) // 2])
             low = edge.logit_q[max(top - 2, 0)]
@@ -338,10 +343,10 @@ class RenyiConversions(Claim):
 
 @dataclass(frozen=True)
 class _Edge:
-    """Part of the boundary of a claim's event rates, and the orders that bind there.
+    """Part of the boundary of the event rates that a claim allows, and the orders that bind there.
 
-    The first two fields are logits of q (increasing) and of the largest p for each q, shape (v,).
-    The third is the order that binds in either direction, shape (2, v).
+    The first two fields, shape (v,), are logits: of q (increasing), and of the largest p for each
+    q. The third field, shape (2, v), is the order that binds in either direction.
     """
 
     logit_q: Floats
@@ -356,7 +361,7 @@ class _Edge:
 
 @functools.lru_cache(maxsize=64)
 def _whole_boundary(claim: RenyiConversions) -> _Edge:
-    """Return the whole boundary on a coarse grid with its orders, the start of every zoom."""
+    """Return the whole boundary on a coarse grid with its orders, from which every zoom starts."""
     grid = np.concatenate([-np.geomspace(1e6, 60.0, 140), np.arange(-59.5, 36.5, 0.5)])
     edge = claim._edge(grid, None, 1.0)
     for spread in (1.3, 1.05):
@@ -365,7 +370,7 @@ def _whole_boundary(claim: RenyiConversions) -> _Edge:
 
 
 def _largest_p(logit_q: Floats, orders: Floats, budgets: Floats) -> tuple[Floats, Floats]:
-    """Return the largest p (as a logit) that the claim allows for each q, by bisection.
+    """Return the largest p (as a logit) that the claim allows for each q; it is found by bisection.
 
     Also return the order that binds in each direction, shape (2, v). Logits keep full relative
     precision for p and q near 0 and near 1.
@@ -394,7 +399,7 @@ def _largest_p(logit_q: Floats, orders: Floats, budgets: Floats) -> tuple[Floats
         np.take_along_axis(everywhere, side.argmax(axis=0)[None], axis=0)[0]
         for side in excess(high)
     ]
-    return high, np.stack(binding)  # rounding errs to a larger p, which favours the claim
+    return high, np.stack(binding)  # the rounding error makes p larger, which favours the claim
 
 
 @dataclass(frozen=True, init=False)
@@ -410,14 +415,14 @@ class ApproxDP(Claim):
     relation : Relation, optional
         Relation of the claim. Default: the relation of the audited pair.
     source : str, optional
-        Who claims it and where.
+        Who makes the claim, and where.
 
     Notes
     -----
-    The claim also implies something below its own epsilon. Every (e0, d0)-DP mechanism is
-    post-processing of "reveal everything with probability d0, else randomised response at e0"
-    (Kairouz, Oh and Viswanath 2015). So at e < e0 it implies
-    ``d0 + (1 - d0) (exp(e0) - exp(e)) / (1 + exp(e0))``.
+    The claim also implies guarantees at epsilons below its own epsilon. Every (e0, d0)-DP mechanism
+    is post-processing of "reveal everything with probability d0, else randomised response at e0"
+    (Kairouz, Oh and Viswanath 2015). So at e < e0 the claim implies ``d0 + (1 - d0) (exp(e0) -
+    exp(e)) / (1 + exp(e0))``.
 
     Examples
     --------
@@ -446,7 +451,7 @@ class ApproxDP(Claim):
 
     @property
     def point(self) -> tuple[float, float]:
-        """The claim itself."""
+        """The claim itself, as a pair."""
         return self.claimed_epsilon, self.claimed_delta
 
     def delta(self, epsilon: float) -> float:
@@ -513,15 +518,15 @@ class GaussianDP(Claim):
     Parameters
     ----------
     mu : float
-        Finite, > 0: no pair is easier to distinguish than N(0, 1) and N(mu, 1).
+        Finite, > 0. No pair of neighbours is easier to distinguish than N(0, 1) and N(mu, 1).
     relation, source
         As in :class:`ApproxDP`.
 
     Notes
     -----
-    ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``, their Corollary 2.13. This is also
-    the exact profile of the Gaussian mechanism with sensitivity / sigma = mu (Balle and Wang
-    2018).
+    ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``; this is Corollary 2.13 of Dong, Roth
+    and Su. This is also the exact profile of the Gaussian mechanism with sensitivity / sigma = mu
+    (Balle and Wang 2018).
 
     Examples
     --------
@@ -544,7 +549,7 @@ class GaussianDP(Claim):
         mu = self.mu
         log_first = special.log_ndtr(mu / 2 - epsilon / mu)
         log_second = epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
-        if log_second >= log_first:  # equal up to rounding, far in the tail
+        if log_second >= log_first:  # far in the tail, the two terms are equal up to rounding
             return 0.0
         return float(math.exp(log_first) * -math.expm1(log_second - log_first))
 
@@ -573,12 +578,12 @@ class GaussianDP(Claim):
 
 @dataclass(frozen=True, init=False)
 class RenyiDP(RenyiConversions):
-    """Renyi differential privacy at one order or at several (Mironov 2017).
+    """Renyi differential privacy at one or several orders (Mironov 2017).
 
     Parameters
     ----------
     alpha : float or sequence of float
-        Order or orders, finite and > 1, without repeats.
+        Order or orders: finite, > 1 and distinct.
     epsilon : float or sequence of float
         Largest Renyi divergence at each order, finite and > 0, in nats.
     relation, source
@@ -610,7 +615,7 @@ class RenyiDP(RenyiConversions):
             raise ArgumentError(f"alpha must hold distinct finite orders > 1, got {alpha!r}")
         if len(alphas) != len(budgets):
             raise ArgumentError(
-                f"alpha and epsilon must be of one length, got {len(alphas)} and {len(budgets)}"
+                f"alpha and epsilon must have the same length, got {len(alphas)} and {len(budgets)}"
             )
         self._set(relation, source, alphas=alphas, claimed_divergences=budgets)
 
@@ -663,7 +668,7 @@ class ZeroConcentratedDP(RenyiConversions):
         self._set(relation, source, rho=_validate.positive(rho=rho))
 
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return orders across (1, inf), denser near `focus`."""
+        """Return orders across (1, inf); they are denser near `focus`."""
         coarse = np.geomspace(1e-4, 1e7, 89)[:, None]
         if focus is None:
             return np.asarray(1 + coarse)
@@ -699,16 +704,16 @@ class ApproxZCDP(Claim):
     rho : float
         Finite, > 0.
     delta : float
-        In [0, 1]: largest probability outside the events.
+        Largest probability outside the events, in [0, 1].
     relation, source
         As in :class:`ApproxDP`.
 
     Notes
     -----
-    ``delta(e) = d + (1 - d) z(e)`` where z is the curve of rho-zCDP (lossless). No more is
-    possible: outside the events, which happens with probability at most d, any output may reveal
-    everything. No less is implied: a mechanism that reveals everything with probability d, and
-    otherwise attains z at e, keeps the claim.
+    ``delta(e) = d + (1 - d) z(e)`` where z is the curve of rho-zCDP (lossless). More is not
+    possible. Outside the events, which has probability at most d, any output may reveal everything.
+    Less is not implied. A mechanism that reveals everything with probability d, and otherwise
+    attains z at e, keeps the claim.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Kinds of dataset: an array, a list of users, a frame, a dict of those, or any object.
 
 A mechanism receives a dataset in its original kind. :func:`form_of` returns the form of a dataset.
-The form knows how to copy the dataset, how to pass it so that a mechanism cannot change it, who its
-users are, and how to store it.
+The form can copy the dataset, pass the dataset so that a mechanism cannot change it, list its
+users, and store it.
 """
 
 from __future__ import annotations
@@ -67,23 +67,26 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
     Parameters
     ----------
     value : object
-        A dataset.
+        The dataset.
     by : str, optional
-        Column that names the user of each row, if the dataset is a frame or a dict with frames.
+        Column that identifies the user of each row, if the dataset is a frame or a dict with
+        frames.
     differ : callable, optional
-        Function that names the differing users. If it is given, the data are treated as an object.
+        Function that returns the differing users. If `differ` is given, the data are treated as an
+        object.
 
     Raises
     ------
     PairError
-        For an object of another kind without `differ`, and for a frame without `by`.
+        For an object of another kind without `differ`, or a frame without `by`.
     """
     if differ is not None:
         return Form()
     if is_frame(value):
         if by is None:
             raise PairError(
-                f"a {type(value).__name__} needs by=, the column that names the user of each row. "
+                f"a {type(value).__name__} needs by=, the column that identifies the user of each "
+                "row. "
                 "Add such a column if every row is a separate user"
             )
         return FrameForm(by)
@@ -146,7 +149,7 @@ def digest(value: Any) -> bytes:
 
 
 def _form_of_kept(value: Any) -> Form:
-    """Return the form of a dataset of an existing pair, which needs no declarations."""
+    """Return the form of a dataset of an existing pair; no declarations are needed."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return ArrayForm()
     if is_frame(value):

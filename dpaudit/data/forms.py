@@ -1,11 +1,12 @@
-"""Forms of datasets: how each kind is copied, compared and stored.
+"""Forms of datasets: how datasets of each kind are copied, compared and stored.
 
-A *form* handles one kind of dataset: an array, a list of users, a frame with a column of users, a
-dict of those, or an object of unknown structure. The rest of dpaudit uses datasets through forms.
+A *form* handles one kind of dataset. The kinds are an array, a list of users, a frame with a column
+of users, a dict of these, and an object of unknown structure. The rest of dpaudit accesses datasets
+only through forms.
 
-This module also represents draws that are exceptions. Among numbers such a draw is an empty array
-of a shape that nothing else has, because shapes are outcomes already. Among texts it is a text in
-angle brackets.
+This module also represents draws that are exceptions. Among numbers, such a draw is an empty array
+of a reserved shape. This works because the shape of an array is part of the outcome. Among texts,
+such a draw is a text in angle brackets.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """Description in reports."""
+        """Description of the failure in reports."""
         return f"raised {self.name}"
 
     def as_row(self) -> NDArray[np.float64]:
-        """Return the failure as an empty array, for draws of numbers."""
+        """Return the failure as an empty array, for use among draws of numbers."""
         code = _FIRST + zlib.crc32(self.name.encode()) % _FIRST
         _NAMES[code] = self.words
         return np.empty((0, code))
 
 
 def words_of_shape(shape: tuple[int, ...]) -> str:
-    """Return a shape in words, or the type of the exception that the shape represents.
+    """Describe a shape, or the type of the exception that the shape represents.
 
     Examples
     --------
@@ -78,13 +79,13 @@ class Census:
     Parameters
     ----------
     held : mapping of user to content
-        In the order of the data. Users are row numbers if they have no names.
+        Users in the order of the data. If users have no names, they are row numbers.
     is_named : bool
-        Whether users have names, so that they are identified wherever they stand.
+        Whether users have names, so that they are identified at any position.
     order : tuple
-        User of each row, if users have names; a mechanism sees how rows are mixed.
+        User of each row, if users have names; a mechanism sees the order of the users' rows.
     public : hashable
-        Parts of the data that belong to no user: columns, kinds, constants.
+        Parts of the data that belong to no user, such as columns, kinds and constants.
     """
 
     held: Mapping[Hashable, Hashable]
@@ -93,7 +94,7 @@ class Census:
     public: Hashable = ()
 
     def without(self, users: set[Hashable]) -> Census:
-        """Return the census without the content of some users."""
+        """Return the census after the content of some users is removed."""
         held = {user: content for user, content in self.held.items() if user not in users}
         order = tuple(user for user in self.order if user not in users)
         return Census(held, self.is_named, order, self.public)
@@ -101,48 +102,49 @@ class Census:
 
 @dataclass(frozen=True)
 class Packed:
-    """A dataset as arrays and plain data, which can be stored and read without running code."""
+    """A dataset as arrays and plain data, so that reading it executes no code."""
 
     arrays: dict[str, Array]
     facts: dict[str, Any]
 
 
 class Form:
-    """How dpaudit handles one kind of dataset; this base class handles an unknown object."""
+    """Handling of one kind of dataset; this base class handles an object of unknown structure."""
 
     def frozen(self, value: Any, name: str) -> Any:
-        """Return a private copy, in the type that other methods of the form expect.
+        """Return a private copy of a dataset, in the type that other methods of the form expect.
 
         Raises
         ------
         PairError
-            If it is not a dataset of this form; `name` is the name of the argument.
+            If the value is not a dataset of this form; `name` is the name of the argument.
         """
         try:
             return copy.deepcopy(value)
         except Exception as error:
             raise PairError(
-                f"{name} must be a dataset that can be copied, as a mechanism might change it, got "
+                f"{name} must be a dataset that can be copied, because a mechanism might change "
+                "it, got "
                 f"{type(error).__name__}: {error}"
             ) from error
 
     def handed(self, value: Any) -> Any:
-        """Return a version for a mechanism; changes made to it do not reach `value`."""
+        """Return a version of `value` for a mechanism; changes to it do not reach `value`."""
         return copy.deepcopy(value)
 
     def digest(self, value: Any) -> bytes:
-        """Return a digest of the content, which is unchanged if a call changed nothing."""
+        """Return a digest of the content; the digest is unchanged if a call changed nothing."""
         try:
             return hashlib.sha256(pickle.dumps(value)).digest()
         except Exception:  # pickling may raise any type of exception
             return b""
 
     def census(self, value: Any, label: Hashable = None) -> Census:
-        """Return the users of the data, without the values at `label` if it is given."""
+        """Return the users of the data; if `label` is given, the values at `label` are omitted."""
         raise TypeError("data must have known users, got an object of unknown structure")
 
     def words(self, value: Any) -> str:
-        """Return a short description of the size."""
+        """Return a short description of the size of the dataset."""
         kind = type(value).__name__
         return f"{kind} of {len(value)}" if hasattr(value, "__len__") else kind
 
@@ -151,22 +153,22 @@ class Form:
         return None
 
     def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
-        """Return the rows of some users, and the number of all rows.
+        """Return the rows of some users and the number of all rows.
 
         None if the dataset has no single sequence of rows.
         """
         return None
 
     def reordered(self, value: Any, order: list[int]) -> Any:
-        """Return the dataset with its rows in another order; see :meth:`rows_of`."""
+        """Return the dataset after its rows are put in another order; see :meth:`rows_of`."""
         raise TypeError("data must have rows to be reordered, got an object of unknown structure")
 
     def packed(self, value: Any) -> Packed | None:
-        """Return the dataset as arrays and plain data; None if that is impossible."""
+        """Return the dataset as arrays and plain data; None if the conversion is impossible."""
         return None
 
     def size(self, value: Any) -> int:
-        """Return the approximate size in bytes."""
+        """Return the approximate size of the dataset in bytes."""
         try:
             return len(pickle.dumps(value))
         except Exception:
@@ -174,7 +176,7 @@ class Form:
 
 
 class ArrayForm(Form):
-    """A rectangular array whose axis 0 is the user; also query values of any shape."""
+    """A rectangular array whose axis 0 is the user; query values may have any shape."""
 
     def frozen(self, value: Any, name: str) -> Array:
         return dataset_array(name, value)
@@ -213,7 +215,7 @@ class ArrayForm(Form):
 
 
 def is_frame(value: Any) -> bool:
-    """Return whether a value is a DataFrame of pandas or polars that is not lazy."""
+    """Return whether a value is a DataFrame of pandas or polars; a lazy frame is not."""
     return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 
 
@@ -223,7 +225,7 @@ def dataset_array(name: str, value: ArrayLike) -> Array:
         raise PairError(
             f"{name} must be an array [n_users, m, ...], got a {type(value).__name__}, whose rows "
             "may be several items of one user. Use NeighborPair.from_frame, or group the items by "
-            "user, as np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
+            "user, for example by np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
         )
     try:
         array = np.array(value)
@@ -238,13 +240,13 @@ def dataset_array(name: str, value: ArrayLike) -> Array:
 
 
 def locked(array: Array) -> Array:
-    """Return a view of a read-only array, which cannot be made writable again."""
+    """Return a view of a read-only array; the view cannot be made writable again."""
     array.setflags(write=False)
     return array.view()
 
 
 def plain(array: Array) -> Array:
-    """Return an array in which equal values have equal bytes: no -0, one NaN."""
+    """Return an array in which equal values have equal bytes: -0 becomes 0, and NaN is unique."""
     if array.dtype.names:
         fields = [(name, plain(array[name])) for name in array.dtype.names]
         made = np.empty(array.shape, dtype=array.dtype)
@@ -257,7 +259,7 @@ def plain(array: Array) -> Array:
 
 
 def _without_label(rows: Array, label: Hashable) -> Array:
-    """Blank the label: a field of a record, or a column of an item."""
+    """Blank the label, which is a field of a record or a column of an item."""
     made = rows.copy()
     if rows.dtype.names:
         if label not in rows.dtype.names:

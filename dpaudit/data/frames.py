@@ -1,4 +1,4 @@
-"""Frames of pandas or polars, in which a column names the user of each row."""
+"""Frames of pandas or polars; a column identifies the user of each row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FrameForm(Form):
     Parameters
     ----------
     by : str
-        Name of the column of users.
+        Name of the column that identifies users.
     """
 
     def __init__(self, by: str) -> None:
@@ -92,13 +92,13 @@ class FrameForm(Form):
 
 
 def unpacked(packed: Packed) -> Any:
-    """Return the frame that was packed; its library must be installed."""
+    """Return the frame that was packed; the library of the frame must be installed."""
     facts = packed.facts
     columns, library = facts["columns"], facts["library"]
-    if library not in _LIBRARIES:  # narwhals would import any library that it knows
+    if library not in _LIBRARIES:  # narwhals would import any library that it supports
         raise ValueError(f"library must be one of {', '.join(_LIBRARIES)}, got {library!r}")
     schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
-    # In pandas 2 a cast to text would turn missing values into texts, and texts need no cast.
+    # In pandas 2, a cast to text would turn missing values into texts. Texts need no cast.
     texts = {name for name, kind in facts["dtypes"].items() if kind == "String"}
     parts = [
         nw.from_dict(
@@ -113,12 +113,12 @@ def unpacked(packed: Packed) -> Any:
 
 
 def frame_of(value: Any, by: Any, name: str) -> Any:
-    """Return a checked copy of a frame with a new index.
+    """Return a checked copy of a frame; the copy has a new index.
 
     Raises
     ------
     PairError
-        If it has no such column, or has rows that belong to no user.
+        If the frame has no such column, or has rows that belong to no user.
     """
     if not is_frame(value):
         raise TypeError(
@@ -138,8 +138,8 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     nobody = sum(is_missing(user) for user in users)
     if nobody:
         raise PairError(
-            f"the column {by!r} of {name} must name the user of every row, got {nobody} of "
-            f"{len(users)} rows without one (NaN or null). Drop them, or give each a user"
+            f"the column {by!r} of {name} must identify the user of every row, got {nobody} of "
+            f"{len(users)} rows without one (NaN or null). Drop these rows, or give each row a user"
         )
     return nw.maybe_reset_index(frame).clone().to_native()
 
@@ -155,19 +155,19 @@ def is_missing(value: Any) -> bool:
 
 
 def select(value: Any, keep: list[bool]) -> Any:
-    """Return some rows of a frame, with a new index."""
+    """Return some rows of a frame; the result has a new index."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame.filter(keep)).to_native()
 
 
 def taken(value: Any, order: list[int]) -> Any:
-    """Return the rows of a frame in another order, with a new index."""
+    """Return the rows of a frame in another order; the result has a new index."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame[order]).to_native()
 
 
 def stacked(parts: list[Any]) -> Any:
-    """Return frames of one schema stacked vertically, with a new index."""
+    """Return frames of one schema, stacked vertically; the result has a new index."""
     frames = [nw.from_native(part, eager_only=True) for part in parts]
     return nw.maybe_reset_index(nw.concat(frames, how="vertical")).to_native()
 
@@ -178,12 +178,12 @@ def users_in(value: Any, by: str) -> list[Any]:
 
 
 def rows_like(value: Any, rows: Any, name: str) -> Any:
-    """Return rows, a frame or a dict of columns, with the columns and dtypes of another frame.
+    """Convert a frame or a dict of columns to the columns and dtypes of another frame.
 
     Raises
     ------
     PairError
-        If columns are missing or extra, or values do not fit.
+        If columns are missing or superfluous, or values do not fit.
     """
     frame = nw.from_native(value, eager_only=True)
     if isinstance(rows, dict):
@@ -204,7 +204,7 @@ def rows_like(value: Any, rows: Any, name: str) -> Any:
         )
         cast = [nw.col(column).cast(dtype) for column, dtype in frame.schema.items()]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about values that are refused below
+            warnings.simplefilter("ignore")  # warnings about values that are refused below
             held = made.select(cast).to_native()
             if hasattr(held, "astype") and hasattr(value, "dtypes"):
                 held = held.astype(dict(value.dtypes))  # narwhals merges some dtypes
@@ -219,7 +219,7 @@ def rows_like(value: Any, rows: Any, name: str) -> Any:
 
 
 def _refuse_lost(name: str, cells: Mapping[str, list[Any]], held: Any) -> None:
-    """Refuse values that became missing: pandas drops categories that a column does not have."""
+    """Refuse values that became missing, because pandas drops categories that a column lacks."""
     for column, values in cells.items():
         for before, after in zip(values, held[column].to_list(), strict=True):
             if is_missing(after) and not is_missing(before):
@@ -230,7 +230,7 @@ def _refuse_lost(name: str, cells: Mapping[str, list[Any]], held: Any) -> None:
 
 
 def _schema(frame: Any) -> tuple[tuple[str, str], ...]:
-    """Return columns and dtypes, as the library of the frame names them."""
+    """Return the columns and their dtypes, in the notation of the frame's library."""
     native = frame.to_native()
     dtypes = [str(dtype) for dtype in native.dtypes]
     return tuple(zip(frame.columns, dtypes, strict=True))
@@ -241,5 +241,5 @@ _PLAIN = (nw.String, nw.Boolean, nw.Categorical)
 
 
 def _is_plain(dtype: Any) -> bool:
-    """Return whether JSON can hold the values of a column, and the dtype's name restores them."""
+    """Return whether JSON can store a column, and the name of the dtype restores the column."""
     return bool(dtype.is_numeric()) or isinstance(dtype, _PLAIN)

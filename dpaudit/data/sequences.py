@@ -14,7 +14,7 @@ from dpaudit.errors import PairError
 
 
 class SequenceForm(Form):
-    """A list, a tuple or an array of objects, one for each user; a user is identified by place."""
+    """A list, a tuple or an array of objects, one for each user, identified by position."""
 
     def frozen(self, value: Any, name: str) -> Any:
         try:
@@ -29,14 +29,14 @@ class SequenceForm(Form):
     def digest(self, value: Any) -> bytes:
         try:
             text = repr([content(user) for user in value]).encode()
-        except PairError:  # users that cannot be compared
+        except PairError:  # users that cannot be compared with each other
             return super().digest(list(value))
         return hashlib.sha256(text).digest()
 
     def census(self, value: Any, label: Hashable = None) -> Census:
         if label is not None:
             raise PairError(
-                "label must be left out for a list of users. Use a frame, a dict or an array"
+                "label must be None for a list of users. Use a frame, a dict or an array"
             )
         return Census({index: content(user) for index, user in enumerate(value)})
 
@@ -100,7 +100,7 @@ def object_array(users: Sequence[Any]) -> Array:
 
 
 def _frozen(user: Any) -> Any:
-    """Return the items of a user as a read-only array if possible, or else as a copy."""
+    """Return the items of a user as a read-only array if possible, otherwise as a copy."""
     if isinstance(user, np.ndarray | list | tuple):
         try:
             array = np.array(user)

@@ -1,4 +1,4 @@
-"""Users that differ between two datasets, and pairs of frames made from one frame."""
+"""Comparison of the users of two datasets, and pairs of frames that are made from one frame."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpaudit.errors import ArgumentError, PairError
 
 
 def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
-    """Return the users who were replaced; there may be at most `most` of them.
+    """Return the replaced users; at most `most` users may be replaced.
 
-    A user with a name may be replaced by a user of another name. Then both users are returned.
+    A user with a name may be replaced by a user with another name. Then both users are returned.
 
     Raises
     ------
     PairError
-        If the datasets differ in anything else.
+        If the datasets also differ in anything else.
     """
     if len(left.held) != len(right.held):
         raise PairError(
@@ -41,12 +41,12 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
 
 
 def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
-    """Return the users whom one side lacks; there must be from 1 to `most` of them.
+    """Return the users whom one side lacks; their number must be from 1 to `most`.
 
     Raises
     ------
     PairError
-        If the datasets differ in anything else.
+        If the datasets also differ in anything else.
     """
     large, small = (left, right) if len(left.held) > len(right.held) else (right, left)
     count = len(large.held) - len(small.held)
@@ -66,18 +66,18 @@ def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
         _same_rest(large, small, set(found))
     elif len(found) != count or large.public != small.public:
         raise PairError(
-            f"without {_count(count)} the larger dataset must equal the smaller one, got other "
+            f"without {_count(count)} the larger dataset must equal the smaller dataset, got other "
             "differences"
         )
     return found
 
 
 def _extra(large: Census, small: Census) -> tuple[Hashable, ...]:
-    """Return the users of the larger side that the smaller one lacks."""
+    """Return the users of the larger side that the smaller side lacks."""
     if large.is_named:
         return tuple(user for user in large.held if user not in small.held)
-    # Without names the smaller side must be the larger side without some rows. Matching each of
-    # its rows with the first equal row never misses a possible match.
+    # If users have no names, the smaller side must be the larger side without some rows. Matching
+    # each row of the smaller side with the first equal row never misses a possible match.
     rest = iter(small.held.values())
     wanted = next(rest, None)
     found = []
@@ -93,7 +93,7 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
     if left.public != right.public:
         raise PairError(
             "left and right must have the same columns, dtypes and constants, because a mechanism "
-            f"can distinguish them by these, got {left.public} and {right.public}"
+            f"can distinguish the two by these, got {left.public} and {right.public}"
         )
     a, b = left.without(users), right.without(users)
     if a.held != b.held:
@@ -101,8 +101,8 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
         raise PairError(f"the datasets of a pair may differ in nothing else, but {odd!r} differs")
     if a.order != b.order:
         raise PairError(
-            "the rows of all other users must stand in the same order on both sides. Sort both, "
-            "or make the pair of one frame, with NeighborPair.from_frame"
+            "the rows of all other users must be in the same order on both sides. Sort both "
+            "sides, or make the pair from one frame by NeighborPair.from_frame"
         )
 
 
@@ -125,9 +125,10 @@ def frame_sides(
 ) -> tuple[Any, Any, tuple[Any, ...], str]:
     """Return the two sides of a pair, the users who differ, and a description.
 
-    With `drop` and `replace`, the user has other rows on the left, and is absent on the right.
+    If both `drop` and `replace` are given, the user has other rows on the left and is absent on the
+    right.
 
-    Parameters are those of :meth:`NeighborPair.from_frame`.
+    The parameters are those of :meth:`NeighborPair.from_frame`.
     """
     if drop is None and replace is None:
         raise ArgumentError(
@@ -146,7 +147,7 @@ def frame_sides(
         gone = tuple(replace)
         if drop is not None and set(dropped) != set(gone):
             raise ArgumentError(
-                "drop and replace must name the same users if both are given, got "
+                "drop and replace must hold the same users if both are given, got "
                 f"drop={drop!r} and replace={replace!r}"
             )
     known = set(users)
@@ -154,7 +155,7 @@ def frame_sides(
         if user not in known:
             some = ", ".join(map(repr, list(dict.fromkeys(users))[:5]))
             raise PairError(
-                f"drop and replace must name users of the frame, got {user!r}. The users in the "
+                f"drop and replace must hold users of the frame, got {user!r}. The users in the "
                 f"column {by!r} are {some}" + (", ..." if len(known) > 5 else "")
             )
     names = ", ".join(map(str, gone))
@@ -178,10 +179,11 @@ def frame_sides(
 def _arranged(
     frame: Any, users: list[Any], left: Mapping[Any, Any], right: Mapping[Any, Any]
 ) -> tuple[Any, Any]:
-    """Return two frames in which some users have other rows, and no other row changes places.
+    """Return two frames in which some users have other rows, and no other row changes its place.
 
-    If a row of such a user has a counterpart on the other side, both stand where the frame has a
-    row of that user. Rows that only one side has come last, so that no other row shifts.
+    If a row of such a user has a counterpart on the other side, both rows are placed where the
+    frame has a row of that user. Rows that exist on only one side come last, so that no other row
+    shifts.
 
     Parameters
     ----------
@@ -190,7 +192,7 @@ def _arranged(
     users : list
         The user of each row.
     left, right : dict
-        Maps a user to its rows on that side, a frame.
+        Maps a user to its rows on that side, which are a frame.
     """
     made = []
     for held, counterpart in ((left, right), (right, left)):

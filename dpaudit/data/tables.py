@@ -1,4 +1,4 @@
-"""Dicts of datasets: features and labels, or several tables that share their users."""
+"""Dicts of datasets, for example features and labels, or several tables with the same users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TablesForm(Form):
     Parameters
     ----------
     parts : dict of str to Form
-        The form of each dataset; a constant has none.
+        The form of each dataset; a constant has no form.
     """
 
     def __init__(self, parts: Mapping[str, Form | None]) -> None:
@@ -63,8 +63,8 @@ class TablesForm(Form):
         public += [(key, one.public) for key, one in counts.items()]
         if len({one.is_named for one in counts.values()}) > 1:
             raise PairError(
-                "the tables of a dict must all name their users in a column, or none of them may. "
-                "Pass differ=function(left, right) for others"
+                "either all tables of a dict must have a column of users, or none. "
+                "Pass differ=function(left, right) for other dicts"
             )
         named = any(one.is_named for one in counts.values())
         lengths = {key: len(one.held) for key, one in counts.items()}
@@ -72,7 +72,7 @@ class TablesForm(Form):
             summary = ", ".join(f"{key}: {length}" for key, length in lengths.items())
             raise PairError(
                 f"the arrays of a dict must have one row for each user, got rows {summary}. "
-                "Pass differ=function(left, right) for others"
+                "Pass differ=function(left, right) for other dicts"
             )
         users = dict.fromkeys(user for one in counts.values() for user in one.held)
         held: dict[Hashable, Hashable] = {
@@ -142,5 +142,5 @@ def parts_of(packed: Packed) -> dict[str, Packed]:
 
 
 def is_constant(value: Any) -> bool:
-    """Return whether a value of a dict belongs to no user: a number, a text or None."""
+    """Return whether a value of a dict belongs to no user, as a number, a text or None does."""
     return value is None or isinstance(value, str | bytes | bool | int | float | np.generic)

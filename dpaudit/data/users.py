@@ -1,4 +1,4 @@
-"""A frame as the rows of its users: its users, its columns, and frames with changed users."""
+"""A frame as the rows of its users; it provides frames in which a user is changed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class UserTable:
     frame : pandas.DataFrame or polars.DataFrame
         The frame, which is copied.
     by : str
-        Column that names the user of each row.
+        Column that identifies the user of each row.
 
     Raises
     ------
     TypeError, PairError
-        For a value that is not a frame, has no such column, or has rows of no user.
+        For a value that is not a frame, lacks the column, or has rows without a user.
     """
 
     def __init__(self, frame: Any, by: str) -> None:
@@ -45,17 +45,17 @@ class UserTable:
 
     @cached_property
     def sizes(self) -> dict[Any, int]:
-        """Number of rows of each user, with the largest first."""
+        """Number of rows of each user, in decreasing order."""
         return dict(Counter(self.owners).most_common())
 
     @cached_property
     def cells(self) -> dict[str, list[Any]]:
-        """Cells of each column other than that of the users, row by row."""
+        """Cells of each column except the column of users, row by row."""
         frame = nw.from_native(self.frame, eager_only=True)
         return {name: frame[name].to_list() for name in frame.columns if name != self.by}
 
     def seen(self, column: str) -> tuple[list[Any], tuple[Any, ...]]:
-        """Return the values in a column, and the first missing cell if any is missing."""
+        """Return the values in a column, including the first missing cell if any is missing."""
         cells = self.cells[column]
         missing = [cell for cell in cells if frames.is_missing(cell)]
         return [cell for cell in cells if not frames.is_missing(cell)], tuple(missing[:1])
@@ -66,7 +66,7 @@ class UserTable:
         return "real" if dtype.is_float() else "whole" if dtype.is_integer() else "other"
 
     def rows_of(self, user: Any) -> Any:
-        """Return the rows of a user, as a frame."""
+        """Return the rows of a user as a frame."""
         return frames.select(self.frame, [one == user for one in self.owners])
 
     def without(
@@ -81,10 +81,10 @@ class UserTable:
         return frames.select(self.frame, keep)
 
     def filled(self, user: Any, row: Mapping[str, Any], count: int) -> Any:
-        """Return `count` equal rows of a user, in the dtypes of the frame."""
+        """Return `count` equal rows of a user in the dtypes of the frame."""
         cells = {self.by: [user] * count, **{name: [cell] * count for name, cell in row.items()}}
         return frames.rows_like(self.frame, cells, "a user")
 
     def stacked(self, others: Any, rows: Any) -> Any:
-        """Return rows below the rows of others."""
+        """Append rows to the rows of other users."""
         return frames.stacked([others, rows])

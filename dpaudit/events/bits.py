@@ -1,17 +1,19 @@
 """The floating-point attack, which uses information in the low bits of an output.
 
-In exact arithmetic ``value + noise`` hides the value, but in float64 it may not. The sum is rounded
-to the unit in the last place of its *larger* term. A sampler that inverts a distribution function
-reaches only a few of the doubles. So the set of possible doubles depends on the value (Mironov
-2012, "On significance of the least significant bits for differential privacy"; Casacuberta et al.
-2022; Haney et al. 2022). The features here show such traces to the learners of events.
+In exact arithmetic, ``value + noise`` hides the value. In float64, the sum may reveal the value.
+The sum is rounded to the unit in the last place of its *larger* term. A sampler that inverts a
+distribution function reaches only a small part of the doubles. So the set of possible doubles
+depends on the value (Mironov 2012, "On significance of the least significant bits for differential
+privacy"; Casacuberta et al. 2022; Haney et al. 2022). The features of this module reveal such
+traces to the learners of events.
 
-One feature is the granularity: the exponent of the last set bit, where ``y`` is a multiple of
-``2^granularity``. Another is a code of sign, exponent and trailing zeros, with few enough values
-for a table of atoms. Both are also computed after subtracting public reference values. The last
-feature is whether ``value + Laplace(scale)`` noise, drawn as numpy draws it, can give ``y`` at all.
+One feature is the granularity, which is the exponent of the last set bit. ``y`` is a multiple of
+``2^granularity``. Another feature is a code of sign, exponent and trailing zeros. It has few enough
+values for a table of atoms. Both features are also computed after public reference values are
+subtracted. The last feature is whether ``value + Laplace(scale)`` noise, drawn by numpy's method,
+can give ``y`` at all.
 
-Everything is chosen on exploration draws, so nothing here can make a certified number wrong.
+All choices are made on exploration draws, so no choice can make a certified number wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def granularity(y: Floats) -> Floats:
 
 
 def trailing_zeros(y: Floats) -> Floats:
-    """Return the granularity in units in the last place: zeros at the end of the significand.
+    """Return the granularity in units in the last place, which is the number of trailing zeros.
 
     The value is 53 for zero, and NaN for NaN and infinities.
     """
@@ -67,7 +69,7 @@ def trailing_zeros(y: Floats) -> Floats:
 
 
 def _dissect(y: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return ``significand``, an integer, and ``lowest``: ``|y| = significand 2^lowest``."""
+    """Return ``significand``, an integer, and ``lowest``, where ``|y| = significand 2^lowest``."""
     bits = np.ascontiguousarray(y, dtype=np.float64).view(np.int64)
     exponent = (bits >> 52) & 0x7FF
     significand = (bits & ((1 << 52) - 1)) | (np.minimum(exponent, 1) << 52)
@@ -76,7 +78,7 @@ def _dissect(y: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 @dataclass(frozen=True)
 class BitCode(Column):
-    """Sign, exponent and trailing zeros as one integer of at most 952 values, with its words.
+    """Sign, exponent and trailing zeros as one integer, which has at most 952 values.
 
     Exponents below `exponent` or beyond the window are moved to the ends of the window, and so are
     the numbers of zeros.
@@ -103,7 +105,7 @@ class BitCode(Column):
         return np.where(np.isfinite(y), code, np.nan)
 
     def words(self, value: float) -> str:
-        """Return sign, size and last bit; the ends of the windows include all values beyond."""
+        """Return sign, size and last bit; the ends of a window include all values beyond."""
         if np.isnan(value):
             return "no answer"
         sign, code = ("-", -2 - int(value)) if value < 0 else ("+", int(value) - 1)
@@ -116,13 +118,13 @@ class BitCode(Column):
 def reachable(
     y: Floats, value: float, scale: float, *, textbook: bool = False
 ) -> NDArray[np.bool_]:
-    """Return whether ``value + Laplace(scale)`` noise of a known sampler can give each `y`.
+    """Return whether ``value + Laplace(scale)`` noise from a given sampler can give each `y`.
 
-    numpy draws U, a multiple of 2^-53. It returns ``scale * log(U + U)`` below 1/2 and
-    ``-scale * log(2 - U - U)`` above (``random_laplace`` in its ``distributions.c``). The result is
-    the same for ``value + rng.laplace(scale=scale)`` and ``rng.laplace(value, scale)`` if the
-    compiler fuses no multiplication with an addition. This function inverts the formula, and tries
-    the nearest U in either direction.
+    numpy draws a number U, which is a multiple of 2^-53. Below 1/2 it returns ``scale * log(U +
+    U)``, and above 1/2 it returns ``-scale * log(2 - U - U)`` (``random_laplace`` in numpy's
+    ``distributions.c``). If the compiler fuses no multiplication with an addition, ``value +
+    rng.laplace(scale=scale)`` and ``rng.laplace(value, scale)`` give the same result. This function
+    inverts the formula and tries the nearest values of U in either direction.
 
     Parameters
     ----------
@@ -133,8 +135,8 @@ def reachable(
     scale : float
         Scale of the noise, > 0.
     textbook : bool, optional
-        Whether the sampler is ``scale * sign(u) * log(1 - 2 |u|)`` for u = U - 1/2, with Python's
-        or numpy's logarithm, instead of numpy's own sampler. Default False.
+        Whether the sampler is ``scale * sign(u) * log(1 - 2 |u|)`` for u = U - 1/2, with the
+        logarithm of Python or numpy. Otherwise, the sampler is numpy's own. The default is False.
     """
     step = np.arange(-3.0, 4.0)[:, None]
     with np.errstate(all="ignore"):
@@ -153,7 +155,7 @@ def reachable(
 
 
 def _libm_log(w: Floats) -> Floats:
-    """Return the logarithm of the C library; np.log differs in the last bit.
+    """Return the logarithm of the C library; np.log may differ in the last bit.
 
     numpy's samplers use the C library.
     """
@@ -175,14 +177,14 @@ _COORDINATES = "number of coordinates impossible for noise on"
 
 @dataclass(frozen=True)
 class FloatAttack:
-    """Public guesses for the floating-point attack.
+    """Public guesses of values and scales for the floating-point attack.
 
     Parameters
     ----------
     references : tuple of float, optional
         Values to which noise may have been added.
     scales : tuple of float, optional
-        Possible scales of that noise.
+        Possible scales of this noise.
     """
 
     references: tuple[float, ...] = ()
@@ -203,7 +205,7 @@ class FloatAttack:
 
     @classmethod
     def for_pair(cls, pair: NeighborPair, claim: Claim) -> FloatAttack:
-        """Return guesses from the two inputs, which the auditor knows, and from the claim."""
+        """Return guesses derived from the claim and from the two inputs, which the auditor knows."""
         if (
             not isinstance(pair.left, np.ndarray)
             or pair.left.dtype.kind not in "biuf"
@@ -219,7 +221,7 @@ class FloatAttack:
             else:
                 for statistic in (np.sum, np.mean):
                     both = [np.ravel(statistic(side, axis=0)) for side in (left, right)]
-                    # The sum in another order may differ in the last bit.
+                    # A sum in another order may differ in the last bit.
                     references += [float(statistic(side)) for side in (left, right)]
                     references += [float(x[0]) for x in both]
                     radii.append(float(np.abs(both[0] - both[1]).sum()))
@@ -245,7 +247,7 @@ def _at_most(values: Iterable[float], most: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Hypothesis:
-    """A value, a scale and a sampler that would explain one side and not the other."""
+    """A value, a scale and a sampler that could explain one side and not the other."""
 
     value: float
     scale: float
@@ -258,8 +260,8 @@ class _Hypothesis:
         return np.where(np.isnan(y), np.nan, found.astype(float))
 
     def judged(self, left: Floats, right: Floats) -> _Hypothesis | None:
-        """Return the hypothesis with the side that it explains; None if it is none or both."""
-        for draws in _SCREEN:  # most hypotheses are wrong, and the first few draws show it
+        """Return the hypothesis for the side that it explains; None for no side or both sides."""
+        for draws in _SCREEN:  # most hypotheses are wrong, and a small number of draws reveals this
             rates = [float(self.read(x[:draws]).mean()) for x in (left, right)]
             gap = abs(rates[0] - rates[1])
             if not (max(rates) >= _ALWAYS and gap >= _GAP):
@@ -274,7 +276,7 @@ class _Hypothesis:
 def _explanations(
     left: Floats, right: Floats, references: Sequence[float], scales: Sequence[float]
 ) -> list[_Hypothesis]:
-    """Return hypotheses that can always give one side and not the other, with the best first."""
+    """Return hypotheses that can always give one side and not the other; the best come first."""
     left, right = (x[np.isfinite(x)] for x in (left, right))
     if min(len(left), len(right)) < _SCREEN[0]:
         return []
@@ -286,7 +288,7 @@ def _explanations(
 
 
 def _nice_scales(y: Floats) -> list[float]:
-    """Return scales that a person would write, close to the likeliest scale given the draws."""
+    """Return round scales close to the likeliest scale given the draws."""
     with np.errstate(all="ignore"):
         likely = float(np.abs(y - np.median(y)).mean())
     if not 1e-100 < likely < 1e100:
@@ -323,16 +325,16 @@ def bit_features(
     encoder : Encoder
         The encoder of the outputs.
     left, right : ndarray, shape [size, k]
-        Encoded exploration draws.
+        Encoded exploration draws of both sides.
     references : sequence of float
         Values to which noise may have been added.
     scales : sequence of float
-        Possible scales of that noise; scales near the likeliest are tried as well.
+        Possible scales of this noise; scales near the likeliest scale are also tried.
 
     Returns
     -------
     list of Feature
-        Empty if no coordinate is a real number: categories and integers have no low bits.
+        Empty if no coordinate is a real number, because categories and integers have no low bits.
     """
     real = [j for j, c in enumerate(encoder.columns) if c.labels is None and _real(left, right, j)]
     chosen = _most_telling(real, left, right)
@@ -362,10 +364,10 @@ def bit_features(
 
 @dataclass(frozen=True)
 class YesNo(Column):
-    """A column of 1 and 0."""
+    """A column that holds only 1 and 0."""
 
     def words(self, value: float) -> str:
-        """Return yes or no."""
+        """Return the words "yes" or "no"."""
         return {1.0: "yes", 0.0: "no"}.get(value, "no answer")
 
 
@@ -391,14 +393,14 @@ def _of(j: int, column: Column, read: Read) -> Feature:
 
 
 def _after(read: Read, reference: float) -> Read:
-    """Return a function that reads the difference from the reference, computed in float64."""
+    """Return a function that computes the difference from the reference in float64."""
     return lambda y: read(y - reference)
 
 
 def _code(j: int, name: str, left: Floats, right: Floats, reference: float) -> Feature:
     with np.errstate(over="ignore", invalid="ignore"):
         code = BitCode.learn(name, np.concatenate([left, right]) - reference)
-    # In a table of many atoms the order has no meaning.
+    # In a table of many atoms, the order has no meaning.
     feature = _of(j, code, _after(code.read, reference) if reference else code.read)
     return replace(feature, ordered=False)
 
@@ -424,13 +426,13 @@ def _unexplained(side: str, found: dict[int, _Hypothesis]) -> Feature:
 
 
 def explanation(event_feature_name: str) -> str:
-    """Return a note for a report: the leak that was found, and what to use instead.
+    """Return a note for a report: which leak was found, and what to use instead.
 
     Parameters
     ----------
     event_feature_name : str
-        Name of a feature of :func:`bit_features`, or the description of an event that contains it.
-        For any other text the answer is empty.
+        Name of a feature of :func:`bit_features`, or the description of an event that contains such
+        a name. For any other text, the note is empty.
     """
     if "can come from" in event_feature_name or _COORDINATES in event_feature_name:
         found = (
@@ -438,7 +440,7 @@ def explanation(event_feature_name: str) -> str:
             "give. A single such output distinguishes the two sides."
         )
     elif any(s in event_feature_name for s in ("granularity of", "trailing zero", "bits of")):
-        # Such a table also uses the size of the output, and the sentence says so.
+        # Such a table also uses the size of the output, and the note says so.
         found = (
             "The event reads the last bits of the output in addition to its sign and size. These "
             "bits reveal to which value float noise was added. An audit without the "

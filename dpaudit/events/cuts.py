@@ -1,14 +1,15 @@
 """Cut every score at many thresholds, judge each cut, and choose the events to certify.
 
-Every cut is judged by what it is *expected to certify*. Its rates are first moved in the
-conservative direction by their selection uncertainty, because the winner of thousands of cuts looks
-better than it is. Then the joint bound is approximated. It uses the number of certifying draws and
-the failure probability that the cut will be given.
+Every cut is judged by what it is *expected to certify*. The rates of a cut are first moved in the
+conservative direction by their selection uncertainty. The reason is that the winner of thousands of
+cuts looks better than it is. Then the joint bound is approximated. The approximation uses the
+number of certifying draws and the failure probability that the cut will get.
 
 The joint bound of :mod:`dpaudit.stats.joint` is approximated by recovering variances from one-sided
-limits (Zou and Donner 2008, "MOVER"). Let p' and q' be the limits of p and q at the full failure
-probability. The loss ``log((p - delta) / q)`` is expected to be certified up to the root of the sum
-of the squares of its two declines. The same holds for the excess ``p - e^epsilon q``.
+limits (Zou and Donner 2008, "MOVER"). Let p' be the limit of p, and q' the limit of q, at the full
+failure probability. Each of p' and q' causes a decline of the loss ``log((p - delta) / q)``. The
+certified loss is expected to lie below the loss by the root of the sum of the squares of these two
+declines. The same rule is used for the excess ``p - e^epsilon q``.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ExpectedBounds:
-    """Rates of many events, and the limits that `draws` fresh draws are expected to give.
+    """Rates of many events, and the limits that are expected from `draws` fresh draws.
 
     Parameters
     ----------
     p, q : ndarray, shape (k,)
-        Assumed rates on the likelier side and on the other side.
+        Assumed rates on the likelier side and on the less likely side.
     p_low, q_high : ndarray, shape (k,)
         One-sided limits, each at the full failure probability.
     """
@@ -61,9 +62,9 @@ class ExpectedBounds:
         )
 
     def losses(self, delta: float) -> tuple[Floats, Floats]:
-        """Return the expected epsilons at `delta`: of events, and of their swapped complements.
+        """Return the expected epsilons at `delta`, for events and for their swapped complements.
 
-        Values are not positive where nothing is expected.
+        A value is not positive if nothing is expected.
         """
         return (
             _loss(self.p, self.q, self.p_low, self.q_high, delta),
@@ -71,7 +72,7 @@ class ExpectedBounds:
         )
 
     def excesses(self, epsilon: float) -> tuple[Floats, Floats]:
-        """Return the expected deltas at `epsilon`: of events, and of their swapped complements."""
+        """Return the expected deltas at `epsilon`, for events and for their swapped complements."""
         factor = np.exp(min(epsilon, 700.0))
         decline_p, decline_q = self.p - self.p_low, self.q_high - self.q
         direct = self.p - factor * self.q - np.hypot(decline_p, factor * decline_q)
@@ -84,24 +85,25 @@ def _loss(p: Floats, q: Floats, p_low: Floats, q_high: Floats, delta: float) -> 
     tiny = 1e-300
     with np.errstate(divide="ignore", invalid="ignore"):
         top, low = np.log(np.maximum(p - delta, tiny)), np.log(np.maximum(p_low - delta, tiny))
-        # A rate of exactly 0 has no logarithm, so its limit is used.
+        # A rate of exactly 0 has no logarithm, so the limit of the rate is used.
         bottom, high = np.log(np.where(q > 0, q, q_high)), np.log(np.maximum(q_high, tiny))
         loss = top - bottom - np.hypot(top - low, high - bottom)
     return np.where(known, loss, -np.inf)
 
 
 def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
-    """Return the Clopper-Pearson upper bound by Pratt's formula, also for fractional counts.
+    """Return the Clopper-Pearson upper bound by Pratt's formula; counts may be fractional.
 
-    It is 30 times faster than the exact bound, and within about 15% of it even for no hits and tiny
-    failure probabilities (Blyth 1986, "Approximate binomial confidence limits", after Pratt 1968).
-    It is for planning only; nothing is certified with it.
+    The formula is 30 times faster than the exact bound. It is within about 15% of the exact bound
+    even for no hits and tiny failure probabilities (Blyth 1986, "Approximate binomial confidence
+    limits", after Pratt 1968). The formula is used only for planning; nothing is certified with it.
     """
     x = np.minimum(np.asarray(hits, dtype=float), draws * (1 - 1e-14))
     z = float(-special.ndtri(failure_prob))
     a = ((x + 1) / (draws - x)) ** 2
     b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    # Negative where the formula is useless: with fewer draws than z^2 / 9 nothing is known.
+    # Negative where the formula is useless: if there are fewer draws than z^2 / 9, nothing is
+    # known.
     root = np.maximum(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1, 0.0)
     c = -3 * z * np.sqrt(root)
     d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
@@ -128,9 +130,10 @@ _FINE = 12  # number of cuts that are paired around the best of these pairs
 
 
 def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
-    """Return the score of outputs that are one number each: the number itself.
+    """Return the score of outputs that are one number each; the score is that number.
 
-    The encoded outputs only show whether the numbers are whole, and whether some are missing.
+    The encoded outputs are used only to see whether all numbers are whole, and whether some are
+    missing.
     """
     (column,) = encoder.columns
     feature = Feature(column, lambda x: x[:, 0], coordinate=True)
@@ -139,14 +142,14 @@ def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
 
 @dataclass(frozen=True)
 class ExpectedGuess:
-    """Rates of right and wrong guesses, and the limits expected from fresh randomised draws.
+    """Rates of correct and wrong guesses, and the limits expected from fresh randomised draws.
 
     Parameters
     ----------
     correct, wrong : ndarray, shape (k,)
-        Probabilities of a right and of a wrong guess.
+        Probabilities of a correct and of a wrong guess.
     share_low, rate_low : ndarray, shape (k,)
-        Expected limits of the share of right guesses among guesses, and of the rate of guessing.
+        Expected limits of the share of correct guesses among guesses, and of the rate of guessing.
     """
 
     correct: Floats
@@ -164,7 +167,7 @@ class ExpectedGuess:
         return cls(correct, wrong, share_low, approximate_lower(guesses, draws, little))
 
     def loss(self, delta: float) -> Floats:
-        """Return the expected epsilon at `delta`; not positive where nothing is expected."""
+        """Return the expected epsilon at `delta`; it is not positive if nothing is expected."""
         top = self.rate_low * self.share_low - delta
         bottom = self.rate_low * (1 - self.share_low)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -178,12 +181,12 @@ class ExpectedGuess:
 
 @dataclass(frozen=True)
 class TwoCuts:
-    """Pairs of cuts of one score: left is guessed above the upper cut, right below the lower one.
+    """Pairs of cuts of one score. Left is guessed above the upper cut, right below the lower cut.
 
     Parameters
     ----------
     upper, lower : ndarray of int, shape (k,)
-        Indices of the thresholds, ``upper >= lower``; the guess abstains in between.
+        Indices of the thresholds, ``upper >= lower``. Between the two cuts, no guess is made.
     correct, wrong : ndarray, shape (k,)
         Rates, moved in the conservative direction by their selection uncertainty.
     """
@@ -197,19 +200,19 @@ class TwoCuts:
 def pairs_of_cuts(
     likely: Counts, rare: Counts, draws: tuple[int, int], level: float, near: tuple[int, int] | None
 ) -> TwoCuts:
-    """Pair cuts of one score with each other.
+    """Pair the cuts of one score with each other.
 
     Parameters
     ----------
     likely, rare : ndarray of int, shape (k,)
-        Draws at or above each of k rising thresholds, on the side that is guessed there and on the
-        other side.
+        Draws at or above each of k rising thresholds, first on the side that is guessed there, then
+        on the other side.
     draws : (int, int)
-        Numbers of draws of these sides.
+        Numbers of draws of these two sides.
     level : float
         One-sided level of the limits by which rates are moved.
     near : (int, int) or None
-        Pair around which pairs are tried; if None, pairs are tried coarsely everywhere.
+        Pair around which pairs are tried. If None, a coarse set of pairs is tried everywhere.
     """
     k = len(likely)
     if near is None:
@@ -225,7 +228,8 @@ def pairs_of_cuts(
     keep = upper >= lower
     upper, lower = upper[keep], lower[keep]
     n, m = draws
-    # One side has n draws and the other m; fair coins would give both sides equal weight.
+    # One side has n draws and the other side has m draws; fair coins would give both sides equal
+    # weight.
     correct = (likely[upper] / n + 1 - rare[lower] / m) / 2
     wrong = (rare[upper] / m + 1 - likely[lower] / n) / 2
     both = n + m
@@ -250,7 +254,7 @@ OTHER = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts of one score: draws at or above each threshold, and their conservative rates.
+    """All cuts of one score: the draws at or above each threshold, and the conservative rates.
 
     Parameters
     ----------
@@ -270,7 +274,7 @@ class Cuts:
     draws: dict[str, int]
 
     def rates(self, likelier: str) -> tuple[Floats, Floats]:
-        """Return conservative rates on the likelier side and on the other side."""
+        """Return conservative rates on the likelier side and on the less likely side."""
         other = OTHER[likelier]
         return (
             lower(self.hits[likelier], self.draws[likelier]),
@@ -284,14 +288,14 @@ def is_plain(score: Score) -> bool:
 
 
 def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
-    """Count the event "score >= threshold" at well-spread thresholds on either side."""
+    """Count the event "score >= threshold" at well-spaced thresholds on either side."""
     left, right = np.sort(left), np.sort(right)
     both = np.sort(np.concatenate([left, right]), kind="stable")  # merges two sorted parts
     values = both[np.concatenate([[True], both[1:] != both[:-1]])]
     if len(values) < 2:
         return None
     index = _spread_indices(len(values))
-    # "No answer" lies below everything, so the threshold above it must be a number.
+    # "No answer" lies below all numbers, so the threshold above it must be a number.
     below, at = np.maximum(values[index - 1], -np.finfo(np.float64).max), values[index]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = below / 2 + at / 2
@@ -305,17 +309,17 @@ def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
 
 
 def lower(hits: NDArray[Any], draws: int) -> Floats:
-    """Return rates, moved down by their selection uncertainty."""
+    """Return rates that are moved down by their selection uncertainty."""
     return approximate_lower(hits, draws, SELECTION_LEVEL)
 
 
 def upper(hits: NDArray[Any], draws: int) -> Floats:
-    """Return rates, moved up by their selection uncertainty."""
+    """Return rates that are moved up by their selection uncertainty."""
     return approximate_upper(hits, draws, SELECTION_LEVEL)
 
 
 def _spread_indices(n: int) -> NDArray[np.intp]:
-    """Return 1..n-1, or a part of it that is even in rank and geometric towards both ends."""
+    """Return 1..n-1, or a subset that is evenly spaced in rank and geometric towards both ends."""
     if n - 1 <= MAX_CUTS:
         return np.arange(1, n)
     tail = np.geomspace(1, n / 20, MAX_CUTS // 3).astype(np.intp)
@@ -334,14 +338,15 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
     for order, c in enumerate(cuts):
         for side in OTHER:
             likely, rare = c.rates(side)
-            # Selection already moved the rates. Now the cost of certifying them is added.
+            # The selection uncertainty already moved the rates. Now the cost of certification is
+            # added.
             sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
             (direct, mirrored), where = primary_values(sure, goal)
             value = np.maximum(direct, mirrored)
             separation = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), separation, value))[-1])
             worth.append((float(value[top]), float(separation[top]), -order, side))
-            # Scores come simplest first; a later score must be clearly better.
+            # The simplest scores come first; a later score must be clearly better.
             if (value[top] - _TRIFLE * abs(best[0]), separation[top]) > best:
                 best = (float(value[top]), float(separation[top]))
                 if goal.delta is None:
@@ -380,7 +385,7 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
 def primary_values(
     sure: ExpectedBounds, goal: Goal
 ) -> tuple[tuple[Floats, Floats], NDArray[np.intp]]:
-    """Return the value of each cut, direct and mirrored; for curves also its best point."""
+    """Return the value of each cut, direct and mirrored; for curves, also return its best point."""
     if goal.delta is not None:
         direct, mirrored = (np.maximum(loss, 0.0) for loss in sure.losses(goal.delta))
         return (direct, mirrored), np.zeros(len(direct), np.intp)
@@ -446,7 +451,7 @@ def _best_guess(
 
 
 def guess_values(sure: ExpectedGuess, goal: Goal) -> tuple[Floats, NDArray[np.intp]]:
-    """Return the value of each pair of cuts; for curves also its best point."""
+    """Return the value of each pair of cuts; for curves, also return its best point."""
     if goal.delta is not None:
         values = np.maximum(sure.loss(goal.delta), 0.0)
         return values, np.zeros(len(values), np.intp)
@@ -466,7 +471,7 @@ def _event(
     target: Target,
     learn_share: float,
 ) -> Event:
-    """Return a cut as a frozen event, or its complement if the swapped use is stronger."""
+    """Return a cut as a frozen event, or its complement if swapping the sides gives more."""
     return Event(
         cuts.score,
         float(cuts.thresholds[at]),
@@ -479,7 +484,7 @@ def _event(
 
 
 def _same_cut(a: Event, b: Event) -> bool:
-    """Return whether two events rest on the same counts and the same pair of bounds."""
+    """Return whether two events use the same counts and the same pair of bounds."""
     same_bounds = (a.above == b.above) == (a.likelier == b.likelier)
     return a.score is b.score and a.threshold == b.threshold and same_bounds
 
@@ -490,9 +495,9 @@ def _same_cut(a: Event, b: Event) -> bool:
 def expectation(
     chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any], goal: Goal
 ) -> tuple[float, float]:
-    """Judge a frozen event on draws that did not choose it, as :attr:`Selection.objective` does.
+    """Judge a frozen event, as :attr:`Selection.objective` does, on draws that did not choose it.
 
-    Nothing was chosen on these draws, so luck cannot be mistaken for a leak.
+    Nothing was chosen on these draws, so chance cannot be mistaken for a leak.
     """
     draws = {"left": len(left), "right": len(right)}
     if isinstance(chosen, Guess):

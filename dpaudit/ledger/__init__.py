@@ -10,11 +10,11 @@ A check is a function in a ``ledger_*.py`` file::
         def sides(x):
             return np.mean(x) ** 2, np.mean(x**2)
 
-pytest and ``dpaudit run`` collect checks like audits. The table of a paper's statements is in
-``statements.md`` next to the checks. A statement without a check is shown as open.
+pytest and ``dpaudit run`` collect checks like audits. The statements of a paper are listed in
+``statements.md`` next to the checks. A statement without a check is reported as open.
 
-Names are imported when they are first used. So rows can be read, stored and shown without
-hypothesis, which takes a second to import.
+Names are imported when they are first used. So rows can be read, stored and displayed without
+importing hypothesis, which takes a second.
 """
 
 import lazy_loader

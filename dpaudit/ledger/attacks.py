@@ -1,4 +1,4 @@
-"""Attempts on one claim: searches, sweeps, equalities, draws, whole audits; mostly decorators."""
+"""Attempts to refute one claim: searches, sweeps, equalities, draws, whole audits."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _Sides = TypeVar("_Sides", bound=Callable[..., Any])
 
 
 class Keeper(Protocol):
-    """Object that keeps the attempts of a check, and supplies their seeds."""
+    """Object that stores the attempts of a check and supplies their seeds."""
 
     row: Statement
     seed: int
     examples: int
 
     def record(self, made: Attempt) -> None:
-        """Keep an attempt."""
+        """Store an attempt."""
 
     def next_seed(self) -> int:
         """Return a seed for an attempt."""
@@ -60,32 +60,34 @@ class Keeper(Protocol):
 
 
 class Attack:
-    """Attempts on one claim, each brought into the form ``lhs <= rhs``.
+    """Attempts on one claim; each attempt is brought into the form ``lhs <= rhs``.
 
-    The methods are decorators in the manner of ``hypothesis.given``. The keywords are the domain.
-    A keyword that is no Interval, Integer, Choice or Array is a constant of every case. The methods
-    run at once and return the function, so several can be applied to one function::
+    The methods are decorators in the manner of ``hypothesis.given``. The keywords of a method are
+    the domain. A keyword whose value is no Interval, Integer, Choice or Array is a constant of
+    every case. The methods are executed at once and return the function, so several methods can be
+    applied to one function::
 
         @ledger.falsify("even with sqrt 2", c=math.sqrt(2), mutant={"c": 1.0}, **domain)
         @ledger.falsify("the exact tail", c=3.0, mutant={"c": 1.0}, **domain)
         def tail(d, delta, c):
             ...  # returns (lhs, rhs)
 
-    All of them take these arguments:
+    All methods take these arguments:
 
     claim : str
         Description of the tested claim.
     mutant : dict, callable, float or None
-        A mutant that the same attempt must refute: the function with some keywords changed, another
-        function, or rhs times a factor below 1 (by default one half).
+        A mutant that the same attempt must refute. It is the function with some keywords changed,
+        another function, or a factor below 1 for rhs. The default is the factor one half.
     lhs, rhs : str
-        Meanings of the two sides, for the reader of a counterexample.
+        Descriptions of the two sides for the reader of a counterexample.
     snippet : str
-        At most 15 lines of Python that print both sides of the counterexample with only numpy and
-        scipy. By default it is made from the source of the function, if that needs nothing else.
+        At most 15 lines of Python that print both sides of the counterexample and need only numpy
+        and scipy. By default, the snippet is made from the source of the function, if the function
+        needs nothing else.
     end_to_end : bool
-        Whether the object itself is run or computed completely, so that the attempt does not depend
-        on the assumptions of the proof.
+        Whether the object itself is run or computed completely. Then the attempt does not depend on
+        the assumptions of the proof.
     """
 
     def __init__(self, ledger: Keeper, role: Role, subject: str = "", fix: str = "") -> None:
@@ -116,14 +118,16 @@ class Attack:
         Parameters
         ----------
         examples : int, optional
-            Least number of cases that each search judges; by default set by the profile.
+            Least number of cases that each search judges; the default is set by the profile.
         extremal : iterable of dict
-            Hand-built cases, judged first; keywords that they do not give must be constants.
+            Hand-built cases, which are judged first. The keywords that a case does not give must be
+            constants.
         exact : dict or callable, optional
             The same sides in exact arithmetic: the function with some keywords changed, or another
             function.
         **domain
-            Interval, Integer, Choice, Array or hypothesis strategies; anything else is a constant.
+            Interval, Integer, Choice, Array or hypothesis strategies; any other value is a
+            constant.
         """
 
         def attempt(sides: _Sides) -> _Sides:
@@ -160,16 +164,16 @@ class Attack:
         end_to_end: bool = False,
         **points: Any,
     ) -> Callable[[_Sides], _Sides]:
-        """Judge every case of a list, or of a grid; see :func:`dpaudit.ledger.sweep`.
+        """Judge every case of a list or of a grid; see :func:`dpaudit.ledger.sweep`.
 
         Parameters
         ----------
         cases : iterable of dict, optional
-            Cases, each with some keywords of its own.
+            List of cases; each case gives some keywords.
         method : Method
-            EXACT only for all possible cases, or if a proof says that these suffice.
+            EXACT only for all possible cases, or if a proof says that these cases suffice.
         **points
-            Ranges and lists, of which every combination is judged; anything else is a constant.
+            Ranges and lists, of which every combination is judged. Other values are constants.
         """
 
         def attempt(sides: _Sides) -> _Sides:
@@ -206,21 +210,23 @@ class Attack:
         end_to_end: bool = False,
         **domain: Any,
     ) -> Callable[[_Sides], _Sides]:
-        """Test an equality: two values, numbers or arrays, must agree in every entry.
+        """Test an equality of two numbers or arrays, which must agree in every entry.
 
         Parameters
         ----------
         cases, method
-            As for :meth:`sweep`, for a list or a grid.
+            As for :meth:`sweep`, if the cases are a list or a grid.
         tolerance : float
-            Allowed difference of each entry, relative to the larger of the two.
+            Allowed difference of each entry, relative to the larger entry.
         floor : float
-            Size below which an entry is rounding; differences are relative to at least this size.
+            Size below which an entry counts as rounding. Differences are relative to at least this
+            size.
         mutant : dict or callable, optional
-            Other values, which must differ. By default the second value is multiplied by 1.001.
+            Other values, which must differ from the first. By default, the second value is
+            multiplied by 1.001.
         examples, extremal, **domain
-            As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if they are a
-            grid.
+            As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if the
+            keywords are a grid.
         """
         _validate.nonnegative(tolerance=tolerance)
         _validate.nonnegative(floor=floor)
@@ -285,9 +291,10 @@ class Attack:
     ) -> Callable[[_Sides], _Sides]:
         """Test ``P[event] <= allowed`` with independent draws.
 
-        The claim is refuted if an exact lower bound of the probability, wrong with probability at
-        most 1e-6, is above the allowed probability. The ratio is that of this bound. The function
-        is ``event(size, *, rng, **where) -> bool [size]``: whether the event happened.
+        The claim is refuted if an exact lower bound of the probability is above the allowed
+        probability. The bound is wrong with probability at most 1e-6. The ratio is computed from
+        this bound. The function is ``event(size, *, rng, **where) -> bool [size]``. The result says
+        whether the event happened.
 
         Parameters
         ----------
@@ -296,7 +303,7 @@ class Attack:
         draws : int
             Number of independent draws.
         mutant : dict, callable, float or None
-            An event whose probability must be found above `allowed`, or a factor below 1 for
+            An event whose probability must be found to be above `allowed`, or a factor below 1 for
             `allowed`.
         **where
             Inputs of the draws, which are also recorded.
@@ -357,13 +364,14 @@ class Attack:
     ) -> AuditResult:
         """Test a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
 
-        A certified violation refutes the statement. The ratio is certified over claimed epsilon.
-        Mutants are made from the mechanism's noise; pass `mutants` to add others.
+        A certified violation refutes the statement. The ratio is the certified epsilon divided by
+        the claimed epsilon. Mutants are made from the mechanism's noise. Pass `mutants` to add
+        other mutants.
 
         Parameters
         ----------
         survivors : str, optional
-            Why mutants survive, if some do.
+            Why mutants survive, if any do.
         """
         ledger = self._ledger
         result = audit(
@@ -392,7 +400,7 @@ class Attack:
             Attempt(
                 f"{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
-                sum(result.draws.values()) or 1,  # an exact computation judges one pair
+                sum(result.draws.values()) or 1,  # an exact computation judges a single pair
                 tightest=certified / claimed if claimed > 0 else math.inf,
                 where=where,
                 counterexample=broken,
@@ -409,7 +417,7 @@ class Attack:
         return result
 
     def argue(self, why: str) -> None:
-        """State why the claim, or a part of it, holds, if nothing can be run."""
+        """State why the claim, or a part of the claim, holds if nothing can be run."""
         self._record(Attempt(why, Method.ARGUMENT, 0))
 
     def _words(self, claim: str) -> str:

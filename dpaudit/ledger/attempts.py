@@ -1,4 +1,4 @@
-"""The fixture ``ledger`` of a check: attempts on a statement and related claims, and a verdict."""
+"""The fixture ``ledger`` of a check, with its attempts on a statement and related claims."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ _ORDER = list(Method)
 
 
 class Ledger(Attack):
-    """Tests one statement, and claims that are related to it.
+    """Tests one statement, and claims that are related to the statement.
 
-    Its own methods test the statement of the paper, within its hypotheses and conventions. The
-    statement holds if none of these attempts finds a violation. :meth:`step`, :meth:`edge`,
-    :meth:`reading`, :meth:`sharper` and :meth:`repair` return objects that test other claims.
+    The methods of the ledger itself test the statement of the paper, within its hypotheses and
+    conventions. The statement holds if none of these attempts finds a violation. :meth:`step`,
+    :meth:`edge`, :meth:`reading`, :meth:`sharper` and :meth:`repair` return objects that test other
+    claims.
 
     Parameters
     ----------
     row : Statement
-        The row that is checked.
+        The row that the check fills.
     paper : Paper, optional
-        The paper, with its conventions; an edge lies outside one of them.
+        The paper, with its conventions. An edge lies outside a convention.
     found : str, optional
-        Findings, from the docstring of the check.
+        Findings, taken from the docstring of the check.
     profile : {"quick", "full", "release"}
-        Budget.
+        Budget of the searches.
     seed : int
         Root seed of the run, >= 0.
     """
@@ -71,40 +72,41 @@ class Ledger(Attack):
         Parameters
         ----------
         which : str
-            The step, such as "the induction (14)".
+            Name of the step, such as "the induction (14)".
         fix : str
-            For a step that fails, how the proof can be repaired.
+            How the proof can be repaired, if the step fails.
         """
         return Attack(self, Role.STEP, which, fix)
 
     def edge(self, convention: str) -> Attack:
-        """Show a failure outside a convention of the paper; it refutes nothing.
+        """Show a failure outside a convention of the paper; the failure refutes nothing.
 
         Parameters
         ----------
         convention : str
-            The convention, worded as in ``statements.md``, that is a missing hypothesis.
+            The convention that is a missing hypothesis, worded as in ``statements.md``.
         """
         if self.paper.convention(convention) is None:
             known = "; ".join(known.words for known in self.paper.conventions) or "none"
             raise ArgumentError(
-                f"convention must be one of those in statements.md ({known}), got {convention!r}"
+                f"convention must be one of the conventions in statements.md ({known}), got "
+                f"{convention!r}"
             )
         return Attack(self, Role.EDGE, convention)
 
     def reading(self, words: str) -> Attack:
-        """Test one of several ways to read the statement.
+        """Test one of several readings of the statement.
 
-        If one of them fails, the statement is ambiguous, and never refuted.
+        If a reading fails, the statement is ambiguous and never refuted.
         """
         return Attack(self, Role.READING, words)
 
     def sharper(self, words: str = "") -> Attack:
-        """Test a claim that is stronger than the statement: a better constant, fewer hypotheses."""
+        """Test a claim that is stronger than the statement, such as one with a better constant."""
         return Attack(self, Role.SHARPER, words)
 
     def repair(self, statement: str) -> Attack:
-        """State a correction, and test it.
+        """State a correction of the statement, and test the correction.
 
         Examples
         --------
@@ -117,7 +119,8 @@ class Ledger(Attack):
         """
         if self._repair and self._repair != statement:
             raise ArgumentError(
-                f"{self.row.id} must have one repair, got a second after {self._repair!r}"
+                f"{self.row.id} must have at most one repair, got a second one after "
+                f"{self._repair!r}"
             )
         self._repair = statement
         return Attack(self, Role.REPAIR, statement)
@@ -125,19 +128,19 @@ class Ledger(Attack):
     # --- notes and verdicts ---
 
     def note(self, text: str) -> None:
-        """Add a sentence for the reader of the row, such as one with computed numbers."""
+        """Add a sentence for the reader of the row, for example with computed numbers."""
         self._notes.append(text)
 
     def consequence(self, words: str, harm: Harm | str) -> None:
-        """State the consequences of a wrong statement or proof, and whom they affect."""
+        """State the consequences of a wrong statement or proof, and who is affected."""
         self._consequence = words, Harm(_validate.choice(tuple(Harm), harm=harm))
 
     def conclude(self, verdict: LedgerVerdict | str, why: str) -> None:
-        """Set a verdict that the attempts alone do not lead to, with a reason.
+        """Set a verdict that does not follow from the attempts alone, with a reason.
 
-        Use AMBIGUOUS if the words are too vague to be tested. Use VACUOUS if the hypotheses cannot
-        be met, and give the smallest size at which they can. Use NOT_EXECUTABLE if nothing can be
-        run. Other verdicts cannot be set; they follow from attempts.
+        Use AMBIGUOUS if the statement is too vague to be tested. Use VACUOUS if the hypotheses
+        cannot be met, and give the smallest size at which they can be met. Use NOT_EXECUTABLE if
+        nothing can be run. Other verdicts cannot be set; they follow from attempts.
         """
         verdict = LedgerVerdict(verdict)
         if verdict not in _DECLARABLE:
@@ -151,7 +154,7 @@ class Ledger(Attack):
         Raises
         ------
         ArgumentError
-            If nothing was tested and no verdict was set, or if a step fails and no repair of the
+            If nothing was tested and no verdict was set. Also if a step fails and no repair of the
             proof is given.
         """
         if not self._attempts and self._verdict is None:
@@ -184,11 +187,11 @@ class Ledger(Attack):
     # --- methods that the attempts use ---
 
     def record(self, made: Attempt) -> None:
-        """Keep an attempt."""
+        """Store an attempt."""
         self._attempts.append(made)
 
     def next_seed(self) -> int:
-        """Return a separate seed for each attempt, whatever else is run."""
+        """Return a seed of its own for each attempt, independent of what else is run."""
         self._streams += 1
         return int(generator(self.seed, self.row.id, str(self._streams)).integers(2**63))
 

@@ -16,7 +16,7 @@ Changed = Mapping[str, Any]
 
 
 class Cases:
-    """The cases of one function that the keywords of an attempt describe."""
+    """The cases of one function, as described by the keywords of an attempt."""
 
     def __init__(self, domain: Mapping[str, Any], function: Callable[..., Any]) -> None:
         self._domain = domain
@@ -43,7 +43,7 @@ class Cases:
             rest = {n: p for n, p in self._domain.items() if isinstance(p, Range | Array)}
             if rest:
                 raise TypeError(
-                    f"a domain must hold strategies or ranges, not both, got {', '.join(rest)}"
+                    f"a domain must hold either strategies or ranges, got {', '.join(rest)}"
                 )
             return st.fixed_dictionaries(parts)
         return Domain(**self._domain).sized()
@@ -57,7 +57,7 @@ class Cases:
         return sides if self._silent else function
 
     def completed(self, case: Changed) -> dict[str, Any]:
-        """Return a hand-built case with the constants of the domain, and lengths of its arrays."""
+        """Return a hand-built case with the constants of the domain and the lengths of arrays."""
         constants = {
             name: part
             for name, part in self._domain.items()
@@ -78,7 +78,7 @@ class Cases:
     def changed(
         self, function: Callable[..., Any], other: Changed | Inequality | None
     ) -> Inequality | None:
-        """Return a function with some keywords changed, or the other function that is given."""
+        """Return a function with some keywords changed, or the other function if one is given."""
         if other is None or callable(other):
             return other if other is None else self.of(other)
         if (unknown := set(other) - _parameters(function)) and not _takes_all(function):
@@ -89,7 +89,7 @@ class Cases:
     def mutant(
         self, function: Callable[..., Any], mutant: Changed | Inequality | float | None
     ) -> Inequality | float | None:
-        """Return a mutant in the form that :func:`falsify` takes."""
+        """Return a mutant in the form that :func:`falsify` accepts."""
         if mutant is None or isinstance(mutant, (int, float)):
             return mutant
         return self.changed(function, mutant)
@@ -105,11 +105,11 @@ def _takes_all(function: Callable[..., Any]) -> bool:
 
 
 def is_domain(parts: Mapping[str, Any]) -> bool:
-    """Return whether keywords hold something to search, and not only lists and constants."""
+    """Return whether keywords hold something to search, rather than only lists and constants."""
     return any(isinstance(p, Range | Array | st.SearchStrategy) for p in parts.values())
 
 
 def grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every combination of the listed values; anything else is one value."""
+    """Return every combination of the listed values; a value that is not a list is a constant."""
     listed = [p if isinstance(p, range | list | tuple) else (p,) for p in parts.values()]
     return [dict(zip(parts, values, strict=True)) for values in itertools.product(*listed)]

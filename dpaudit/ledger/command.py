@@ -1,4 +1,4 @@
-"""The command `dpaudit ledger`: what it runs, prints and writes."""
+"""The command `dpaudit ledger`: what the command executes, prints and writes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _HEADINGS = ("statement", "verdict", "method", "LHS/RHS", "examples", "power")
 
 
 class LedgerDisplay(RunDisplay):
-    """Prints a table of the statements at the end, and before it only faults."""
+    """Prints only faults during the run, and a table of the statements at the end."""
 
     nothing = "no check was collected: checks are functions with @statement in files ledger_*.py"
 
@@ -59,7 +59,7 @@ class LedgerDisplay(RunDisplay):
         self.rows: list[StatementResult] = []
 
     def _print_result(self, record: Record) -> None:
-        """Print everything but statements, which the table holds."""
+        """Print everything except statements, which are in the table."""
         if not isinstance(record, StatementResult):
             super()._print_result(record)
 
@@ -71,7 +71,7 @@ class LedgerDisplay(RunDisplay):
 
 
 def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
-    """Print the rows of a ledger as a table, without those that were not run.
+    """Print the rows of a ledger as a table; rows that were not run are omitted.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
 
 
 def _cells(row: StatementResult) -> list[str]:
-    """Return the cells below the headings."""
+    """Return the cells of the table, without the headings."""
     return [
         row.id,
         row.verdict.words + " !" * (row.mismatch is not None),
@@ -127,7 +127,7 @@ def write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
 
 
 def ledgers_of(words: Sequence[str]) -> list[str]:
-    """Return the ledger files to run; the first word may name a paper."""
+    """Return the ledger files to run; the first argument may be the name of a paper."""
     from dpaudit.ledger import paper_of
 
     paper, paths = None, list(words) or default_paths()
@@ -138,7 +138,7 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
         elif not path_of(words[0]).exists():
             there = ", ".join(sorted(known)) or "none"
             raise click.UsageError(
-                f"PAPER must be a paper with a ledger, or a path, got {words[0]!r}. Papers "
+                f"PAPER must be a paper with a ledger, or a path, got {words[0]!r}. The papers "
                 f"here are: {there}"
             )
     targets = [target for target in _found(paths) if paper in (None, paper_of(path_of(target)))]
@@ -174,7 +174,8 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     if paper is not None:
         if rows and paper not in papers:
             raise click.UsageError(
-                f"PAPER must be in the last run in {out}, got {paper!r}. Its papers are: "
+                f"PAPER must be in the last run in {out}, got {paper!r}. The papers of this run "
+                "are: "
                 f"{', '.join(papers)}"
             )
         rows = [row for row in rows if row.paper == paper]
@@ -217,8 +218,9 @@ def ledger(
 ) -> int:
     """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
 
-    Prints a table of the verdicts. The ledger of a paper is a folder with the name of the paper. It
-    holds files ledger_*.py and, if the paper has a table of its statements, statements.md.
+    Prints a table of the verdicts. The ledger of a paper is a folder named after the paper. The
+    folder holds files ledger_*.py. It also holds statements.md, if there is a table of the paper's
+    statements.
     """
     chosen = RunSelection(**selection)
     if stored:

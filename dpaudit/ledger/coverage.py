@@ -1,6 +1,6 @@
-"""Every row of a paper with its outcome, so that no row is missing because it has no check.
+"""Every row of a paper with its outcome; a statement without a check has a row, too.
 
-Rows are a kind of record, and a run stores their papers next to them.
+Rows are a kind of record. A run stores their papers next to the rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class LedgerFile:
     Parameters
     ----------
     checks : dict
-        Name of the check of each statement, by id.
+        Name of the check of each statement, keyed by the statement's id.
     own : dict
-        Rows whose text comes from their checks, by id.
+        Rows whose text comes from their checks, keyed by id.
     problem : str
         Reason why the file could not be collected.
     """
@@ -44,7 +44,7 @@ class LedgerFile:
 
 
 def open_row(row: Statement, note: str) -> StatementResult:
-    """Return the row of a statement without a check: open, and expected to be open."""
+    """Return the row of a statement without a check; the row is open, as expected."""
     return StatementResult(row, LedgerVerdict.OPEN, note=note, expected=LedgerVerdict.OPEN)
 
 
@@ -53,23 +53,24 @@ def account(
     results: Iterable[StatementResult],
     lost: Mapping[str, str] | None = None,
 ) -> tuple[list[StatementResult], list[str]]:
-    """Return a row for each statement of every paper that has a file, in the order of the paper.
+    """Return a row for each statement of the papers that have a file, in the order of each paper.
 
     Parameters
     ----------
     files : mapping
         The ledger files of the run, by absolute path.
     results : iterable of StatementResult
-        The rows of the statements that were checked.
+        The rows of the statements that have been checked.
     lost : mapping, optional
-        Reasons why tests left no row, by their pytest ids; a check may end its worker process.
+        Reasons why tests produced no row, by their pytest ids. For example, a check may end its
+        worker process.
 
     Returns
     -------
     rows : list of StatementResult
-        Rows by paper name; rows that brought their own text come after those of the table.
+        Rows by paper name. Rows whose text comes from a check follow the rows of the table.
     problems : list of str
-        Sentences about tables that cannot be read.
+        Messages about tables that cannot be read.
     """
     made = {(result.paper, result.id): result for result in results}
     left = dict(made)
@@ -90,7 +91,7 @@ def account(
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
             if row.same_as and not any(id in part.checks for part in parts.values()):
-                # a row that an earlier run stored for it is replaced
+                # the row that an earlier run stored for the statement is replaced
                 found = _taken_over(row, made.get((paper, row.same_as)))
             rows.append(
                 found
@@ -111,7 +112,7 @@ def _taken_over(row: Statement, found: StatementResult | None) -> StatementResul
 def _why_open(
     id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str], *, partly: bool
 ) -> str:
-    """Return why a statement has no verdict; `partly` if some files of the paper were not run."""
+    """Return why a statement has no verdict; `partly` says that some files were not run."""
     for path, part in parts.items():
         if id in part.checks:
             own = f"{path.name}::{part.checks[id]}"
@@ -138,10 +139,10 @@ class _Row(TypedDict):
 
 
 class StatementKind(Kind):
-    """Rows of a ledger; rows that were not checked have no file."""
+    """Rows of a ledger; a row that was not checked has no file."""
 
     def rows(self, records: Sequence[StatementResult]) -> list[dict[str, Any]]:
-        """Return the rows, each with its premises that do not hold."""
+        """Return the rows; each row lists its premises that do not hold."""
         shaky = shaken(records)
         return [
             {**row.row(), "shaken": [s.words for s in shaky[row.id]], "stored": bool(row.origin)}
@@ -161,7 +162,7 @@ class StatementKind(Kind):
         return [copy for copy in found if copy is not None]
 
     def is_current(self, record: StatementResult) -> bool:
-        """Return whether the table still has the statement in the same words."""
+        """Return whether the table still contains the statement with the same words."""
         if record.kind == "function":
             return True
         try:
@@ -184,6 +185,6 @@ STATEMENT = StatementKind(
 
 
 def papers_of(run: StoredRun) -> tuple[Paper, ...]:
-    """Return the papers whose statements a run shows: titles and conventions."""
+    """Return the papers whose statements are in a run, with their titles and conventions."""
     papers: tuple[Paper, ...] = run.facts.get(STATEMENT.name, ())
     return papers

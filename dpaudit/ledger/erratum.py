@@ -1,4 +1,4 @@
-"""The erratum of a paper: its mistakes, most harmful first, as a page and as Markdown to mail."""
+"""The erratum of a paper, which lists its mistakes as a page and as Markdown for mail."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Erratum:
     paper : Paper
         The paper, with its title and conventions.
     entries : tuple of StatementResult
-        Refuted statements and broken proofs, with the most harmful first.
+        Refuted statements and broken proofs; the most harmful come first.
     unclear : tuple of StatementResult
-        Statements of which some readings fail.
+        Statements for which some readings fail.
     edges : tuple of (StatementResult, Attempt)
         Statements that fail only outside the conventions.
     loose : tuple of (StatementResult, Attempt)
@@ -62,7 +62,7 @@ class Erratum:
 
 
 def fill_page(template: str, run: StoredRun, **values: Any) -> str:
-    """Return a page about statements, or a part of one, as text."""
+    """Return a page about statements, or a part of the page, as text."""
     return fill(
         template,
         "report.css",
@@ -98,7 +98,7 @@ def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
 
 
 def by_harm(row: StatementResult) -> tuple[int, bool, int]:
-    """Return a sort key: most harmful first; then refuted before broken, and theorems first."""
+    """Return a sort key: most harmful first, then refuted before broken, then theorems first."""
     order = list(Harm)
     if row.verdict not in _WRONG:
         return 0, False, 0
@@ -114,7 +114,7 @@ def heading(row: StatementResult) -> str:
 
 
 def better(attempt: Attempt) -> str:
-    """Return a sharper claim in words."""
+    """Return a description of a sharper claim."""
     return ": ".join(dict.fromkeys(filter(None, (attempt.subject, attempt.claim))))
 
 
@@ -125,7 +125,7 @@ def failures(row: StatementResult) -> list[Attempt]:
 
 
 def readings(row: StatementResult) -> list[tuple[str, bool]]:
-    """Return the readings of a statement, and whether each holds."""
+    """Return the readings of a statement, and whether each reading holds."""
     found: dict[str, bool] = {}
     for attempt in row.made_on(Role.READING):
         found[attempt.subject] = found.get(attempt.subject, True) and not attempt.violated
@@ -135,7 +135,7 @@ def readings(row: StatementResult) -> list[tuple[str, bool]]:
 def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> list[str]:
     """Write ``erratum-PAPER.html`` and ``.md`` for each paper; return the names of the pages.
 
-    Errata of earlier runs that are no longer needed are removed.
+    Errata of earlier runs are removed if they are no longer needed.
     """
     names = []
     found = errata(run, rows)
@@ -163,7 +163,7 @@ def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> 
 
 
 def markdown(erratum: Erratum) -> str:
-    """Return an erratum as Markdown; text from results in it is never interpreted as markup."""
+    """Return an erratum as Markdown; text of results in it is never interpreted as markup."""
     lines = [f"# Erratum: {_plain(erratum.paper.title)}", ""]
     for number, row in enumerate(erratum.entries, 1):
         lines += [f"## {number}. {_heading(row)}", "", *_entry(row)]
@@ -208,12 +208,12 @@ _MARKUP = re.compile(
 
 
 def _plain(text: str) -> str:
-    """Return one line of Markdown that shows a text unchanged."""
+    """Return one line of Markdown that displays a text unchanged."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def _fenced(text: str, kind: str) -> list[str]:
-    """Return a block of code whose fence is longer than any fence in the text."""
+    """Return a block of code; its fence is longer than any fence in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return [f"{fence}{kind}", text, fence, ""]
 
@@ -263,7 +263,7 @@ def _rounded(value: float) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def mathml(latex: str) -> Markup:
-    """Return a formula as a display in MathML, or its source if it cannot be converted.
+    """Return a formula as displayed MathML, or as its source if the conversion fails.
 
     Parameters
     ----------
@@ -276,16 +276,16 @@ def mathml(latex: str) -> Markup:
         # The converter would turn angle brackets in a formula into elements.
         found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display="block")
         return Markup(_without_links(found))
-    except Exception:  # the converter is an extra package, and may raise anything
+    except Exception:  # the converter is an extra package and may raise any exception
         return Markup("<code>") + escape(latex) + Markup("</code>")
 
 
 def _without_links(found: str) -> str:
-    """Return MathML without the attributes that commands such as href and style add."""
+    """Return MathML without the attributes that come from commands such as href and style."""
     root = ElementTree.fromstring(found)
     for element in root.iter():
         if not element.tag.startswith(f"{{{_MATHML}}}m"):
-            raise ValueError(f"elements must be those of MathML, got {element.tag}")
+            raise ValueError(f"elements must be elements of MathML, got {element.tag}")
         element.tag = element.tag.removeprefix(f"{{{_MATHML}}}")
         for name in set(element.attrib) - _ATTRIBUTES:
             del element.attrib[name]

@@ -24,7 +24,7 @@ _QUOTED = 60  # characters
 
 
 def mark_of(item: pytest.Item) -> Mark:
-    """Return the mark of a check."""
+    """Return the mark of the function of a check."""
     mark = marked(getattr(item, "function", None))
     assert mark is not None
     return mark
@@ -55,7 +55,7 @@ class CheckJob(Job):
         if isinstance(row, str):
             self.fault = row
         else:
-            # imported here, because it needs hypothesis, which reading results does not need
+            # imported here, because reading results must not need hypothesis
             from dpaudit.ledger.attempts import Ledger
 
             self.ledger = Ledger(
@@ -77,7 +77,7 @@ class CheckJob(Job):
             )
 
     def accepts(self, record: Record) -> bool:
-        """Return whether a stored row has this text, and equals what this check would find."""
+        """Return whether a stored row has the text and the findings of this check."""
         if not isinstance(record, StatementResult) or self.row is None:
             return False
         return record.stated == self.row and super().accepts(record)
@@ -92,7 +92,7 @@ class CheckJob(Job):
         return [self.ledger.result(seconds=seconds)]
 
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return the row of a check that reached no verdict: open, with the reason."""
+        """Return the row of a check without a verdict; the row is open and gives the reason."""
         if self.row is None:
             return []
         if report.skipped:
@@ -102,7 +102,7 @@ class CheckJob(Job):
 
 
 def own_row(mark: Mark, path: Path) -> Statement | None:
-    """Return the row of a statement that is in no table, with the text of its check."""
+    """Return the row of a statement that is in no table; its text comes from the check."""
     with contextlib.suppress(StoreError):
         if mark.text and not paper_at(path).rows:
             return Statement(mark.id, paper_of(path), mark.kind or "statement", mark.text)
@@ -110,7 +110,7 @@ def own_row(mark: Mark, path: Path) -> Statement | None:
 
 
 def _row_of(path: Path, mark: Mark) -> Statement | str:
-    """Return the row of a check, or a sentence that says why there is none."""
+    """Return the row of a check, or a sentence that explains why there is no row."""
     id, paper = mark.id, paper_of(path)
     if not path.match("ledger_*.py"):
         return f"the check of {id} must lie in a file ledger_*.py, got {path.name}"

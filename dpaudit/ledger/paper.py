@@ -1,6 +1,6 @@
-r"""A paper in its ledger: its statements and its standing conventions.
+r"""A paper in the ledger: its statements and its conventions.
 
-Both are in ``statements.md``, next to the ledger files::
+The statements and conventions are in ``statements.md``, next to the ledger files::
 
     # Private Geometric Median in Nearly-Linear Time (Kumar, Liu, Tian, Yang)
 
@@ -21,7 +21,7 @@ Both are in ``statements.md``, next to the ledger files::
     - hides: the constant 3
 
 Only the text of a statement is required; a check tests this text. Another version of a paper may
-repeat a statement. Then ``- same as: gm.lemma11`` takes over the findings on that statement.
+repeat a statement. Then ``- same as: gm.lemma11`` adopts the findings on that statement.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Statement:
     Parameters
     ----------
     id : str
-        Short name of the paper, a dot, and a name within it: "gm.lemma11".
+        Short name of the paper, a dot, and a name within the paper, for example "gm.lemma11".
     paper : str
         Name of the paper, which is the name of the folder of its ledger files.
     kind : str
@@ -67,10 +67,10 @@ class Statement:
     quote : str
         The exact words of the paper, if the wording matters.
     premises : tuple of str
-        Ids of the statements that its proof rests on.
+        Ids of the statements on which the proof of this statement rests.
     same_as : str
-        Id of an equal statement in another version of the paper. If this one has no check, the
-        findings on that one are used.
+        Id of an equal statement in another version of the paper. If this statement has no check,
+        the findings on the equal statement are used.
     """
 
     id: str
@@ -87,14 +87,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class Convention:
-    """A condition that a paper assumes, although it does not state it with every statement.
+    """A condition that a paper assumes but does not state with every statement.
 
     Parameters
     ----------
     words : str
         The condition, such as "delta <= 1/2".
     why : str
-        Reason why authors and readers assume it.
+        Reason why authors and readers assume the condition.
     """
 
     words: str
@@ -112,7 +112,7 @@ class Paper:
     title : str
         Title with the authors.
     conventions : tuple of Convention
-        Conditions outside of which a failure does not refute a statement.
+        Conditions of the paper. A failure outside of them does not refute a statement.
     statements : tuple of Statement
         Statements in the order of the paper.
     """
@@ -128,12 +128,12 @@ class Paper:
         return {statement.id: statement for statement in self.statements}
 
     def convention(self, words: str) -> Convention | None:
-        """Return the convention with these words; None if there is none."""
+        """Return the convention with the given words; None if there is no such convention."""
         return next((known for known in self.conventions if known.words == words), None)
 
 
 def paper_of(path: Path) -> str:
-    """Return the name of the paper that a ledger file belongs to: the name of its folder.
+    """Return the name of the paper to which a ledger file belongs: the name of the file's folder.
 
     Examples
     --------
@@ -144,17 +144,17 @@ def paper_of(path: Path) -> str:
 
 
 def ledger_files(path: Path) -> list[Path]:
-    """Return all ledger files of the paper of a ledger file, including the file."""
+    """Return all ledger files of the paper to which a ledger file belongs, including this file."""
     return sorted(path.parent.glob("ledger_*.py"))
 
 
 def paper_at(path: Path) -> Paper:
-    """Return the paper of a ledger file; it has no statements if there is no table of them.
+    """Return the paper of a ledger file; without a table, the paper has no statements.
 
     Raises
     ------
     StoreError
-        If the table cannot be read; the message names the file and the line.
+        If the table cannot be read; the message gives the file and the line.
     """
     table = path.parent / TABLE
     return read_paper(table) if table.is_file() else Paper(paper_of(path))
@@ -166,7 +166,7 @@ def read_paper(path: Path) -> Paper:
     Raises
     ------
     StoreError
-        If the file cannot be read. The message names the file, and the line that repeats an id or
+        If the file cannot be read. The message gives the file, and the line that repeats an id or
         holds an unknown field.
     """
     try:
@@ -178,7 +178,7 @@ def read_paper(path: Path) -> Paper:
 
 @functools.lru_cache(maxsize=64)
 def _parse(path: Path, mtime: int, size: int) -> Paper:
-    """Parse a file, once for each of its versions, because every check of a paper needs its row."""
+    """Parse each version of a file only once, because every check of a paper needs its row."""
     lines = path.read_text(encoding="utf-8").splitlines()
     title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
     conventions: tuple[Convention, ...] = ()
@@ -198,10 +198,14 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
             raise StoreError(f"{path}:{number} must have a new id, got {id} again")
         statements[id] = _statement(path, number, id, place, body)
     if not statements:
-        raise StoreError(f"{path} must hold statements. Add headings such as ## paper.name: Number")
+        raise StoreError(
+            f"{path} must hold at least one statement. Add headings such as ## paper.name: Number"
+        )
     for statement in statements.values():
         if unknown := [id for id in statement.premises if id not in statements]:
-            raise StoreError(f"{path}: {statement.id} must rest on statements, got {unknown[0]}")
+            raise StoreError(
+                f"{path}: {statement.id} must rest only on statements of the file, got {unknown[0]}"
+            )
         other = statements.get(statement.same_as)
         if statement.same_as and (other is None or other.same_as):
             raise StoreError(
@@ -215,7 +219,7 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield line number, heading and body of each section."""
+    """Yield the line number, the heading and the body of each section."""
     starts = [number for number, line in enumerate(lines) if line.startswith("## ")]
     for start, end in itertools.pairwise([*starts, len(lines)]):
         yield start + 1, lines[start].strip(), lines[start + 1 : end]
@@ -229,7 +233,7 @@ def _conventions(path: Path, number: int, body: Iterable[str]) -> Iterator[Conve
 
 
 def _bullets(body: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the texts before and behind the first colon of each item of a list."""
+    """Yield the texts before and after the first colon of each item of a list."""
     items: list[str] = []
     for line in body:
         if line.startswith("- "):
@@ -276,7 +280,7 @@ def _statement(path: Path, number: int, id: str, place: str, body: list[str]) ->
 
 
 def _refuse_circles(path: Path, statements: dict[str, Statement]) -> None:
-    """Refuse a statement that rests on itself, also indirectly."""
+    """Refuse a statement that rests on itself, directly or indirectly."""
     done: set[str] = set()
 
     def visit(id: str, above: tuple[str, ...]) -> None:

@@ -1,6 +1,6 @@
-"""The pytest plugin of the ledger: checks of statements are tests with a verdict.
+"""The pytest plugin of the ledger, which runs checks of statements as tests with a verdict.
 
-Expensive imports happen only in sessions that have a check.
+Expensive modules are imported only in sessions that have a check.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Remember ledger files and their checks, selected or not."""
+    """Remember ledger files and their checks, whether selected or not."""
     report = yield
     if not isinstance(collector, pytest.Module) or not fnmatch(collector.path.name, _FILES):
         return report
@@ -66,7 +66,7 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
-    """Return the job of a check; if the ledger was not imported, no function is a check."""
+    """Return the job of a check; if the ledger was not imported, no function can be a check."""
     home = sys.modules.get("dpaudit.ledger.statements")
     if home is None or home.marked(getattr(item, "function", None)) is None:
         return None
@@ -107,7 +107,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 @pytest.fixture
 def ledger(request: pytest.FixtureRequest) -> Ledger:
-    """Return the object that tests the statement of a check: ``ledger.falsify(**domain)``, ..."""
+    """Return the object that tests the statement of a check.
+
+    An example of its use is ``ledger.falsify(**domain)``.
+    """
     found: Ledger | None = getattr(job_of(request.node), "ledger", None)
     if found is None:
         pytest.fail(
@@ -162,7 +165,7 @@ def pytest_dpaudit_complete(
     records[:] = [record for record in records if not isinstance(record, StatementResult)]
     records += rows
     for path in files:
-        with contextlib.suppress(StoreError):  # the problems report it
+        with contextlib.suppress(StoreError):  # the problems of the session report this
             paper = paper_at(path)
             titles[paper.name] = replace(paper, statements=())
     names = dict.fromkeys(row.paper for row in rows)

@@ -1,8 +1,8 @@
 """Rows of the ledger: the verdict on a statement, how it was tested, and counterexamples.
 
-Rows are plain data, from and to JSON. Every statement is brought into the form ``lhs <= rhs``. The
-*ratio* lhs / rhs says how tight it is: it is at most 1 where the statement holds. The largest ratio
-found is reported.
+Rows are plain data that can be converted to JSON and back. Every statement is brought into the form
+``lhs <= rhs``. The *ratio* lhs / rhs says how tight the statement is. The ratio is at most 1 where
+the statement holds. The largest ratio of all attempts is reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LedgerVerdict(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """The meaning in one sentence, for new readers."""
+        """The meaning of the verdict in one sentence, for new readers."""
         return _MEANINGS[self]
 
 
@@ -71,7 +71,7 @@ _LETTERS = {
 
 
 class Harm(StrEnum):
-    """Harm of a mistake in a paper, with the worst first."""
+    """Harm of a mistake in a paper; the worst kinds come first."""
 
     PRIVACY = "privacy"
     ACCURACY = "accuracy"
@@ -87,22 +87,22 @@ class StatementResult:
     Parameters
     ----------
     stated : Statement
-        The statement, its place in the paper, and its premises.
+        The statement, its place in the paper and its premises.
     verdict : LedgerVerdict
         Verdict on the statement.
     method : Method or None
-        The weakest method among the attempts that did not refute the statement, or the method of
-        the attempt that did.
+        If an attempt refuted the statement, the method of this attempt. Otherwise, the weakest
+        method among the attempts.
     attempts : tuple of Attempt
-        All attempts, on the statement and related to it.
+        All attempts on the statement and on related claims.
     note : str
         Information for the reader.
     consequence : str
-        Consequences of the mistake in the statement or its proof, and whom they affect.
+        Consequences of the mistake in the statement or its proof, and who is affected.
     harm : Harm or None
-        The kind of harm, by which an erratum is sorted.
+        The kind of harm, which determines the position in an erratum.
     seconds : float
-        Time spent.
+        Time spent on the check, in seconds.
     seed : int
         Root seed of the run.
     expected : LedgerVerdict
@@ -110,8 +110,8 @@ class StatementResult:
     origin : dict
         Data that a replay needs.
     needs_power : bool
-        Whether a surviving mutant fails the run. This is False for a user's functions, whose bounds
-        may be loose.
+        Whether a surviving mutant makes the run fail. False for a user's functions, because their
+        bounds may be loose.
     """
 
     stated: Statement
@@ -129,7 +129,8 @@ class StatementResult:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a StatementResult has no truth value, because a row may hold, fail or not be tested. "
+            "a StatementResult has no truth value, because a statement may hold, fail or be "
+            "untested. "
             "Compare row.verdict"
         )
 
@@ -187,14 +188,14 @@ class StatementResult:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it was tested end to end, so that its verdict depends on no premise."""
+        """Whether the statement was tested end to end, so that no premise affects the verdict."""
         return any(attempt.end_to_end for attempt in self.on_statement)
 
     # --- verdict and outcome ---
 
     @property
     def status(self) -> Status:
-        """Outcome compared with the declared verdict; its key is the verdict's."""
+        """Outcome compared with the declared verdict; the outcome has the key of the verdict."""
         trouble = ""
         if self.verdict is not self.expected:
             trouble = f"{self.expected.words} was declared"
@@ -214,7 +215,7 @@ class StatementResult:
 
     @property
     def mismatch(self) -> str | None:
-        """Reason in one sentence why the row fails a run; None if it does not."""
+        """Reason, in one sentence, why the row makes a run fail; None if it does not."""
         if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attempts):
             return "an attempt judged no case: all lie outside the hypotheses"
         if self.verdict is not self.expected:
@@ -272,7 +273,7 @@ class StatementResult:
 
     @property
     def power(self) -> Power:
-        """Whether the attempts without a violation killed their mutants, including the repair's."""
+        """Whether all attempts without a violation killed their mutants, including the repair's."""
         stood = [attempt for attempt in self.attempts if not attempt.violated]
         powers = {attempt.power for attempt in stood if attempt.method is not Method.ARGUMENT}
         if Power.SURVIVED in powers:
@@ -307,7 +308,7 @@ class StatementResult:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StatementResult:
-        """Return the row of plain data; raise ``ValueError`` with the field that is wrong."""
+        """Return the row from plain data; raise ``ValueError`` with the name of a wrong field."""
         record = dict(data)
         if record.pop("schema", None) != LEDGER_SCHEMA:
             raise ValueError(f"got schema {data.get('schema')!r}, it must be {LEDGER_SCHEMA}")
@@ -315,7 +316,7 @@ class StatementResult:
         return found
 
     def with_origin(self, origin: Mapping[str, Any], expected: LedgerVerdict) -> StatementResult:
-        """Return the row with facts that only a run knows: its origin and the declared verdict."""
+        """Return the row with facts that only a run knows: the origin and the declared verdict."""
         return replace(self, origin=dict(origin), expected=expected)
 
 
@@ -323,9 +324,9 @@ def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
     """Return the verdict that follows from the attempts alone.
 
     A statement holds if no attempt on it found a violation, and every attempt judged some case.
-    If an attempt judged no case, the statement is open. It holds with a broken proof if a step of
-    the proof fails. It is ambiguous if some readings fail. Attempts on edges, sharper claims and
-    repairs do not count.
+    If an attempt judged no case, the statement is open. The statement holds with a broken proof if
+    a step of the proof fails. The statement is ambiguous if some readings fail. Attempts on edges,
+    sharper claims and repairs do not count.
     """
     attempts = tuple(attempts)
     on_it = [attempt for attempt in attempts if attempt.role is Role.STATEMENT]
@@ -349,7 +350,7 @@ _SHAKES = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 
 @dataclass(frozen=True)
 class Shaken:
-    """A premise that does not hold as printed, or whose proof does not.
+    """A premise that does not hold as printed, or whose proof does not hold.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ class Shaken:
     verdict : LedgerVerdict
         Verdict on the premise.
     by_way_of : str
-        The premise through which a row depends on this one; empty if it depends directly.
+        The premise through which a row depends on this premise; empty if the dependence is direct.
     """
 
     id: str
@@ -367,16 +368,16 @@ class Shaken:
 
     @property
     def words(self) -> str:
-        """Return the text that a row shows."""
+        """Return the text about the premise that a row displays."""
         way = f", by way of {self.by_way_of}" if self.by_way_of else ""
         return f"rests on {self.id}, {self.verdict.words}{way}"
 
 
 def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
-    """Return, for each row, the premises that do not hold as printed.
+    """For each row, return the premises that do not hold as printed.
 
-    A row that was tested end to end depends on no premise, and passes none on to the rows that
-    depend on it. Rows of different papers have different ids.
+    A row that was tested end to end depends on no premise. It also passes no premise on to the rows
+    that depend on it. Rows of different papers have different ids.
     """
     known = {row.id: row for row in rows}
     found: dict[str, tuple[Shaken, ...]] = {}

@@ -1,4 +1,4 @@
-"""Statements in reports: lines, cases for CI systems, and the page of the ledger."""
+"""The statements in reports: lines of text, cases for CI systems, and the page of the ledger."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SWEEPS = 6
 
 
 class StatementSection(Section[StatementResult]):
-    """Section of the statements, with a page of its own and an erratum sheet for each paper."""
+    """Section of the statements, with its own page and an erratum sheet for each paper."""
 
     noun = "statement"
     rules: ClassVar = {
@@ -44,7 +44,7 @@ class StatementSection(Section[StatementResult]):
     }
 
     def facts(self, record: StatementResult) -> list[str]:
-        """Return method, ratio, cases, power and seconds."""
+        """Return method, ratio, number of cases, power and seconds."""
         if record.method is None:
             return [record.note]
         parts = [words.method_words(record)]
@@ -64,13 +64,13 @@ class StatementSection(Section[StatementResult]):
     def finding(
         self, record: StatementResult, out: Path | None = None, *, verbose: bool = False
     ) -> str:
-        """Return a row with its counterexample and the command that replays it."""
+        """Return a row with its counterexample and the command that replays the row."""
         lines = [f"{record.status.word}  {record.id}", f"  statement  {record.statement}"]
         lines.append(f"  attacked   {', '.join(self.facts(record))}")
         if record.repair_verdict is not None:
             lines.append(f"  repair     {record.repair_verdict.words}: {record.repair}")
         attempts = [*record.on_statement, *record.broken_steps, *record.made_on(Role.SHARPER)]
-        if record.verdict is record.expected:  # then a refuted repair is the new finding
+        if record.verdict is record.expected:  # in that case, a refuted repair is the new finding
             attempts = [*record.made_on(Role.REPAIR), *attempts]
         for attempt in attempts:
             if (counterexample := attempt.counterexample) is not None:
@@ -85,14 +85,14 @@ class StatementSection(Section[StatementResult]):
         return "\n".join(lines)
 
     def numbers(self, record: StatementResult) -> str:
-        """Return verdict, tightest ratio, cases and counterexample."""
+        """Return verdict, tightest ratio, number of cases and counterexample."""
         parts = [f"{record.verdict.words}: ratio {record.tightest!r}", words.cases_words(record)]
         if (counterexample := record.counterexample) is not None:
             parts.append(words.counterexample_words(counterexample))
         return ", ".join(parts)
 
     def is_judged(self, record: StatementResult) -> bool:
-        """Return whether it has a verdict; the row of a check that broke off has none."""
+        """Return whether the row has a verdict; if a check was interrupted, its row has none."""
         return record.verdict is not LedgerVerdict.OPEN
 
     def tally(self, records: Sequence[StatementResult]) -> list[str]:
@@ -102,7 +102,7 @@ class StatementSection(Section[StatementResult]):
     def summary(
         self, records: Sequence[StatementResult], *, verbose: bool = False
     ) -> tuple[str, str]:
-        """Return the rows that are not as declared, and the counts."""
+        """Return the rows whose verdicts are not as declared, and the counts."""
         found = [self.finding(row) + "\n" for row in records if self.is_shown(row)]
         return "ledger", "\n".join([*found, *words.tally_lines(records)])
 
@@ -119,13 +119,13 @@ class StatementSection(Section[StatementResult]):
             (out / STATEMENT.page).unlink()
 
     def page_lines(self, out: Path, records: Sequence[StatementResult]) -> list[str]:
-        """Return a line for the page of the ledger, and one for each erratum."""
+        """Return a line for the page of the ledger and a line for each erratum."""
         errata = (out / f"erratum-{paper}.md" for paper in dict.fromkeys(r.paper for r in records))
         lines = [f"erratum: {erratum}" for erratum in errata if erratum.is_file()]
         return [f"ledger: {out / STATEMENT.page}", *lines]
 
     def alert(self, record: StatementResult) -> Alert | None:
-        """Return an alert for a row that is not as declared; a check that broke off gives none."""
+        """Return an alert for a row that is not as declared; an interrupted check gives none."""
         if record.mismatch is None or record.note.startswith(BROKE_OFF):
             return None
         facts = {"verdict": record.verdict.value, "declared": record.expected.value}
@@ -133,11 +133,11 @@ class StatementSection(Section[StatementResult]):
         return Alert("dpaudit/statement", "error", text, facts)
 
     def is_compared(self, record: StatementResult) -> bool:
-        """Return whether its check was run."""
+        """Return whether the check of the row was run."""
         return not words.is_left_out(record)
 
     def changes(self, old: StatementResult, new: StatementResult) -> Iterator[VerdictChange]:
-        """Yield the change in the verdict of a statement."""
+        """Yield the change of a statement's verdict."""
         both = old.status.word, new.status.word
         if old.verdict is not new.verdict:
             reason = new.mismatch or new.note or new.verdict.meaning
@@ -173,13 +173,13 @@ def render(
     Parameters
     ----------
     out : Path
-        Directory of the results, for the commands that replay them.
+        Directory of the results; commands that replay the results contain it.
     run : StoredRun
         The run and its settings.
     rows : sequence of StatementResult
         Rows in the order of their papers.
     errata : sequence of str
-        Names of the pages of errata next to the page.
+        Names of the erratum pages, which are next to the page.
     """
     order = list(LedgerVerdict)
     older = kept(run, STATEMENT.name)
@@ -209,7 +209,7 @@ def render(
 
 
 def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
-    """Return the numbers that both pages show about the whole ledger."""
+    """Return the numbers about the whole ledger that both pages show."""
     found = words.tally(rows)
     return {
         "tally": found,
@@ -219,7 +219,7 @@ def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
 
 
 def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[str, Any]:
-    """Return the values of one row for the template."""
+    """Return the values of one row that the template needs."""
     held = [attempt for attempt in result.on_statement if attempt.tightest is not None]
     tightest = max(held, key=lambda attempt: attempt.tightest or 0.0, default=None)
     broken = [attempt for attempt in result.attempts if attempt.violated and attempt.trace]
@@ -244,7 +244,7 @@ def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[st
 
 
 def _power(result: StatementResult) -> str:
-    """Return the power if it means something: not for refuted or argued statements."""
+    """Return the power if it is meaningful, which excludes refuted and argued statements."""
     if result.power is not Power.NONE:
         return result.power.value
     return "no mutant" if words.is_powerless(result) else ""
@@ -254,7 +254,7 @@ def _power(result: StatementResult) -> str:
 
 
 def ratio_pictures(attempt: Attempt) -> list[Markup]:
-    """Return lhs / rhs against each of one or two coordinates of the judged cases."""
+    """Return lhs / rhs as a function of each of one or two coordinates, for the judged cases."""
     trace, pictures = attempt.trace, list[Markup]()
     if trace is None:
         return pictures
@@ -287,7 +287,8 @@ def ratio_pictures(attempt: Attempt) -> list[Markup]:
 def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]) -> Markup:
     """Return the graph of premises; empty if no statement has a premise.
 
-    Premises are to the left of the statements that depend on them. Each node links to its row.
+    Premises are to the left of the statements that depend on the premises. Each node links to the
+    row of its statement.
 
     Parameters
     ----------
@@ -316,9 +317,9 @@ def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]
 
 
 def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """Return layers in which premises precede the rows that need them, with few crossing lines."""
+    """Return layers in which premises precede the rows that need them, with few crossings."""
     depth = dict.fromkeys(nodes, 0)
-    for _ in nodes:  # no path is longer; in a cycle the loop ends, too
+    for _ in nodes:  # no path is longer, so the loop also ends if there is a cycle
         for premise, id in links:
             depth[id] = min(max(depth[id], depth[premise] + 1), len(nodes))
     above = {id: [b for a, b in links if a == id] for id in nodes}

@@ -1,8 +1,9 @@
-"""Counterexamples that can be pasted: a program that computes both sides, on its own.
+"""Counterexamples for pasting: a self-contained program that computes both sides.
 
 A check computes the sides of an inequality in a function. The function may need only Python, numpy
-and scipy, and functions near it that need no more. Then its source and the case make a program of a
-few lines. If it needs more, the check gives a snippet of its own.
+and scipy. It may also use functions of its module that need no more than these. Then the source of
+the function and the case form a program of a few lines. If the function needs more, the check
+supplies its own snippet.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ class _NotAlone(Exception):
 
 
 def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
-    """Return a program that prints both sides of a case; empty if no program is short enough.
+    """Return a program that prints both sides of a case; empty if all such programs are too long.
 
     Parameters
     ----------
     function : callable
         ``function(**case) -> (lhs, rhs)``.
     case : mapping
-        Plain data of a counterexample; keys that the function does not take are left out.
+        Plain data of a counterexample; keys that the function does not take are omitted.
     """
     program = _Program()
     try:
@@ -66,7 +67,7 @@ def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
 
 
 class _Program:
-    """Collects imports, constants and functions, each once."""
+    """Collects imports, constants and functions, each only once."""
 
     def __init__(self) -> None:
         self._modules: dict[str, str] = {}
@@ -75,7 +76,7 @@ class _Program:
         self._known: dict[str, Any] = {}
 
     def imports(self) -> list[str]:
-        """Return the import lines: modules, then names."""
+        """Return the import lines: first modules, then names."""
         modules = [
             f"import {module}" + f" as {name}" * (name != module)
             for name, module in sorted(self._modules.items(), key=lambda item: item[1])
@@ -87,7 +88,7 @@ class _Program:
         return modules + names
 
     def function(self, function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
-        """Add a function and everything that it needs; return its name and bound keywords."""
+        """Add a function and everything that it needs; return the name and the bound keywords."""
         bound: dict[str, Any] = {}
         while isinstance(function, functools.partial):
             if function.args:
@@ -111,7 +112,7 @@ class _Program:
         return function.__name__, bound
 
     def literal(self, value: Any) -> str:
-        """Return plain data as Python source; lists of numbers as arrays."""
+        """Return plain data as Python source; lists of numbers become arrays."""
         if isinstance(value, float) and not math.isfinite(value):
             self._names.setdefault("math", {})["inf" if value == value else "nan"] = ""
             return repr(value)
@@ -158,15 +159,15 @@ def _is_foreign(module: str) -> bool:
 
 
 def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
-    """Return the names that a function uses from outside, with their values."""
+    """Return the outside names that a function uses, with their values."""
     body = ast.Module(body=tree.body, type_ignores=[])
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     for default in [*tree.args.defaults, *(d for d in tree.args.kw_defaults if d is not None)]:
         used |= {node.id for node in ast.walk(default) if isinstance(node, ast.Name)}
     closure = inspect.getclosurevars(function)
-    # pytest rewrites an assert to code that needs more than the source.
+    # pytest rewrites an assert to code that needs more than the source shows.
     found = {k: v for k, v in {**closure.globals, **closure.nonlocals}.items() if k in used}
-    # getclosurevars does not examine nested functions or defaults.
+    # getclosurevars does not examine nested functions or default values.
     around = {**function.__globals__, **closure.nonlocals}
     local = {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _is_stored(n)}
     local |= {
@@ -194,7 +195,7 @@ def _all_of(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def _bare(source: str, tree: ast.FunctionDef) -> str:
-    """Return the lines of a function without decorators, docstring and empty lines."""
+    """Return the source lines of a function without decorators, docstring and empty lines."""
     lines = source.splitlines()
     first = tree.lineno - 1
     skipped: range = range(0)

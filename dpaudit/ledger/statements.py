@@ -27,11 +27,11 @@ class Mark:
     kind : str
         Kind of a statement that is in no table.
     expected : LedgerVerdict
-        Verdict that the check is known to reach.
+        Verdict that the check is expected to reach.
     replays : bool
-        Whether a replay must reach the same numbers.
+        Whether a replay must reproduce the same numbers.
     text : str
-        The statement, in the words of the check's docstring.
+        The statement, worded as in the check's docstring.
     found : str
         The rest of the docstring, which reports the findings.
     """
@@ -51,28 +51,30 @@ def statement(
     expected: LedgerVerdict | str = LedgerVerdict.HOLDS,
     replays: bool = True,
 ) -> Callable[[_Check], _Check]:
-    """Mark a function as the check of one statement: ``@statement("gm.lemma11")``.
+    """Mark a function as the check of one statement, as in ``@statement("gm.lemma11")``.
 
-    pytest collects it from ``ledger_*.py`` files under any name. It takes the fixture ``ledger``, a
-    :class:`dpaudit.ledger.Ledger`, and tests the statement with it. Its docstring begins with the
-    statement, word for word as in ``statements.md``, and continues with the findings.
+    pytest collects the function from ``ledger_*.py`` files, whatever its name is. The function
+    takes the fixture ``ledger``, a :class:`dpaudit.ledger.Ledger`, and tests the statement with
+    this fixture. The docstring of the function begins with the statement, word for word as in
+    ``statements.md``. The rest of the docstring reports the findings.
 
     Parameters
     ----------
     id : str
-        Short name of the paper, a dot, and a name within it.
+        Short name of the paper, a dot, and a name within the paper.
     kind : str, optional
         Kind of a statement that is in no ``statements.md``.
     expected : LedgerVerdict
-        Verdict that the check is known to reach; a run fails if it reaches another one.
+        Verdict that the check is expected to reach; a run fails if the check reaches another
+        verdict.
     replays : bool
-        False for a check that measures seconds. A replay must then reach its verdict, but not its
-        numbers.
+        False for a check that measures seconds. A replay of such a check must reach the same
+        verdict, but not the same numbers.
 
     Raises
     ------
     ArgumentError
-        If the id has no dot or contains other characters than letters, digits, - and _, or if
+        If the id has no dot, or contains characters other than letters, digits, - and _. Also if
         `expected` is not a verdict.
     """
     _validate.text(empty=True, kind=kind)
@@ -95,11 +97,11 @@ def statement(
 
 
 def marked(function: Any) -> Mark | None:
-    """Return the mark of a function; None if it checks no statement."""
+    """Return the mark of a function; None if the function checks no statement."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, Mark) else None
 
 
 def plain_words(text: str) -> str:
-    """Return a text on one line, in the form in which two wordings are compared."""
+    """Return a text on one line; in this form, two wordings are compared."""
     return " ".join(text.split())

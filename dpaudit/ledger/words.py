@@ -23,7 +23,7 @@ _PASTED = 20_000
 
 
 def ratio_words(ratio: float | None) -> str:
-    """Return a ratio lhs / rhs as text that shows on which side of 1 it lies.
+    """Return a ratio lhs / rhs as text from which one can see whether it exceeds 1.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def ratio_words(ratio: float | None) -> str:
 
 
 def method_words(result: StatementResult) -> str:
-    """Return the method of a row, or a dash."""
+    """Return the method of a row, or a dash if there is none."""
     return "–" if result.method is None else result.method.words
 
 
 def examples_words(attempt: StatementResult | Attempt) -> str:
-    """Return the number of judged cases, or a dash."""
+    """Return the number of judged cases, or a dash if there are none."""
     return f"{attempt.examples:,}" if attempt.examples else "–"
 
 
@@ -57,13 +57,13 @@ def cases_words(result: StatementResult) -> str:
 
 
 def is_powerless(result: StatementResult) -> bool:
-    """Return whether a statement held in attempts none of which has a mutant."""
+    """Return whether a statement held, and none of its attempts has a mutant."""
     tried = any(attempt.method is not Method.ARGUMENT for attempt in result.attempts)
     return result.verdict is LedgerVerdict.HOLDS and tried and result.power is Power.NONE
 
 
 def power_words(result: StatementResult) -> str:
-    """Return whether the mutant was killed, if it matters, and whether the check is weak."""
+    """Return whether the mutant was killed, if this matters, and whether the check is weak."""
     word = "–"
     if result.power is not Power.NONE:
         word = result.power.value
@@ -73,7 +73,7 @@ def power_words(result: StatementResult) -> str:
 
 
 def remark(result: StatementResult) -> str:
-    """Return the most important remark on a row: its mismatch, repair or note."""
+    """Return the most important remark on a row: a mismatch, a repair or a note."""
     if result.mismatch is not None:
         return result.mismatch
     if result.repair_verdict is None:
@@ -82,7 +82,7 @@ def remark(result: StatementResult) -> str:
 
 
 def is_left_out(result: StatementResult) -> bool:
-    """Return whether a statement has a check that was not run."""
+    """Return whether a statement has a check, and the check was not run."""
     return result.note.startswith(NOT_RUN) and not result.origin
 
 
@@ -151,7 +151,7 @@ def _count(rows: int) -> str:
 
 
 def parts_of(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each part of a case; arrays get a line for each of their rows."""
+    """Yield the name and the value of each part of a case; an array gets a line for each row."""
     for name, value in case.items():
         yield name, _value(value)
 
@@ -208,5 +208,5 @@ def case_line(case: Mapping[str, Any]) -> str:
 
 
 def replay_words(result: StatementResult, out: Path | None = None) -> str:
-    """Return the command that repeats a check; empty for a row that was not checked."""
+    """Return the command that repeats a check; empty if the row was not checked."""
     return replay_command(result, out) if {"path", "item", "profile"} <= set(result.origin) else ""

@@ -1,7 +1,7 @@
-"""Program that answers the calls of `Subprocess` in another environment.
+"""Program that answers the calls of `Subprocess` in the environment of another Python.
 
-It runs there under any Python from 3.7 on. It imports nothing of dpaudit, and otherwise needs only
-numpy. `Subprocess` uses the functions below that read and write messages.
+The program runs under any Python from version 3.7 on. The program imports nothing of dpaudit and
+needs only numpy. `Subprocess` uses the functions below that read and write messages.
 """
 # ruff: noqa
 # mypy: ignore-errors
@@ -60,7 +60,9 @@ def data_of(facts, arrays):
     try:
         import pandas
     except ImportError:
-        raise ImportError("data are a DataFrame, and pandas is not installed in this environment")
+        raise ImportError(
+            "data must not be a DataFrame, because pandas is not installed in this environment"
+        )
     return pandas.DataFrame(facts["columns"])
 
 
@@ -131,7 +133,7 @@ def write(stream: Any, facts: Any, arrays: Any) -> None:
 
 
 def end_with_parent():
-    """End this process soon after its parent died, even during a call."""
+    """End this process soon after its parent died, even if a call is running."""
     parent = os.getppid()
 
     def watch():
@@ -145,10 +147,10 @@ def end_with_parent():
 def main():
     end_with_parent()
     target, style = sys.argv[1:]
-    # Output that the mechanism prints must not be read as an answer.
+    # This output of the mechanism must not be read as an answer.
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    del sys.path[0]  # the folder of this file
+    del sys.path[0]  # the folder that contains this file
     try:
         function = load(target)
     except BaseException as error:

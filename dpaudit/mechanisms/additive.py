@@ -1,4 +1,4 @@
-"""Mechanisms that end with noise of known distribution, and return their values before it."""
+"""Mechanisms that add noise of known distribution at the end; values before noise are available."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ _RANDOM = ". Add an argument rng to a function that draws its centres: centers(d
 class AdditiveNoise:
     """A mechanism whose output is a centre plus Gaussian or Laplace noise of public scale.
 
-    An audit integrates the final noise out in closed form instead of drawing it. Called as a
-    function ``mechanism(data, size, *, rng)``, the object returns ordinary noisy draws.
+    An audit integrates the final noise out in closed form instead of drawing it. Called as
+    ``mechanism(data, size, *, rng)``, the object returns ordinary noisy draws.
 
     Parameters
     ----------
     centers : callable
-        ``centers(data, size, *, rng) -> [size, d]`` or ``[size]``: independent centres of `size`
-        runs. A function without an argument ``rng`` is deterministic: ``centers(data) -> [d]``,
-        or a number.
+        ``centers(data, size, *, rng) -> [size, d]`` or ``[size]`` returns independent centres of
+        `size` runs. A function without an argument ``rng`` is deterministic. It is ``centers(data)
+        -> [d]``, or returns a number.
     noise : {"gaussian", "laplace"}, optional
-        Distribution of the final noise, independent on every coordinate. Default "gaussian".
+        Distribution of the final noise, which is independent on every coordinate. Default
+        "gaussian".
     scale : float
         Standard deviation of Gaussian noise, or the scale b of Laplace noise; from 1e-50 to 1e50.
     ball : tuple of (center, radius), or callable, optional
         A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``. The
         smaller the ball on either dataset, the smaller the deltas that can be certified. Soundness
-        rests on this promise; every centre that is drawn is checked against it.
+        rests on this promise. Every drawn centre is checked against the ball.
 
     Raises
     ------
@@ -96,7 +97,7 @@ class AdditiveNoise:
         return noisy
 
     def with_centers(self, centers: Callable[..., Any], **options: Any) -> AdditiveNoise:
-        """Return the mechanism with other centres, and with another `ball` if one is given."""
+        """Return the mechanism with other centres, and with another `ball` if `ball` is given."""
         ball = options.get("ball", self._ball)
         return AdditiveNoise(centers, self.noise.kind, self.noise.scale, ball=ball)
 
@@ -117,19 +118,20 @@ class AdditiveNoise:
             )
         if not np.array_equal(first, again, equal_nan=True):
             raise MechanismError(
-                f"{self.name} takes no rng, but two calls returned different centres{_RANDOM}"
+                f"{self.name} must take rng if it is random, but two calls without rng returned "
+                f"different centres{_RANDOM}"
             )
         only: Floats = self.checked(first.reshape(1, -1), self.ball(data))[0]
         return only
 
     def ball(self, data: Array) -> tuple[Floats, float] | None:
-        """Return centre and radius of the declared ball on these data, or None without a ball."""
+        """Return centre and radius of the declared ball for these data; None without a ball."""
         if not callable(self._ball):
             return None if self._ball is None else _checked_ball(self._ball, self.noise)
         return _checked_ball(self._called(self._ball, f"ball of {self.name}", data), self.noise)
 
     def _called(self, function: Any, name: str, data: Array, advice: str = "") -> Any:
-        """Return the value of a function on data; report the exception if it raises one."""
+        """Return the value of a function on data; if the function raises, report its exception."""
         watch = Watch()
         try:
             with watch.call(self.name):
@@ -150,7 +152,7 @@ class AdditiveNoise:
         Raises
         ------
         MechanismError
-            The message names the centre at fault, and by how much it is off.
+            The message gives the faulty centre and the size of its fault.
         """
         centers = _numbers(outputs, self.name)
         if centers.ndim not in (1, 2):
@@ -184,7 +186,8 @@ class AdditiveNoise:
         at = int(distance.argmax())
         if distance[at] > radius + slack(middle, radius):
             raise MechanismError(
-                f"{self.name} left its declared ball: centre {centers[at].tolist()} has distance "
+                f"{self.name} left its declared ball: centre "
+                f"{centers[at].tolist()} has distance "
                 f"{distance[at]:.9g} from {middle.tolist()}, which is {distance[at] - radius:.3g} "
                 f"more than the radius {radius:.9g}"
             )
@@ -192,7 +195,7 @@ class AdditiveNoise:
 
 
 def slack(middle: Floats, radius: float) -> float:
-    """Return how far outside a ball a centre may lie because of rounding."""
+    """Return how far rounding errors may move a centre out of a ball."""
     return _ROUNDING * max(radius, float(np.abs(middle).max()))
 
 

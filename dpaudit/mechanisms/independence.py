@@ -1,44 +1,47 @@
 """A test of whether the certifying draws on one dataset are independent.
 
-Certified counts are binomial only if the draws are independent, which the mechanism promises. This
-module looks for violations of that promise. Noise may be shared by a whole call, by groups of draws
-or by tiles. It may come from too few seeds, or calls may repeat each other. Both statistics are
-e-values: their expectation is at most 1 for independent draws of *any* distribution. By Ville's
-inequality an honest mechanism is therefore refused with probability at most 1e-9. This holds
-however often and whenever the statistics are evaluated. Nothing about the bound is asymptotic.
+Certified counts are binomial only if the draws are independent. The mechanism promises this
+independence. This module searches for violations of that promise. For example, a whole call, a
+group of draws or a tile may share its noise. The noise may come from too few seeds, or calls may
+repeat each other. Both statistics are e-values: if draws are independent, their expectation is at
+most 1 for *any* distribution. By Ville's inequality an honest mechanism is therefore refused with
+probability at most 1e-9. The bound holds however often and whenever the statistics are evaluated.
+The bound is not asymptotic.
 
 **Forecasts.** An event occurs in a sequence x_1, x_2, ... of independent draws with one unknown
-rate p. A forecaster gives ``q_t``, its probability that draw t lies in the event. It may use all
-draws before t. For every p the product of ``q_t(x_t) / p(x_t)`` is a martingale of mean 1, so
+rate p. A forecaster gives ``q_t``, its probability that draw t lies in the event. The forecaster
+may use all draws before t. For every p the product of ``q_t(x_t) / p(x_t)`` is a martingale of mean
+1, so
 
     E = prod q_t(x_t) / sup_p prod p^x_t (1 - p)^(1 - x_t)
 
 is at most a martingale of mean 1 (universal inference: Wasserman, Ramdas and Balakrishnan 2020).
-Each forecaster uses one *context*. The context may be the draw before in the same call, the draw
-some places before, or the draw one tile before. It may be the course of the call so far. Or it may
-be the same place in the call before, in the first call, or in an earlier call that began with the
-same draws.
+Each forecaster uses one *context*. The context may be the previous draw in the same call, the draw
+some places earlier, or the draw one tile earlier. The context may be the rate in the call so far.
+The context may also be the same place in the previous call, in the first call, or in an earlier
+call that began with the same draws.
 
-Within a context it forecasts by the rule of Krichevsky and Trofimov, whose product depends on
-counts only. If draws are independent, every context is useless and costs about half the logarithm
-of the number of draws. If draws are dependent, some context gains on every draw. Other forecasters
-give every call a rate of its own, by a beta-binomial distribution whose variance is a fixed
-multiple of the variance of independent draws. They detect what no context does, such as noise that
-draws share in any order, once it inflates the variance about fourfold.
+Within a context, the forecaster uses the rule of Krichevsky and Trofimov, whose product depends
+only on counts. If draws are independent, every context is useless, and its forecaster loses about
+half the logarithm of the number of draws. If draws are dependent, some context gains with every
+draw. Other forecasters give every call its own rate. The rates follow a beta-binomial distribution
+whose variance is a fixed multiple of the variance of independent draws. These forecasters detect
+dependence that no context detects, such as noise that draws share in any order. They detect it once
+it inflates the variance about fourfold.
 
-The forecasters share one capital. When the event changes, as between the batches of a sequential
-audit, the product continues with a new denominator. Part of the capital enters at each such point,
-so that a long honest beginning does not hide later dependence.
+The forecasters share one capital. When the event changes, for example between the batches of a
+sequential audit, the product continues with a new denominator. Part of the capital enters at each
+change of the event, so that a long honest beginning does not hide later dependence.
 
-**Repeats.** Suppose a call begins with exactly the draw that an earlier call began with. The call
-may be a copy. Take two neighbouring draws (u, v) of the earlier call, and the draw w of the later
-call at the place of u. Independent draws carry no information about the order of u and v. So among
-the cases in which w equals exactly one of them, w equals u with probability one half. A coin that
-always falls on u indicates a copy, for continuous and discrete draws alike. Each call is compared
-once, as the copy or as the original. So the tosses rest on different draws and are independent, and
-the test may stop after any of them. Draws are compared as values. The bytes between the fields of a
-record, or behind a short text, are not part of the draw. They depend on the place and on the other
-draws of the call.
+**Repeats.** Suppose a call begins with exactly the same draw as an earlier call. The later call may
+be a copy of the earlier call. Let u and v be two neighbouring draws of the earlier call, and let w
+be the draw of the later call at the place of u. If draws are independent, they carry no information
+about the order of u and v. So if w equals exactly one of u and v, then w equals u with probability
+one half. If w always equals u, the call is a copy. This holds for continuous and for discrete
+draws. Each call is compared once, as the copy or as the original. So the tosses use different draws
+and are independent, and the test may stop after any toss. Draws are compared as values. The padding
+bytes between the fields of a record, or behind a short text, are not part of the draw. Padding
+bytes depend on the place and on the other draws of the call.
 
 References
 ----------
@@ -93,7 +96,7 @@ FORECASTERS = len(_SO_FAR) + len(_AS_ONE)
 
 @dataclass
 class _Segment:
-    """Counts while the events stay the same: [forecasters, events, contexts, in event or not]."""
+    """Counts while the events stay the same, [forecasters, events, contexts, in event or not]."""
 
     events: int
     counts: NDArray[np.int64] = field(init=False)
@@ -120,7 +123,7 @@ class _Segment:
         return mean
 
     def add(self, whole: Fired, starts: list[bytes]) -> None:
-        """Count one call: which of its draws lie in each event, and how the call began."""
+        """Count one call from two facts: which draws lie in each event, and how the call began."""
         size = whole.shape[1]
         fired = whole[:, :_WINDOW]
         seen = fired.shape[1]
@@ -165,7 +168,7 @@ class _Segment:
         table[:, 0, 0] += then.shape[1] - known - after + both
 
     def _whole_call(self, fired: Fired) -> None:
-        """Forecast the call as a whole: its rate is drawn around the rate of earlier calls."""
+        """Forecast the call as a whole; its rate scatters around the rate of earlier calls."""
         size, hits = fired.shape[1], fired.sum(axis=1)
         rate = self.hits / (self.draws + 1.0)
         for row, by in enumerate(INFLATIONS):
@@ -174,7 +177,7 @@ class _Segment:
             self.calls[row] += special.betaln(a + hits, b + size - hits) - special.betaln(a, b)
 
     def _running(self, row: int, fired: Fired) -> None:
-        """Count what follows the call's rate so far, compared with the rate of earlier calls."""
+        """Count what follows the call's rate so far, relative to the rate of earlier calls."""
         rate = self.hits / (self.draws + 1.0)
         place = np.arange(fired.shape[1])
         so_far: NDArray[np.intp] = np.cumsum(fired, axis=1) - fired
@@ -188,13 +191,13 @@ class _Segment:
 
 
 def _best(ones: Any, zeros: Any) -> Any:
-    """Return the logarithm of the largest probability of these counts under any single rate."""
+    """Return the logarithm of the largest probability of these counts under any constant rate."""
     total = np.maximum(ones + zeros, 1)
     return special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
 
 
 class Call(NamedTuple):
-    """The record of one call: which draws lie in some events, as bits, and how the call began."""
+    """The record of one call: the draws that lie in some events, and the start of the call."""
 
     fired: NDArray[np.uint8]
     size: int
@@ -215,7 +218,7 @@ class IndependenceCheck:
         self._segment: _Segment | None = None
         self._key: Any = None
         self._segments = 0
-        self._started = np.full(FORECASTERS, -math.inf)  # log capital that entered before
+        self._started = np.full(FORECASTERS, -math.inf)  # log of the capital that entered before
         self._originals: dict[bytes, list[Array]] = {}
         self._calls = self._copies = self._same = self._other = 0
 
@@ -227,20 +230,21 @@ class IndependenceCheck:
         outputs : ndarray, shape [size, ...]
             Draws of the call.
         fired : ndarray of bool, shape [events, size]
-            Whether each draw lies in each of some events. They were chosen before this call.
+            Whether each draw lies in each event, for some events. These events were chosen before
+            this call.
         key : object, optional
-            Names the events; a new key says that the events changed.
+            Identifies the events; a new key reports that the events changed.
         """
         self.take(self.call(outputs, fired), key)
 
     @staticmethod
     def call(outputs: Array, fired: Fired) -> Call:
-        """Return the record of one call; it may be made in the process that draws."""
+        """Return the record of one call; the process that draws may make this record."""
         chosen = np.unique(np.linspace(0, len(fired) - 1, _EVENTS).round().astype(int))
         return Call(np.packbits(fired[chosen], axis=1), fired.shape[1], _cells(outputs[:_COPIED]))
 
     def take(self, call: Call, key: Any = None) -> None:
-        """Take in the record of one call."""
+        """Process the record of one call."""
         fired = np.unpackbits(call.fired, axis=1, count=call.size).astype(bool)
         if self._segment is None or key != self._key or self._segment.events != len(fired):
             if self._segment is not None:
@@ -250,7 +254,8 @@ class IndependenceCheck:
         starts = [call.cells[:length].tobytes() for length in PREFIXES]
         self._segment.add(fired, starts)
         self._calls += 1
-        # Compare with an earlier call that began alike, one pair of draws after the other.
+        # Compare with an earlier call that began with the same draw, one pair of draws after the
+        # other.
         cells, waiting = call.cells, self._originals.setdefault(call.cells[0].tobytes(), [])
         if not waiting:
             if len(self._originals) <= _REMEMBERED:
@@ -268,7 +273,7 @@ class IndependenceCheck:
         self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
 
     def _grown(self) -> Floats:
-        """Return the log capital of each forecaster, including this segment."""
+        """Return the logarithm of each forecaster's capital, including this segment."""
         assert self._segment is not None
         entering = -math.log((self._segments + 1) * (self._segments + 2))
         grown: Floats = np.logaddexp(self._started, entering) + self._segment.log_evidence()
@@ -292,7 +297,7 @@ class IndependenceCheck:
 
     @property
     def note(self) -> str:
-        """Sentence for a result whose draws look dependent but are not refused; else empty."""
+        """Return a sentence if draws look dependent but are not refused; otherwise return ""."""
         if self.log_evidence < SUSPICION:
             return ""
         return (
@@ -301,24 +306,25 @@ class IndependenceCheck:
         )
 
     def judge(self) -> None:
-        """Raise :class:`MechanismError` when the draws so far cannot be independent."""
+        """Raise :class:`MechanismError` if the draws so far cannot be independent."""
         limit = math.log(4 / FALSE_REFUSAL)  # two datasets, two statistics
         if self._repeated() > limit:
             raise MechanismError(
                 f"{self._name} ignores rng: of {self._calls} calls, {self._copies} repeat the "
-                "draws of another call, though their generators differ. Draw from rng only. "
-                "Take at least 128 bits of rng for any other seed"
+                "draws of another call, though their generators differ. Draw only from rng. "
+                "Seed any other generator with at least 128 bits of rng"
             )
         if self._foretold() > limit:
             how = [*_SO_FAR, *_AS_ONE][int(self._grown().argmax())]
             raise MechanismError(
-                f"{self._name} shares its noise: its draws are not independent ({how}). Draw noise "
+                f"{self._name} shares its noise: its draws are not independent ({how}). "
+                "Draw noise "
                 "of shape [size, ...]"
             )
 
 
 def _cells(outputs: Array) -> NDArray[np.uint8]:
-    """Return bytes that distinguish the values of the draws only, shape [size, bytes]."""
+    """Return bytes that distinguish only the values of the draws, shape [size, bytes]."""
     size = len(outputs)
     if outputs.dtype.names:
         parts = [_cells(outputs[name]) for name in outputs.dtype.names]
@@ -330,7 +336,8 @@ def _cells(outputs: Array) -> NDArray[np.uint8]:
         digests = [b"".join(map(_digest, row.tolist())) for row in texts]
         return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(size, -1)
     else:
-        # Two doubles, because whole numbers may be integers in one call and floats in another.
+        # A number is stored as two doubles, because a whole number may be an integer in one call
+        # and a float in another.
         exact = outputs.reshape(size, -1).astype(np.longdouble)
         high = exact.astype(np.float64)
         with np.errstate(invalid="ignore"):
@@ -348,7 +355,7 @@ def _digest(text: str | bytes) -> bytes:
 
 
 def same_draws(a: Array, b: Array) -> bool:
-    """Return whether draws are equal; NaN equals NaN, also in records."""
+    """Return whether draws are equal; NaN equals NaN, also inside records."""
     if kind_of(a) != kind_of(b):
         return False
     if a.dtype.names:

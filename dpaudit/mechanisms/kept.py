@@ -1,8 +1,8 @@
-"""Calls of a mechanism that are kept on disk, so that none is ever made twice.
+"""Calls of a mechanism that are stored on disk, so that no call is made twice.
 
-This is for mechanisms that take seconds or minutes for a draw. Each call is written completely as
-soon as it was made. An interrupted audit resumes where it stopped. An audit of another claim about
-the same mechanism begins with the stored draws.
+This module is for mechanisms that take seconds or minutes for a draw. Each call is written
+completely as soon as it is made. An interrupted audit resumes where it stopped. An audit of another
+claim about the same mechanism starts with the stored draws.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kept:
     Parameters
     ----------
     folder : Path
-        Folder that :meth:`of` made.
+        Folder that :meth:`of` returned.
     """
 
     folder: Path
@@ -59,7 +59,7 @@ class Kept:
                 f"cache_dir must be the path of a directory, got {str(folder)!r}, a file"
             )
         told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
-        # A changed mutant gets another folder; a changed mechanism is an error.
+        # A changed mutant gets another folder, but a changed mechanism is an error.
         which = (
             "" if role == "mechanism" else hashlib.sha256(repr((role, told)).encode()).hexdigest()
         )
@@ -82,7 +82,7 @@ class Kept:
         return cls(here)
 
     def get(self, key: tuple[Any, ...]) -> tuple[Any, float] | None:
-        """Return the outputs of a call and the seconds that it took; None if it was not made."""
+        """Return the outputs and the seconds of a call; None if the call was not made."""
         path = self._path(key)
         try:
             content = read_regular(inside(self.folder, path.name), sys.maxsize)
@@ -97,7 +97,7 @@ class Kept:
             return object_array(rows), seconds
         except FileNotFoundError:
             return None
-        except Exception as error:  # a damaged archive may raise anything
+        except Exception as error:  # reading a damaged archive may raise anything
             raise StoreError(
                 f"{path} is not a complete call of a mechanism: {error}. Delete the file"
             ) from error
@@ -118,11 +118,11 @@ class Kept:
 
 
 def _code(mechanism: Any) -> str:
-    """Return a digest of a mechanism's code: its files, and the values bound to it.
+    """Return a digest of a mechanism's code: its files, and the values bound in the code.
 
-    The digest covers the whole file of each function of the mechanism, the values in its closures,
-    the arguments bound by ``partial`` and the attributes of an object. It does not cover what these
-    files import.
+    The digest covers the complete file of each function of the mechanism, the values in its
+    closures, the arguments bound by ``partial`` and the attributes of an object. The digest does
+    not cover what these files import.
     """
     told = hashlib.sha256()
     seen: set[int] = set()
@@ -152,7 +152,7 @@ def _code(mechanism: Any) -> str:
 
 
 def _source(function: Any) -> bytes:
-    """Return the file that defines an object, or its source in a notebook, or only its name."""
+    """Return the file that defines an object; else its source in a notebook, else only its name."""
     try:
         file = inspect.getsourcefile(function)
         if file is not None and Path(file).is_file():
@@ -165,5 +165,5 @@ def _source(function: Any) -> bytes:
 def _is_empty(cell: Any) -> bool:
     try:
         return cell.cell_contents is None
-    except ValueError:  # a function that refers to itself, before it is defined
+    except ValueError:  # a function that refers to itself before its definition
         return True

@@ -1,4 +1,4 @@
-"""Functions that return one draw, as most code does, turned into mechanisms that return many."""
+"""Conversion of functions that return one draw into mechanisms that return many draws."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _SHARED = tuple(
 
 @contextmanager
 def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
-    """Let the functions of ``numpy.random`` and ``random`` draw by the methods of a generator.
+    """Make the functions of ``numpy.random`` and ``random`` draw from a given generator.
 
-    This makes the noise of code that draws from global generators visible and changeable: a mutant
+    Mutants can then change the noise of code that draws from global generators, because a mutant
     passes a generator that records. Only the names in the two modules are replaced. A function that
-    was imported by its name, or a RandomState, still draws from its own source.
+    was imported by its name still draws from its own source. The same holds for a RandomState.
     """
 
     def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
@@ -103,7 +103,7 @@ _PADDED_TO = 4  # sizes are padded to powers of 4: few compilations, little wast
 
 
 class OneDraw:
-    """A function that returns one draw, as a mechanism; see :func:`one_draw`."""
+    """A function that returns one draw, as a mechanism that returns many; see :func:`one_draw`."""
 
     def __init__(
         self,
@@ -120,7 +120,9 @@ class OneDraw:
                 f"{_validate.describe(randomness)}"
             )
         if _validate.flag(vmap=vmap) and randomness != "jax":
-            raise ArgumentError(f'vmap needs randomness="jax", got randomness={randomness!r}')
+            raise ArgumentError(
+                f'vmap must be False unless randomness="jax", got randomness={randomness!r}'
+            )
         self.function, self.randomness = function, randomness
         argument = RANDOMNESS.get(randomness or "")
         if argument and lacks(function, argument):
@@ -138,8 +140,8 @@ class OneDraw:
         return f"one_draw({self.__name__}, randomness={self.randomness!r})"
 
     def __reduce__(self) -> Any:
-        # Functions compiled by jax are not pickled. The name in the module belongs to the
-        # mechanism, not to the function, so the function is reached through the mechanism.
+        # Functions compiled by jax are not pickled. The name in the module belongs to the mechanism
+        # and not to the function. So the function is reached through the mechanism.
         found = _find(self)
         if found is not None:
             return found
@@ -185,7 +187,7 @@ class OneDraw:
         then: Then | None,
         catches: bool,
     ) -> Any:
-        given = handed(data)  # changes that one draw makes to the data must not reach the next
+        given = handed(data)  # a draw must not change the data of the next one
 
         def finished() -> Any:
             draw = _drawn(self.randomness, function, given, rng)
@@ -206,13 +208,13 @@ class OneDraw:
         size: int,
         rng: np.random.Generator,
     ) -> Sequence[Any]:
-        """Draw by one compiled call; sizes are padded to a few, each of which compiles once."""
+        """Draw by one compiled call; sizes are padded, so that few different sizes compile."""
         jax = needed("jax", 'randomness="jax"')
         words = repr(sorted(arguments.items()))
         many = self._many.get(words)
         if many is None:
             many = jax.jit(jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0)))
-            # The repr of an array leaves values out, and its values may change.
+            # The repr of an array omits values, and the values may change.
             if all(type(value) in _PLAIN for value in arguments.values()):
                 self._many[words] = many
         padded = 1
@@ -242,40 +244,42 @@ def one_draw(
     Parameters
     ----------
     function : callable
-        ``f(data, ...)`` returns one draw: a number, a text, an array, a list, a dict, a frame or
-        None.
+        ``f(data, ...)`` returns one draw, which is a number, a text, an array, a list, a dict, a
+        frame or None.
     randomness : {"rng", "integer", "legacy", "torch", "jax", None}, optional
         Source of the function's randomness:
 
         "rng"
-            It takes ``rng``, a :class:`numpy.random.Generator`. This is the default.
+            The function takes ``rng``, a :class:`numpy.random.Generator`. This is the default.
         "integer"
-            It takes ``seed``, a whole number below 2**32. Mutants can change the noise that it
-            draws from generators made by ``numpy.random.default_rng(seed)``, called by that name.
+            The function takes ``seed``, a whole number below 2**32. Mutants can change noise from
+            generators that the function makes by ``numpy.random.default_rng(seed)``, called by that
+            name.
         "legacy"
-            It draws from the global generators of numpy and of ``random``. They are seeded for each
-            draw, and their states are restored afterwards. Mutants can change the noise of
-            functions such as ``np.random.laplace()``, called by these names.
+            The function draws from the global generators of numpy and of ``random``. The generators
+            are seeded for each draw, and their states are restored afterwards. Mutants can change
+            the noise of functions such as ``np.random.laplace()``, called by these names.
         "torch"
-            It draws from PyTorch's global generators, seeded for each draw, and those of "legacy".
+            The function draws from PyTorch's global generators, which are seeded for each draw, and
+            from the generators of "legacy".
         "jax"
-            It takes ``key``, a JAX key.
+            The function takes ``key``, a JAX key.
         None
-            It draws from an entropy source of its own, which cannot be seeded. `dpaudit replay`
-            then compares verdicts and not counts.
+            The function draws from an entropy source of its own, which cannot be seeded. `dpaudit
+            replay` then compares only the verdicts, not the counts.
     vmap : bool, optional
-        With "jax": make many draws at once by ``jax.jit(jax.vmap(f))``. Only a few sizes are used,
-        so that little is compiled.
+        For "jax": whether many draws are made at once by ``jax.jit(jax.vmap(f))``. Only a small
+        number of sizes is used, so that compilation is rare.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, or a decorator if no function is given.
+        ``f(data, size, *, rng)``; a decorator if no function is given.
 
     Raises
     ------
     TypeError
-        If the function does not take the argument that `randomness` names.
+        If the function does not take the argument that `randomness` requires.
 
     Examples
     --------
@@ -292,7 +296,7 @@ def one_draw(
 def _drawn(
     randomness: str | None, function: Callable[..., Any], data: Any, rng: np.random.Generator
 ) -> Any:
-    """Return one draw, with the randomness that the function takes."""
+    """Return one draw, and pass the randomness that the function takes."""
     records = type(rng) is not np.random.Generator  # whether draws are recorded, for mutants
     if randomness == "rng":
         return function(data, rng=rng)
@@ -308,7 +312,7 @@ def _drawn(
             return function(data, seed=number)
     np.random.seed(number)  # noqa: NPY002
     random.seed(number)
-    if randomness == "torch":  # a seed of its own: the same seed would give numpy's numbers
+    if randomness == "torch":  # another seed, because the same one would repeat numpy's numbers
         sys.modules["torch"].manual_seed(seed_of(rng))
     with global_functions_of(rng) if records else nullcontext():
         return function(data)
@@ -316,7 +320,7 @@ def _drawn(
 
 @contextmanager
 def _global_state_kept(randomness: str | None) -> Iterator[None]:
-    """Restore the global generators afterwards, if draws seed them."""
+    """Restore the global generators afterwards if draws seed these generators."""
     if randomness not in ("legacy", "torch"):
         yield
         return
@@ -331,7 +335,7 @@ def _global_state_kept(randomness: str | None) -> Iterator[None]:
 
 
 def _find(mechanism: OneDraw) -> str | None:
-    """Return the global name of a decorated function; None if it has none."""
+    """Return the global name of a decorated function; None if the function has no such name."""
     home = mechanism.function.__module__
     if home == "__main__" or travels_by_value(home):
         return None  # another process does not know the names of this module
@@ -348,7 +352,7 @@ _CHECKED_SIZE = 64
 
 
 class Scored:
-    """``score(mechanism(data, size, rng=rng))``: post-processing, as private as the mechanism.
+    """``score(mechanism(data, size, rng=rng))``, which is post-processing and so equally private.
 
     Parameters
     ----------
@@ -364,12 +368,12 @@ class Scored:
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def of(self, mechanism: Callable[..., Any]) -> Scored:
-        """Return another mechanism with the same score."""
+        """Return another mechanism followed by the same score."""
         return Scored(mechanism, self.score)
 
     @property
     def changed(self) -> Any:
-        """Number of values that a mutant changed, if the mechanism counts them."""
+        """Number of values that a mutant changed, if the mechanism counts such changes."""
         return getattr(self.mechanism, "changed", 1)
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:

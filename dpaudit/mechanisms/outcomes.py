@@ -1,15 +1,16 @@
-"""Conversion of outputs to arrays: dicts, frames, lists, None and exceptions.
+"""Conversion of outputs to arrays; outputs may be dicts, frames, lists, None or exceptions.
 
-Every conversion is a fixed function of single draws, declared before any draw is made. So it is
-post-processing, and everything certified of the arrays holds for the original outputs.
+Every conversion is a fixed function of a single draw and is declared before any draw is made. So
+the conversion is post-processing, and everything certified for the arrays holds for the original
+outputs.
 
-Rows are an array of objects ``[size]``, each an array of float64. Draws of one shape are not
-changed. They become rows only next to draws of another shape.
+Rows are an array ``[size]`` of objects, and each object is an array of float64. Draws of one shape
+are not changed. Draws of one shape become rows only if there are also draws of another shape.
 
 A call may hold only None, only exceptions, or only the texts of a mechanism that also returns
-numbers. The conversion of a draw must not depend on the other draws of its call, or the draws of
-one call would depend on each other. So the calls that check the contract fix the kind of the draws,
-and the draws of later calls are converted to this kind.
+numbers. The conversion of a draw must not depend on the other draws of the same call. Otherwise the
+draws of one call would depend on each other. So the calls that check the contract fix the kind of
+the draws, and the draws of later calls are converted to this kind.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ Array = NDArray[Any]
 
 
 class Unbound(np.ndarray[Any, Any]):
-    """Draws made of lists, whose common shape may be accidental; otherwise an ordinary array.
+    """Draws made of lists; their common shape may be accidental, unlike that of an array.
 
-    Draws that a mechanism returned as an array have one shape on purpose, and any other is refused.
+    If a mechanism returns an array, the shape of its draws is intended, and any other shape is
+    refused.
     """
 
 
 def as_rows(outputs: Any) -> Array | None:
-    """Return a sequence of arrays, lists or numbers as rows; None if it holds anything else.
+    """Return a sequence of arrays, lists or numbers as rows; None if an element is of another type.
 
     Examples
     --------
@@ -64,17 +66,17 @@ def as_rows(outputs: Any) -> Array | None:
 
 
 def as_made(outputs: Array) -> Any:
-    """Return stored draws in the form in which they were returned: rows as a list of arrays."""
+    """Return stored draws in their original form; rows become a list of arrays."""
     return list(outputs) if outputs.dtype == object else outputs
 
 
 def to_rows(draws: Array) -> Array:
-    """Return draws of one shape, or rows, as rows."""
+    """Return draws as rows, also if all draws have one shape."""
     return draws if draws.dtype == object else object_array(list(draws.astype(np.float64)))
 
 
 def joined(parts: Sequence[Array]) -> Array:
-    """Return draws one after the other: as one array, or as rows if shapes differ.
+    """Concatenate draws: as one array, or as rows if shapes differ.
 
     Examples
     --------
@@ -146,33 +148,33 @@ class LateFailure(MechanismError):
 
 
 class Outcomes:
-    """A mechanism whose draws are dicts, texts, lists, None or exceptions, with arrays as output.
+    """Mechanism that returns another mechanism's dicts, texts, lists or exceptions as arrays.
 
     Parameters
     ----------
     mechanism : callable
-        ``f(data, size, *, rng)`` that returns a sequence of `size` draws: numbers, texts, arrays of
-        any shape, lists, dicts, frames, None. Results of :func:`one_draw` and :class:`Subprocess`
-        are allowed, too.
+        ``f(data, size, *, rng)`` that returns a sequence of `size` draws. A draw is a number, a
+        text, an array of any shape, a list, a dict, a frame or None. Results of :func:`one_draw`
+        and :class:`Subprocess` are allowed, too.
     keys : sequence, optional
-        Keys of draws that are dicts, Series or frames. An absent key is an outcome, and so is any
-        key that is not declared. Without `keys` all draws must have the same keys.
+        Keys of draws, if draws are dicts, Series or frames. The absence of a key is an outcome, and
+        so is the presence of an undeclared key. Without `keys`, all draws must have the same keys.
     errors : {"raise", "outcome"}, optional
-        With "outcome", exceptions and infinite numbers are outcomes. If a call of many draws fails,
-        the failed draws are not known. So if trial calls fail, each draw is made by a separate
-        call. Default "raise".
+        If "outcome", exceptions and infinite numbers are outcomes. If a call of many draws fails,
+        nobody knows which draws failed. So if trial calls fail, each draw is made by a separate
+        call. The default is "raise".
     then : callable, optional
-        Applied to each draw, such as the predictions of a model on fixed points.
+        Function applied to each draw, for example the predictions of a model on fixed points.
     apart : bool, optional
-        Whether each draw is made by a separate call, on all data.
+        Whether each draw is made by a separate call on all data.
 
     Raises
     ------
     LateFailure
-        With "outcome", if a call fails on data on which the trial calls did not fail, or if trial
-        calls fail on one dataset and not on another. Both sides must be called in the same way,
-        because calls rather than draws may fail. :func:`dpaudit.audit` then begins again with
-        `apart`, for the other half of `failure_prob`.
+        If `errors` is "outcome", and a call fails on data on which the trial calls did not fail, or
+        trial calls fail on only one dataset. Both sides must be called in the same way, because a
+        failed call loses all its draws. :func:`dpaudit.audit` then begins again with `apart`, for
+        the other half of `failure_prob`.
 
     Examples
     --------
@@ -218,7 +220,7 @@ class Outcomes:
         return self.errors == "outcome" and not self.apart and not one_by_one
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent draws as an array, with a record for each dict."""
+        """Return `size` independent draws as an array; each dict becomes a record."""
         catches = self.errors == "outcome"
         one_by_one, bound = _one_by_one(self.mechanism)
         if one_by_one is not None:
@@ -238,7 +240,7 @@ class Outcomes:
         return unbound(draws, as_array(draws, self.keys, catches=catches))
 
     def _fails_on(self, data: Any) -> bool:
-        """Return whether a trial call fails; the answer for the same data is always the same."""
+        """Return whether a trial call fails; the answer is fixed for given data."""
         seen = digest(data)
         if seen not in self._fails:
             rng = np.random.default_rng(list(seen))
@@ -273,7 +275,7 @@ class Outcomes:
 
 
 def attempt(draw: Callable[[], Any]) -> Any:
-    """Return a draw, or a `Failure` for the exception that it raised."""
+    """Return a draw, or a `Failure` if the draw raised an exception."""
     try:
         return draw()
     except _OURS:
@@ -283,7 +285,7 @@ def attempt(draw: Callable[[], Any]) -> Any:
 
 
 def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[Any]:
-    """Apply a function to each draw; its own exceptions are outcomes if exceptions are caught."""
+    """Apply a function to each draw; its exceptions are outcomes if exceptions are caught."""
     if then is None:
         return list(draws)
     if not catches:
@@ -295,7 +297,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
 
 
 def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """Return the method that draws one by one, if there is one, and the arguments bound to it."""
+    """Return the method that draws one at a time, if it exists, and the arguments bound to it."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:
         bound = {**mechanism.keywords, **bound}
@@ -309,24 +311,25 @@ def as_array(
     """Return draws of any kind as an array or as rows.
 
     Numbers stay numbers, and None becomes NaN among numbers. Arrays whose shapes differ become
-    rows, in which None is one NaN. Texts stay texts. Dicts, Series and frames become records, with
-    NaN and a flag for keys that are absent. If some draws are numbers and others texts, a record
-    has a field for each. The conversion of a draw must not depend on the other draws of its call,
-    or the draws of one call would depend on each other.
+    rows; in rows, None is a single NaN. Texts stay texts. Dicts, Series and frames become records;
+    an absent key has the value NaN and a flag. If some draws are numbers and others are texts, a
+    record has one field for numbers and one for texts. The conversion of a draw must not depend on
+    the other draws of the same call. Otherwise the draws of one call would depend on each other.
 
     Parameters
     ----------
     draws : sequence
-        At least one.
+        At least one draw.
     keys : tuple, optional
-        Declared keys, for draws that are dicts.
+        Declared keys, if draws are dicts.
     catches : bool
-        Whether infinite numbers are outcomes, as exceptions are. The largest numbers replace them.
+        Whether infinite numbers are outcomes, as exceptions are. The largest finite numbers replace
+        infinite numbers.
 
     Raises
     ------
     MechanismError
-        For draws of other types, or for dicts of differing keys if no keys are declared.
+        For draws of other types. Also for dicts with different keys if no keys are declared.
     """
     if isinstance(draws, np.ndarray) and draws.dtype != object:
         return _finite(draws) if catches else draws
@@ -336,7 +339,8 @@ def as_array(
     ):
         return _records(draws, keys, catches)
     if any(isinstance(draw, str) for draw in held):
-        # An empty list may occur among lists of texts, which are joined to one text by now.
+        # An empty list may occur among lists of texts; lists of texts are already joined to one
+        # text here.
         draws = [
             "" if isinstance(d, list | tuple | np.ndarray) and np.shape(d) == (0,) else d
             for d in draws
@@ -356,13 +360,13 @@ def as_array(
 
 
 def unbound(draws: Any, array: Array) -> Array:
-    """Return the array made of draws, marked as `Unbound` if the draws are lists of any length."""
+    """Return the array of the draws, marked as `Unbound` if the draws are lists of any length."""
     by_chance = isinstance(draws, list | tuple) and any(isinstance(d, list | tuple) for d in draws)
     return array.view(Unbound) if by_chance and array.dtype != object else array
 
 
 def value_or_text(values: Array, texts: Array) -> Array:
-    """Return records of a number and a text, for draws that are either; the other one is empty."""
+    """Return records of a number and a text; the field that does not hold the draw is empty."""
     return _columns({"value": values, "text": texts})
 
 
@@ -396,7 +400,7 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
 
 
 def _words_of_kind(draw: Any) -> str:
-    """Return the type of a draw, and for a list also the types of its items."""
+    """Return the type of a draw; for a list, also the types of its items."""
     name = type(draw).__name__
     if not isinstance(draw, list | tuple) or not draw:
         return name
@@ -405,7 +409,7 @@ def _words_of_kind(draw: Any) -> str:
 
 
 def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: bool) -> Array:
-    """Return dicts as records: the value of each key, and whether the key is present."""
+    """Return dicts as records of the values of the keys and of flags for present keys."""
     dicts = [{} if d is None or isinstance(d, Failure) else _as_dict(d) for d in draws]
     columns: dict[str, Array] = {}
     if keys is None:
@@ -429,7 +433,7 @@ def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: b
 
 
 def _values(values: list[Any], catches: bool) -> Array:
-    """Return the values of one key; NaN, or an empty text, if there is none."""
+    """Return the values of one key; a missing value is NaN or an empty text."""
     held = [value for value in values if value is not None]
     if held and all(isinstance(value, str) for value in held):
         return np.array(["" if value is None else value for value in values], dtype="U64")
@@ -450,10 +454,11 @@ def _numbers(values: list[Any]) -> NDArray[np.float64]:
 
 
 def _columns(columns: Mapping[str, Array]) -> Array:
-    """Return columns side by side, as records."""
+    """Return columns as records, one record for each row."""
     if not columns:
         raise MechanismError(
-            "draws are empty dicts. Declare the keys that they may have: Outcomes(f, keys=[...])"
+            "draws must be dicts with at least one key, got empty ones. Declare the keys that "
+            "draws may have: Outcomes(f, keys=[...])"
         )
     dtype = [(name, values.dtype, values.shape[1:]) for name, values in columns.items()]
     records = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
@@ -463,7 +468,7 @@ def _columns(columns: Mapping[str, Array]) -> Array:
 
 
 def failures_in(draws: Array) -> Counter[str]:
-    """Return how many draws stand for an exception, by the type of the exception."""
+    """Return the number of draws that stand for exceptions, by the type of the exception."""
     words: list[str] = []
     if draws.dtype == object:
         words = [words_of_shape(row.shape) for row in draws if row.size == 0]
@@ -476,7 +481,7 @@ def failures_in(draws: Array) -> Counter[str]:
 
 
 def of_columns(outputs: Any, size: int) -> Array | None:
-    """Return `size` draws that were returned as columns (a dict of arrays or a frame), or None."""
+    """Return `size` draws that were returned as a dict of arrays or a frame; else None."""
     if isinstance(outputs, Mapping):
         columns = {str(key): np.asarray(values) for key, values in outputs.items()}
     elif is_frame(outputs):
@@ -495,10 +500,10 @@ def of_columns(outputs: Any, size: int) -> Array | None:
 
 
 def _as_dict(draw: Any) -> dict[Hashable, Any]:
-    """Return a draw that is a mapping, a Series or a frame as a dict.
+    """Convert a draw that is a mapping, a Series or a frame to a dict.
 
     The cells of a frame are identified by the index of their row. If rows are only numbered, the
-    first column that holds texts identifies them. In a frame with one other column the row label
+    first column of texts identifies the rows. If a frame has only one other column, the row label
     alone is the key.
     """
     if isinstance(draw, Mapping):
@@ -548,7 +553,7 @@ def _text(draw: Any) -> str:
 
 
 def _finite(array: Array) -> Array:
-    """Replace infinite numbers by the largest finite ones; NaN stays."""
+    """Replace infinite numbers by the largest finite numbers; NaN is not changed."""
     if array.dtype.names:
         made = array.copy()
         for name in array.dtype.names:
@@ -568,7 +573,7 @@ _MIXED = value_or_text(np.zeros(1), np.array([""])).dtype
 
 
 class Kinds:
-    """The kind of the draws of one mechanism, and their shape on each side of a pair.
+    """The kind of the draws of one mechanism, and the shape of draws on each side of a pair.
 
     Parameters
     ----------
@@ -582,9 +587,10 @@ class Kinds:
     width : int
         Number of cells of one draw.
     is_probing : bool
-        Whether calls only check the contract, so that the kind may still change.
+        Whether calls only check the contract; the kind may still change then.
     is_bound : bool
-        Whether draws have one shape on purpose, as arrays do; lists may have one by accident.
+        Whether the shape of draws is intended, as for arrays; a common shape of lists may be
+        accidental.
     """
 
     def __init__(self, name: str, *, finite: bool) -> None:
@@ -597,7 +603,7 @@ class Kinds:
         self._only_missing = self._only_scalars = True
 
     def turn(self) -> None:
-        """Turn to another pair, whose draws may have another shape."""
+        """Switch to another pair, whose draws may have another shape."""
         if self._dtype is not None and kind_of(self._dtype) != "number":
             self._elsewhere = self._dtype
         self._dtype, self._shapes = None, {}
@@ -609,9 +615,10 @@ class Kinds:
         return self._dtype is not None and self._dtype.names is not None
 
     def admit(self, array: Array, side: str, *, bound: bool) -> Array:
-        """Check draws against earlier ones: one kind on both sides, and one shape or rows on each.
+        """Check draws against earlier draws: both sides need one kind, each side one shape or rows.
 
-        An array that is `bound` has one shape on purpose. Rows of a list may have one by accident.
+        The shape of an array that is `bound` is intended. A common shape of lists may be
+        accidental.
         """
         self.is_bound &= bound
         array = self._brought_in(array)
@@ -642,7 +649,7 @@ class Kinds:
         return array
 
     def note(self, other: Kinds) -> None:
-        """Take over what a worker recorded of other draws of the same pair."""
+        """Adopt what a worker recorded about other draws of the same pair."""
         self.width = max(self.width, other.width)
         self.is_bound &= other.is_bound
         self._only_missing &= other._only_missing
@@ -651,7 +658,7 @@ class Kinds:
                 self._shapes[side] = None
 
     def _brought_in(self, array: Array) -> Array:
-        """Return draws in the kind of earlier ones, or unchanged if they cannot be converted."""
+        """Convert draws to the kind of earlier draws; if impossible, return them unchanged."""
         if self._dtype is None:
             fit = None if self._elsewhere is None else fitted(array, self._elsewhere)
             array = array if fit is None else fit
@@ -668,7 +675,7 @@ class Kinds:
         return array if fit is None else fit
 
     def _wider(self, array: Array) -> np.dtype[Any] | None:
-        """Return the common kind of these draws and earlier ones, or None if there is none."""
+        """Return the common kind of these draws and earlier draws; None if there is none."""
         assert self._dtype is not None
         kinds = {kind_of(array), kind_of(self._dtype)}
         if kinds == {"number", "text"} and self._only_missing:
@@ -683,7 +690,7 @@ class Kinds:
 
 
 def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
-    """Return draws converted to the dtype of other calls, or None if they cannot be converted.
+    """Return draws converted to the dtype of other calls; None if the conversion is impossible.
 
     Examples
     --------
@@ -714,7 +721,7 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
 
 
 def _values_in(draws: Array) -> Array:
-    """Return the number that each draw is, or NaN if it is not a number."""
+    """Return each draw as a number; NaN stands for a draw that is not a number."""
     if draws.dtype.names == _MIXED.names:
         return np.asarray(draws["value"])
     if draws.dtype.kind in "US" or draws.dtype.names:
@@ -723,7 +730,7 @@ def _values_in(draws: Array) -> Array:
 
 
 def _texts_in(draws: Array) -> Array | None:
-    """Return the text that each draw is, or ""; None if one is neither a number nor a text."""
+    """Return each draw as a text or ""; None if a draw is neither a number nor a text."""
     if draws.dtype.kind == "S":
         return np.asarray(np.strings.decode(draws, "latin-1"))
     if draws.dtype.kind == "U" or draws.dtype.names == _MIXED.names:
@@ -738,11 +745,11 @@ def _text_of(row: Array) -> str | None:
     words = words_of_shape(row.shape)
     if words.startswith("raised "):
         return f"<{words}>"
-    return "" if row.shape == (0,) else None  # an empty list may be an empty list of texts
+    return "" if row.shape == (0,) else None  # an empty list may be a list of texts
 
 
 def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
-    """Return a column of records in the dtype of other calls; empty values if it holds nothing."""
+    """Return a column of records in the dtype of other calls; an empty column gets empty values."""
     if kind_of(column) == kind_of(like.base) and column.shape[1:] == like.shape:
         return column
     if column.shape[1:] != () or not _is_missing(column):
@@ -753,7 +760,7 @@ def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
 
 
 def _wider_field(one: np.dtype[Any], other: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the wider dtype of a field; a dtype of plain numbers may have stood for None."""
+    """Return the wider dtype of a field; a dtype of plain numbers may have come from None."""
     return other if one.base.kind != "U" and one.shape == () else one
 
 

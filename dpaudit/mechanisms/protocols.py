@@ -1,8 +1,8 @@
-"""The forms that a mechanism may have, and the name of a mechanism in messages.
+"""The possible forms of a mechanism, and the name of a mechanism in messages.
 
 A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``. One call returns `size`
-independent draws. An *exact* mechanism has a method ``pmf(data) -> [k]`` over a finite range. Its
-divergences are computed instead of estimated.
+independent draws. An *exact* mechanism has a finite range and a method ``pmf(data) -> [k]``. The
+divergences of an exact mechanism are computed and not estimated.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class SampledMechanism(Protocol):
 
 @runtime_checkable
 class ExactMechanism(Protocol):
-    """A mechanism over a finite range whose probabilities are known."""
+    """A mechanism with a finite range and known probabilities."""
 
     def pmf(self, data: Array) -> NDArray[np.float64]:
         """Return the probability of each of the k outcomes, in a fixed order, shape (k,)."""
 
 
 def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
-    """Mark a mechanism that draws from an entropy source of its own and cannot be seeded.
+    """Mark a mechanism that uses an entropy source of its own and cannot be seeded.
 
-    Its audits are as sound as those of any other mechanism. But `dpaudit replay` compares only
-    their verdicts, not their counts.
+    Audits of such a mechanism are as sound as those of any other mechanism. However, `dpaudit
+    replay` compares only the verdicts, not the counts.
 
     Examples
     --------
@@ -75,19 +75,19 @@ def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def is_seeded(mechanism: Any) -> bool:
-    """Return whether the generator that is passed in determines the mechanism's draws."""
+    """Return whether the generator argument determines the mechanism's draws."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func
     return not getattr(mechanism, "dpaudit_unseeded", False)
 
 
 def counts_changes(mechanism: Any) -> Any:
-    """Return the part of a mechanism that counts its changes in ``changed``, if it is a mutant."""
+    """Return the part of a mutant that counts changes in ``changed``; None for other mechanisms."""
     return getattr(mechanism, "centers", mechanism)
 
 
 def mechanism_name(mechanism: Any) -> str:
-    """Return the name of a mechanism: its function's name and the keywords bound by ``partial``.
+    """Return the name of a mechanism: the function's name, and the keywords bound by ``partial``.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = " ".join(str(value).split()) if isinstance(value, np.ndarray) else repr(value)
-    if " at 0x" in text:  # an address differs between processes, and would change name and seed
+    if " at 0x" in text:  # An address differs between processes, so the seed would differ.
         text = getattr(value, "__qualname__", type(value).__qualname__)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -118,7 +118,7 @@ def _short(value: Any) -> str:
 
 
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
-    """Return the generator of one role in one audit, determined by the root seed and the labels.
+    """Return the generator of one role in one audit; root seed and labels determine it.
 
     Examples
     --------
@@ -135,8 +135,8 @@ def generator(seed: int, *labels: str | int) -> np.random.Generator:
 def seed_of(rng: np.random.Generator, below: int = 2**32) -> int:
     """Draw a seed, by default below 2**32, for a generator of another kind.
 
-    A seed that begins a whole call of many draws must have more bits. With too few bits, two calls
-    could get the same seed and so the same draws.
+    If a seed begins a whole call of many draws, it must have more than 32 bits. With too few bits,
+    two calls could get the same seed and so the same draws.
 
     A mutant's recorder does not see this draw, because a seed is not noise.
     """
@@ -145,12 +145,13 @@ def seed_of(rng: np.random.Generator, below: int = 2**32) -> int:
 
 
 class Watched(np.random.Generator):
-    """The generator of one call, which counts how often it is passed as a seed.
+    """The generator of one call, which counts how often code passes it as a seed.
 
-    ``default_rng(seed)`` returns a generator unchanged. So code that builds two generators from one
-    seed draws the same noise twice if the seed is a number, and fresh noise if it is a generator.
-    Passing a generator would hide this mistake. Only variables named like a seed count, because
-    code that takes `rng` may pass it on as often as it likes.
+    ``default_rng(seed)`` returns its argument unchanged if the argument is a generator. Code may
+    build two generators from one seed. If the seed is a number, both draw the same noise. If the
+    seed is a generator, the two noises are fresh. So passing a generator would hide this mistake.
+    Only variables whose names suggest a seed count, because code that takes `rng` may pass `rng` on
+    any number of times.
     """
 
     def __init__(self, bits: np.random.BitGenerator) -> None:
@@ -159,7 +160,7 @@ class Watched(np.random.Generator):
 
     @property
     def capsule(self) -> Any:
-        """Raise AttributeError as every generator does; ``default_rng`` reads this name first."""
+        """Raise AttributeError, as every generator does, when ``default_rng`` reads this name."""
         caller = sys._getframe(1)
         names = [name for name, value in caller.f_locals.items() if value is self]
         if any("seed" in name or "random_state" in name for name in names):
@@ -169,10 +170,10 @@ class Watched(np.random.Generator):
 
 @contextmanager
 def recorded_generators(rng: np.random.Generator) -> Iterator[None]:
-    """Let ``numpy.random.default_rng`` make generators that record what they draw, for mutants.
+    """Make ``numpy.random.default_rng`` return generators that record their draws, for mutants.
 
-    Their bits are still determined by the seed. Code that imported ``default_rng`` by its name is
-    not affected.
+    The seed still determines the bits of these generators. Code that imported ``default_rng`` by
+    its name is not affected.
     """
     made, beside = np.random.default_rng, getattr(rng, "beside", None)
 
@@ -186,9 +187,10 @@ def recorded_generators(rng: np.random.Generator) -> Iterator[None]:
 
 @contextmanager
 def global_generators_kept() -> Iterator[None]:
-    """Restore the states of numpy's global generator and of ``random`` afterwards.
+    """Restore the states of numpy's global generator and of ``random`` after a block of code.
 
-    This is for code of others that draws from these generators. The caller must seed them inside.
+    This context is for code of other authors that draws from these generators. The caller must seed
+    the generators inside the block.
     """
     ours, python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
@@ -205,7 +207,7 @@ _LISTED_KEYS = 40
 
 
 def keys_differ(*names: tuple[str, ...] | None) -> str:
-    """Return advice to declare the keys if draws hold different keys; empty if they do not."""
+    """Return advice to declare the keys if draws hold different keys; otherwise return ""."""
     if None in names or len(set(names)) < 2:
         return ""
     known = dict.fromkeys(name for some in names for name in some or ())
@@ -219,7 +221,7 @@ def keys_differ(*names: tuple[str, ...] | None) -> str:
 
 
 def _as_code(name: str) -> str:
-    """Return a key as it is written in code: numbers and (row, column) pairs without quotes."""
+    """Return a key as code: numbers and (row, column) pairs have no quotes."""
     try:
         ast.literal_eval(name)
     except (SyntaxError, ValueError):
@@ -228,16 +230,16 @@ def _as_code(name: str) -> str:
 
 
 def needs_care(draw: Any) -> bool:
-    """Return whether numpy cannot make a number or a text of a draw."""
+    """Return whether numpy can convert a draw neither to numbers nor to a text."""
     return draw is None or isinstance(draw, Mapping) or hasattr(draw, "columns")
 
 
 def no_array(outputs: Any) -> str | None:
-    """Return what was returned instead of an array, and what to do; None if it is an array."""
+    """Return what was returned instead of an array, and what to do; None for an array."""
     if outputs is None:
         return "None. Add the missing return statement"
     if inspect.iscoroutine(outputs):
-        outputs.close()  # it will never be awaited
+        outputs.close()  # the coroutine will never be awaited
         return "a coroutine. Use an ordinary function instead of an async one"
     if inspect.isgenerator(outputs):
         return "a generator. Return np.array([...]) of all draws instead of yielding them"
@@ -278,7 +280,7 @@ def hint(mechanism: Any) -> str:
 
 
 def by_its_seed(function: Any) -> str:
-    """Return how to make a mechanism of a function that takes a seed; empty if it takes none."""
+    """Return how to make a mechanism of a function that takes a seed; empty without a seed."""
     if lacks(function, "seed") or not lacks(function, "rng") or not _takes(function, None):
         return ""
     called = getattr(function, "__name__", "f")
@@ -287,7 +289,7 @@ def by_its_seed(function: Any) -> str:
 
 
 def takes_another(mechanism: Any) -> str:
-    """Return which parameter received `size`, if the second one has a default and another name."""
+    """Return the parameter that received `size`, if it has a default and another name."""
     try:
         _, second, *_ = inspect.signature(mechanism).parameters.values()
     except (TypeError, ValueError):
@@ -305,7 +307,7 @@ def takes_another(mechanism: Any) -> str:
 
 
 def needed(module: str, what: str = "this adapter", package: str = "") -> Any:
-    """Import a module of another package; if it is missing, raise how to install it.
+    """Import a module of another package; the error for a missing package says how to install it.
 
     Raises
     ------
@@ -331,7 +333,7 @@ def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
 
 
 def lacks(function: Any, name: str) -> bool:
-    """Return whether a function is known not to take an argument by this name."""
+    """Return whether a function is known not to take an argument of this name."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -341,7 +343,7 @@ def lacks(function: Any, name: str) -> bool:
 
 
 def slow_words(name: str, each: float, size: int, total: int, seconds: float) -> str:
-    """Return the warning that an audit will take long, and what would be faster."""
+    """Return the warning that an audit will take long, with a faster setting."""
     draws = "a draw" if size == 1 else f"{size} draws"
     return (
         f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} would take up to "

@@ -1,8 +1,8 @@
 """Checked and timed calls of a mechanism.
 
 Soundness requires independent draws, made by the generator that is passed in, from data that do not
-change. The class :class:`Sampler` checks these conditions as far as possible. It does so before the
-first draw that counts.
+change. The class :class:`Sampler` checks these conditions as far as possible. The checks are made
+before the first draw that counts.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _CHUNK_DRAWS = 2**18
 
 
 class Sampler:
-    """Draws from one mechanism for one audit, in chunks, checked and timed.
+    """Draws from one mechanism for one audit; the draws are made in chunks, checked and timed.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ class Sampler:
     labels : tuple of str
         Audit id and role ("mechanism" or "mutant").
     watch : Watch, optional
-        Receives every call, and limits its time.
+        Object that records every call and limits its time.
     finite : bool, optional
-        Whether inf is refused here. False for centres of additive noise, which must have one shape
-        on both sides; their caller refuses inf with a message of its own.
+        Whether the sampler refuses inf. False for centres of additive noise, which must have one
+        shape on both sides. The caller then refuses inf with a message of its own.
     workers : Workers, optional
-        Workers that draw if there is more than one chunk; by default this process draws.
+        Workers that draw if there is more than one chunk; by default, this process draws.
     kept : Kept, optional
         Store of calls, so that no call is made twice.
     """
@@ -141,7 +141,7 @@ class Sampler:
         """Whether draws certify at this stage of an audit, or explore; None if either may occur."""
 
     def begin(self, left: Any, right: Any) -> None:
-        """Turn to a pair and check the contract on both sides, which must give one kind of draw."""
+        """Switch to a pair and check the contract on both sides, whose draws must have one kind."""
         self.turn()
         self.kinds.is_probing = True
         try:
@@ -151,17 +151,17 @@ class Sampler:
             self.kinds.is_probing = False
         if self.has_other_keys and not self._has_declared_keys:
             raise MechanismError(
-                f"keys must name keys of the draws, but {self.name} returned none of them in any "
+                f"keys must be keys of the draws, but {self.name} returned none of them in any "
                 "draw, and returned others. Use the labels of the rows as the keys of a frame, or "
-                "(row, column) pairs if it has several columns"
+                "(row, column) pairs if the frame has several columns"
             )
 
     def _probe(self, data: Any, side: str) -> None:
         """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
 
-        Draws that do not follow the generator are refused, since replay would be impossible. Draws
-        that are the same for all generators are refused, since chunks would be copies. Noise that
-        the draws of one call share is refused, since the draws would not be independent.
+        Draws that do not follow the generator are refused, because replay would be impossible.
+        Draws that are equal for all generators are refused, because chunks would be copies. Noise
+        that all draws of one call share is refused, because the draws would be dependent.
         """
         given = handed(data)
         before = digest(given)
@@ -186,25 +186,26 @@ class Sampler:
             if not is_constant(first):
                 raise MechanismError(
                     f"{self.name} ignores rng: four calls with different generators gave the same "
-                    f"{PROBE_SIZE} draws. Draw from rng only"
+                    f"{PROBE_SIZE} draws. Draw only from rng"
                 )
         elif all(is_constant(call) for call in calls):
             raise MechanismError(
-                f"{self.name} shares its noise: all {PROBE_SIZE} draws of one call are equal, but "
+                f"{self.name} shares its noise: all {PROBE_SIZE} draws of one "
+                "call are equal, but "
                 "calls differ. Draw noise of shape [size, ...], so that draws are independent"
             )
 
     def _is_checked_alone(self, data: Any, given: Any, side: str) -> bool:
         """Check a slow mechanism by two draws, if the full check would take too long.
 
-        The later check of independence covers shared noise and repeated calls.
+        The later check of independence detects shared noise and repeated calls.
         """
         before = digest(given)
         try:
             alone = self.call(given, 1, "probe", "alone", side=side, is_copy=True)
         except (MechanismTimeout, LateFailure):
             raise
-        except MechanismError:  # the call of many draws raises and reports it again
+        except MechanismError:  # the call of many draws raises the error again and reports it
             return False
         whole, bound = self.fastest * _PROBES * PROBE_SIZE, self.watch.max_seconds
         is_slow = self.fastest >= SLOW or (bound is not None and whole > _PROBE_SHARE * bound)
@@ -220,7 +221,7 @@ class Sampler:
         """Warn at once if the planned draws would take more than three minutes."""
         watch = self.watch
         seconds = per_draw * watch.total + per_call * 2 * CALLS
-        # No warning if the user limits the time, or for a mutant after its mechanism.
+        # No warning if the user limits the time, or if a mutant follows its mechanism.
         if watch.is_warned or watch.max_seconds is not None or not watch.total or seconds <= LONG:
             return
         watch.is_warned = True
@@ -228,18 +229,18 @@ class Sampler:
         warnings.warn(words, SlowAuditWarning, stacklevel=2)
 
     def turn(self) -> None:
-        """Turn to another pair that was checked before; its draws may have another shape."""
+        """Switch to another pair that was checked before; its draws may have another shape."""
         self.kinds.turn()
         self.raised = {}
 
     def chunks(
         self, data: Any, draws: int, role: str, side: str, *, calls: int = CALLS
     ) -> Iterator[Array]:
-        """Yield `draws` draws in `calls` chunks or more, each from a generator of its own.
+        """Yield `draws` draws in at least `calls` chunks; each chunk has its own generator.
 
-        The chunks depend only on the root seed, the labels, the role and the side. Their sizes are
-        fixed here, before the first chunk is drawn. Two sides that are requested together have
-        chunks of equal sizes, however wide their outputs turn out to be.
+        The chunks depend only on the root seed, the labels, the role and the side. The sizes of the
+        chunks are fixed here, before the first chunk is drawn. If two sides are requested together,
+        their chunks have equal sizes, even if their outputs have different widths.
         """
         return self.mapped(data, draws, role, side, _as_they_are, calls=calls)
 
@@ -253,9 +254,9 @@ class Sampler:
         *,
         calls: int = CALLS,
     ) -> Iterator[Any]:
-        """Yield the value of a function on each of :meth:`chunks` and the index of its first draw.
+        """Yield the value of a function on each chunk, and the index of the chunk's first draw.
 
-        If there are workers, they apply the function, so that outputs need not be sent.
+        If there are workers, they apply the function, so that outputs need not be transferred.
         """
         if self.certifies is not None and self.certifies != role.startswith(_CERTIFYING):
             stage = "certify" if self.certifies else "explore"
@@ -288,7 +289,7 @@ class Sampler:
             yield function(outputs, start)
 
     def _can_travel(self, workers: Workers) -> bool:
-        """Return whether workers can get the mechanism; a mutant that they cannot is drawn here."""
+        """Return whether workers can receive the mechanism; otherwise this process draws."""
         try:
             workers.ship(self.mechanism, self.name)
         except MechanismError:
@@ -307,7 +308,7 @@ class Sampler:
         starts: range,
         function: Callable[[Array, int], Any],
     ) -> Iterator[Any]:
-        """Let workers draw the chunks; the content of a chunk does not depend on who draws it."""
+        """Let workers draw the chunks; the content of a chunk does not depend on its worker."""
         shipped = (
             workers.ship(self.mechanism, self.name),
             workers.ship(data, f"the data of {self.name}"),
@@ -336,7 +337,7 @@ class Sampler:
             yield value
 
     def draw(self, data: Any, draws: int, role: str, side: str) -> Array:
-        """Return all chunks as one array, for exploring: few draws take few calls."""
+        """Return all chunks as one array, for exploring; a few draws need only a few calls."""
         calls = min(CALLS, max(draws // _DRAWN_AT_ONCE, 1))
         return joined(list(self.chunks(data, draws, role, side, calls=calls)))
 
@@ -349,7 +350,7 @@ class Sampler:
         is_copy: bool = False,
         again: bool = False,
     ) -> Array:
-        """Return `size` checked draws of one call, made by the generator that the labels name."""
+        """Return `size` checked draws of one call; the labels determine the generator."""
         key: tuple[Any, ...] = (self._seed, self._labels, labels, size)
         known = None
         if self.kept is not None:
@@ -358,7 +359,7 @@ class Sampler:
         if known is not None:
             outputs, took = as_made(known[0]), known[1]
         else:
-            given = data if is_copy else handed(data)  # changes to it do not reach other calls
+            given = data if is_copy else handed(data)  # changes do not reach other calls
             start = time.perf_counter()
             outputs = self._called(given, size, labels)
             took = time.perf_counter() - start
@@ -370,14 +371,14 @@ class Sampler:
         return checked
 
     def _called(self, given: Any, size: int, labels: tuple[str | int, ...]) -> Any:
-        """Return the mechanism's output; report its exception, and where it was raised."""
+        """Return the mechanism's output; report an exception and the place where it was raised."""
         rng = generator(self._seed, *self._labels, *labels)
         try:
             with self.watch.call(self.name):
                 return self.mechanism(given, size, rng=rng)
         except (MechanismTimeout, LateFailure):
             raise
-        except MechanismError as error:  # raised by a wrapper, with a sufficient message
+        except MechanismError as error:  # a wrapper raised this error with a sufficient message
             named = "" if self.name in str(error) else f"{self.name}: "
             raise MechanismError(f"{named}{error}") from error
         except BaseException as error:
@@ -414,7 +415,9 @@ class Sampler:
                 f"got shape {array.shape}"
             )
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
-            raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
+            raise MechanismError(
+                f"{self.name} must return draws that are not empty, got shape {array.shape}"
+            )
         bound = isinstance(outputs, np.ndarray) and not isinstance(outputs, Unbound)
         array = self.kinds.admit(array, side, bound=bound and array.dtype != object)
         fields = array.dtype.names or ()
@@ -439,13 +442,13 @@ class Sampler:
             except MechanismError as error:
                 raise MechanismError(f"{self.name}: {error}") from error
         try:
-            array = np.array(outputs)  # a copy: the mechanism may use its buffer again
+            array = np.array(outputs)  # copied, because the mechanism may use its buffer again
         except ValueError as error:
             rows = as_rows(outputs)
             if rows is None:
                 raise MechanismError(
                     f"{self.name} must return an array [size, ...], got a ragged sequence ({error}"
-                    "). Return only numbers in rows of different lengths"
+                    "). If the lengths of rows differ, return only numbers"
                 ) from None
             return rows
         if array.dtype == object and (rows := as_rows(outputs)) is not None:
@@ -460,7 +463,7 @@ class Sampler:
         return array
 
     def _check_values(self, values: Array, draws: Array) -> None:
-        """Record whether there are non-integers, and refuse infinite numbers."""
+        """Record whether there are values that are not integers, and refuse infinite numbers."""
         if not self.saw_reals:
             known = values[np.isfinite(values)]
             self.saw_reals = bool((known != np.rint(known)).any())
@@ -481,10 +484,10 @@ def draw_chunk(
     labels: tuple[str, str, int],
     start: int,
 ) -> tuple[Any, Sampler, int]:
-    """Draw one chunk on a worker; return the counts, the sampler, and a mutant's changes.
+    """Draw one chunk on a worker; return counts, the sampler, and the changes of a mutant.
 
-    The controlling process needs everything that a sampler keeps from call to call, because a
-    result must not depend on who drew.
+    The controlling process needs everything that a sampler stores between calls, because a result
+    must not depend on the worker that drew.
     """
     sampler = copy.copy(known)
     sampler.mechanism, sampler.seconds, sampler.raised = mechanism, 0.0, {}

@@ -1,8 +1,9 @@
-"""Mechanisms of other environments: another Python, an old release, a conflicting package.
+"""Mechanisms of other environments, for example another Python or an old release of a package.
 
-A process of that Python starts at the first call, and answers calls until it is closed. It runs
-`_serve.py`, which imports nothing of dpaudit and needs only numpy. Data and draws travel as arrays
-and JSON. Pickles are not used, because other versions could not read them.
+A process of the other Python starts at the first call and answers calls until the process is
+closed. The process runs `_serve.py`, which imports nothing of dpaudit and needs only numpy. Data
+and draws travel as arrays and JSON. Pickles are not used, because other versions could not read
+them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _TAIL = 2000
 
 
 class Subprocess:
-    """A mechanism that another Python interpreter runs.
+    """A mechanism that runs in another Python interpreter.
 
     Parameters
     ----------
@@ -37,15 +38,16 @@ class Subprocess:
     target : str
         ``module:function``, or ``file.py:function``.
     style : {"vectorised", "rng", "integer", "legacy", "none"}, optional
-        "vectorised" (the default) is for ``f(data, size, rng=rng)``. The others are for functions
-        that return one draw; see `randomness` of :func:`one_draw`.
+        "vectorised" (the default) is for ``f(data, size, rng=rng)``. The other values are for
+        functions that return one draw; see `randomness` of :func:`one_draw`.
     by : str, optional
-        Column of the users, for data that are frames; the process receives frames of pandas.
+        Column that identifies users, if data are frames. The process receives frames of pandas.
 
     Raises
     ------
     MechanismError
-        If the process cannot be started, the function cannot be imported, or a call fails there.
+        If the process cannot be started, if the function cannot be imported there, or if a call
+        fails.
 
     Examples
     --------
@@ -98,15 +100,15 @@ class Subprocess:
         """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
         if catches and self.style == "vectorised":
             raise ArgumentError(
-                'errors="outcome" needs a function that returns one draw, because in a call of '
-                "many draws the failed ones are not known. Pass style="
+                'errors must be "raise" unless the function returns one draw, because in a call '
+                "of many draws the failed draws are not known. Pass style="
             )
         form = form_of(data, by=self.by or ("" if is_frame(data) else None))
         packed = form.packed(data)
         if packed is None:
             raise MechanismError(
                 f"{self.target} runs in another process, to which {form.words(data)} cannot be "
-                "sent. Pass arrays, lists of arrays, frames or dicts of those"
+                "sent. Pass arrays, lists of arrays, frames, or dicts of these types"
             )
         answer = self._ask(
             {
@@ -121,7 +123,7 @@ class Subprocess:
         return draws if then is None else applied(then, draws, catches=catches)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process of the other interpreter."""
         if self._process is not None:
             _end(self._process, self._errors)
             self._process = None
@@ -151,7 +153,7 @@ class Subprocess:
                 f"the process of {self.target} ended with exit status {process.wait()}"
                 f"{self._stderr()}"
             ) from error
-        except BaseException:  # interrupted: the next call must not read the answer of this one
+        except BaseException:  # interrupted, so the next call must not read the answer of this call
             self.close()
             raise
 

@@ -1,4 +1,4 @@
-"""DP-SGD as a mechanism: clipped gradients of sampled users, noise, and the released values."""
+"""DP-SGD as a mechanism: gradients of sampled users are clipped and summed, and noise is added."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ Side = tuple[Floats, "Participation"]
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio:
-    """Logarithm of the ratio of densities, left over right, as a score of outputs.
+    """Logarithm of the density ratio of left to right, as a score of outputs.
 
     Parameters
     ----------
     left, right : (ndarray, Participation)
-        The differing user on either side: the clipped gradient, shape (d,), and how the user takes
-        part. The gradient is zero where the user is missing.
+        The differing user on either side: the clipped gradient, shape (d,), and the participation
+        of the user. The gradient is zero on a side that lacks the user.
     scale : float
-        Standard deviation of the noise on each coordinate of a sum, > 0.
+        Standard deviation (> 0) of the noise on each coordinate of a sum.
     steps : int
         Number of steps of a run.
     last : (ndarray, float), optional
-        Start and learning rate, if only the last iterate is released instead of all sums.
+        Start and learning rate, if only the last iterate is released; None if all sums are
+        released.
     """
 
     left: Side
@@ -49,13 +50,13 @@ class LikelihoodRatio:
     __name__ = "likelihood_ratio"
 
     def __call__(self, outputs: Array) -> Floats:
-        """Return the scores of sums ``[size, steps, d]``, or of last iterates ``[size, d]``."""
+        """Return the scores of all sums ``[size, steps, d]``, or of last iterates ``[size, d]``."""
         seen = np.asarray(outputs, dtype=float)
         density = self._of_all if self.last is None else self._of_last
         return density(seen, *self.left) - density(seen, *self.right)
 
     def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Return the log-density ratio of all sums, with and without the user (a mixture)."""
+        """Return the log-density ratio of all sums; the density with the user is a mixture."""
         variance = self.scale**2
         each = (sums @ gradient - gradient @ gradient / 2) / variance
         slots = user.slots
@@ -99,10 +100,10 @@ class Participation:
     Parameters
     ----------
     rate : float
-        Probability in each step, independent of other steps; used if `slots` is empty.
+        Probability in each step, independently of other steps; used only if `slots` is empty.
     slots : tuple of float
-        Probabilities of the steps of an epoch. The user takes part in exactly one of them. The last
-        epoch may end early.
+        Probabilities of the steps of an epoch. The user takes part in exactly one step of an epoch.
+        The last epoch may be incomplete.
     """
 
     rate: float
@@ -121,22 +122,23 @@ class Participation:
 
 @dataclass(frozen=True)
 class Sampling:
-    """The choice of the users of each step.
+    """The choice of the users that take part in each step.
 
     Parameters
     ----------
     kind : {"poisson", "fixed", "shuffle", "balls_in_bins"}
         With "poisson", a separate coin decides for each user in each step. With "fixed",
-        `batch_size` users are drawn without replacement, anew in each step. With "shuffle", all
-        users stand in a random order, new in each epoch, and each step takes the next `batch_size`
-        of them. With "balls_in_bins", each user is in one of the ``1 / q`` steps of an epoch,
-        independently of the others (Chua et al. 2024, "Balls-and-Bins Sampling for DP-SGD").
+        `batch_size` users are drawn without replacement, independently in each step. With
+        "shuffle", all users are put in a random order, anew in each epoch. Each step takes the next
+        `batch_size` users. With "balls_in_bins", each user is in one of the ``1 / q`` steps of an
+        epoch, independently of other users (Chua et al. 2024, "Balls-and-Bins Sampling for
+        DP-SGD").
     steps : int
         Total number of steps.
     q : float, optional
-        For "poisson" and "balls_in_bins", in (0, 1].
+        Sampling probability in (0, 1], for "poisson" and "balls_in_bins".
     batch_size : int, optional
-        For "fixed" and "shuffle", at least 1.
+        Number of users in a batch, at least 1, for "fixed" and "shuffle".
     """
 
     kind: str
@@ -168,7 +170,7 @@ class Sampling:
     def batches(
         self, n_users: int, size: int, *, rng: np.random.Generator
     ) -> Iterator[NDArray[np.bool_]]:
-        """Yield, for each step, who takes part in each of `size` runs, ``[size, n_users]``."""
+        """Yield, for each step, an array ``[size, n_users]`` of who takes part in each run."""
         q, batch = self.q or 0.0, self.batch_size or 0
         if self.kind == "fixed" and n_users < batch:
             raise MechanismError(
@@ -190,7 +192,7 @@ class Sampling:
             yield slot == step % epoch
 
     def participation(self, n_users: int) -> Participation:
-        """Return the participation of one of so many users."""
+        """Return the participation of one user if there are so many users."""
         if self.kind == "poisson":
             return Participation(self.q or 0.0)
         if self.kind == "fixed":
@@ -219,21 +221,23 @@ _RUNS, _STILL = 256, 1e-9
 
 
 class DPSGD:
-    """Differentially private stochastic gradient descent, many runs at once.
+    """Differentially private stochastic gradient descent; many runs are computed at once.
 
-    In each of `steps` steps users are sampled, and their gradients are clipped to `clip_norm` and
+    In each of `steps` steps, users are sampled, and their gradients are clipped to `clip_norm` and
     summed. Gaussian noise of standard deviation ``sigma * clip_norm`` is added on every coordinate.
     The parameters move by ``-learning_rate`` times this noisy sum. This is Algorithm 1 of Abadi et
-    al. (2016) without the division by the batch's expected size, which is part of `learning_rate`.
+    al. (2016), except for the division by the expected batch size. This division is part of
+    `learning_rate`.
 
     Parameters
     ----------
     gradient : callable
-        ``gradient(params, data) -> [size, n_users, d]`` or ``[size, n_users, m, d]``: the gradient
-        of each user, or of each of the user's m items, at `params` of shape (size, d). If the first
-        axis has length 1, the gradients are used for all runs. The function must not draw.
+        ``gradient(params, data)`` returns ``[size, n_users, d]`` or ``[size, n_users, m, d]``: the
+        gradient of each user, or of each of the user's m items. `params` has the shape (size, d).
+        If the first axis has length 1, the gradients are used for all runs. The function must not
+        draw random numbers.
     start : array_like
-        Parameters before the first step, shape (d,); public.
+        Parameters before the first step, shape (d,); these are public.
     clip_norm : float
         Largest Euclidean norm of a clipped gradient, > 0.
     sigma : float
@@ -242,34 +246,33 @@ class DPSGD:
         At least 1.
     q : float, optional
         In (0, 1]. With "poisson", the probability that a user takes part in a step. With
-        "balls_in_bins", 1 over the number of bins, which must be whole.
+        "balls_in_bins", 1 divided by the number of bins, which must be a whole number.
     batch_size : int, optional
         Users in a batch ("fixed", "shuffle"), at least 1.
     learning_rate : float, optional
         > 0. Default 0.1.
     clip : {"user", "example"}, optional
-        Whether the sum of a user's gradients is clipped (default), or each gradient. In the latter
-        case a user of m items moves a sum by up to ``m * clip_norm``.
+        Whether the sum of a user's gradients is clipped (the default), or each gradient. If each
+        gradient is clipped, a user of m items moves a sum by up to ``m * clip_norm``.
     sampling : {"poisson", "fixed", "shuffle", "balls_in_bins"}, optional
-        Which users take part; see :class:`dpaudit.mechanisms.training.Sampling`.
+        Sampling of the users; see :class:`dpaudit.mechanisms.training.Sampling`.
     release : {"white_box", "last", "loss"}, optional
         The released values. The default is all noisy sums ``[size, steps, d]``. This is the
-        strongest adversary, and the sums determine all iterates. The others are the last iterate
-        ``[size, d]``, and the `loss` of the last iterate.
+        strongest adversary, and the sums determine all iterates. The other options are the last
+        iterate ``[size, d]`` and the `loss` of the last iterate.
     loss : callable, optional
-        ``loss(params) -> [size]`` with ``release="loss"``: a black box, such as the loss of a
-        canary user.
+        ``loss(params) -> [size]``, for ``release="loss"``; for example the loss of a canary user.
 
     Raises
     ------
     ArgumentError, TypeError
-        If arguments are out of range, or contradict each other.
+        If arguments are out of range or contradict each other.
 
     Notes
     -----
-    If `clip` is "user", adding or removing one user moves each noisy sum by at most `clip_norm`,
-    and replacing one user by at most twice as much. With Poisson sampling, the releases of all
-    steps are then at most as far apart as those of ``SelfComposedDpEvent(PoissonSampledDpEvent(q,
+    If `clip` is "user", adding or removing one user moves each noisy sum by at most `clip_norm`.
+    Replacing one user moves each noisy sum by at most twice as much. With Poisson sampling, the
+    privacy loss of all steps is then at most that of ``SelfComposedDpEvent(PoissonSampledDpEvent(q,
     GaussianDpEvent(sigma)), steps)``. Broken versions override :meth:`clipped`, :meth:`total` and
     :meth:`noise`.
 
@@ -375,10 +378,10 @@ class DPSGD:
     def likelihood_ratio(self, pair: Any) -> Callable[[Any], Floats]:
         """Return the logarithm of the likelihood ratio of the released values, as a score.
 
-        It is exact, and so the most powerful score, if two conditions hold. The differing user's
-        clipped gradient is the same at all iterates, and it is orthogonal to those of the others.
-        Otherwise the score is still post-processing, and so the audit is sound. The score depends
-        on the mechanism and the pair, and on no draw.
+        The score is exact, and so the most powerful one, if two conditions hold. First, the
+        differing user's clipped gradient is the same at all iterates. Second, this gradient is
+        orthogonal to the gradients of the others. Otherwise, the score is still post-processing, so
+        the audit is sound. The score depends on the mechanism and the pair, but not on any draw.
 
         Parameters
         ----------
@@ -388,13 +391,14 @@ class DPSGD:
         Returns
         -------
         callable
-            ``score(outputs) -> [size]``, larger where left is more likely; for
-            ``audit(score=...)``.
+            ``score(outputs) -> [size]`` for ``audit(score=...)``. The score is larger where left is
+            more likely.
 
         Raises
         ------
         ArgumentError
-            If a loss is released, which is already a number, or for a pair of query values.
+            If a loss is released, because a loss is already a number. Also for a pair of query
+            values.
         """
         if self.release == "loss":
             raise ArgumentError(
@@ -410,28 +414,31 @@ class DPSGD:
         """Return the release along the differing user's gradient as centres plus noise.
 
         Suppose the gradients along this direction are the same at all iterates. Then the release
-        along it is a sum over the participants plus Gaussian noise. The sum is drawn, and an audit
-        integrates the noise out. On a dataset on which the sum is known, this is exact. So 20,000
-        draws certify deltas that counting so many draws could not.
+        along this direction is a sum over the participants plus Gaussian noise. The sum is drawn,
+        and the audit integrates the noise out in closed form. If the sum on a dataset is known, the
+        computation for this dataset is exact. So 20,000 draws certify deltas that could not be
+        certified by counting 20,000 draws.
 
         Parameters
         ----------
         pair : NeighborPair
             Two datasets that differ in one user.
         rng : numpy.random.Generator
-            Generator of 256 runs on either dataset, on whose iterates the gradients are compared.
+            Generator for 256 runs on either dataset. The gradients are compared on the iterates of
+            these runs.
 
         Returns
         -------
         AdditiveNoise
-            With one centre for each step, or with a single centre for "last". Soundness rests on
-            the promise that the gradients are the same. The comparison only checks it.
+            The mechanism has one centre for each step, or a single centre for "last". Soundness
+            rests on the promise that the gradients are the same. The comparison only tests this
+            promise.
 
         Raises
         ------
         ArgumentError
             If a loss is released, if :meth:`total` or :meth:`noise` is overridden, if the users
-            have the same gradient, or if gradients along it differ between iterates.
+            have the same gradient, or if gradients along the direction differ between iterates.
         """
         whole = all(
             getattr(type(self), name) is getattr(DPSGD, name) for name in ("total", "noise")
@@ -483,9 +490,9 @@ class DPSGD:
         return total, params - self.learning_rate * total
 
     def _moved(self, pair: Any) -> list[Floats]:
-        """Return the differing user's clipped gradient on either side; zero if it is missing."""
+        """Return the differing user's clipped gradient on either side; zero for a missing user."""
         if pair.user is None:
-            raise ArgumentError(f"pair must be of datasets that differ in one user, got {pair!r}")
+            raise ArgumentError(f"pair must hold datasets that differ in one user, got {pair!r}")
         moved = [np.zeros_like(self.start), np.zeros_like(self.start)]
         for side, (data, other) in enumerate(((pair.left, pair.right), (pair.right, pair.left))):
             if len(data) >= len(other):
@@ -493,19 +500,20 @@ class DPSGD:
         return moved
 
     def _moves(self, params: Floats, data: Array, direction: Floats) -> Floats:
-        """Return users' clipped gradients along a direction, ``[size or 1, n]``."""
+        """Return users' clipped gradients projected on a direction, ``[size or 1, n]``."""
         return np.asarray(self.clipped(self._gradients(params, data)) @ direction)
 
     def _check_still(self, data: Array, direction: Floats, rng: np.random.Generator) -> None:
-        """Refuse gradients that differ between iterates along a direction."""
+        """Refuse gradients whose component along a direction differs between iterates."""
         params, size = np.tile(self.start, (_RUNS, 1)), _RUNS
         first = self._moves(self.start[None], data, direction)
         for step, takes_part in enumerate(self.sampling.batches(len(data), size, rng=rng)):
             off = np.abs(self._moves(params, data, direction) - first).max(initial=0.0)
             if off > _STILL * self.clip_norm:
                 raise ArgumentError(
-                    f"gradient must be the same at all iterates along the differing user's, but at "
-                    f"step {step} one was off by {off:.3g}. Use likelihood_ratio instead"
+                    "gradient must have the same component along the differing user's gradient at "
+                    f"all iterates, but at step {step} one was off by {off:.3g}. Use "
+                    "likelihood_ratio instead"
                 )
             _, params = self._step(params, data, takes_part, step, rng)
 
@@ -523,6 +531,6 @@ class DPSGD:
 
 
 def _clip(vectors: Floats, norm: float) -> Floats:
-    """Shorten vectors along the last axis to length at most `norm`."""
+    """Shorten vectors along the last axis, so that their length is at most `norm`."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors * (norm / np.maximum(lengths, norm)))

@@ -57,7 +57,7 @@ class Watch:
     total : int
         Draws planned.
     max_seconds : float, optional
-        Seconds after which the audit ends with the results so far.
+        Seconds after which the audit ends with the results obtained so far.
     """
 
     progress: Callable[[int, int], None] | None = None
@@ -83,7 +83,7 @@ class Watch:
         _validate.integer(0, total=self.total)
 
     def note(self, draws: int) -> None:
-        """Count draws that were made, and report progress; warn once if an audit takes long."""
+        """Count draws that were made and report progress; warn once if an audit takes long."""
         self.done += draws
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
@@ -108,7 +108,7 @@ class Watch:
 
     @property
     def deadline(self) -> float | None:
-        """End of the audit's time limit, on the clock of ``time.perf_counter``."""
+        """Time on the clock of ``time.perf_counter`` at which the audit's time limit ends."""
         return None if self.time_limit is None else self.begun + self.time_limit
 
     def is_spent(self, share: float = 1.0) -> bool:
@@ -119,7 +119,7 @@ class Watch:
 
     @contextmanager
     def calls_within(self, seconds: float) -> Iterator[None]:
-        """Limit each call to this many seconds for a while, or to fewer if the limit is lower."""
+        """Limit each call inside a block to this many seconds, or fewer if the limit is lower."""
         before = self.call_limit
         self.call_limit = seconds if before is None else min(before, seconds)
         try:
@@ -128,17 +128,17 @@ class Watch:
             self.call_limit = before
 
     def finish(self) -> None:
-        """Report that nothing is left to do, if fewer draws were made than planned."""
+        """Report that no draws are left to make, if fewer draws were made than planned."""
         self.note(max(self.total - self.done, 0))
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
-        """Guard one call of a mechanism: its time, its printing, its interrupts, its process.
+        """Guard one call of a mechanism: its time, its output, its interrupts and its process.
 
         Raises
         ------
         MechanismTimeout
-            If a time limit passed; the message names it.
+            If a time limit passed; the message says which limit.
         """
         process = os.getpid()
         out, err = (_LimitedOutput(stream, self, name) for stream in (sys.stdout, sys.stderr))
@@ -154,7 +154,7 @@ class Watch:
             error.__context__ = error.__cause__ = None
             raise error.with_traceback(None) from None
         finally:
-            if os.getpid() != process:  # a call that forked returns in the child too
+            if os.getpid() != process:  # a call that forked returns in the child process too
                 os._exit(1)
 
     @contextmanager
@@ -178,10 +178,10 @@ class Watch:
 
     @contextmanager
     def _limit(self, name: str) -> Iterator[None]:
-        """End one call of a mechanism when its time, or that of the audit, is over.
+        """End one call of a mechanism when the time of the call, or of the audit, is over.
 
-        In the main thread of a system with interval timers the call is interrupted, unless compiled
-        code does not return. Elsewhere the time is checked when the call returns.
+        In the main thread of a system with interval timers, the call is interrupted, unless
+        compiled code does not return. Elsewhere, the time is checked only when the call returns.
         """
         left = math.inf
         if self.time_limit is not None:
@@ -223,7 +223,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # also if the alarm fires while it is being stopped
+    finally:  # also if the alarm fires while the timer is being stopped
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if remaining:
             left = max(remaining - (time.perf_counter() - begun), 1e-6)
@@ -231,7 +231,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
 
 
 class _LimitedOutput:
-    """A standard stream that passes on the first characters, and then reports that it stops."""
+    """A standard stream that passes on the first characters and then reports that it stops."""
 
     def __init__(self, stream: Any, watch: Watch, name: str) -> None:
         self._stream, self._watch, self._name = stream, watch, name
@@ -254,4 +254,4 @@ class _LimitedOutput:
         return len(text)
 
     def close(self) -> None:
-        """Leave the stream open: it belongs to the process."""
+        """Leave the stream open, because it belongs to the process."""

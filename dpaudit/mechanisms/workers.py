@@ -1,12 +1,12 @@
-"""Workers that draw chunks: processes of this machine, or any executor.
+"""Workers that draw chunks; workers are processes of this machine, or any executor.
 
 The content of a chunk is a pure function of its seed and labels. So the result of an audit is the
-same to the last bit, whichever worker draws a chunk, and even if it is drawn again because a worker
-died.
+same to the last bit, whichever worker draws a chunk. This holds even if a chunk is drawn again
+because a worker died.
 
 A worker may be unable to import the file of an audit, or may hold another version of it. So
-functions and classes of the user's own files are sent with their code. An object that can be sent
-only by name is refused if the worker's file has other content.
+functions and classes of the user's own files are sent together with their code. If an object can be
+sent only by name, and the worker's file has other content, the object is refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ORIGINAL = functools.lru_cache(lambda: None)
 
 
 def packed(what: Any) -> bytes:
-    """Return an object as bytes, with the hashes of the source files that it may refer to.
+    """Return an object as bytes, with the hashes of the source files to which it may refer.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def unpacked(content: bytes) -> Any:
     Raises
     ------
     MechanismError
-        If this process cannot import a module, or has another version of its file.
+        If this process cannot import a module, or has another version of the module's file.
     """
     hashes, inner = cloudpickle.loads(content)
     _refuse_other_versions(hashes)
@@ -143,7 +143,7 @@ def _module_of(what: Any) -> str | None:
 
 
 def _own_modules() -> dict[str, ModuleType]:
-    """Return the loaded modules of this project and of dpaudit, by name."""
+    """Return the loaded modules of this project and of dpaudit, keyed by name."""
     return {
         name: module
         for name, module in list(sys.modules.items())
@@ -171,7 +171,7 @@ def file_hash(file: str) -> str | None:
         return None
 
 
-_known_hash = functools.cache(file_hash)  # keeps the hash at import if the file changes later
+_known_hash = functools.cache(file_hash)  # the file may change after its import
 
 
 _AHEAD = 3
@@ -198,19 +198,19 @@ _BROKEN = (
 
 
 class Shipped(NamedTuple):
-    """An object that workers have, or can get: its digest, and where it is."""
+    """An object that workers have or can get: the digest of the object, and its location."""
 
     digest: str
     place: Any
 
 
 class Workers:
-    """Draws chunks on an executor, and returns them in order.
+    """Draws chunks on an executor and returns the chunks in order.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
-        Executor that draws; it is not closed here.
+        Executor that draws; this class does not close the executor.
     count : int
         Approximate number of tasks that run at once.
     """
@@ -220,7 +220,7 @@ class Workers:
         self._shipped: dict[int, tuple[Any, Shipped]] = {}
 
     def ship(self, what: Any, words: str) -> Shipped:
-        """Send an object to the workers, once; `words` name it in the error message."""
+        """Send an object to the workers once; `words` describe the object in the error message."""
         known = self._shipped.get(id(what))
         if known is None:
             try:
@@ -229,7 +229,7 @@ class Workers:
                 raise MechanismError(
                     f"{words} cannot be sent to other processes ({type(error).__name__}: {error}). "
                     "Define it in a module, and open files, locks and connections inside it, or "
-                    "leave workers= out"
+                    "set workers=None"
                 ) from error
             sent = Shipped(hashlib.sha256(content).hexdigest(), self._deliver(content))
             if len(self._shipped) >= _KEPT:
@@ -238,7 +238,7 @@ class Workers:
         return known[1]
 
     def _deliver(self, content: bytes) -> Any:
-        """Put an object where workers find it."""
+        """Put an object where workers can find it."""
         return content
 
     def map(
@@ -255,22 +255,22 @@ class Workers:
         Parameters
         ----------
         function : callable
-            A function of a module, so that workers know it by name.
+            A function of a module, so that workers can import it by its name.
         shipped : tuple of Shipped
             Its first arguments.
         tasks : iterable of tuple
             Its other arguments.
         deadline : float, optional
-            End of the audit's time limit, on the clock of ``time.perf_counter``.
+            Time on the clock of ``time.perf_counter`` at which the audit's time limit ends.
         call_limit : float, optional
-            Seconds that the call in one task may take.
+            Maximum number of seconds for the call in one task.
 
         Raises
         ------
         MechanismError
             If workers die repeatedly.
         MechanismTimeout
-            If a worker does not answer in time; the worker is killed if that is possible.
+            If a worker does not answer in time; the worker is killed if possible.
         WorkersLost
             If no worker is left.
         """
@@ -306,16 +306,16 @@ class Workers:
         deadline: float | None,
         call_limit: float | None,
     ) -> Any:
-        """Return the first result; if a worker died, submit all tasks in progress again."""
+        """Return the first result; if a worker died, submit all unfinished tasks again."""
         for _ in range(_DEATHS):
-            # The first task is being worked on, because tasks are begun in order.
+            # The first task is in progress, because tasks are begun in order.
             limits = [] if deadline is None else [deadline - time.perf_counter()]
             limits += [] if call_limit is None else [2 * call_limit + _GRACE]
             left = max(min(limits), 0.0) if limits else None
             try:
                 return self._result(under_way[0][1], left)
             except TimeoutError as error:
-                if left is None or under_way[0][1].done():  # raised by the mechanism itself
+                if left is None or under_way[0][1].done():  # the mechanism itself raised this error
                     raise
                 self._stop_workers()
                 words = "the audit took more time than it was given"
@@ -338,14 +338,14 @@ class Workers:
         return future.result(timeout=timeout)
 
     def _replace_workers(self, error: BaseException) -> None:
-        """Replace workers after one died, or raise."""
+        """Replace workers after a worker died, or raise an error."""
         raise MechanismError(_BROKEN) from error
 
     def _stop_workers(self) -> None:
         """End calls that take too long, if that is possible."""
 
     def _shipped_again(self, sent: Shipped) -> Shipped:
-        """Return where an object is after a worker died."""
+        """Return the location of an object after a worker died."""
         return sent
 
     def close(self) -> None:
@@ -353,7 +353,7 @@ class Workers:
 
 
 class Processes(Workers):
-    """Processes of this machine; dead processes are replaced.
+    """Processes of this machine; a dead process is replaced.
 
     Parameters
     ----------
@@ -376,7 +376,8 @@ class Processes(Workers):
         return pool
 
     def _deliver(self, content: bytes) -> str:
-        # A file lets each worker read the content once, instead of with every chunk.
+        # A file lets each worker read the content once, instead of receiving the content with every
+        # chunk.
         path = self._folder / hashlib.sha256(content).hexdigest()
         path.write_bytes(content)
         return str(path)
@@ -395,26 +396,26 @@ class Processes(Workers):
 
 
 def checked_workers(workers: int | Workers | None, executor: Executor | None) -> None:
-    """Refuse workers and executor together, and values that are neither.
+    """Refuse arguments with both workers and an executor, and values that are neither.
 
     Raises
     ------
     ValueError, TypeError
-        For such arguments.
+        For arguments that are refused.
     """
     if workers is not None and executor is not None:
         raise ArgumentError("one of workers and executor must be None, got both")
     if workers is not None and not isinstance(workers, Workers):
         _validate.integer(1, MAX_WORKERS, workers=workers)
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor must be one of concurrent.futures, got {executor!r}")
+        raise TypeError(f"executor must be an executor of concurrent.futures, got {executor!r}")
 
 
 @contextmanager
 def working(
     workers: int | Workers | None, executor: Executor | None = None
 ) -> Iterator[Workers | None]:
-    """Yield the workers that draw, or None for this process; end those that were started here."""
+    """Yield the workers that draw, or None for this process; end workers that were started here."""
     checked_workers(workers, executor)
     if isinstance(workers, Workers):
         yield workers
@@ -436,7 +437,7 @@ _HERE: OrderedDict[str, Any] = OrderedDict()
 
 
 def _end_with_parent(parent: int, folder: str) -> None:
-    """End this process and remove its folder soon after its parent died, even during a call."""
+    """End this process soon after its parent died, even during a call, and remove its folder."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -487,7 +488,8 @@ class Cluster(Workers):
     Parameters
     ----------
     address : str
-        Address of the scheduler, such as ``tcp://10.0.0.5:8786``; "local" starts one here.
+        Address of the scheduler, such as ``tcp://10.0.0.5:8786``. The address "local" starts a
+        scheduler here.
     timeout : float, optional
         Seconds to wait for an answer.
     """
@@ -500,7 +502,7 @@ class Cluster(Workers):
         self._local: Any = None
         try:
             if address == "local":
-                # Any free port, because several processes of a run may each have a cluster.
+                # Any free port, because several processes of a run may each have their own cluster.
                 self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
             self._client: Any = distributed.Client(self._local or address, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
@@ -513,7 +515,7 @@ class Cluster(Workers):
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Report in one sentence that the scheduler is gone, whatever the client raises then."""
+        """Report in one sentence that the scheduler is gone, for any error of the client."""
         try:
             yield
         except (OSError, TimeoutError, CancelledError, RuntimeError) as error:
@@ -528,12 +530,12 @@ class Cluster(Workers):
         """Return whether the scheduler and at least one worker answer."""
         try:
             self._client.wait_for_workers(1, timeout=self._timeout)
-        except Exception:  # the client raises one of many types, including its own
+        except Exception:  # the client raises many types of exceptions, including its own types
             return False
         return bool(self._client.status == "running")
 
     def _deliver(self, content: bytes) -> Any:
-        # A new key, because content that was lost with its worker is not found under the old key.
+        # A new key, because content that was lost with a worker is not found under the old key.
         with self._connected():
             return self._client.scatter(content, broadcast=True, hash=False)
 
@@ -542,13 +544,13 @@ class Cluster(Workers):
             return super()._result(future, timeout)
 
     def _replace_workers(self, error: BaseException) -> None:
-        """Wait for a worker, after the tasks of a dead worker were given up."""
+        """Wait for a worker, after the tasks of a dead worker were abandoned."""
         if not self._answers():
             with self._connected():
                 raise error
 
     def _shipped_again(self, sent: Shipped) -> Shipped:
-        """Send an object again, because only the dead worker may have held it."""
+        """Send an object again, because perhaps only the dead worker held the object."""
         for known, (what, was) in self._shipped.items():
             if was.digest == sent.digest:
                 again = Shipped(sent.digest, self._deliver(packed(what)))
@@ -557,7 +559,7 @@ class Cluster(Workers):
         return sent
 
     def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
-        # Dask replaces scattered references by their content only among plain arguments.
+        # Dask replaces scattered references by their content only in plain arguments.
         places = [one.place for one in shipped]
         digests = [one.digest for one in shipped]
         with self._connected():

@@ -1,12 +1,13 @@
-"""Whether a mechanism adds noise of a known distribution, found by running it with less noise.
+"""Test whether a mechanism adds noise of a known distribution, by runs with less noise.
 
-Suppose an output is a fixed value plus a linear map of the noise. Then halving the noise moves the
-output halfway to its value without noise. The test requires this for every draw that is tried, on
-both datasets of a pair. It also requires that the two datasets differ by one and the same shift
-when they draw the same noise. Then the noise decides the distribution. Gaussian noise gives a
-Gaussian distribution for every linear map. Laplace noise gives a Laplace distribution if each
-output has a draw of its own. Few draws are tried, so rare behaviour is overlooked. Results that
-rest on this test are therefore estimates.
+Suppose that an output is a fixed value plus a linear map of the noise. Then halving the noise moves
+the output halfway to its value without noise. The test requires this for every draw that is tried,
+on both datasets of a pair. The test also requires that the outputs on the two datasets differ by
+one fixed shift if both use the same noise. Then the noise determines the distribution of the
+outputs. Gaussian noise gives a Gaussian distribution for every linear map. Laplace noise gives a
+Laplace distribution if each number of an output has its own noise draw. The test tries only a small
+number of draws, so it may miss rare behaviour. Results that rest on this test are therefore
+estimates.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class AddedNoise:
     Parameters
     ----------
     kind : {"Laplace", "Gaussian"}
-        Distribution of all of its noise.
+        Distribution of all noise of the mechanism.
     shifts : tuple of float
         Difference of each number of an output between the two datasets.
     scale : float or None
@@ -68,7 +69,7 @@ def added_noise(
     seed: int,
     watch: Watch,
 ) -> AddedNoise | None:
-    """Return the noise that a mechanism adds on a pair; None if it does anything else.
+    """Return the noise that a mechanism adds on a pair; None if the mechanism does anything else.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def added_noise(
     datasets : (dataset, dataset)
         The two datasets of a pair.
     found : Recording
-        Sites at which it draws.
+        Sites at which the mechanism draws.
     seed : int
         Seed of the generator.
     watch : Watch
@@ -113,7 +114,7 @@ def added_noise(
 
 @dataclass(frozen=True)
 class _Ray:
-    """Some draws on one dataset, split into value and noise.
+    """Some draws on one dataset, each split into value and noise.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ class _Ray:
     noise : ndarray, shape (RUNS, d)
         Noise in the outputs.
     drawn : list of ndarray
-        Numbers that the generator drew, call by call; empty if they are too many to keep.
+        Numbers that the generator drew, call by call; empty if there are too many numbers.
     rounding : ndarray, shape (d,)
         Largest rounding error of each number.
     """
@@ -136,7 +137,7 @@ class _Ray:
     def of(
         cls, mechanism: Callable[..., Any], data: Any, found: Recording, seed: int, watch: Watch
     ) -> _Ray | None:
-        """Draw with all noise, half of it and none; None if the outputs are not on one line."""
+        """Draw with full, half and no noise; None if the outputs do not lie on a line."""
         outputs, drawn, precision = [], [], 0.0
         for change in (None, HALVED, REMOVED):
             plans = [Plan(key, change) for key in found.keys] if change else []
@@ -160,14 +161,14 @@ class _Ray:
         return cls(bare, whole - bare, drawn[0], rounding)
 
     def scale(self, found: Recording) -> float | None:
-        """Return the scale of the noise of each number, if each has own draws of equal scale."""
+        """Return the scale of each number's noise, if each number has draws of equal scale."""
         scales = {value for site in found.sites for value in site.amount_range or (1.0, 1.0)}
         if len(scales) != 1 or any(key[0] not in _SCALED for key in found.keys):
             return None
         columns = self.noise.shape[1]
         if not self.drawn or sum(part.size for part in self.drawn) != RUNS * columns:
             return None
-        # One row for each draw, in both possible orders.
+        # One row for each draw; both possible orders are tried.
         orders = [np.concatenate([part.ravel() for part in self.drawn]).reshape(RUNS, columns)]
         if all(part.ndim and len(part) == RUNS for part in self.drawn):
             orders.append(np.concatenate([part.reshape(RUNS, -1) for part in self.drawn], axis=1))

@@ -1,6 +1,6 @@
-"""Mutants made by changing code: a function is removed or replaced, or a parameter is scaled.
+"""Mutants made by changing code: remove a function, replace a function, or scale a parameter.
 
-Pass them to an audit in the place of hand-written mutants: ``mutants=[without("my.clip")]``.
+Pass such mutants to an audit instead of hand-written mutants: ``mutants=[without("my.clip")]``.
 """
 
 from __future__ import annotations
@@ -57,29 +57,29 @@ class Change:
         _validate.function("a function apply(mechanism)", apply=self.apply)
 
     def __call__(self, mechanism: Any) -> Any:
-        """Return the mechanism with the mistake, inside a score or a conversion of its outputs."""
+        """Return the mechanism with the mistake, which is put inside a score or a conversion."""
         if isinstance(mechanism, Outcomes | Scored):
             return mechanism.of(self(mechanism.mechanism))
         return self.apply(mechanism)
 
 
 def without(name: str) -> Change:
-    """Remove a function: while the mechanism runs, it returns its first argument.
+    """Remove a function: while the mechanism runs, the function returns its first argument.
 
-    This is for clipping, projections and normalisations, which map data to data. Use :func:`patch`
+    Use this for clipping, projections and normalisations, which map data to data. Use :func:`patch`
     to replace a test.
 
     Parameters
     ----------
     name : str
-        ``module.function`` or ``module.Class.method``. A method returns the first argument after
+        ``module.function`` or ``module.Class.method``. A method returns its first argument after
         ``self``.
 
     Raises
     ------
     ArgumentError
-        For an unknown name, for one that is not a function, and if it cannot be replaced
-        everywhere.
+        For an unknown name, for a name that is not a function, or for a function that cannot be
+        replaced everywhere.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def without(name: str) -> Change:
 
 
 def patch(name: str, replacement: Callable[..., Any]) -> Change:
-    """Replace a function while the mechanism runs, in every place and under every name.
+    """Replace a function while the mechanism runs, in every module and under every name.
 
     Parameters
     ----------
@@ -115,21 +115,22 @@ def patch(name: str, replacement: Callable[..., Any]) -> Change:
 def quieter(name: str, factor: float = 0.0) -> Change:
     """Multiply the noise that a function adds to its first argument.
 
-    This is for noise that code draws in several steps, such as by inverting a distribution
-    function, so that no single line is the noise. The function draws as before. Its return value is
-    moved towards its first argument.
+    Use this for noise that code draws in several steps, such as by inverting a distribution
+    function. Then no single line produces the noise. The function draws as before. The return value
+    of the function is moved towards the first argument.
 
     Parameters
     ----------
     name : str
-        ``module.function``. It must return its first argument, or arrays of it, with noise added.
+        ``module.function``. The function must return its first argument, or arrays of it, with
+        noise added.
     factor : float
-        At least 0 and below 1; with 0 the noise is removed.
+        At least 0 and below 1; a factor of 0 removes the noise.
 
     Raises
     ------
     ArgumentError
-        As for :func:`without`, and for a factor out of range.
+        As for :func:`without`; also for a factor out of range.
 
     Examples
     --------
@@ -155,15 +156,16 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     Parameters
     ----------
     of : functools.partial, optional
-        Factory of the mechanism, with its parameters as keywords. By default the mechanism itself
-        is a ``partial``, or `one_draw` of a ``partial``, whose keywords are scaled.
+        Factory of the mechanism, which takes parameters as keywords. By default, the mechanism
+        itself is a ``partial``, or `one_draw` of a ``partial``. The keywords of the ``partial`` are
+        scaled.
     **factors : float
         Factor for each parameter, by name.
 
     Raises
     ------
     ArgumentError
-        If the parameter is not a keyword of the ``partial``, or is not a number.
+        If the parameter is not a keyword of the ``partial``, or its value is not a number.
 
     Examples
     --------
@@ -227,7 +229,7 @@ class Target:
     original : callable
         The function.
     skipped : int
-        Number of arguments before the first one that the caller writes: 1 for a method.
+        Number of arguments before the first argument that the caller writes; 1 for a method.
     """
 
     name: str
@@ -236,16 +238,19 @@ class Target:
 
     @classmethod
     def named(cls, name: str) -> Target:
-        """Return the target of a name; refuse a name that is unknown or not a function."""
+        """Return the target of a name; refuse a name that is unknown or is not a function."""
         if not isinstance(name, str) or "." not in name:
             raise ArgumentError(f"name must be module.function, got {name!r}")
         owner, found = _resolve(name)
         original = inspect.getattr_static(owner, name.rpartition(".")[2])
         if not callable(found):
-            raise ArgumentError(f"name must name a function, got {name!r}, which is {found!r}")
+            raise ArgumentError(
+                f"name must be that of a function, got {name!r}, which is {found!r}"
+            )
         if isinstance(owner, type) and not owner.__flags__ & _HEAP_TYPE:
             raise ArgumentError(
-                f"name must name a function of Python code, got {name!r}, a method of a built-in "
+                f"name must be that of a function in Python code, got {name!r}, a method of a "
+                "built-in "
                 "type, which cannot be replaced"
             )
         with_self = (types.FunctionType, classmethod)
@@ -256,17 +261,17 @@ class Target:
         """Return the first argument of a call."""
         found = [*args[self.skipped :], *kwargs.values()]
         if not found:
-            raise ArgumentError(f"{self.name} must have an argument to return, got none")
+            raise ArgumentError(f"{self.name} must have at least one argument to return, got none")
         return found[0]
 
     def holders(self) -> list[tuple[Any, str]]:
-        """Return (module or class, name) of every place that refers to the function.
+        """Return (module or class, name) for every place that refers to the function.
 
         Raises
         ------
         ArgumentError
-            If something else refers to it, too, such as a closure or a ``partial``. This would
-            continue to call the original.
+            If something else also refers to the function, such as a closure or a ``partial``. That
+            reference would still call the original function.
         """
         found = [
             (owner, key)
@@ -277,15 +282,16 @@ class Target:
         elsewhere = _held_elsewhere(self.original, found)
         if elsewhere:
             raise ArgumentError(
-                f"{self.name} cannot be replaced everywhere: {elsewhere} refers to it, too, and "
-                "would go on calling the original. Name the function that calls it instead"
+                f"{self.name} cannot be replaced everywhere: {elsewhere} also refers to this "
+                "function and would still call the original. Pass the name of the function that "
+                "calls it"
             )
         return found
 
 
 @dataclass(eq=False)
 class Patch:
-    """A replacement that is in force during calls, and is always undone after each call."""
+    """A replacement that is active during calls and is always undone after each call."""
 
     target: Target
     replacement: Callable[..., Any]
@@ -303,22 +309,24 @@ class Patch:
         self.put_in = kind(counted) if kind in (staticmethod, classmethod) else counted
 
     def __reduce__(self) -> Any:
-        raise TypeError("a replacement must stay in this process, whose modules it changes")
+        raise TypeError(
+            "a replacement must not be pickled, because it changes the modules of this process"
+        )
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
-        """Replace the function everywhere, and restore it afterwards."""
+        """Replace the function everywhere, and restore it at the end."""
         known = set(sys.modules)
         done = []
         try:
             for owner, key in self.holders:
-                done.append((owner, key))  # first, because an alarm may interrupt at any moment
+                done.append((owner, key))  # set first, because an alarm may interrupt at any moment
                 setattr(owner, key, self.put_in)
             yield
         finally:
             for owner, key in done:
                 setattr(owner, key, self.target.original)
-            # A module that was imported meanwhile may hold the replacement.
+            # A module that was imported in the meantime may hold the replacement.
             for name in set(sys.modules) - known:
                 for key, value in list(vars(sys.modules[name]).items()):
                     if value is self.put_in:
@@ -326,7 +334,7 @@ class Patch:
 
 
 class Patched:
-    """A mechanism during whose calls a function is replaced; it is called like the mechanism."""
+    """A mechanism that replaces a function during its calls; it is called like the mechanism."""
 
     def __init__(self, mechanism: Any, patch: Patch) -> None:
         self.mechanism, self.patch = mechanism, patch
@@ -339,16 +347,16 @@ class Patched:
         return self.patch.calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the mechanism with the function replaced."""
+        """Call the mechanism while the function is replaced."""
         with self.patch.in_force():
             return self.mechanism(*args, **kwargs)
 
 
 class PatchedPmf(Patched):
-    """A mechanism with a pmf, during whose calls a function is replaced."""
+    """A mechanism with a pmf that replaces a function during its calls."""
 
     def pmf(self, data: Array) -> Any:
-        """Return the pmf with the function replaced."""
+        """Return the pmf, computed while the function is replaced."""
         with self.patch.in_force():
             return self.mechanism.pmf(data)
 
@@ -359,13 +367,13 @@ def _patched(mechanism: Any, target: Target, replacement: Callable[..., Any]) ->
         return PatchedPmf(mechanism, made)
     if not isinstance(mechanism, AdditiveNoise):
         return Patched(mechanism, made)
-    # The replaced function may be the one that keeps the centres in their ball.
+    # The replaced function may be the function that keeps the centres in their ball.
     centers = Patched(mechanism.centers, made)
     return mechanism.with_centers(functools.wraps(mechanism.centers)(centers), ball=None)
 
 
 def _owners() -> Iterator[Any]:
-    """Yield all modules, and the classes that they define."""
+    """Yield all modules and the classes that they define."""
     for module in list(sys.modules.values()):
         if isinstance(module, types.ModuleType):
             yield module
@@ -375,7 +383,7 @@ def _owners() -> Iterator[Any]:
 
 
 def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
-    """Return what else refers to a function and may call it; empty if nothing does."""
+    """Return what else refers to a function and may call it; empty if there is nothing else."""
     spaces = set()
     for owner, _ in holders:
         space = vars(owner)
@@ -425,12 +433,12 @@ def _resolve(name: str) -> tuple[Any, Any]:
                 f"name must begin with the name of a module that can be imported, got {name!r}"
             ) from None
         raise ArgumentError(
-            f"name must name a function, but importing {parent} failed: {error}"
+            f"name must be that of a function, but importing {parent} failed: {error}"
         ) from error
     except AttributeError as error:
-        raise ArgumentError(f"name must name a function: {error}") from None
+        raise ArgumentError(f"name must be that of a function: {error}") from None
     if last in dir(owner):
         return owner, getattr(owner, last)
     close = difflib.get_close_matches(last, dir(owner), n=1)
     hint = f". Did you mean {close[0]}?" if close else ""
-    raise ArgumentError(f"name must name a function, but {parent} has no {last}{hint}")
+    raise ArgumentError(f"name must be that of a function, but {parent} has no {last}{hint}")

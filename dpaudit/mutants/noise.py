@@ -51,11 +51,11 @@ class Mutant:
     Parameters
     ----------
     name : str
-        Description that no other mutant of the mechanism has.
+        Description of the mutant; no other mutant of the mechanism has the same one.
     mechanism : callable, AdditiveNoise or ExactMechanism
         The mechanism with the mistake.
     noise : str
-        Description of the noise that was changed; empty if the mistake is of another kind.
+        Description of the noise that was changed; empty for a mistake of another kind.
     change : str
         The change: "removed", "halved", "stale", "low end" or "high end"; empty for another kind of
         mistake.
@@ -71,12 +71,12 @@ class Mutant:
 
     @property
     def has_effect(self) -> bool:
-        """Whether any draw so far was changed; if that is unknown, True."""
+        """Whether any draw was changed so far; True if that is unknown."""
         return bool(getattr(counts_changes(self.mechanism), "changed", 1))
 
     @property
     def rank(self) -> int:
-        """Order in which mutants are audited: the largest mistakes first."""
+        """Sort key of mutants; the largest mistakes are audited first."""
         alone = 0 if self.calls == ALL else 3
         return alone + (0 if self.change in CERTAIN else 2 if self.change == STALE else 1)
 
@@ -90,11 +90,11 @@ class NoiseMutants:
     sites : tuple of Site
         Sites at which the mechanism draws.
     mutants : tuple of Mutant
-        Mutants, with the largest mistakes first.
+        Mutants; the largest mistakes come first.
     unseen : str
-        Why some of its randomness gives no mutants; empty if all of it does.
+        Why some randomness of the mechanism gives no mutants; empty if all of it gives mutants.
     recording : Recording or None
-        The record of its sites; None if the mechanism was not run.
+        The record of the sites; None if the mechanism was not run.
     """
 
     sites: tuple[Site, ...]
@@ -103,7 +103,7 @@ class NoiseMutants:
     recording: Recording | None = None
 
     def __str__(self) -> str:
-        """Return a few lines: each noise, how often it is drawn, and how it is changed."""
+        """Return lines about each noise: how often it is drawn and how it is changed."""
         often = {_noise_of(site): site.frequency for site in self.sites}
         lines = []
         for noise in dict.fromkeys(mutant.noise for mutant in self.mutants):
@@ -126,10 +126,10 @@ def of_noise(
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
         Mechanism that is run to find its noise; see :func:`dpaudit.mutants.record`. For an
-        :class:`AdditiveNoise` the final noise gives further mutants. A pmf is squared, or made
-        certain.
+        :class:`AdditiveNoise`, the final noise gives further mutants. For a pmf, one mutant squares
+        the pmf and one makes the outcome certain.
     datasets : iterable of ndarray
-        Inputs on which it is run.
+        Inputs on which the mechanism is run.
     seed : int
         Seed of the generators of these runs.
     watch : Watch, optional
@@ -151,7 +151,7 @@ def of_noise(
     mutants = [*final]
     for mutant in inner.mutants:
         outer = mechanism.with_centers(mutant.mechanism)
-        if mutant.noise == ALL_NOISE:  # the final noise is a part of it
+        if mutant.noise == ALL_NOISE:  # the final noise is a part of the mechanism
             outer = next(m.mechanism for m in _of_final_noise(outer) if m.change == mutant.change)
         mutants.append(replace(mutant, mechanism=outer))
     mutants.sort(key=lambda mutant: mutant.rank)
@@ -162,7 +162,7 @@ def of_noise(
 
 
 class ChangedNoise:
-    """A mechanism with changes at some of its sites; it is called like the mechanism itself.
+    """A mechanism with changes at some of its sites; it is called like the original mechanism.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class ChangedNoise:
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Any:
-        """Return `size` draws, made one by one if the calls of one draw are distinguished."""
+        """Return `size` draws, made one at a time if calls within a draw are distinguished."""
         in_order = self.calls != ALL or self.change == STALE
         if not (in_order and self.site.by_run) or size == 0:
             return self._draw(data, size, rng)
@@ -219,7 +219,7 @@ class ChangedNoise:
         return drawn
 
     def _last(self, data: Array, size: int, rng: np.random.Generator) -> int:
-        """Return the index of the last call, found by drawing once without changes."""
+        """Return the index of the last call, found by one draw without changes."""
         bits = rng.bit_generator
         state = bits.state
         log = run(self.mechanism, data, size, rng)[1]
@@ -247,8 +247,8 @@ def _of_sampled(
             words = f"{noise} {done}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
-    # A mistake in a sensitivity that all noise shares changes all noise at once.
-    # Uniform numbers are not changed: a coin that always falls at 0.5 removes no noise.
+    # A mistake in a sensitivity that all noise shares changes the scale of all noise. Uniform
+    # numbers are not changed: a coin that always falls at 0.5 removes no noise.
     noises = [key for key in found.keys if TREATMENTS[key[0]].is_noise]
     for change in (REMOVED, HALVED) if len(noises) >= least else ():
         words = f"{ALL_NOISE} {_WORDS[change]}"
@@ -288,7 +288,7 @@ class ChangedPmf:
         self.__name__ = f"{mechanism_name(mechanism)}, pmf {_PMF_WORDS[change]}"
 
     def pmf(self, data: Array) -> Array:
-        """Return the normalised square of the pmf, or all probability on its first mode."""
+        """Return the normalised square of the pmf, or put all probability on its first mode."""
         pmf = np.asarray(self.mechanism.pmf(data), dtype=float)
         if self.change == REMOVED:
             return np.asarray(np.arange(len(pmf)) == pmf.argmax(), dtype=float)

@@ -1,8 +1,9 @@
-"""A generator that records where it is used, and changes what it draws there.
+"""A generator that records where it is used, and changes its draws at some places.
 
-A mechanism receives a :class:`Recorder` in the place of its generator. It is a
-``numpy.random.Generator`` on the same bits. So without changes it draws exactly the same numbers.
-Each call of a method belongs to a *site*: the method and the lines of code that led to the call.
+A mechanism receives a :class:`Recorder` in place of its generator. The recorder is a
+``numpy.random.Generator`` with the same bits. So a recorder without changes draws exactly the same
+numbers. Each call of a method belongs to a *site*. A site is the method together with the lines of
+code that led to the call.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Seen:
     amounts : list of float
         Smallest and largest value of the argument that determines the amount of noise.
     in_threads : bool
-        Whether a thread called the method that is not the thread of the mechanism's call.
+        Whether the method was called in a thread other than that of the mechanism's call.
     has_probabilities : bool
         Whether a call passed probabilities that can be sharpened.
     """
@@ -88,7 +89,7 @@ class Plan:
 
 @dataclass
 class Log:
-    """The state that a recorder and its children share."""
+    """The state that a recorder shares with its children."""
 
     plans: dict[Key, Plan] = field(default_factory=dict)
     methods: frozenset[str] = frozenset()
@@ -104,12 +105,12 @@ class Log:
 
 
 class Recorder(Generator):
-    """A generator that records its sites and carries out plans.
+    """A generator that records its sites and executes planned changes.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Generator whose bits are used, and used up.
+        Generator whose bits the recorder uses; its state advances.
     plans : Plan
         Planned changes; none by default.
 
@@ -129,7 +130,7 @@ class Recorder(Generator):
         self.log = log
 
     def spawn(self, n_children: int) -> list[Generator]:
-        """Spawn children that record, too."""
+        """Spawn child generators that record, too."""
         seeds = Generator.bit_generator.__get__(self).spawn(n_children)
         return [Recorder(Generator(bits), log=self.log) for bits in seeds]
 
@@ -139,7 +140,7 @@ class Recorder(Generator):
 
     @property
     def bit_generator(self) -> Any:
-        """The source of bits; draws from anything built on it are not recorded."""
+        """The source of bits; draws of other generators that use this source are not recorded."""
         if not getattr(self.log.inside, "numpy", False):
             self._noted(("bit_generator", _lines(sys._getframe(1))), {})
         return Generator.bit_generator.__get__(self)
@@ -156,10 +157,10 @@ class Recorder(Generator):
             log.calls += 1
             if log.calls > log.most:
                 raise MechanismError(
-                    f"the mutant does not end: its rng was called {log.calls:,} times, a hundred "
+                    f"the mutant must end, but its rng was called {log.calls:,} times, a hundred "
                     "times as often as by the mechanism that it was made of"
                 )
-            if log.plans and method not in log.methods:  # with plans, nothing else is recorded
+            if log.plans and method not in log.methods:  # plans: record nothing else
                 return drawn_by(self, *args, **kwargs)
             key = (method, _lines(sys._getframe(2)))
             plan = log.plans.get(key)
@@ -193,7 +194,7 @@ class Recorder(Generator):
             inside.numpy = False
 
     def _stale(self, key: Key, draw: Callable[[], Any]) -> Any:
-        """Draw with the bits of the first call at this site, without advancing the stream."""
+        """Draw with the bits of the first call at this site; the stream does not advance."""
         bits = Generator.bit_generator.__get__(self)
         if key not in self.log.states:
             self.log.states[key] = bits.state
@@ -212,7 +213,7 @@ class Recorder(Generator):
         if key[0] in _KEPT:
             self.log.numbers += np.size(drawn)
             self.log.drawn.append(np.array(drawn, dtype=float))
-            if self.log.numbers > _MOST_KEPT:  # keep draws only while they are few
+            if self.log.numbers > _MOST_KEPT:  # store draws only while there are not too many
                 self.log.drawn.clear()
         shuffled = drawn is None and "x" in arguments
         seen.numbers += len(arguments["x"]) if shuffled else np.size(drawn)
@@ -236,7 +237,7 @@ class Recorder(Generator):
 def _put(
     method: str, change: str, arguments: Mapping[str, Any], before: Mapping[str, Any], drawn: Any
 ) -> Any:
-    """Return changed draws, or write them where the method writes its own."""
+    """Return changed draws, or write them to the array into which the method writes."""
     treatment = TREATMENTS[method]
     if method == "shuffle":
         x = before["x"]
@@ -270,7 +271,7 @@ _OWN: dict[CodeType, bool] = {}
 
 
 def is_own(code: CodeType) -> bool:
-    """Return whether code belongs to the mechanism rather than to a library that draws for it."""
+    """Return whether code belongs to the mechanism and not to a library that draws for it."""
     known = _OWN.get(code)
     if known is None:
         file = code.co_filename
@@ -280,11 +281,11 @@ def is_own(code: CodeType) -> bool:
 
 
 def _lines(frame: FrameType | None) -> tuple[Line, ...]:
-    """Return the lines of the mechanism that led here, with the innermost first.
+    """Return the lines of the mechanism that led to this call, from the innermost outwards.
 
-    The lines end where the mechanism was called, and where a function calls itself. Otherwise every
-    depth of a recursion would be another site. If the mechanism is itself a function of a library,
-    only the line that drew is returned.
+    The lines end where the mechanism was called, or where a function calls itself. Otherwise, every
+    depth of a recursion would be a separate site. If the mechanism is itself a function of a
+    library, only the line that made the draw is returned.
     """
     lines: list[Line] = []
     codes: set[CodeType] = set()
@@ -309,10 +310,10 @@ def run(
     *plans: Plan,
     calls: float = math.inf,
 ) -> tuple[Any, Log]:
-    """Call a mechanism with a recorder, and return its draws and the record.
+    """Call a mechanism with a recorder; return the draws and the record.
 
-    If about `calls` calls of `rng` are expected, a hundred times as many are an error. A loop that
-    waits for noise would never end without it.
+    `calls` is the expected number of calls of `rng`; a hundred times as many calls are an error.
+    Without this limit, a loop that waits for noise would never end.
     """
     recorder = Recorder(rng, *plans)
     recorder.log.most = _LEAST_END + 100 * calls

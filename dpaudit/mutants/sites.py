@@ -1,4 +1,4 @@
-"""The sites at which a mechanism draws its noise, found by running it."""
+"""The sites at which a mechanism draws its noise; the sites are found by running the mechanism."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ UNSEEN = "bit_generator"
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code of a mechanism where it draws from its generator.
+    """A place in the code of a mechanism at which the mechanism draws from its generator.
 
     Parameters
     ----------
     method : str
         Method of ``numpy.random.Generator``.
     lines : tuple of (file, function, number)
-        Lines of code that led to the call, with the innermost first, and file names without paths.
+        Lines of code that led to the call, from the innermost outwards; file names have no paths.
     least, most : int
-        Smallest and largest number of calls of the method. They count one draw of the mechanism if
-        `by_run`, and otherwise all draws of a call together.
+        Smallest and largest number of calls of the method. If `by_run` is True, the calls of one
+        draw of the mechanism are counted. Otherwise the calls for all draws are counted together.
     by_run : bool
-        Whether every draw of the mechanism makes separate calls, as a loop over draws does.
+        Whether every draw of the mechanism makes separate calls, as in a loop over draws.
     amount_range : (float, float) or None
         Smallest and largest value of the argument that determines the amount of noise.
     in_threads : bool
-        Whether threads of the mechanism call it, so that its calls have no fixed order.
+        Whether threads of the mechanism call the method, so that calls have no fixed order.
     has_probabilities : bool
-        Whether it selects with given probabilities.
+        Whether the method selects with given probabilities.
     via : int
-        Index of the line that distinguishes it from another site with the same innermost line; 0 if
-        there is no such line.
+        Index of the line that distinguishes the site from another site with the same innermost
+        line; 0 if there is no such line.
     copy : int
-        Counts sites that no line distinguishes.
+        Number that distinguishes sites if no line distinguishes them.
     """
 
     method: str
@@ -73,7 +73,7 @@ class Site:
 
     @property
     def where(self) -> str:
-        """The innermost line, as ``line 42 of noise.py``, and a second line if one is ambiguous."""
+        """The innermost line, as ``line 42 of noise.py``, and a second line if it is ambiguous."""
         here = _words(self.lines[0])
         return f"{here}, reached by {_words(self.lines[self.via])}" if self.via else here
 
@@ -99,7 +99,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Recording:
-    """The sites found by running a mechanism on some data.
+    """The sites that were found by running a mechanism on some data.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Recording:
     keys : tuple of Key
         Keys of the sites in the recorder.
     unseen : str
-        Why some randomness was not recorded, and what to do about it; empty if all was recorded.
+        Why some randomness was not recorded, and what to do; empty if all was recorded.
     """
 
     sites: tuple[Site, ...]
@@ -116,7 +116,7 @@ class Recording:
     unseen: str = ""
 
     def calls(self, size: int) -> int:
-        """Return the approximate number of calls of the generator for so many draws."""
+        """Return the approximate number of calls of the generator for a number of draws."""
         return sum(site.most * (size if site.by_run else 1) for site in self.sites)
 
 
@@ -134,7 +134,8 @@ def record(
     mechanism : callable
         ``f(data, size, *, rng) -> [size, ...]``.
     datasets : iterable of ndarray
-        Data for calls of one draw and of seven. Sites used only on other data are not found.
+        Data on which calls of one draw and of seven draws are made. Sites that are used only on
+        other data are not found.
     seed : int
         Seed of the generators.
     watch : Watch, optional
@@ -143,7 +144,7 @@ def record(
     Raises
     ------
     MechanismError
-        If the mechanism raises, or takes too long.
+        If the mechanism raises an exception or takes too long.
     """
     datasets = list(datasets)
     watch = Watch() if watch is None else watch
@@ -163,7 +164,7 @@ def record(
 
 
 def _numbered(sites: list[Site]) -> tuple[Site, ...]:
-    """Find the line that distinguishes sites with equal descriptions."""
+    """Find the line that distinguishes sites whose descriptions are equal."""
     numbered: list[Site] = []
     for site in sites:
         twins = [other.lines for other in sites if str(other) == str(site) and other is not site]
@@ -197,12 +198,12 @@ def _site(key: Key, recordings: list[tuple[Log, Log]]) -> Site:
     one = [log.seen[key] for log, _ in recordings if key in log.seen]
     many = [log.seen[key] for _, log in recordings if key in log.seen]
     by_run = False
-    if one and many:  # whether more draws make more calls, rather than larger ones
+    if one and many:  # whether more draws lead to more calls, rather than to larger calls
         before, after = sum(s.calls for s in one), sum(s.calls for s in many)
         each = sum(s.numbers for s in many) / after
         numbers = each / max(sum(s.numbers for s in one) / before, 1e-9)
         by_run = after / before > RUNS / 3 and numbers < RUNS / 3
-    # If a call serves all draws together, count the calls made for several draws.
+    # If one call serves all draws together, count the calls made for several draws.
     counted = [s.calls for s in (one if by_run else many or one)]
     absent = len(recordings) - len(one if by_run else many)
     amounts = [value for s in one + many for value in s.amounts]
@@ -226,7 +227,7 @@ def _unseen(
     seed: int,
     watch: Watch,
 ) -> str:
-    """Return the reason if something varies although all sites are made certain, else empty."""
+    """Return a reason if outputs vary although all sites are made certain; else return ""."""
     advice = "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...)"
     if taken:
         return (
@@ -248,7 +249,7 @@ def _unseen(
                 for i in range(2)
             ]  # fmt: skip
         certain = all(map(is_constant, calls)) and same_draws(*calls)
-    except BaseException:  # the mechanism may fail without its noise, which shows nothing here
+    except BaseException:  # the mechanism may fail without its noise, which is not a fault here
         if watch.interrupted:
             raise
         return ""

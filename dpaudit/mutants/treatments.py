@@ -1,20 +1,20 @@
-"""Table of the changes that mutants of a noise make to each method of the generator.
+"""Table of the changes that mutants make to the draws of each method of the generator.
 
-Every change starts from the values that the method drew. So a mutant uses up as much randomness as
-its mechanism.
+Every change starts from the values that the method drew. So a mutant consumes the same amount of
+randomness as its mechanism.
 
-*Noise* has a centre: the mean, or the median for methods that may have no finite mean. ``removed``
-replaces every draw by the centre. ``halved`` halves each draw's deviation from the centre. Draws
-that are integers stay integers, rounded towards the centre.
+*Noise* has a centre. The centre is the mean, or the median for methods that may have no finite
+mean. ``removed`` replaces every draw by the centre. ``halved`` halves the deviation of each draw
+from the centre. Integer draws stay integers and are rounded towards the centre.
 
-*Selection* decides rather than blurs: which users are sampled, how a coin falls. ``low end`` and
-``high end`` make it certain. The result is the smallest or the largest value, the first or the last
-elements, or the unchanged or reversed order. Uniform numbers serve both purposes and are treated in
-both ways. If a selection is given probabilities, ``halved`` squares and normalises them, which
-halves the temperature.
+*Selection* makes a decision instead of adding noise, for example which users are sampled, or how a
+coin falls. ``low end`` and ``high end`` make the decision certain. The results are the smallest or
+largest value, the first or last elements, or the unchanged or reversed order. Uniform numbers serve
+both purposes, so they are treated in both ways. If a selection is given probabilities, ``halved``
+squares and normalises the probabilities, which halves the temperature.
 
-``stale`` needs no entry in the table. The generator returns to its state before the first call, so
-that the same deviates are drawn again, whatever the parameters are.
+``stale`` needs no entry in the table. For ``stale``, the generator returns to its state before the
+first call. So the same deviates are drawn again, whatever the parameters are.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ REMOVED, HALVED, LOW_END, HIGH_END, STALE = "removed", "halved", "low end", "hig
 
 @dataclass(frozen=True)
 class Treatment:
-    """Change of the draws of one method.
+    """Change of the draws of one method of the generator.
 
     Parameters
     ----------
     centre : callable, optional
-        ``centre(arguments) -> array_like``, from the arguments of the call by name; None if the
-        method draws no noise.
+        ``centre(arguments) -> array_like`` computes the centre from the arguments of the call, by
+        name. None if the method draws no noise.
     low, high : callable, optional
-        ``low(arguments, drawn) -> array_like``: the draws made certain; None if the method does not
-        select.
+        ``low(arguments, drawn) -> array_like`` returns a certain decision in place of the draws.
+        None if the method does not select.
     amount : str
-        Name of the argument that determines the amount of noise; empty if there is none.
+        Name of the argument that determines the amount of noise; empty if no argument does.
     sharpen : callable, optional
-        ``sharpen(arguments) -> arguments``: probabilities squared and normalised, as if an
-        exponential mechanism spent its epsilon twice; None if the call is given no probabilities.
+        ``sharpen(arguments) -> arguments`` squares and normalises probabilities, as if an
+        exponential mechanism spent its epsilon twice. None if the call is given no probabilities.
     """
 
     centre: Callable[[Arguments], ArrayLike] | None = None
@@ -66,7 +66,7 @@ class Treatment:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Possible changes of one call, with the largest first."""
+        """Possible changes of one call, from the largest to the smallest."""
         noise, selects = self.centre is not None, self.low is not None
         milder = noise or self.sharpen is not None
         possible = {REMOVED: noise, LOW_END: selects, HIGH_END: selects, HALVED: milder}
@@ -96,9 +96,9 @@ class Treatment:
             value = _towards(np.asarray(self.centre(arguments)), seen, change)
         kind = seen.dtype.kind
         if kind in "iu" and value.dtype.kind == "f":
-            info = np.iinfo(seen.dtype)  # its ends, as doubles within its range
+            info = np.iinfo(seen.dtype)  # the ends of the range, as doubles within the range
             value = np.clip(value, float(info.min), np.nextafter(float(info.max), 0.0))
-        # A text may be longer than the drawn one.
+        # A text may be longer than the drawn text.
         changed = value.astype(seen.dtype if kind not in "US" else value.dtype)
         if isinstance(drawn, np.ndarray):
             return changed
@@ -106,7 +106,7 @@ class Treatment:
 
 
 def _towards(centre: Array, drawn: Array, change: str) -> Array:
-    """Move draws to their centre, or halfway to it."""
+    """Move draws to their centre, or half of the way to it."""
     integers = drawn.dtype.kind in "iu"
     centre = np.broadcast_to(np.rint(centre) if integers else centre, drawn.shape)
     if change == REMOVED:
@@ -136,7 +136,7 @@ def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments],
 
 
 def _chosen(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Choose the first or last elements with a positive probability, in order."""
+    """Choose the first or last elements that have a positive probability, in order."""
     a, axis = arguments["a"], arguments["axis"]
     size = arguments["size"]
     count = 1 if size is None else int(np.prod(size))
@@ -164,7 +164,7 @@ def _ordered(arguments: Arguments, drawn: Any) -> Array:
 def _reversed(arguments: Arguments, drawn: Any) -> Array:
     values = _ordered(arguments, drawn)
     axis = arguments["axis"]
-    if axis is None:  # only `permuted`, which then treats the array as one sequence
+    if axis is None:  # only for `permuted`, which then treats the array as one sequence
         return values.ravel()[::-1].reshape(values.shape)
     return np.flip(values, axis)
 
@@ -177,13 +177,13 @@ def _bounds(arguments: Arguments) -> tuple[Array, Array]:
 
 
 def _below(end: ArrayLike, drawn: Any, towards: ArrayLike) -> Array:
-    """Return the largest value below the end that a uniform number can have."""
+    """Return the largest number below the upper end of a uniform distribution."""
     dtype = np.asarray(drawn).dtype
     return np.asarray(np.nextafter(np.asarray(end, dtype), np.asarray(towards, dtype), dtype=dtype))
 
 
 def _one_category(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Put all of a multinomial draw in the first or last category with positive probability."""
+    """Put the whole multinomial draw in the first or last category of positive probability."""
     shares = np.asarray(arguments["pvals"], dtype=float)
     possible = np.flatnonzero(shares.reshape(-1, shares.shape[-1]).max(axis=0) > 0)
     counts = np.zeros(np.shape(drawn), dtype=np.int64)
@@ -192,7 +192,7 @@ def _one_category(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Take the sample from the first colours, or from the last, as far as they suffice."""
+    """Take the sample from the first or from the last colours, as far as they suffice."""
     colors = np.asarray(arguments["colors"])
     ordered = colors[::-1] if last else colors
     before = np.concatenate([[0], np.cumsum(ordered)[:-1]])
@@ -201,7 +201,7 @@ def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
-    """Square the probabilities of an argument; those of a binomial against their complements."""
+    """Square probabilities and normalise; a binomial probability uses its complement."""
 
     def sharpen(arguments: Arguments) -> dict[str, Any] | None:
         if arguments[name] is None:
@@ -260,9 +260,9 @@ TREATMENTS: dict[str, Treatment] = {
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), amount="p"),
     "logseries": Treatment(_of(_logseries, "p"), amount="p"),
     "zipf": Treatment(_of(stats.zipf.median, "a"), amount="a"),
-    # uniform numbers: noise by inversion, or a coin
+    # uniform numbers are noise (by inversion) or a coin
     "random": Treatment(
-        # The logarithm stays finite, as for every number but one that the method draws.
+        # The logarithm stays finite, as for all draws of the method except a single value.
         lambda _: 0.5,
         lambda _, drawn: 2.0**-53,
         lambda _, drawn: _below(1.0, drawn, 0.0),

@@ -2,8 +2,8 @@
 
 Datasets are arrays ``[n_users, m, ...]``: axis 0 is the user, axis 1 that user's items. A recipe
 returns one :class:`NeighborPair`, or a :class:`SearchSpace` of pairs in which an audit searches for
-the worst. Its documentation names the weakness that it targets. All recipes share the keyword
-arguments ``n_users``, ``m``, ``dim``, ``low``, ``high`` and ``relation``. The table
+the worst. The documentation of a recipe says which weakness the recipe targets. All recipes share
+the keyword arguments ``n_users``, ``m``, ``dim``, ``low``, ``high`` and ``relation``. The table
 :data:`RECIPES` lists them. An audit without a pair searches :func:`portfolio`.
 """
 

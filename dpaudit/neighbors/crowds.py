@@ -1,7 +1,7 @@
-"""The pairs of a portfolio: a crowd of users, and one user with a large influence.
+"""The pairs of a portfolio: many ordinary users, and one user with a large influence.
 
-Datasets have any shape ``[n_users, ...]`` and any dtype. The values that users hold are *levels*,
-which stand for the lowest, a middle and the highest possible value.
+Datasets have any shape ``[n_users, ...]`` and any dtype. The values that users hold are *levels*:
+the lowest, a middle and the highest possible value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SEEN = 64
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Values that stand for all values that a user may hold.
+    """Values that represent all values that a user may hold.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class Levels:
 def crowds(
     crowd: Crowd, scales: Sequence[Levels], kinds: Array, *, missing: bool
 ) -> tuple[NeighborPair, ...]:
-    """Return the pairs of a portfolio, beginning with those that expose the most mistakes.
+    """Return the pairs of a portfolio; the pairs that expose the most mistakes come first.
 
     Parameters
     ----------
     crowd : Crowd
         Builder of the pairs.
     scales : sequence of Levels
-        Levels for each size that the data may have, the largest first.
+        Levels for each size that the data may have, from the largest size to the smallest.
     kinds : ndarray, shape (k,)
         Different values in order, used as the values of a category; at least two.
     missing : bool
@@ -79,7 +79,7 @@ def crowds(
         for others, left, right, words, at in draft:
             try:
                 pair = crowd.pair(others, left, right, words, at)
-            except PairError:  # so few or such small data give no such pair
+            except PairError:  # data so few or so small give no such pair
                 continue
             if not pair.is_null:
                 found.setdefault((pair.left.tobytes(), pair.right.tobytes()), pair)
@@ -87,7 +87,7 @@ def crowds(
 
 
 def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield one user against all others, across the domain, and between two halves."""
+    """Yield pairs of one user against all others, across the domain, and between two halves."""
     low, mid, high = levels.low, levels.mid, levels.high
     top, middle, bottom = crowd.row(high), crowd.row(mid), crowd.row(low)
     others = crowd.n_users - 1
@@ -102,7 +102,7 @@ def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _spreads(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield others who are spread out, and a user at either end, or equal to another user."""
+    """Yield pairs in which the others are spread out; the user is at an end or a duplicate."""
     low, high, values = levels.low, levels.high, levels.spread
     others = values[np.linspace(0, len(values) - 1, crowd.n_users - 1).round().astype(int)]
     words = f"spread({low} to {high}"
@@ -114,7 +114,7 @@ def _spreads(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield a user who moves only some items, or moves them in both directions."""
+    """Yield pairs in which the user moves only some items, or moves items in both directions."""
     low, mid, high, m = levels.low, levels.mid, levels.high, crowd.m
     if m < 2:
         return
@@ -127,7 +127,7 @@ def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _places(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield the user first, and in the middle; in all other pairs the user is last."""
+    """Yield the user first and in the middle; in all other pairs, the user is last."""
     low, mid, high = levels.low, levels.mid, levels.high
     for at in sorted({0, crowd.n_users // 2}):
         words = f"place(user {at}, others={mid}, {high} to {low})"
@@ -135,7 +135,7 @@ def _places(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _kinds(crowd: Crowd, values: Array) -> Iterator[Draft]:
-    """Yield a value that no other user has, and a user with as many values as possible."""
+    """Yield pairs with a value that no other user has, or a user with many different values."""
     known = values[:_CATEGORIES] if len(values) > _CATEGORIES else values[:-1]
     others = crowd.rows(np.resize(known, crowd.n_users - 1))
     new, old = values[-1], values[0]
@@ -148,7 +148,7 @@ def _kinds(crowd: Crowd, values: Array) -> Iterator[Draft]:
 
 
 def _empty(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield users without data: all items are NaN, or one of them is."""
+    """Yield pairs with missing data: all items of a user are NaN, or one item is."""
     if not crowd.item_shape:
         return
     others, middle, nan = crowd.rows(levels.mid), crowd.row(levels.mid), np.nan
@@ -162,7 +162,7 @@ def _empty(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield a user who moves along one coordinate, or in opposite directions along several."""
+    """Yield pairs in which the user moves along one coordinate, or in opposite directions."""
     low, mid, high = levels.low, levels.mid, levels.high
     others = crowd.rows(mid)
     for name, index in (("first", 0), ("last", -1)):
@@ -178,12 +178,12 @@ def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def holders(crowd: Crowd, kinds: Array, levels: Levels) -> SearchSpace:
-    """Return the space of pairs in which `count` users hold a value, or one user fewer.
+    """Return the space of pairs with `count` users of a value on one side, one fewer on the other.
 
     It targets counts that are compared with a threshold, and quantiles: rare categories,
-    propose-test-release, "enough users" checks, bounds estimated from the data. It searches the
-    `count` and the value `held`. That value is a category while all others hold another, or the
-    highest value while all others hold the lowest.
+    propose-test-release, "enough users" checks, bounds estimated from the data. The search chooses
+    `count` and the value `held`. Either `held` is a category and all others hold another one, or
+    `held` is the highest value and all others hold the lowest.
     """
     ends = ((kinds[1], kinds[0]), (levels.high, levels.low))
     values = {f"{held} against {rest}": scalars(crowd, rest, held) for held, rest in ends}
@@ -209,14 +209,15 @@ def scalars(crowd: Crowd, *values: Any) -> Array:
 def around(
     crowd: Crowd, data: Array, levels: Levels, positions: Interval | Magnitude | None, missing: bool
 ) -> list[SearchSpace]:
-    """Return the spaces of pairs around given data: each user replaced, or removed.
+    """Return the spaces of pairs around given data, in which each user is replaced or removed.
 
     Parameters
     ----------
     crowd : Crowd
-        Builder of pairs with the data's shape and dtype.
+        Builder of pairs that have the shape and dtype of the data.
     data : ndarray, shape [n_users, ...]
-        One side of the pairs under replacement. Under removal both sides, except for the user.
+        One side of the pairs if users are replaced. If users are removed, both sides, except for
+        the removed user.
     levels : Levels
         Extreme values.
     positions : Interval or Magnitude or None
@@ -265,7 +266,7 @@ def around(
     moves = ["high against low", "high against itself", "low against itself"]
     moves += ["one item high against itself", "one item low against itself"] if several else []
     moves += ["empty against itself"] if missing else []
-    # Under removal an offset of 0 leaves the data unchanged.
+    # If users are removed, an offset of 0 leaves the data unchanged.
     offsets = counted(len(data) - 1, 1) if crowd.is_replaced else users
     searched: list[tuple[Callable[..., NeighborPair], dict[str, Range]]] = [
         (extreme, {"user": users, "moves": Choice(tuple(moves))}),

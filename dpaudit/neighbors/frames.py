@@ -1,7 +1,7 @@
 """Pairs and spaces of pairs of tables: frames of pandas or polars, and lists of rows.
 
-These pairs probe the edges of possible rows. Values are missing, infinite or huge, only one user
-has a category, users have many rows, or there are no other users at all.
+These pairs probe extreme but possible rows. Values may be missing, infinite or huge. Only one user
+may have a category, users may have many rows, or there may be no other users at all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_ROWS = 10**6
 _N_USERS, _ITEMS = 20, 4
 _CATEGORIES = 6  # Categories of a schema's column that are tried.
 _FRAME_CATEGORIES = 4  # Categories of a frame's column: the most common ones, and the rarest.
-_USERS = 64  # Users among whom a search chooses.
+_USERS = 64  # Users among which a search chooses.
 _NAMED = 6  # Users who are tried with their own rows.
 
 Row = dict[str, Any]
@@ -43,17 +43,17 @@ class Schema:
     Parameters
     ----------
     columns : dict, optional
-        Possible values of each column. ``(low, high)`` means numbers, whole ones if both are whole.
-        A list means categories. An :class:`Interval`, :class:`Integer` or :class:`Choice` is also
-        allowed. Together with a frame, list only columns that may hold more values than the frame
-        does.
+        Possible values of each column. ``(low, high)`` is a range of numbers; they are whole
+        numbers if both ends are whole. A list gives the categories. An :class:`Interval`,
+        :class:`Integer` or :class:`Choice` is also allowed. If a frame is given, list only the
+        columns that may hold values beyond those in the frame.
     user : str, optional
-        Name of the column of users.
+        Name of the column that identifies users.
     special : sequence, optional
         Further values of columns of real numbers, such as ``(nan, inf, 1e300)``.
     frame : {"pandas", "polars", "dicts"}, optional
-        Form of a dataset: a frame, or a list of users, each a list of dicts. If a frame is given,
-        it decides the form.
+        Form of a dataset: a frame, or a list of users, each a list of dicts. A given frame
+        determines the form.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class Schema:
         held = {name: _range_of(name, holds) for name, holds in (self.columns or {}).items()}
         object.__setattr__(self, "columns", held)
         if _validate.text(user=self.user) in held:
-            raise ArgumentError(f"user must name a column of its own, got {self.user!r}")
+            raise ArgumentError(f"user must be a column that is not in columns, got {self.user!r}")
         if isinstance(self.special, str | bytes | Mapping) or not isinstance(
             self.special, Iterable
         ):
@@ -85,7 +85,9 @@ class Schema:
         values = tuple(self.special)
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TypeError(f"special must hold numbers such as nan or 1e300, got {value!r}")
+                raise TypeError(
+                    f"special must hold only numbers such as nan or 1e300, got {value!r}"
+                )
         object.__setattr__(self, "special", tuple(map(float, values)))
         _validate.choice(FRAMES, frame=self.frame)
 
@@ -164,7 +166,7 @@ class Column:
 
     @property
     def common(self) -> tuple[Any, ...]:
-        """Values of the other users; all categories but the last if there are several."""
+        """Values of the other users; if there are several categories, all except the last."""
         return self.categories[:-1] if len(self.categories) > 1 else (self.mid,)
 
 
@@ -190,23 +192,23 @@ class _Tables:
     default_items: int | None = None
 
     def held(self, count: int | None = None, **values: Any) -> Any:
-        """Return rows of the user, all with the same values, typical except for the named ones."""
+        """Return identical rows for one user; columns that are not named hold typical values."""
         raise NotImplementedError
 
     def pair(
         self, relation: Relation, others: Any, left: Any, right: Any, words: str
     ) -> NeighborPair:
-        """Put a user who holds `left` or `right`, or leaves, behind the others."""
+        """Append a user who holds `left` and `right`, or who is absent on the right."""
         replaced = relation == Relation.REPLACE_USER
         sides = self.stacked(others, left), self.stacked(others, right if replaced else None)
         return NeighborPair(*sides, relation=relation, recipe=words, by=self.by)
 
     def stacked(self, others: Any, rows: Any) -> Any:
-        """Return the dataset of the others and a user, or the dataset of the others alone."""
+        """Return the dataset with the user, or the dataset of the others alone."""
         raise NotImplementedError
 
     def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs whose sides differ, with the most important first."""
+        """Yield pairs with different sides; the most important pairs come first."""
         met = set()
         for pair in self._pairs(relation):
             sides = digest(pair.left), digest(pair.right)
@@ -218,14 +220,14 @@ class _Tables:
         raise NotImplementedError
 
     def ends(self, columns: Iterable[Column]) -> tuple[Row, Row]:
-        """Return the highest values of columns, and the lowest values."""
+        """Return the highest and the lowest values of columns."""
         columns = list(columns)
         return {c.name: c.high for c in columns}, {c.name: c.low for c in columns}
 
     def made(
         self, relation: Relation, others: Any, parameters: Mapping[str, Any], usual: Row
     ) -> NeighborPair:
-        """Return the pair of a user with the values that a search chose for either side."""
+        """Return the pair in which the user holds the values that a search chose for each side."""
         names = [c.name for c in self.columns]
         left = {name: parameters[name] for name in names}
         right = {name: parameters.get(f"{name} right", usual[name]) for name in names}
@@ -234,7 +236,7 @@ class _Tables:
         return self.pair(relation, others, *sides, f"{self.space}({in_words(parameters)})")
 
     def ranges(self, relation: Relation) -> dict[str, Range]:
-        """Return ranges of the user's values on the left, and on the right under replacement."""
+        """Return ranges of the user's values on the left, and on the right if the user stays."""
         left: dict[str, Range] = {c.name: c.range for c in self.columns}
         right = {f"{name} right": values for name, values in left.items()}
         return {**left, **(right if relation == Relation.REPLACE_USER else {})}
@@ -249,7 +251,9 @@ class SchemaTables(_Tables):
         self, schema: Schema, n_users: int | None, items: int | None, missing: bool
     ) -> None:
         if not schema.columns:
-            raise TypeError("columns must be a dict from names to possible values, got none")
+            raise TypeError(
+                "columns must be a dict from names to possible values, got an empty one"
+            )
         special = schema.specials(missing)
         self.columns = tuple(_column(*one, special) for one in schema.columns.items())
         if special and not any(c.special for c in self.columns):
@@ -272,7 +276,7 @@ class SchemaTables(_Tables):
         except ImportError:
             raise ArgumentError(
                 f"frame={self.frame!r} needs the package {self.frame}, which is not installed "
-                f"here. Run pip install {self.frame}, or pass frame='dicts', which needs none"
+                f"here. Run pip install {self.frame}, or pass frame='dicts', which needs no package"
             ) from None
         rows = "" if items is None else f"; items={items}"
         self.name = f"rows({', '.join(schema.columns)}{rows})"
@@ -306,7 +310,8 @@ class SchemaTables(_Tables):
         data: dict[str, list[Any]] = {self.user: [i for i, held in enumerate(users) for _ in held]}
         for c in self.columns:
             data[c.name] = [row[c.name] for held in users for row in held]
-        # One more row fixes the dtypes: columns without a row get the same ones as others.
+        # One more row fixes the dtypes, so that columns without a row have the same dtype as on the
+        # other side.
         data = {name: [*cells, low] for (name, cells), low in zip(data.items(), lows, strict=True)}
         return self.library.DataFrame(data)[:-1]
 
@@ -344,7 +349,7 @@ class SchemaTables(_Tables):
             yield make(others, some, held(), f"{name} = {value} once")
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces over the values of the user on either side, and of the others."""
+        """Yield spaces over the values of the user on either side and the values of the others."""
 
         def build(**parameters: Any) -> NeighborPair:
             others = self.others(parameters.get("others", "typical"))
@@ -361,9 +366,9 @@ class SchemaTables(_Tables):
 class FrameTables(_Tables):
     """Builder of pairs around one frame; by default the user with the most rows differs.
 
-    All other users keep their data. A single user of given data seldom exposes a mistake. So the
-    user is replaced by users with extreme but possible data: as many rows as any user, all of them
-    at an end, or in one category.
+    All other users keep their data. Changing one user's real data seldom exposes a mistake. So the
+    user is replaced by users with extreme but possible data. For example, such a user has as many
+    rows as any user, and all rows hold an extreme value or one category.
     """
 
     space = "like"
@@ -388,7 +393,7 @@ class FrameTables(_Tables):
         self.name = f"like {len(self.table.owners)} rows of {len(self.table.sizes)} users"
 
     def _declared(self, name: str, holds: Range, special: tuple[Any, ...]) -> Column:
-        """Return a declared column; refuse categories that omit some of the frame's."""
+        """Return a declared column; refuse categories that omit a category of the frame."""
         column, (values, _) = _column(name, holds, special), self.table.seen(name)
         others = [value for value in dict.fromkeys(values) if value not in column.categories]
         if column.categories and others:
@@ -399,7 +404,7 @@ class FrameTables(_Tables):
         return column
 
     def _seen(self, name: str, special: tuple[Any, ...]) -> Column:
-        """Return a column as its kind and its values in the frame suggest."""
+        """Return the column that the kind and the values of the frame's column suggest."""
         kind, (values, gaps) = self.table.kind(name), self.table.seen(name)
         special = (*special, *gaps) if kind == "real" else gaps
         if kind != "other" and len(set(values)) > 1:
@@ -422,7 +427,7 @@ class FrameTables(_Tables):
         return self.rows(self.who, count, **values)
 
     def rows(self, who: Any, count: int | None = None, **values: Any) -> Any:
-        """Return rows of a user, all with the same values, typical except for the named ones."""
+        """Return identical rows for one user; columns that are not named hold typical values."""
         typical = {c.name: c.categories[0] if c.categories else c.mid for c in self.columns}
         return self.table.filled(who, typical | values, self.items if count is None else count)
 
@@ -448,7 +453,8 @@ class FrameTables(_Tables):
                 rare, words = {c.name: c.high}, f"{c.name} = {c.high}"
                 rest = self.table.without(self.who, c.name, c.high)
                 yield make(rest, held(**rare), held(), f"alone with {words}")
-                # With one other holder the counts are 1 and 2, and noise scaled by counts differs.
+                # With one other holder, the counts are 1 and 2, so noise scaled by counts has
+                # different scales.
                 rest = self.table.without(self.who, c.name, c.high, but=1)
                 yield make(rest, held(1, **rare, **high), held(1, **high), f"one of two, {words}")
 
@@ -478,7 +484,7 @@ class FrameTables(_Tables):
         yield make(one, held(**high), held(**low), "one other user")
 
     def _named(self, numbers: Sequence[Column]) -> list[Any]:
-        """Return users who stand out: most rows, fewest rows, or an end of a column."""
+        """Return distinctive users: most rows, fewest rows, or an extreme value of a column."""
         sizes, owners = list(self.table.sizes), self.table.owners
         found = [sizes[0], sizes[-1]]
         for c in numbers:
@@ -488,7 +494,7 @@ class FrameTables(_Tables):
         return list(dict.fromkeys(found))[:_NAMED]
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces over the values of a user on either side, and over the user who differs."""
+        """Yield spaces over the values of a user on either side and over the choice of the user."""
 
         def made(**parameters: Any) -> NeighborPair:
             others, usual = self.table.without(self.who), {c.name: c.mid for c in self.columns}

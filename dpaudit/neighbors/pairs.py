@@ -35,39 +35,40 @@ NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 
 @dataclass(frozen=True, eq=False)
 class NeighborPair:
-    """Two inputs that differ in one user, or query values within a declared sensitivity.
+    """The two inputs differ in one user, or are query values within a declared sensitivity.
 
     Parameters
     ----------
     left, right : object
         Two datasets of one kind. They may be arrays ``[n_users, ...]``, lists of users (each with
-        any number of items), or frames of pandas or polars with a column of users. Dicts of those
-        are allowed, too, and any objects with `differ`. For ``within_sensitivity`` they are query
-        values of one shape. They are copied, so a mechanism that changes its input does not change
-        the pair.
+        any number of items), or frames of pandas or polars with a column of users. Dicts of these
+        are allowed, too, and any objects if `differ` is given. For ``within_sensitivity`` they are
+        query values of one shape. The datasets are copied, so a mechanism that changes its input
+        does not change the pair.
     relation : Relation, optional
-        Default ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER`` one of the datasets
+        Default ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER``, one of the datasets
         lacks one user.
     recipe : str, optional
         Description of how the pair was made.
     by : str, optional
         Column of a frame that names the user of each row.
     differ : callable, optional
-        ``differ(left, right)`` returns the users that differ, as a list. It is needed for objects
-        that dpaudit does not understand; its answer is trusted.
+        ``differ(left, right)`` returns the users that differ, as a list. `differ` is needed for
+        objects that dpaudit cannot compare; its answer is trusted.
 
     Attributes
     ----------
     users : tuple
-        All users that differ: one user, except for groups. Empty for equal sides and query values.
+        All differing users. For groups there may be several, and otherwise there is one. Empty for
+        equal sides and query values.
     user : hashable
-        The first of these users: its row, or its name if a column names users. None if there is no
-        such user.
+        The first differing user: the index of its row, or its name if a column names users. None if
+        no user differs.
 
     Raises
     ------
     PairError
-        If the two differ anywhere else, or by more than the relation allows.
+        If the two datasets differ anywhere else, or by more than the relation allows.
 
     Examples
     --------
@@ -159,9 +160,9 @@ class NeighborPair:
     ) -> NeighborPair:
         """Return a pair of a frame and the same frame without a user, or with a replaced user.
 
-        The rows of all other users stand at the same places on both sides. So a mechanism that
-        depends on the order of rows is not refuted because of a shift. Rows of the user that only
-        one side has therefore come last. If this moves rows, the recipe of the pair says so.
+        The rows of all other users have the same positions on both sides. So a mechanism that
+        depends on the order of rows is not refuted only because rows shift. If only one side has
+        some of the user's rows, these rows come last. If the pair moves rows, its recipe says so.
 
         Parameters
         ----------
@@ -173,11 +174,11 @@ class NeighborPair:
             The user that the right side lacks, or a list of users for a group. The relation of the
             pair is ``ADD_REMOVE_USER``.
         replace : dict, optional
-            Maps a user to its rows on the right side: a frame, or a dict of columns, each a value
-            or a list. They take the places of the user's rows, and further rows come last. If the
-            column of the users is left out, the user keeps its name. The relation of the pair is
-            ``REPLACE_USER``. Together with `drop` of the same user, the left side has these rows
-            and the right side has none.
+            Maps a user to its rows on the right side. The rows are a frame, or a dict from columns
+            to a value or a list of values. These rows take the places of the user's rows, and
+            additional rows come last. If the column of the users is left out, the user keeps its
+            name. The relation of the pair is ``REPLACE_USER``. If `drop` holds the same user, the
+            left side has these rows and the right side has none of that user.
 
         Returns
         -------
@@ -203,7 +204,7 @@ class NeighborPair:
 
     @property
     def user(self) -> Any:
-        """The first user that differs; None if there is none."""
+        """The first differing user; None if no user differs."""
         return self.users[0] if self.users else None
 
     @property
@@ -215,12 +216,12 @@ class NeighborPair:
 
     @property
     def shifts_others(self) -> bool:
-        """Whether other users change places between the sides, so order alone may reveal it."""
+        """Whether other users change places between the sides, so order may reveal the user."""
         others = [[at for at in range(n) if at not in own] for own, n in self._rows()]
         return bool(others) and others[0] != others[1]
 
     def _rows(self) -> list[tuple[set[int], int]]:
-        """Return the rows of the differing users and the number of all rows, for each side.
+        """Return the rows of the differing users and the total number of rows, for each side.
 
         The list is empty if no user differs, or the data have no single sequence of rows.
         """
@@ -236,7 +237,7 @@ class NeighborPair:
         return sides
 
     def places(self) -> Iterator[NeighborPair]:
-        """Yield the pair with the differing rows at every other place, if both sides allow it."""
+        """Yield the pair with the differing rows at every other place, if both sides allow this."""
         rows = self._rows()
         if not rows or rows[0] != rows[1] or not rows[0][0]:
             return
@@ -270,7 +271,7 @@ class NeighborPair:
 
 @dataclass(frozen=True, eq=False)
 class PairFamily:
-    """Several pairs for an audit, which explores all of them and certifies on one.
+    """Several pairs for one audit, which explores all pairs and certifies on one pair.
 
     Parameters
     ----------
@@ -303,7 +304,7 @@ class PairFamily:
 
 
 def of_one_kind(pairs: Sequence[NeighborPair], where: str) -> None:
-    """Refuse pairs of different relations if some of them are query values."""
+    """Refuse pairs of different relations if some of the pairs are query values."""
     names = sorted({str(pair.relation) for pair in pairs})
     if len(names) > 1 and not all(pair.relation.is_of_users for pair in pairs):
         raise ArgumentError(
@@ -327,7 +328,7 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
 
 
 def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[Any, ...]:
-    """Return the users that `differ` names, after a check against the relation."""
+    """Return the users that `differ` returns, after a check against the relation."""
     answer = differ(left, right)
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(f"differ must return a list of the users that differ, got {answer!r}")
@@ -337,7 +338,7 @@ def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[A
 
 
 def _alike(left: Array, right: Array) -> tuple[Array, Array]:
-    """Convert both sides to one dtype, so that a mechanism cannot distinguish them by it."""
+    """Convert both sides to one dtype, so that the dtype does not reveal the side."""
     try:
         if left.dtype.names != right.dtype.names:
             raise TypeError
@@ -361,10 +362,10 @@ def _same(a: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _unequal_rows(left: Array, right: Array, relation: Relation) -> tuple[int, Array, Array]:
-    """Remove the equal rows at the beginning and the end of two arrays; also return their start.
+    """Remove the equal rows at the beginning and the end of two arrays; also return an offset.
 
-    The start is the number of equal rows at the beginning. Arrays are returned whole if no change
-    of so few users makes them equal.
+    The offset is the number of equal rows at the beginning. If no change of so few users makes the
+    arrays equal, the arrays are returned whole.
     """
     if not left.ndim or not right.ndim:
         side = "right" if left.ndim else "left"
@@ -399,7 +400,7 @@ def _check_values(left: Array, right: Array, relation: Relation) -> None:
         raise PairError(f"query values must be numbers, got {left.dtype} and {right.dtype}")
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         raise PairError("query values must be finite, got NaN or inf")
-    # Integers are subtracted before anything is rounded.
+    # Integers are subtracted before any rounding.
     gap = left - right if left.dtype.kind == "f" else left.astype(object) - right.astype(object)
     distance = float(np.linalg.norm(np.ravel(gap).astype(float), ord=NORMS[str(relation.norm)]))
     radius = float(relation.radius or 0.0)

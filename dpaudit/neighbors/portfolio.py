@@ -41,7 +41,7 @@ FARTHEST = 1e6
 
 _SMALLEST = 1e-5
 _MOST_CELLS = 10**6
-_WHOLE = 2**53  # floats represent whole numbers up to this size exactly
+_WHOLE = 2**53  # floats represent whole numbers exactly up to this size
 _KINDS = 32
 _SIZES = (20, 8)
 _SMALL_SIZES = (1, 2, 3, 4)  # users of small datasets; without the one who leaves there are 0 to 3
@@ -57,14 +57,15 @@ class Portfolio:
     name : str
         Description for reports.
     pairs : tuple of NeighborPair
-        Candidates, with the most important first, for the case that the budget is small.
+        Candidates; the most important come first, for the case of a small budget.
     spaces : tuple of SearchSpace
         Spaces that are searched.
     ends : tuple of NeighborPair
-        Members of `pairs` that are always finalists, because their user goes as far as possible.
+        Members of `pairs` that are always finalists, because in them the user moves as far as
+        possible.
     small : tuple of NeighborPair
-        Members of `pairs` that hold very few users. If a mechanism raises an exception on such a
-        pair, the pair is not covered, and the report says so.
+        Members of `pairs` that hold only a very small number of users. If a mechanism raises an
+        exception on such a pair, the pair is not covered, and the report lists it.
     variant : callable, optional
         ``variant(relation=...)`` and ``variant(items=1)`` return the same portfolio with another
         value of an argument that the author did not set.
@@ -90,11 +91,14 @@ class Portfolio:
             for one in held:
                 _validate.instance(kind, f"a list of {kind.__name__} objects", **{field: one})
         if not self.pairs and not self.spaces:
-            raise ArgumentError(f"portfolio {self.name!r} must hold a pair or a space, got none")
+            raise ArgumentError(
+                f"portfolio {self.name!r} must hold at least one pair or space, got none"
+            )
         for pair in self.pairs:
             if pair.is_null:
                 raise ArgumentError(
-                    f"a pair of a portfolio must differ, got one whose sides are equal: {pair!r}"
+                    "the two sides of a pair of a portfolio must differ, got equal sides in the "
+                    f"pair {pair!r}"
                 )
         of_one_kind(self.pairs, "a portfolio")
 
@@ -103,10 +107,10 @@ class Portfolio:
         return self.pairs[0] if self.pairs else self.spaces[0].example(rng=rng)
 
     def under(self, relation: Relation) -> Portfolio:
-        """Return the pairs of one relation, or the whole portfolio if it has none of the relation.
+        """Return the pairs of one relation, or the whole portfolio if no pair has the relation.
 
-        A portfolio that :func:`portfolio` made for two relations is built again for `relation`. For
-        a relation of query values it then holds query values.
+        A portfolio that :func:`portfolio` made for two relations is built again for `relation`. If
+        `relation` is one of query values, the new portfolio holds query values.
         """
         checked_relation(relation)
         if self.variant is not None and len(self.relations) > 1:
@@ -124,12 +128,12 @@ class Portfolio:
 
     @property
     def is_ready_made(self) -> bool:
-        """Whether it was made by :func:`portfolio`, whose arguments declare the data."""
+        """Whether :func:`portfolio`, whose arguments declare the data, made this portfolio."""
         return self.name.startswith("portfolio(")
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """Relations of the pairs, in their order."""
+        """Relations of the pairs, in the order of the pairs."""
         return tuple(dict.fromkeys(pair.relation for pair in self.pairs))
 
     def __repr__(self) -> str:
@@ -150,39 +154,41 @@ def portfolio(
 ) -> Portfolio:
     """Return pairs and spaces of pairs that expose realistic mistakes.
 
-    The user stands far out, at the boundary, in the majority or against it. The pairs move all
-    items of the user or one item. The others are equal, spread out or in clusters. The user is
-    first, last or in the middle. There are rare values, duplicates, counts at a threshold, and
-    users without data.
+    In these pairs, the user stands far out, at the boundary, in the majority or against the
+    majority. The user moves all items or one item. The other users are equal, spread out or in
+    clusters. The user is first, last or in the middle. Some pairs have rare values, duplicates,
+    counts at a threshold, or users without data.
 
-    Pairs are made for both relations: replaced users and removed users. An audit searches the pairs
-    of its claim's relation. :meth:`Portfolio.under` returns the portfolio of one relation. Under
-    ``within_sensitivity`` that portfolio holds the patterns of :func:`value_pattern` for `dim`
-    queries.
+    Pairs are made for both relations: replacing a user and removing a user. An audit searches the
+    pairs of its claim's relation. :meth:`Portfolio.under` returns the portfolio of one relation.
+    Under ``within_sensitivity``, that portfolio holds the patterns of :func:`value_pattern` for
+    `dim` queries.
 
     Parameters
     ----------
     like : array_like or DataFrame, optional
-        A typical dataset of the mechanism. Shape, dtype and range are taken from it. Pairs around
-        it are searched too, in which each of its users is replaced or removed. An array is
-        [n_users, m], [n_users, m, dim], or [n_users] for m = 1, and holds numbers, booleans,
-        strings or records. A frame of pandas or polars needs `schema`, which names the column of
-        its users. Some hundred rows are enough, because every draw runs on all of them.
+        A typical dataset of the mechanism. The portfolio takes shape, dtype and range from this
+        dataset. Pairs around this dataset are searched too; in them, each of its users is replaced
+        or removed. An array is [n_users, m], [n_users, m, dim], or [n_users] for m = 1, and holds
+        numbers, booleans, strings or records. A frame of pandas or polars needs `schema`, which
+        names the column of its users. A few hundred rows are enough, because every draw runs the
+        mechanism on all rows.
     schema : dict or Schema, optional
         Possible values of the columns, such as ``{"age": (0, 120), "city": ["Aix", "Brest"]}``, for
         mechanisms that take tables; :class:`Schema` has more options.
     n_users, m : int, optional
-        At least 2 and 1. By default 20 users of 8 items, and in addition datasets of 0 to 4 users,
-        which expose a noise scale that depends on the number of users. With a schema the default is
-        20 users of at most 4 rows.
+        Numbers of users (at least 2) and of items per user (at least 1). The default is 20 users of
+        8 items. By default there are also datasets of 0 to 4 users, which expose a noise scale that
+        depends on the number of users. With a schema, the default is 20 users of at most 4 rows.
     dim : int, optional
-        Dimension of an item; by default items are scalars. For query values, their number.
+        Dimension of an item; by default items are scalars. For query values, `dim` is the number of
+        queries.
     low, high : float, optional
         The domain of the data: all values stay within it. If both are whole numbers (``int``), the
         data are whole numbers, too. Without a domain and without data, values of both signs from
         0.001 to 1,000,000 are tried.
     missing : bool, optional
-        Whether items may be NaN. They may always be NaN if some are NaN in `like`.
+        Whether items may be NaN. If some items of `like` are NaN, items may always be NaN.
 
     Returns
     -------
@@ -215,9 +221,8 @@ def portfolio(
     for name, value in given.items():
         if value is not None and name not in allowed:
             raise ArgumentError(
-                f"{name} must be left out for tables, got "
-                f"{_validate.describe(value)}. Give its value "
-                "by like or schema"
+                f"{name} must be None for tables, got "
+                f"{_validate.describe(value)}. Pass like or schema to describe the tables"
             )
     if like is not None:
         return _of_tables(lambda items: FrameTables(like, declared, missing), None)
@@ -325,7 +330,7 @@ def _of_relation(
 
 
 def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
-    """Yield the first of each series, then the second of each, so that small budgets see all."""
+    """Yield the first element of each series, then the second, so that small budgets reach all."""
     rounds = zip_longest(*series)
     return (pair for each in rounds for pair in each if pair is not None)
 
@@ -343,8 +348,8 @@ def _domain(low: Any, high: Any) -> tuple[Any, Any] | None:
 def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None) -> None:
     if data.ndim == 0 or data.shape[0] < 2 or data.size == 0:
         raise ArgumentError(
-            "like must hold at least 2 users [n_users, m, ...] with at least one item each, "
-            f"got shape {data.shape}"
+            "like must be an array [n_users, m, ...] of at least 2 users with at least 1 item "
+            f"each, got shape {data.shape}"
         )
     if data.dtype.kind not in "biufSUV" or (data.dtype.kind == "V" and not data.dtype.names):
         raise ArgumentError(
@@ -353,7 +358,7 @@ def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None
     if data.dtype.kind == "f" and not np.isfinite(data).any():
         raise ArgumentError("like must hold at least one finite number, got none")
     if data.dtype.kind == "f" and np.isinf(data).any():
-        raise ArgumentError("like must hold finite numbers, and NaN for missing ones, got inf")
+        raise ArgumentError("like must hold finite numbers, or NaN for missing ones, got inf")
     for axis, (name, value) in enumerate({"n_users": n_users, "m": m, "dim": dim}.items()):
         shape = data.shape[axis] if axis < data.ndim else None
         if value not in (None, shape):
@@ -366,7 +371,7 @@ def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[A
     """Refuse a domain that does not contain the data, or that their dtype cannot hold."""
     low, high = domain
     if dtype.kind not in "iuf":
-        raise ArgumentError(f"low and high need data that are numbers, got {dtype}")
+        raise ArgumentError(f"low and high must be None unless the data are numbers, got {dtype}")
     if dtype.kind in "iu":
         least, most = max(np.iinfo(dtype).min, -_WHOLE), min(np.iinfo(dtype).max, _WHOLE)
         if not (isinstance(low, int) and least <= low and high <= most):
@@ -388,13 +393,13 @@ def _levels(
     seen = None
     if data is not None:
         seen = np.unique(data[np.isfinite(data)] if data.dtype.kind == "f" else data)
-        # Such large whole numbers are identifiers, and floats could not represent them.
+        # Whole numbers this large are identifiers, which floats could not represent.
         names = crowd.dtype.kind in "iu" and max(-int(seen[0]), int(seen[-1])) > _WHOLE
         if names or crowd.dtype.kind not in "iuf":
             return [_of_values(seen, data)], thinned(seen, _KINDS), None
         if domain is None and len(seen) > 1:
             domain = seen[0].item(), seen[-1].item()
-    if domain is None:  # no domain is known; data with a single value do not determine one
+    if domain is None:  # Data with a single value do not determine a domain.
         signed = crowd.dtype.kind != "u"
         scales = [_numbers(crowd, -size if signed else 0.0, size) for size in (FAR, UNIT)]
         kinds = scalars(crowd, *range(min(max(crowd.m, 4), int(FAR)) + 1))
@@ -407,7 +412,7 @@ def _levels(
 
 
 def _numbers(crowd: Crowd, low: Any, high: Any) -> Levels:
-    """Return levels of numbers; they are whole numbers if the data are."""
+    """Return levels of numbers; the levels are whole numbers if the data are."""
     mid = low / 2 + high / 2
     spread = np.unique(scalars(crowd, *np.linspace(low, high, max(crowd.n_users, _KINDS))))
     ends = scalars(crowd, low, mid, high)
@@ -423,7 +428,7 @@ def _of_values(seen: Array, data: Array) -> Levels:
 
 
 def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
-    """Return pairs with a user so far out that any clipping shows: to the middle, and across."""
+    """Return pairs whose user is so far away that any clipping has an effect."""
     others, middle = crowd.rows(0.0), crowd.row(0.0)
     top, bottom = crowd.row(FARTHEST), crowd.row(-FARTHEST)
     lone = crowd.pair(others, top, middle, f"lone_user(others=0, {FARTHEST:g} to 0)")
@@ -434,7 +439,7 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
 
 
 def _small_datasets(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
-    """Return pairs of very few users, which expose a noise scale that depends on their number."""
+    """Return pairs of very few users; they expose noise scaled by the number of users."""
     low, high = crowd.row(levels.low), crowd.row(levels.high)
     return tuple(
         small_crowd.pair(
@@ -450,7 +455,7 @@ def _small_datasets(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
 def _query_values(
     data: Array | None, dim: int | None, domain: tuple[Any, Any] | None, relation: Relation
 ) -> Portfolio:
-    """Return the patterns of query values: around the given values, and at any centre."""
+    """Return the patterns of query values, around the given values and at any centre."""
     if data is None and dim is None:
         raise ArgumentError(
             "dim must be the number of queries, or like an example of them, to search query values "

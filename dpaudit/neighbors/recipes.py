@@ -1,8 +1,9 @@
-"""Recipes for adversarial pairs and for spaces of pairs, in one table.
+"""Recipes for adversarial pairs and for spaces of pairs, listed in one table.
 
-A recipe of users is a function of a :class:`Crowd`, and its docstring names the weakness that it
-targets. :data:`RECIPES` holds one row for each recipe. These rows define the public functions with
-their signatures and documentation, the words of the command line, and the spaces of a portfolio.
+A recipe of users is a function of a :class:`Crowd`, and its docstring says which weakness the
+recipe targets. :data:`RECIPES` holds one row for each recipe. The rows define the public functions
+with their signatures and documentation, the syntax on the command line, and the spaces of a
+portfolio.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ class Crowd:
     dtype : numpy.dtype
         Dtype of the data.
     relation : Relation
-        Relation of datasets. Under add/remove the user is present on the left, and absent on the
+        Relation of datasets. Under add/remove, the user is present on the left and absent on the
         right.
     low, high : float
         Domain of the data.
     wide : bool
         Whether positions and sizes are spread over many magnitudes, because no domain was declared.
     name : str
-        Description of a pair that has none of its own.
+        Description of a pair that has no description of its own.
     """
 
     n_users: int
@@ -103,13 +104,13 @@ class Crowd:
         )
 
     def places(self, count: int) -> Range:
-        """Return the range of the user's places: one of `count` places, or only the last."""
+        """Return the range of the user's places: any of `count` places, or only the last place."""
         return counted(count) if self.is_replaced else Choice((count - 1,))
 
     # --- data ---
 
     def row(self, value: ArrayLike) -> Array:
-        """Return a user all of whose items hold `value`, or one given value for each item."""
+        """Return a user whose items all hold `value`, or one given value for each item."""
         values = self.cast(value)
         row = np.empty(self.item_shape, dtype=self.dtype)
         if values.ndim == 1:
@@ -118,13 +119,13 @@ class Crowd:
         return row
 
     def rows(self, values: ArrayLike) -> Array:
-        """Return the other users, from one value for each of them or one value for all."""
+        """Return the other users, from one value for each user or one value for all users."""
         rows = np.empty((self.n_users - 1, *self.item_shape), dtype=self.dtype)
         rows[...] = self.cast(values).reshape(-1, *[1] * len(self.item_shape))
         return rows
 
     def some(self, value: Any, rest: Any, items: slice) -> Array:
-        """Return a user some of whose items hold `value` and the others `rest`."""
+        """Return a user with `value` in some items and `rest` in the others."""
         row = self.row(rest)
         row[items] = self.cast(value)
         return row
@@ -132,8 +133,8 @@ class Crowd:
     def along(self, values: ArrayLike) -> Array:
         """Return users who hold one number each, as the first coordinate of all their items.
 
-        A number outside the domain moves to the nearest end of the domain. The 0 of the other
-        coordinates does so, too.
+        A number outside the domain moves to the nearest end of the domain. A coordinate of 0
+        outside the domain also moves to the nearest end.
         """
         inside = np.clip(np.atleast_1d(np.asarray(values)), self.low, self.high)
         shape = len(inside), self.m, math.prod(self.item_shape[1:])
@@ -142,7 +143,7 @@ class Crowd:
         return self.cast(made.reshape(len(inside), *self.item_shape))
 
     def cast(self, value: ArrayLike) -> Array:
-        """Return values in the dtype of the data; they are rounded if it holds whole numbers."""
+        """Return values in the dtype of the data, rounded if the data are whole numbers."""
         array = np.asarray(value)
         if self.dtype.kind in "iu" and array.dtype.kind == "f":
             array = np.rint(array)
@@ -153,12 +154,12 @@ class Crowd:
     def pair(
         self, others: Array, left: Array, right: Array, words: str, at: int | None = None
     ) -> NeighborPair:
-        """Put a user who holds `left` or `right` among the others, by default last.
+        """Insert a user who holds `left` or `right` among the others; the default position is last.
 
         A user who leaves is always last, so that no other user changes places.
         """
         at = len(others) if at is None or not self.is_replaced else at
-        # A row of a one-dimensional array of texts is a scalar that cannot be indexed.
+        # A row of a one-dimensional array of texts is a scalar and cannot be indexed.
         sides = [
             np.concatenate([others[:at], np.asarray(row)[None], others[at:]])
             for row in ((left, right) if self.is_replaced else (left,))
@@ -202,8 +203,8 @@ class Recipe:
     build : callable, optional
         ``build(crowd, **own)`` makes the pair or the space of a recipe of users.
     searched : callable, optional
-        ``searched(crowd)`` returns the arguments of `build` with which a portfolio searches the
-        recipe, or None if it does not search it.
+        ``searched(crowd)`` returns the arguments of `build` for the search of a portfolio, or None
+        if portfolios do not search the recipe.
     """
 
     function: Callable[..., Any]
@@ -239,7 +240,7 @@ relation : Relation, optional
 
 
 def listed(function: Callable[..., T]) -> Callable[..., T]:
-    """Enter a function into the table without changes."""
+    """Enter a function into the table unchanged."""
     RECIPES[function.__name__] = Recipe(function)
     return function
 
@@ -249,9 +250,8 @@ def _of_users(
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Enter a recipe of users into the table, and return the function that users call.
 
-    The arguments of that function are the shared ones of all recipes, with the defaults `low` and
-    `high`, and the further arguments of `build`. If `low` is an integer, the data are whole
-    numbers.
+    The function takes the shared arguments of all recipes, with the defaults `low` and `high`, and
+    the further arguments of `build`. If `low` is an integer, the data are whole numbers.
     """
     whole = isinstance(low, int)
     dtype = np.dtype(np.int64 if whole else np.float64)
@@ -309,7 +309,7 @@ def _checked_shape(n_users: int, m: int, dim: int | None) -> tuple[int, ...]:
 
 
 def checked_ends(low: Any, high: Any) -> tuple[float, float]:
-    """Return the ends of a domain; refuse anything but two finite numbers in order."""
+    """Return the ends of a domain; refuse anything but two finite numbers in increasing order."""
     ends = _validate.finite(low=low), _validate.finite(high=high)
     if not ends[0] < ends[1]:
         raise ArgumentError(f"low must be below high = {high!r}, got {low!r}")
@@ -325,11 +325,11 @@ def checked_ends(low: Any, high: Any) -> tuple[float, float]:
 
 @_of_users(0.0, 100.0)
 def far_user(crowd: Crowd) -> NeighborPair:
-    """One user at `high`, who returns to `low`, where all others are.
+    """One user at `high` who returns to `low`, where all others are.
 
-    It targets unbounded influence: missing or wrong clipping, means in place of robust means. It
-    also targets noise whose scale is estimated from the data (standard deviation, quartiles, MAD):
-    without the user the estimate is 0.
+    The recipe targets unbounded influence: missing or wrong clipping, or a mean where a robust mean
+    is needed. The recipe also targets noise whose scale is estimated from the data (standard
+    deviation, quartiles, MAD). Without the user, the estimate is 0.
     """
     return crowd.moved(crowd.low, crowd.high, crowd.low)
 
@@ -338,7 +338,8 @@ def far_user(crowd: Crowd) -> NeighborPair:
 def clip_boundary_user(crowd: Crowd) -> NeighborPair:
     """User at the clipping boundary `high` who moves to `low`; all others are in the middle.
 
-    It targets sensitivities that omit the factor 2 of replacement, or count items for users.
+    The recipe targets sensitivities that omit the factor 2 of replacement, and sensitivities that
+    count items instead of users.
     """
     return crowd.moved((crowd.low + crowd.high) / 2, crowd.high, crowd.low)
 
@@ -347,8 +348,8 @@ def clip_boundary_user(crowd: Crowd) -> NeighborPair:
 def two_clusters(crowd: Crowd) -> NeighborPair:
     """Two clusters of equal size, at `low` and at `high`; the user moves from `high` to `low`.
 
-    It targets medians, modes, cluster centres and every statistic that jumps when the balance
-    changes. With an odd `n_users` the clusters are balanced without the user.
+    The recipe targets medians, modes, cluster centres and every statistic that jumps when the
+    balance changes. If `n_users` is odd, the two clusters have equal size without the user.
     """
     others = np.arange(crowd.n_users - 1) >= (crowd.n_users - 1) // 2
     return crowd.moved(np.where(others, crowd.high, crowd.low), crowd.high, crowd.low)
@@ -358,8 +359,8 @@ def two_clusters(crowd: Crowd) -> NeighborPair:
 def majority_flip(crowd: Crowd) -> NeighborPair:
     """Balanced votes `low` and `high`, and one user who decides the majority.
 
-    It targets votes, modes and argmax steps that are released without noise, or with the noise of
-    an average. `n_users` must be odd.
+    The recipe targets votes, modes and argmax steps that are released without noise, or with the
+    noise of an average. `n_users` must be odd.
     """
     if crowd.n_users % 2 == 0:
         raise ArgumentError(f"n_users must be odd, so that one user decides, got {crowd.n_users}")
@@ -369,10 +370,10 @@ def majority_flip(crowd: Crowd) -> NeighborPair:
 
 @_of_users(0, 1)
 def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
-    """Exactly `threshold` users hold `high` with this user, and one fewer without.
+    """Exactly `threshold` users hold `high` if the user is counted, and one fewer otherwise.
 
-    It targets comparisons of a count with a threshold without noise: propose-test-release,
-    stability-based histograms, "enough users" checks. `threshold` is from 1 to `n_users`.
+    The recipe targets noiseless comparisons of a count with a threshold: propose-test-release,
+    stability-based histograms, "enough users" checks. `threshold` must be from 1 to `n_users`.
     """
     if _validate.integer(1, threshold=threshold) > crowd.n_users:
         raise ArgumentError(f"threshold must be at most n_users = {crowd.n_users}, got {threshold}")
@@ -382,11 +383,12 @@ def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
 
 @_of_users(-1.0, 1.0)
 def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> NeighborPair:
-    """Random users, and one whose items are constant on the left and random on the right.
+    """Random users, and one user whose items are constant on the left and random on the right.
 
-    It targets per-user statistics that assume independent items of one user: concentration scores,
-    within-user variances, outlier tests. Random items are normal, drawn from `rng`. Their mean is
-    in the middle of the domain, and the ends are one standard deviation away from it.
+    The recipe targets per-user statistics that assume independent items of one user: concentration
+    scores, within-user variances, outlier tests. Random items are normal, drawn from `rng`. Their
+    mean is the middle of the domain, and the ends of the domain are one standard deviation away
+    from the mean.
     """
     _validate.generator(rng=rng)
     middle, scale = (crowd.low + crowd.high) / 2, (crowd.high - crowd.low) / 2
@@ -399,12 +401,12 @@ def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> Neighb
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def edge(crowd: Crowd) -> SearchSpace:
-    """All others at one position, possibly next to a threshold that the user crosses.
+    """All others at one position, which may be next to a threshold that the user crosses.
 
-    It targets branches that depend on the data without noise: propose-test-release, clipping at an
-    estimated bound, "if the mean is large". It searches the `position` of the others and the user's
-    `step`. "across" goes from `high` on the left to `low` on the right, "up" from `high` to the
-    others, "down" from the others to `low`.
+    The recipe targets data-dependent branches without noise: propose-test-release, clipping at an
+    estimated bound, "if the mean is large". The search chooses the `position` of the others and the
+    user's `step`. A `step` of "across" goes from `high` on the left to `low` on the right. A step
+    "up" goes from `high` to the others, and a step "down" from the others to `low`.
     """
 
     def build(*, position: float, step: str) -> NeighborPair:
@@ -424,10 +426,10 @@ def edge(crowd: Crowd) -> SearchSpace:
 def outlier(crowd: Crowd) -> SearchSpace:
     """One user who stands apart from others who lie close together.
 
-    It targets influence that is bounded only for data of the expected size, and scales estimated
-    from the data. It searches the position of the `others`, their `spread`, the `size` of the
-    user's distance from their middle, and its `direction`. On the right the user returns to the
-    middle, or leaves.
+    The recipe targets influence that is bounded only for data of the expected size, and scales
+    estimated from the data. The search chooses the position of the `others`, their `spread`, the
+    `size` of the user's distance from the middle of the others, and the `direction` of this
+    distance. On the right side, the user returns to the middle or is absent.
     """
 
     def build(*, others: float, spread: float, size: float, direction: int) -> NeighborPair:
@@ -450,9 +452,10 @@ def outlier(crowd: Crowd) -> SearchSpace:
 def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
     """Clusters of about equal size; the user leaves the first one for another.
 
-    It targets medians, modes, cluster centres and histograms, which jump when a balance changes. It
-    searches the `count` of clusters from 2 to `most`, their `separation`, the position of their
-    `middle`, and the cluster that the user `joins`. This is the next, the middle or the last one.
+    The recipe targets medians, modes, cluster centres and histograms, which jump when a balance
+    changes. The search chooses the `count` of clusters from 2 to `most`, the `separation` of the
+    clusters, the position of their `middle`, and the cluster that the user `joins`. The user joins
+    the next, the middle or the last cluster.
     """
     if _validate.integer(2, most=most) >= crowd.n_users:
         raise ArgumentError(f"most must be below n_users = {crowd.n_users}, got {most}")
@@ -479,9 +482,9 @@ def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
 def some_items(crowd: Crowd) -> SearchSpace:
     """One user who moves some items from `high` to `low`, in all coordinates.
 
-    It targets limits on items that should be limits on users, and users with unequal items. It
-    searches the `count` of items, the position of all `others`, and the position of the user's
-    `own` other items.
+    The recipe targets limits on items that should be limits on users, and users with unequal items.
+    The search chooses the `count` of items, the position of all `others`, and the position of the
+    user's `own` other items.
     """
 
     def build(*, count: int, others: float, own: float) -> NeighborPair:
@@ -497,9 +500,9 @@ def some_items(crowd: Crowd) -> SearchSpace:
 def which_user(crowd: Crowd) -> SearchSpace:
     """One user, at any place in the order of the data, who goes from `high` to `low`.
 
-    It targets algorithms that take users in order: streams, early stopping, trees of partial sums,
-    a forgotten first or last user. It searches the index of the `user` and the value of all
-    `others`. Under add/remove the user is last, so that no other user changes places.
+    The recipe targets algorithms that process users in order: streams, early stopping, trees of
+    partial sums, a forgotten first or last user. The search chooses the index of the `user` and the
+    value of all `others`. Under add/remove, the user is last, so that no other user changes places.
     """
 
     def build(*, user: int, others: float) -> NeighborPair:
@@ -516,10 +519,11 @@ def which_user(crowd: Crowd) -> SearchSpace:
 def which_batch(crowd: Crowd, *, batch_size: int) -> SearchSpace:
     """One user, in any of the batches of an algorithm, who goes from `high` to `low`.
 
-    It targets clipping, normalising or stopping by batch, and a last batch that is too small for
-    its noise. It searches the `batch`, the user's `place` in it (first or last), the value of the
-    `mates` in the batch, and the value of all `others`. Under add/remove the user is the last of
-    the last batch, so that no other user changes places. `batch_size` must be below `n_users`.
+    The recipe targets clipping, normalising or stopping by batch, and a last batch that is too
+    small for its noise. The search chooses the `batch`, the user's `place` in the batch (first or
+    last), the value of the `mates` in the batch, and the value of all `others`. Under add/remove,
+    the user is the last user of the last batch, so that no other user changes places. `batch_size`
+    must be below `n_users`.
     """
     n_users = crowd.n_users
     if _validate.integer(1, batch_size=batch_size) >= n_users:
@@ -577,20 +581,22 @@ def value_pattern(
 ) -> NeighborPair:
     """Two vectors of `dim` query values at the declared distance, in a pattern of the literature.
 
-    It targets mechanisms that take query values. Each pattern favours another way in which answers
-    can add up. Moving all queries together is the worst case of an unlimited budget. Crossing is
+    The recipe targets mechanisms that take query values. Each pattern makes answers add up in a
+    different way. Moving all queries together is the worst case of an unlimited budget. Crossing is
     the worst case of a threshold shared by all.
 
     Parameters
     ----------
     pattern : {"one_above", "one_below", "one_above_rest_below", "one_below_rest_above", \
 "half_half", "all_above", "all_below", "crossing"}
-        Position of the left values relative to the right ones. "crossing" moves both sides: the
-        first half is high on the left, the second half high on the right.
+        Position of the left values relative to the right ones. The pattern "crossing" moves both
+        sides. The first half of the values is high on the left, and the second half is high on the
+        right.
     dim : int
         Number of queries, at least 1.
     relation : Relation, optional
-        A :func:`~dpaudit.within_sensitivity` relation; the distance equals its radius.
+        A :func:`~dpaudit.within_sensitivity` relation; the distance between the vectors equals its
+        radius.
     center : float, optional
         Value of the queries that do not move.
 
@@ -644,12 +650,12 @@ def query_values(
 ) -> SearchSpace:
     """Vectors of `dim` query values at the declared distance, in all patterns of the literature.
 
-    It targets mechanisms that take query values and treat them differently by their size:
-    thresholds, clipping, relative errors. It searches the `pattern` of
+    The recipe targets mechanisms that take query values and treat them differently by size:
+    thresholds, clipping, relative errors. The search chooses the `pattern` of
     :func:`~dpaudit.neighbors.value_pattern` and the `center` of the values that do not move, in
     [`low`, `high`].
     """
-    value_pattern("one_above", dim, relation=relation)  # checks the arguments
+    value_pattern("one_above", dim, relation=relation)  # this call checks the arguments
     build: Any = functools.partial(value_pattern, dim=dim, relation=relation)
     ranges: dict[str, Range] = {"pattern": Choice(tuple(_PATTERNS)), "center": Interval(low, high)}
     return SearchSpace(build, ranges, name=f"query_values(dim={dim})")
@@ -665,11 +671,12 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     ----------
     text : str
         Name of a recipe, then optional ``:name=value,...``. Values are numbers, words, or
-        ``relation=add_remove_user``. A recipe of one pair also accepts ranges, which are searched.
-        ``lo..hi`` is a range of whole numbers if both ends are written as whole numbers.
-        ``log:lo..hi`` is evenly spread in the logarithm. ``a|b|c`` is a choice.
+        ``relation=add_remove_user``. A recipe of one pair also accepts ranges, and the audit
+        searches these ranges. ``lo..hi`` is a range of whole numbers if both ends are written as
+        whole numbers. ``log:lo..hi`` is a range that is evenly spread in the logarithm. ``a|b|c``
+        is a choice between values.
     rng : numpy.random.Generator
-        Used by the recipes that draw.
+        Generator for recipes that draw random numbers.
 
     Returns
     -------
@@ -678,7 +685,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     Raises
     ------
     ValueError, TypeError
-        For an unknown recipe or argument, with the names of the existing ones; for a bad range.
+        For an unknown recipe or argument, or a bad range; the message lists the existing names.
 
     Examples
     --------
@@ -694,7 +701,9 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     if name not in RECIPES:
         close = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f". Did you mean {close[0]}?" if close else ""
-        raise ArgumentError(f"pair must name a recipe ({', '.join(RECIPES)}), got {name!r}{hint}")
+        raise ArgumentError(
+            f"pair must begin with a recipe ({', '.join(RECIPES)}), got {name!r}{hint}"
+        )
     recipe, known = RECIPES[name].function, RECIPES[name].parameters
     given: dict[str, Any] = {}
     for item in filter(None, rest.split(",")):
@@ -704,7 +713,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
                 f"the recipe {name} takes name=value for {', '.join(known)}, got {item!r}"
             )
         if key in given:
-            raise ArgumentError(f"{key} must be given once, got {item!r} as a second value")
+            raise ArgumentError(f"{key} must be given only once, got {item!r} as a second value")
         given[key] = _value(key, words)
     missing = [key for key, p in known.items() if p.default is p.empty and key not in given]
     if missing:
@@ -725,7 +734,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
 
 
 def _value(key: str, words: str) -> Any:
-    """Return a value of a recipe: a number, a relation, a range of these, or the word itself."""
+    """Return a value of a recipe: a number, a relation, a word, or a range or choice of these."""
     if "|" in words:
         if not all(words.split("|")) or ".." in words or words.startswith("log:"):
             raise ArgumentError(f"{key} must be a choice a|b of words or numbers, got {words!r}")

@@ -30,7 +30,7 @@ _REASONS = 3
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers from `low` to `high`, spread evenly, or evenly in the logarithm.
+    """Numbers from `low` to `high`, spread evenly on a linear or logarithmic scale.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Integer:
-    """Whole numbers from `low` to `high`, both included.
+    """Whole numbers from `low` to `high`, both ends included.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values without an order."""
+    """One of several values that have no order."""
 
     values: tuple[Any, ...]
 
@@ -116,7 +116,8 @@ class Choice:
 class Magnitude:
     """Numbers of either sign up to `most`, spread evenly in the logarithm down to `least`.
 
-    For data of unknown size. Half of the unit interval holds numbers below ``sqrt(least * most)``.
+    This range suits data of unknown size. Half of the unit interval holds numbers below
+    ``sqrt(least * most)``.
 
     Examples
     --------
@@ -156,12 +157,13 @@ class SearchSpace:
     ----------
     build : callable
         ``build(**parameters) -> NeighborPair``: a recipe of :mod:`dpaudit.neighbors` with some
-        arguments bound, or a function of your own. It may take `rng`. Every trial then gets a
-        generator in the same state, so that trials differ only by their parameters. It may raise
-        ``PairError`` or ``ArgumentError`` for parameters that give no pair.
+        arguments bound, or a function of your own. `build` may take `rng`. If `build` takes `rng`,
+        every trial gets a generator in the same state, so that trials differ only by their
+        parameters. `build` may raise ``PairError`` or ``ArgumentError`` for parameters that give no
+        pair.
     parameters : dict
-        The :class:`Interval`, :class:`Magnitude`, :class:`Integer` or :class:`Choice` of each
-        argument to search.
+        The ranges of the arguments to search, each an :class:`Interval`, :class:`Magnitude`,
+        :class:`Integer` or :class:`Choice`.
     name : str, optional
         Name in reports; by default the name of `build`.
 
@@ -206,7 +208,7 @@ class SearchSpace:
             ) from None
 
     def _generator(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Return the generator as an argument of `build` if it takes one."""
+        """Return the generator as an argument of `build` if `build` takes one."""
         try:
             return {"rng": rng} if "rng" in inspect.signature(self.build).parameters else {}
         except ValueError:
@@ -214,16 +216,16 @@ class SearchSpace:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """The ranges, in the order of their names."""
+        """The ranges, in the alphabetical order of their names."""
         return tuple(self.parameters.values())
 
     @property
     def size(self) -> float:
-        """Number of different parameters; infinite if one of the ranges is an interval."""
+        """Number of different parameters; infinite if a range is continuous."""
         return math.prod(math.inf if r.steps is None else r.steps for r in self.ranges)
 
     def snapped(self, point: Point) -> Point:
-        """Return a point of the unit cube with discrete parameters in the middle of their cells."""
+        """Return a point of the unit cube; discrete coordinates are cell centres."""
         return np.array(
             [
                 float(u) if r.steps is None else (_cell(float(u), r.steps) + 0.5) / r.steps
@@ -239,7 +241,8 @@ class SearchSpace:
     def pair(self, parameters: Mapping[str, Any], *, rng: np.random.Generator) -> NeighborPair:
         """Return the pair; raise ``ArgumentError`` if the parameters give none.
 
-        Any other exception of `build` is a mistake and becomes a :class:`~dpaudit.RecipeError`.
+        Any other exception of `build` is a mistake in `build` and becomes a
+        :class:`~dpaudit.RecipeError`.
         """
         try:
             pair = self.build(**parameters, **self._generator(rng))
@@ -257,12 +260,12 @@ class SearchSpace:
         return pair
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
-        """Return some valid pair of the space: the centre if it is valid.
+        """Return some valid pair of the space; it is the centre if the centre is valid.
 
         Raises
         ------
         ArgumentError
-            If no tried parameters give a valid pair; the message names reasons.
+            If no tried parameters give a valid pair; the message gives the reasons.
         """
         entropy = int(rng.integers(2**63))
         reasons = []
@@ -297,9 +300,9 @@ def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> ND
 
     The design is a Sobol sequence, shifted by one random vector modulo 1 (Cranley and Patterson
     1976). If `count` is a power of two, every coordinate takes equally spaced values, 1/count
-    apart. So every window of that width for one parameter holds a point.
+    apart. So every interval of length 1/count for one parameter contains a point.
     """
-    from scipy.stats import qmc  # imported late: it is slow, and only searches need it
+    from scipy.stats import qmc  # imported late, because it is slow and only searches need it
 
     whole = 2 ** max(count - 1, 0).bit_length()
     points = qmc.Sobol(dimension, scramble=False).random(whole)[:count]
@@ -307,7 +310,7 @@ def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> ND
 
 
 def _name_of(build: Callable[..., Any]) -> str:
-    """Return the name of a function, with the keywords that ``partial`` bound."""
+    """Return the name of a function and the keywords that ``partial`` bound."""
     bound: dict[str, Any] = {}
     while isinstance(build, functools.partial):
         bound = {**build.keywords, **bound}

@@ -1,10 +1,10 @@
-"""Properties of deterministic functions: sensitivity, Lipschitz constants, contraction.
+"""Tests of properties of deterministic functions: sensitivity, Lipschitz constants, contraction.
 
 Falsifiers search a :class:`Domain`, or any hypothesis strategy, for a case that violates
-``lhs <= rhs``. The ledger tests the statements of papers with them.
+``lhs <= rhs``. The ledger uses falsifiers to test the statements of papers.
 
-Names are imported when they are first used. So stored attempts can be read without hypothesis,
-which takes a second to import.
+Names are imported when they are first used. So stored attempts can be read without importing
+hypothesis, which takes a second.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""One attempt to violate a claim ``lhs <= rhs``, as plain data: its cases, and a counterexample.
+"""One attempt to violate a claim ``lhs <= rhs``, as plain data with its cases and counterexample.
 
 The *ratio* lhs / rhs says how tight a claim is. It is at most 1 where the claim holds.
 """
@@ -18,7 +18,7 @@ from dpaudit.results import MutantResult, MutantStatus
 
 
 class Method(StrEnum):
-    """Method by which a verdict was reached, with the strongest first."""
+    """Method by which a verdict was reached; the strongest methods come first."""
 
     EXACT = "exact"
     NUMERIC = "numeric"
@@ -68,14 +68,14 @@ class Counterexample:
     case : dict
         The inputs, as plain data that can be passed to the check again.
     lhs, rhs : float
-        The two sides at this case. A NaN breaks any claim. It is replaced by the infinity that
-        breaks the claim.
+        The two sides at this case. A NaN on a side breaks any claim. The NaN is replaced by the
+        infinity that breaks the claim.
     exact : bool
-        Whether the sides were computed in exact or high-precision arithmetic as well.
+        Whether the sides were also computed in exact or high-precision arithmetic.
     nan : bool
         Whether a side was a NaN.
     snippet : str
-        Lines of Python that print both sides, with only numpy and scipy; empty if there are none.
+        Python code that prints both sides and needs only numpy and scipy; empty if there is none.
     """
 
     case: dict[str, Any]
@@ -96,7 +96,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Trace:
-    """The ratio over the searched coordinates, for some of the judged cases.
+    """The ratio as a function of the searched coordinates, for some of the judged cases.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Trace:
     log : tuple of bool
         Whether each coordinate was searched on a logarithmic scale.
     points : tuple of tuple of float
-        The coordinates of each case, followed by its ratio.
+        For each case, its coordinates, followed by its ratio.
     """
 
     names: tuple[str, ...]
@@ -114,7 +114,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.names) <= 2 or len(self.log) != len(self.names):
-            raise ValueError("names and log must hold one or two values each")
+            raise ValueError("names and log must each hold one or two values")
         if any(len(point) != len(self.names) + 1 for point in self.points):
             raise ValueError("points must hold the coordinates and the ratio")
 
@@ -132,42 +132,43 @@ class Attempt:
     examples : int
         Number of cases that were judged.
     rejected : int
-        Number of cases outside the hypotheses, which show nothing.
+        Number of cases outside the hypotheses; these cases show nothing.
     tightest : float or None
-        Largest lhs / rhs found; None if the claim is not an inequality.
+        Largest lhs / rhs among the cases; None if the claim is not an inequality.
     error : float or None
-        For an equality, the largest relative difference found.
+        For an equality, the largest relative difference among the cases.
     where : dict
         The case with the largest ratio or difference.
     counterexample : Counterexample or None
-        A counterexample, simplified.
+        A counterexample, in simplified form.
     power : Power
-        Whether the mutant was refuted. By default it is the same claim with its constant halved.
+        Whether the mutant was refuted. By default, the mutant is the same claim with its constant
+        halved.
     mutant : str
         Description of the mutant.
     weak : tuple of str
         Reasons why the attempt is weaker than it should be.
     failure_prob : float
-        Largest probability that it refutes the claim or kills its mutant by chance; 0 without
-        draws.
+        Largest probability that the attempt refutes the claim or kills its mutant by chance; 0 if
+        nothing is drawn.
     role : Role
         Subject of the attempt.
     subject : str
-        For a step of the proof, which one. For an edge, the convention that is violated. For a
-        reading and a repair, its text.
+        For a step of the proof, the name of the step. For an edge, the convention that is violated.
+        For a reading and for a repair, the text of the reading or repair.
     fix : str
         For a step that fails, how the proof can be repaired.
     lhs, rhs : str
-        Meanings of the two sides.
+        Descriptions of the two sides.
     end_to_end : bool
-        Whether the object itself was run or computed completely, so that the result does not depend
-        on the assumptions of the proof.
+        Whether the object itself was run or computed completely. Then the result does not depend on
+        the assumptions of the proof.
     trace : Trace or None
-        The ratio over the searched coordinates.
+        The ratio as a function of the searched coordinates.
     mutants : tuple of MutantResult
         For an audit, the results of the mutants of the mechanism.
     survivors : str
-        Why mutants of the mechanism survive, if some do.
+        Why mutants of the mechanism survive, if any do.
     """
 
     claim: str
@@ -199,7 +200,7 @@ class Attempt:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was judged, so that the absence of a violation means nothing."""
+        """Whether no case was judged, so that the absence of a violation is no evidence."""
         return self.examples == 0 and self.method is not Method.ARGUMENT
 
     @property
@@ -211,11 +212,11 @@ class Attempt:
 
 
 def ratio(lhs: float, rhs: float) -> float:
-    """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
+    """Return how tight ``lhs <= rhs`` is; the value is at most 1 exactly where the claim holds.
 
-    If both sides are positive, the value is their quotient. If rhs is 0, it is 0 or infinite. If a
-    side is negative, it is 1 plus the difference relative to the larger side. A NaN on either side
-    breaks any claim, so the value is infinite.
+    If both sides are positive, the value is their quotient. If rhs is 0, the value is 0 or
+    infinite. If a side is negative, the value is 1 plus the difference relative to the larger side.
+    A NaN on either side breaks any claim, so the value is infinite.
 
     Examples
     --------
@@ -234,7 +235,7 @@ def ratio(lhs: float, rhs: float) -> float:
         found = lhs / rhs
     else:
         found = 1.0 + (lhs / 2 - rhs / 2) / max(abs(lhs), abs(rhs)) * 2
-    # The quotient of neighbouring doubles may be 1.
+    # The quotient of two neighbouring doubles may be 1.
     return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found
 
 

@@ -1,6 +1,7 @@
-"""Domains: named numbers and arrays between bounds, for both searches of a falsifier.
+"""Domains of cases: named numbers and arrays between bounds, for both searches of a falsifier.
 
-hypothesis draws from a domain and shrinks inside it. The numeric search moves in its unit cube.
+The library hypothesis draws from a domain and shrinks cases inside the domain. The numeric search
+moves in the unit cube of the domain.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Array:
         Range of every entry.
     shape : tuple of int or str
         Shape of the array; no axis is empty. A name refers to another part of the domain, which is
-        an Integer or a Choice of integers: ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1,
-        6), d=2)``.
+        an Integer or a Choice of integers. An example is ``Domain(points=Array(UNIT, ("n", "d")),
+        n=Integer(1, 6), d=2)``.
     """
 
     entries: Interval
@@ -53,7 +54,7 @@ class Array:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the axes whose length is another part of the domain."""
+        """Names of the axes whose length is given by another part of the domain."""
         return tuple(axis for axis in self.shape if isinstance(axis, str))
 
     @property
@@ -67,7 +68,7 @@ class Array:
         return math.prod(self.lengths)
 
     def sized(self, lengths: Mapping[str, int]) -> Array:
-        """Return the array with lengths in place of its named axes."""
+        """Return the array after its named axes are replaced by lengths."""
         return Array(
             self.entries, tuple(lengths[s] if isinstance(s, str) else s for s in self.shape)
         )
@@ -78,13 +79,13 @@ class Array:
 
 
 class Domain:
-    """Cases with named parts: ``Domain(epsilon=Interval(0.01, 1), n=Integer(2, 50), d=3)``.
+    """Cases with named parts, such as ``Domain(epsilon=Interval(0.01, 1), n=Integer(2, 50), d=3)``.
 
     Parameters
     ----------
     **parts
         Interval, Integer, Choice or Array; anything else is a constant of every case. A part that
-        gives the length of an axis belongs to the case, too.
+        gives the length of an axis is also part of the case.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -99,12 +100,13 @@ class Domain:
             for axis in part.axes if isinstance(part, Array) else ():
                 if not all(map(_is_length, _values(parts.get(axis)))):
                     raise ArgumentError(
-                        f"axis {axis!r} of {name} must be another part of the domain, an Integer, "
-                        f"a Choice of integers or an integer, >= 1, got {parts.get(axis)!r}"
+                        f"axis {axis!r} of {name} must be an integer >= 1, or another part of the "
+                        "domain that is an Integer or a Choice of integers, got "
+                        f"{parts.get(axis)!r}"
                     )
 
     def sized(self) -> list[Domain]:
-        """Return domains in which every axis has a length: a few of them, including the ends."""
+        """Return domains with a fixed length of every axis; the extreme lengths are included."""
         arrays = {key: part for key, part in self.parts.items() if isinstance(part, Array)}
         axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
         if not axes:
@@ -167,7 +169,7 @@ def _values(part: Any) -> tuple[Any, ...]:
 
 
 def _representatives(values: tuple[int, ...]) -> list[int]:
-    """Return all values, or some: both ends, and more of those near the lower end."""
+    """Return all values, or some: both ends, and more values near the lower end."""
     if len(values) <= _MOST_LENGTHS:
         return list(values)
     at = np.geomspace(1, len(values), _MOST_LENGTHS).round().astype(int) - 1

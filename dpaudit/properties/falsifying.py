@@ -1,11 +1,11 @@
-"""Falsifiers: they search the case in which ``lhs <= rhs`` fails, or the tightest case.
+"""Falsifiers, which search for a case in which ``lhs <= rhs`` fails, or for the tightest case.
 
-Hand-built extremal cases come first, such as cases where a proof is tight or a definition has an
-edge. A :class:`~dpaudit.properties.Domain` is then searched at simple cases and corners, and by an
-evolution strategy in the unit cube with restarts, which climbs the ratio lhs / rhs. Any other
-hypothesis strategy is searched by hypothesis, which draws and shrinks but does not climb. Its hill
-climb is not used, because it has no budget. It once tried parts of a case against each other for
-ten minutes.
+Hand-built extremal cases come first. In such cases, for example, a proof is tight or a definition
+has an edge. Then simple cases and corners of a :class:`~dpaudit.properties.Domain` are tried. After
+them, an evolution strategy with restarts climbs the ratio lhs / rhs in the unit cube. Any other
+hypothesis strategy is searched by hypothesis, which draws and shrinks cases but does not climb the
+ratio. The hill climb of hypothesis is not used, because it has no budget. In one example, this hill
+climb tried parts of a case against each other for ten minutes.
 
 A case that breaks the claim is then simplified. The module :mod:`dpaudit.properties.judging`
 distinguishes violations from rounding.
@@ -40,14 +40,14 @@ _WIDE = 100.0  # ratio of its ends above which a positive coordinate is shown on
 def trace_of(
     seen: Sequence[tuple[Mapping[str, float], float]], counterexample: Counterexample | None
 ) -> Trace | None:
-    """Return the ratio over the coordinates that explain most of it; None if there are none.
+    """Return the ratio as a function of the coordinates that explain most; None without any.
 
     Parameters
     ----------
     seen : sequence of (numbers by name, ratio)
         The judged cases.
     counterexample : Counterexample or None
-        If given, its case is one more point.
+        If given, the case of the counterexample is an additional point.
     """
     points = [(case, ratio) for case, ratio in seen if math.isfinite(ratio)]
     if counterexample is not None and 0 < counterexample.rhs < counterexample.lhs < math.inf:
@@ -67,7 +67,7 @@ def trace_of(
 
 
 def _association(column: NDArray[np.float64], ratios: NDArray[np.float64]) -> float:
-    """Return how much the ratio follows a coordinate, up or down; 0 if the ratio is constant."""
+    """Return how strongly the ratio rises or falls with a coordinate; 0 for a constant ratio."""
     if len(np.unique(ratios)) < 2:
         return 0.0
     return abs(float(stats.spearmanr(column, ratios).statistic))
@@ -84,12 +84,12 @@ _MOST_ENTRIES = 64  # largest size of an array whose entries are simplified one 
 def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
     """Replace the breaking case of a judge by a simpler breaking case of the same domain.
 
-    Only cases in one of the domains are tried. A case that lies in none is not changed.
+    Only cases in one of the domains are tried. A case that lies in no domain is not changed.
 
     Parameters
     ----------
     judge : Judge
-        Judge with a counterexample.
+        Judge that has a counterexample.
     domains : sequence of Domain
         Domains in which cases may lie.
     budget : int
@@ -99,7 +99,7 @@ def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
     domain = next((d for d in domains if isinstance(case, dict) and case in d), None)
     if domain is None:
         return
-    scratch = Judge(judge.inequality, judge.tolerance, judge.exact)  # does not count these cases
+    scratch = Judge(judge.inequality, judge.tolerance, judge.exact)  # its cases are not counted
     changed = True
     while changed and budget > 0:
         changed = False
@@ -119,7 +119,7 @@ def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
 
 
 def _simpler(part: Any, value: Any) -> Iterator[Any]:
-    """Yield simpler values than the given one, with the simplest first."""
+    """Yield values that are simpler than the given value; the simplest come first."""
     if isinstance(part, Integer):
         low = int(part.low)
         tried = [low, low + 1, low + 2, low + (int(value) - low) // 2, int(value) - 1]
@@ -142,7 +142,7 @@ def _simpler_numbers(part: Interval, value: float) -> Iterator[float]:
 
 
 def _size(value: float) -> tuple[int, float]:
-    """Return how long a number is to read: its number of characters, then its size."""
+    """Return how complex a number is: its number of characters, then its size."""
     return len(f"{value:.17g}".rstrip("0").rstrip(".") or "0"), abs(value)
 
 
@@ -192,21 +192,21 @@ def falsify(
     cases : SearchStrategy, Domain or sequence of Domain
         Cases to search. Domains are searched numerically as well.
     inequality : callable
-        ``inequality(case) -> (lhs, rhs)``, or None if the case lies outside the hypotheses.
+        ``inequality(case) -> (lhs, rhs)``. It returns None if the case lies outside the hypotheses.
     seed : int
         Seed of both searches.
     examples : int
-        Least number of cases that each search must judge; with fewer the attempt is weak.
+        Least number of cases that each search must judge; if fewer are judged, the attempt is weak.
     extremal : iterable
         Hand-built cases, judged first.
     exact : callable, optional
-        Like `inequality`, but in exact or high-precision arithmetic. It decides every case that is
-        broken in floats, or nearly. It may return None, too.
+        Like `inequality`, but in exact or high-precision arithmetic. This function decides every
+        case that is broken, or nearly broken, in floats. This function may return None, too.
     tolerance : float
         Relative excess of floats that is attributed to rounding if `exact` is not given.
     mutant : float or callable or None
         A mutant of the claim that the same search must refute. A factor below 1 multiplies rhs
-        where rhs is positive; a callable is another inequality.
+        where rhs is positive. A callable is another inequality.
     claim : str
         Description of the claim that is tested.
 
@@ -248,9 +248,9 @@ def sweep(
     Parameters
     ----------
     cases : iterable
-        All cases, or a grid; they are used twice if `mutant` is a callable.
+        All cases, or a grid of cases. The cases are used twice if `mutant` is a callable.
     method : Method
-        EXACT only if these are all cases, and the sides are computed without an error that matters.
+        EXACT only if these are all cases, and the sides are computed without a relevant error.
     inequality, exact, tolerance, mutant, claim
         As for :func:`falsify`.
     """
@@ -295,7 +295,7 @@ def _attempt(
         else:
             halved = mutant == MUTANT_FACTOR
             words = "the constant halved" if halved else f"the right side times {mutant:g}"
-            # The same answer as judging lhs <= mutant * rhs at the same cases.
+            # This gives the same answer as judging lhs <= mutant * rhs at the same cases.
             killed = judge.share > mutant * (1 + judge.tolerance)
             if judge.judged and not judge.share:
                 weak.append(
@@ -345,7 +345,7 @@ def _search(
     extremal: Iterable[Any],
     shrinks: int = _SHRINKS,
 ) -> Judge:
-    """Run the three searches until one of them breaks the claim; then simplify the case."""
+    """Run the three searches until a search breaks the claim; then simplify the case."""
     for case in extremal:
         judge(case)
         if judge.counterexample is not None:
@@ -365,11 +365,11 @@ def _search(
 
 
 class _Broken(Exception):
-    """Raised for a case that breaks the claim, so that hypothesis shrinks it."""
+    """Raised for a case that breaks the claim, so that hypothesis shrinks the case."""
 
 
 class _Enough(BaseException):
-    """Ends hypothesis at once, which catches only subclasses of ``Exception``."""
+    """Ends hypothesis at once, because hypothesis catches only subclasses of ``Exception``."""
 
 
 def _hypothesis(
@@ -405,13 +405,13 @@ def _hypothesis(
     try:
         attempt()
     except (_Broken, _Enough):
-        pass  # the shrunk case was judged last
+        pass  # the shrunk case is the case that was judged last
     except hypothesis.errors.Unsatisfiable:
-        pass  # the number of rejected cases shows this
+        pass  # the number of rejected cases reports this
 
 
 def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
-    """Climb the ratio in the unit cube: (1 + 1) evolution with restarts and sparse steps."""
+    """Climb the ratio in the unit cube by (1 + 1) evolution with restarts and sparse steps."""
     dimension = domain.dimension
     for u in _corners(dimension, budget // 4):
         judge(domain.at(u))
@@ -442,7 +442,7 @@ def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator)
 
 
 def _corners(dimension: int, most: int) -> Iterable[Any]:
-    """Return the middle of the unit cube, two ends, and ends with one coordinate changed."""
+    """Return the middle of the unit cube, two ends, and ends with one changed coordinate."""
     ends = (np.zeros(dimension), np.ones(dimension))
     some = [np.full(dimension, 0.5), *ends]
     for end in ends:
@@ -454,7 +454,7 @@ def _corners(dimension: int, most: int) -> Iterable[Any]:
 
 
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
-    """Move some coordinates; sometimes to an edge, or onto another coordinate (ties)."""
+    """Move some coordinates; sometimes move one to an edge, or to another one's value (ties)."""
     there = here.copy()
     moved = rng.random(len(here)) < max(1.5 / len(here), 0.25)
     moved[rng.integers(len(here))] = True

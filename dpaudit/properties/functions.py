@@ -1,8 +1,9 @@
-"""Sensitivity, Lipschitz constants and contraction of a user's own deterministic function.
+"""Tests of sensitivity, Lipschitz constants and contraction of a user's deterministic function.
 
-One violating pair of inputs is a proof, so nothing here is statistical. The falsifier finds the
-pair, simplifies it, and shows the measured next to the declared value. A function with randomness
-is checked with fixed randomness, such as the indices that it would draw.
+One violating pair of inputs is a proof, so these tests are not statistical. The falsifier searches
+for the pair, simplifies it, and compares the measured value with the declared value. A function
+with randomness is checked after its randomness is fixed, for example the indices that it would
+draw.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class FunctionCheck:
     claim : str
         Description of the declared bound.
     attempt : Attempt
-        How the bound was tested, how tight it is, and the pair that violates it.
+        How the bound was tested, how tight the bound is, and the pair that violates it.
     declared : float, optional
-        The declared constant, if the bound is that constant times a distance.
+        The declared constant, if the bound is a constant times a distance.
     """
 
     function: str
@@ -57,17 +58,17 @@ class FunctionCheck:
 
     @property
     def violated(self) -> bool:
-        """Whether a pair was found that violates the bound."""
+        """Whether a pair that violates the bound was found."""
         return self.attempt.violated
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a FunctionCheck has no truth value, because pairs that keep a bound do not prove it. "
+            "a FunctionCheck has no truth value, because no number of pairs can prove a bound. "
             "Call check.assert_not_violated(), or read check.violated"
         )
 
     def assert_not_violated(self) -> None:
-        """Raise ``AssertionError`` with the pair, if one violates the bound."""
+        """Raise ``AssertionError`` with the pair, if a pair violates the bound."""
         if self.violated:
             raise AssertionError(f"\n{self}")
 
@@ -105,7 +106,7 @@ def check_sensitivity(
     Parameters
     ----------
     function : callable
-        ``function(data) -> number or array``, deterministic.
+        ``function(data) -> number or array``; it must be deterministic.
     bound : float
         Declared sensitivity, >= 0.
     norm : {"l1", "l2", "linf"}
@@ -113,11 +114,11 @@ def check_sensitivity(
     pairs : strategy, NeighborPair or several, optional
         Pairs to search. The default is ``strategies.neighbor_pairs(special=True)``: small datasets
         of numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities. Restrict
-        them to the domain of the function, and give its shape, as
+        the pairs to the domain of the function and to its shape, for example by
         ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``. Add ``m=4, missing=True`` for users
-        with few or no items.
+        with only a few items or none.
     examples : int
-        Least number of pairs of a strategy that are tried.
+        Least number of pairs that are tried if `pairs` is a strategy.
     seed : int
         Seed of the search.
 
@@ -160,11 +161,13 @@ def check_lipschitz(
     function : callable
         ``function(x) -> number or array`` of a point ``[d]``.
     bound : float
-        Declared Lipschitz constant, >= 0; for a gradient the smoothness of its function.
+        Declared Lipschitz constant, >= 0. If the function is a gradient, this is a smoothness
+        constant.
     norm : {"l1", "l2", "linf"}
-        Norm of points and values.
+        Norm of points and of values.
     points : strategy or iterable of pairs, optional
-        Pairs (x, y) of points; by default from [-1, 1]^d, often close to each other.
+        Pairs (x, y) of points. By default, the points are in [-1, 1]^d and often close to each
+        other.
     d : int
         Dimension of the default points.
     examples, seed
@@ -190,8 +193,8 @@ def check_contraction(
 ) -> FunctionCheck:
     """Search for two points that a map moves further apart than ``max(factor * distance, slack)``.
 
-    With `slack` this is the condition that the analysis of a noisy iteration needs if a map
-    contracts only points that are not close to each other.
+    This condition with `slack` is what the analysis of a noisy iteration needs, if a map contracts
+    only points that are not close to each other.
 
     Parameters
     ----------
@@ -200,7 +203,7 @@ def check_contraction(
     factor : float
         Declared factor, >= 0; 1 for a map that does not expand.
     slack : float
-        Distance that images may always have, >= 0.
+        Distance that two images may always have, >= 0.
     norm, points, d, examples, seed
         As for :func:`check_lipschitz`.
     """
@@ -217,7 +220,7 @@ def check_contraction(
 def point_pairs(
     draw: Callable[[st.SearchStrategy[Any]], Any], *, d: int = 1, bound: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Pairs of points of [-bound, bound]^d, often close to each other or of opposite sign."""
+    """Pairs of points of [-bound, bound]^d, many close to each other or of opposite sign."""
     x = draw(strategies.vectors(d=d, bound=bound))
     kind = draw(st.sampled_from(["apart", "close", "mirrored"]))
     if kind == "mirrored":
@@ -252,7 +255,7 @@ def _checked(
             if one.shape != two.shape or not _same(one, two).all():
                 raise MechanismError(
                     f"{mechanism_name(function)} must be deterministic, got {plain_case(one)} and "
-                    f"{plain_case(two)} for one input. Fix its randomness"
+                    f"{plain_case(two)} for one input. Fix the randomness of the function"
                 )
         return inequality(**case)
 
@@ -267,7 +270,7 @@ def _checked(
         attempt = sweep(given, steady, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
     if attempt.empty:
         raise ArgumentError(
-            f"no pair shows anything about the {claim}: none differs by a finite amount, or all "
+            f"pairs must allow a test of the {claim}: none differs by a finite amount, or all "
             "values are NaN or infinite"
         )
     return FunctionCheck(mechanism_name(function), claim, attempt, declared)
@@ -320,9 +323,9 @@ def _value(function: Function, data: NDArray[Any]) -> NDArray[np.float64]:
 def _moved(
     function: Function, x: Floats, y: Floats, norm: str, allowed: float
 ) -> tuple[float, float] | None:
-    """Return the distance of two values and the allowed distance; None if nothing is compared.
+    """Return the distance of two values and the allowed distance; None for no comparison.
 
-    A distance that exceeds the allowed one only by rounding is set to it.
+    A distance that exceeds the allowed distance only by rounding is set to the allowed distance.
     """
     a, b = _value(function, x), _value(function, y)
     moved = _distance(a, b, norm)
@@ -333,7 +336,7 @@ def _moved(
     sizes = np.maximum(np.abs(a), np.abs(b))
     doubles = np.finfo(float)
     ulps = np.where(np.isfinite(sizes), sizes, 0.0) * (_ULPS * doubles.eps)
-    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles the unit is constant
+    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles, the unit is constant
     rounding = _distance(ulps, np.zeros_like(ulps), norm)
     return (moved if moved > allowed + rounding else allowed), allowed
 
@@ -357,4 +360,4 @@ def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((a == b) | ((a != a) & (b != b)))  # a NaN does not even equal itself
+    return np.asarray((a == b) | ((a != a) & (b != b)))  # a NaN is not even equal to itself

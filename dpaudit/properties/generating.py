@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError(
         "the ledger and functions such as check_sensitivity need the package hypothesis, which is "
-        "not installed here. Run pip install hypothesis latex2mathml, or install the extra ledger",
+        "not installed here. Run pip install 'dpaudit[ledger]'",
         name="hypothesis",
     ) from None
 

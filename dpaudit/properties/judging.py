@@ -1,11 +1,11 @@
-"""Judging cases: whether ``lhs <= rhs`` fails at a case beyond rounding, and how tight it is.
+"""Judgement of cases: whether ``lhs <= rhs`` fails beyond rounding, and how tight the claim is.
 
-Rounding could make a careless comparison wrong in both directions. So integers and fractions are
-compared exactly, without a tolerance. Floats must exceed the right side by more than `tolerance`
-relatively. If `exact` computes the sides in exact or high-precision arithmetic, it decides every
-case that floats call broken. It also decides cases that are so tight that floats might hide a
-violation. Two infinities of one sign are not compared. They are set aside like a case outside the
-hypotheses.
+Because of rounding, a careless comparison could be wrong in both directions. So integers and
+fractions are compared exactly, without a tolerance. In floats, a claim is broken only if lhs
+exceeds rhs by more than `tolerance`, relative to the sides. If `exact` computes the sides in exact
+or high-precision arithmetic, `exact` decides every case that is broken in floats. `exact` also
+decides cases so tight that floats might hide a violation. Two infinities of one sign are not
+compared. Such a case is ignored, like a case outside the hypotheses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PICTURE = 150  # least number of cases in a picture, if as many are judged
 
 @dataclass
 class Judge:
-    """Judges cases one by one, and keeps the tightest one and the first that breaks the claim.
+    """Judges cases one by one; keeps the tightest case and the first case that breaks the claim.
 
     Parameters
     ----------
@@ -47,10 +47,11 @@ class Judge:
     tolerance : float
         Relative excess of lhs over rhs that is attributed to rounding.
     exact : callable, optional
-        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
+        The same sides in exact or high-precision arithmetic, for example Fraction, Decimal or
+        mpmath.
     nan_breaks : bool
-        Whether a NaN breaks the claim. For a mutant it does not; otherwise a mutant that computes
-        nothing would always be killed.
+        Whether a NaN breaks the claim. For a mutant, a NaN does not break the claim. Otherwise, a
+        mutant that computes nothing would always be killed.
     """
 
     inequality: Inequality
@@ -90,7 +91,7 @@ class Judge:
         return tight
 
     def _remember(self, case: Any, tight: float) -> None:
-        """Keep enough cases for a picture, and no more."""
+        """Store enough cases for a picture, and no more."""
         if self.judged % self._every or not isinstance(case, Mapping):
             return
         self.seen.append(({k: float(v) for k, v in case.items() if _is_number(v)}, tight))
@@ -98,12 +99,13 @@ class Judge:
             self.seen, self._every = self.seen[1::2], 2 * self._every
 
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
-        """Return ratio, both sides, and whether the claim fails; None if nothing is compared."""
+        """Return ratio, both sides, and whether the claim fails; None for no comparison."""
         found = call(self.inequality, case)
         if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
             raise TypeError(
                 f"inequality must return the same sides for the same case, got {found!r} first and "
-                "others later. Fix its randomness, as with np.random.default_rng(0). The case is "
+                "others later. Fix the randomness, for example by np.random.default_rng(0). The "
+                "case is "
                 f"{plain_case(case)}"
             )
         if found is None:
@@ -135,15 +137,18 @@ class Judge:
 def apart(a: Any, b: Any, floor: float) -> float:
     """Return the largest difference of two entries, relative to the larger entry.
 
-    The difference is infinite if one entry is NaN. It is relative to `floor` if both are smaller.
+    The difference is infinite if an entry is NaN. If both entries are smaller than `floor`, the
+    difference is relative to `floor`.
     """
     left, right = np.asarray(a), np.asarray(b)
     if np.iscomplexobj(left) or np.iscomplexobj(right) or left.size == 0:
-        raise ArgumentError(f"values must be real numbers, at least one, got {a!r} and {b!r}")
+        raise ArgumentError(
+            f"values must hold at least one number, and only real numbers, got {a!r} and {b!r}"
+        )
     if left.shape != right.shape:
         raise ArgumentError(f"values must have one shape, got {left.shape} and {right.shape}")
     left, right = left.astype(float), right.astype(float)
-    different = ~(left == right)  # equal infinities agree; a NaN agrees with nothing
+    different = ~(left == right)  # equal infinities agree, but a NaN agrees with nothing
     left, right = left[different], right[different]
     with np.errstate(invalid="ignore"):
         apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
@@ -161,12 +166,12 @@ def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
 
 
 def _alike(one: Any, two: Any) -> bool:
-    """Return whether two computations of one case gave the same sides; NaN equals NaN."""
+    """Return whether two computations of one case gave equal sides; NaN equals NaN."""
     if one is None or two is None:
         return one is two
     try:
         return all(x == y or (x != x and y != y) for x, y in zip(one, two, strict=True))
-    except (TypeError, ValueError):  # not two sides, which is refused elsewhere
+    except (TypeError, ValueError):  # something other than two sides, which is refused elsewhere
         return True
 
 

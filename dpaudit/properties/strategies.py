@@ -38,7 +38,7 @@ def _sizes(sizes: Sizes, name: str, least: int = 1) -> Strategy[int]:
 
 
 def _entries(bound: float, *, special: bool = False) -> Strategy[float]:
-    """Return numbers up to `bound` in size, with ties at the bounds and at 0."""
+    """Return numbers of size up to `bound`, with ties at the bounds and at 0."""
     bound = _validate.positive(bound=bound)
     numbers = st.sampled_from([0.0, bound, -bound]) | st.floats(-bound, bound)
     return numbers | st.sampled_from([math.nan, math.inf, -math.inf]) if special else numbers
@@ -55,24 +55,24 @@ def user_data(
     special: bool = False,
     missing: bool = False,
 ) -> Floats:
-    """Datasets of users: with ties, outliers at the bounds and repeated users.
+    """Datasets of users, with ties, outliers at the bounds and repeated users.
 
     Parameters
     ----------
     n_users, m, d : int or (int, int)
-        Numbers of users, of items of each (default 1), and of coordinates of an item, or bounds of
-        these numbers. Without `d` items are numbers.
+        Numbers of users, of items per user (default 1), and of coordinates per item. Bounds of
+        these numbers are also allowed. If `d` is not given, items are numbers.
     bound : float
         Largest absolute value of a coordinate.
     special : bool
-        Whether NaN and infinities occur, too.
+        Whether NaN and infinities also occur.
     missing : bool
-        Whether users have different numbers of items, from none to m. All coordinates of an item
-        that a user lacks are NaN, and these items come last.
+        Whether users have different numbers of items, from 0 to m. All coordinates of a missing
+        item are NaN, and missing items come last.
 
     Returns
     -------
-    strategy of ndarray, ``[n_users, m]``, or ``[n_users, m, d]`` where `d` is given
+    strategy of ndarray, ``[n_users, m]``, or ``[n_users, m, d]`` if `d` is given
     """
     _validate.flag(special=special)
     _validate.flag(missing=missing)
@@ -80,7 +80,7 @@ def user_data(
     if d is not None:
         shape.append(draw(_sizes(d, "d")))
     data = draw(hnp.arrays(np.float64, tuple(shape), elements=_entries(bound, special=special)))
-    for user in data if missing else ():  # a user loses no item, all of them, or the last ones
+    for user in data if missing else ():  # a user loses no item, all items, or the last items
         lost = draw(st.sampled_from([0, len(user)]) | st.integers(0, len(user)))
         user[len(user) - lost :] = math.nan
     if shape[0] > 1 and draw(st.booleans()):  # a repeated user
@@ -100,13 +100,13 @@ def neighbor_pairs(
     missing: bool = False,
     relation: Relation = Relation.REPLACE_USER,
 ) -> NeighborPair:
-    """Pairs of datasets that differ in one user, who is replaced or absent on one side.
+    """Pairs of datasets that differ in one user, who is replaced or is absent on one side.
 
     Parameters
     ----------
     n_users, m, d, bound, special, missing
-        As for :func:`user_data`. With ADD_REMOVE_USER `n_users` is the size of the larger dataset,
-        and at least 2, because a dataset is never empty.
+        As for :func:`user_data`. For ADD_REMOVE_USER, `n_users` is the size of the larger dataset.
+        It is at least 2, because a dataset is never empty.
     relation : Relation
         REPLACE_USER or ADD_REMOVE_USER.
     """

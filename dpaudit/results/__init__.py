@@ -1,4 +1,4 @@
-"""What an audit found: plain data, its words and its pictures."""
+"""Results of audits: plain data, their descriptions in words, and their charts."""
 
 from dpaudit.results.estimates import (
     BY_RANK,

@@ -1,9 +1,10 @@
 """Descriptions of the charts of a result, which two back ends draw.
 
-Each of these functions describes one chart of a result as plain data: :func:`profile`,
-:func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and
-:func:`guesses`. There are two back ends. For pages, :mod:`dpaudit.results.svg` draws a description.
-With matplotlib, :mod:`dpaudit.results.figures` draws it.
+Each function describes one chart of a result as plain data: :func:`profile`, :func:`histogram`,
+:func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and :func:`guesses`.
+
+:mod:`dpaudit.results.svg` draws a chart for pages. :mod:`dpaudit.results.figures` draws a chart
+with matplotlib.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Axis:
     Parameters
     ----------
     low, high : float
-        Values at its two ends, left and right or bottom and top. `low` may exceed `high`.
+        Values at the two ends of the axis: left and right, or bottom and top. `low` may exceed
+        `high`.
     label : str
         Name of the axis.
     ticks : sequence of (float, str), optional
@@ -98,7 +100,10 @@ class Axis:
     bare: bool = False
 
     def place(self, value: float) -> float:
-        """Return the position of a value, from 0 to 1. A value beyond an end gets the end."""
+        """Return the position of a value, from 0 to 1.
+
+        The position of a value beyond an end is that end.
+        """
         low, high = self.low, self.high
         if self.log:
             low, high = math.log(low), math.log(high)
@@ -108,7 +113,7 @@ class Axis:
         return min(max((value - low) / (high - low), 0.0), 1.0)
 
     def marks(self, most: int = 5) -> list[tuple[float, str]]:
-        """Return the ticks, or at most `most` round numbers with their words."""
+        """Return the ticks of the axis, or at most `most` round numbers with their words."""
         if self.ticks is not None:
             return list(self.ticks)
         values = round_numbers(self.low, self.high, most, log=self.log)
@@ -126,16 +131,16 @@ class Series:
     kind : {"line", "dots", "rings", "band", "bars"}
         A band fills the space between two curves; bars fill rectangles.
     role : str
-        Key of its colour in :data:`COLOURS`.
+        Key of the colour of the marks in :data:`COLOURS`.
     points : sequence of (float, float)
-        Points of the series; for bars, one corner of each; for a band, one of its two curves.
+        Points of the series; one corner of each bar; one of the two curves of a band.
     label : str
         Text in the legend; a series with an empty label is not in the legend. A series may exist
-        for the legend alone.
+        only to appear in the legend.
     ends : sequence of (float, float)
-        The opposite corners of bars, the other curve of a band.
+        The opposite corners of bars, or the other curve of a band.
     size : float
-        Width of a line, radius of a dot.
+        Width of a line, or radius of a dot.
     dash : tuple of float
         Lengths of dashes and gaps; empty for a solid line.
     opacity : float
@@ -175,11 +180,12 @@ class Chart:
     title : str
         Name of the chart, also for screen readers.
     panels : sequence of Panel
-        Usually one panel; more are laid out in rows of two. They share one legend.
+        Usually one panel; several panels are laid out in rows of two. All panels share one legend.
     caption : str
         One or two sentences that explain the chart.
     width, height : float
-        Size in pixels, with legend and labels. Several rows of panels have a fixed height each.
+        Size in pixels, with legend and labels. If there are several rows of panels, each row has a
+        fixed height.
     """
 
     title: str
@@ -190,7 +196,7 @@ class Chart:
 
     @property
     def legend(self) -> list[Series]:
-        """The first series with each label, in order."""
+        """The first series of each label, in order."""
         named = [one for panel in self.panels for one in panel.series if one.label]
         return list({one.label: one for one in reversed(named)}.values())[::-1]
 
@@ -231,7 +237,7 @@ def round_numbers(low: float, high: float, most: int = 5, *, log: bool = False) 
 def between(
     low: Sequence[Point], high: Sequence[Point], *, log_x: bool = False, log_y: bool = False
 ) -> tuple[list[Point], list[Point]]:
-    """Return `low` and the higher of two curves over the same x, with the crossings as drawn."""
+    """Return `low` and the higher of two curves over the same x, with their crossings added."""
     (grid, first), (_, second) = np.transpose(low), np.transpose(high)
     grid = np.log(grid) if log_x else grid
     first, second = (np.log(curve) if log_y else curve for curve in (first, second))
@@ -246,7 +252,7 @@ def between(
 
 
 def level(role: str, axis: Axis, y: float, label: str) -> Series:
-    """Return a dashed line across a panel, at one y."""
+    """Return a dashed line across a panel at one value of y."""
     ends = [(axis.low, y), (axis.high, y)]
     return Series("line", role, ends, label, size=1.5, dash=_DASH)
 
@@ -274,7 +280,7 @@ def charts_of(result: AuditResult) -> list[Chart]:
 
 
 def profile(result: AuditResult) -> Chart:
-    """Describe claimed, certified and estimated delta over epsilon."""
+    """Describe claimed, certified and estimated delta as functions of epsilon."""
     own, long, exact = result.profile, result.diagnostics.long_profile, result.failure_prob == 0
     deltas = (*own.claimed_delta, *own.certified_delta, result.claimed_delta)
     visible = [value for value in deltas if value >= _SMALLEST_DELTA] or [1.0]
@@ -353,10 +359,10 @@ def _is_informative(curves: Curves | None) -> bool:
 def tradeoff(result: AuditResult) -> Chart:
     """Describe the certified band of the trade-off curve, and the claimed curve.
 
-    Both show type II against type I errors of tests that distinguish the two inputs. The
-    mechanism's curve lies on or below the band. The claim is violated where it promises a curve
-    above the band. If the decision lies at small type I errors, both axes are logarithmic and
-    stretch the corner (0, 1).
+    Both curves show type II errors against type I errors of tests that distinguish the two inputs.
+    The curve of the mechanism lies on or below the band. The claim is violated where the claimed
+    curve lies above the band. If the decision lies at small type I errors, both axes are
+    logarithmic and stretch the corner (0, 1).
     """
     curves, own = result.diagnostics.curves, result.profile
     if curves is None:
@@ -372,7 +378,7 @@ def tradeoff(result: AuditResult) -> Chart:
     names = "type I error", "type II error"
     x, y = Axis(0.0, 1.0, names[0]), Axis(0.0, 1.0, names[1])
     drawn = [1 - alpha, claimed, beta]
-    if log:  # the power of a test is drawn, with its error as the tick
+    if log:  # The power of a test is drawn, and the tick shows its type II error.
         x = Axis(float(alpha[1]), 1.0, names[0], log=True)
         y = Axis(1.0, x.low, names[1], [(tick, _error(tick)) for tick, _ in x.marks()], log=True)
         drawn = [np.maximum(1 - errors[1:], _SMALLEST_POWER) for errors in drawn]
@@ -409,10 +415,10 @@ def _error(power: float) -> str:
 
 
 def histogram(result: AuditResult) -> Chart:
-    """Describe where the outputs of both sides fell, as shares of the draws, the event shaded.
+    """Describe how the outputs of both sides are distributed, with the event shaded.
 
-    For a guess, the region of right is shaded darker than the region of left. Rare categories are
-    summed.
+    The heights are shares of the draws. For a guess, the region in which right is guessed is shaded
+    darker than the region in which left is guessed. Rare categories are summed.
     """
     own, sampled = result.diagnostics.histogram, result.failure_prob > 0
     centres, is_guess = (
@@ -455,7 +461,7 @@ def histogram(result: AuditResult) -> Chart:
 def _commonest(
     bins: list[str], shares: _Floats, shades: _Flags
 ) -> tuple[list[str], _Floats, _Flags]:
-    """Keep the most common categories in their order, and sum the others of each shade."""
+    """Keep the most common categories in their order, and sum the others for each shade."""
     kinds: dict[tuple[bool, ...], str] = {(True,): " in the event", (False,): ""}
     if len(shades) > 1:
         kinds = {(True, False): " where left is guessed", (False, True): " where right is guessed"}
@@ -474,8 +480,9 @@ def _commonest(
 def _bins(
     edges: _Floats, bins: list[str], shares: _Floats, shades: _Flags, label: str, y: Axis
 ) -> Panel:
-    """Return outlines of both sides over numeric bins, with any non-numeric bin to the right."""
-    # The outermost bins hold all outputs beyond them; an infinite edge is drawn where they end.
+    """Return outlines of both sides over numeric bins; other bins follow at the right end."""
+    # The outermost bins hold all outputs beyond them; an infinite edge is drawn at the end of its
+    # bin.
     finite = edges[np.isfinite(edges)].tolist() or [0.0, 1.0]
     low, high = min(finite), max(finite)
     high = high if high > low else low + 1.0
@@ -521,7 +528,7 @@ def _boxes(role: str, boxes: Sequence[Sequence[float]], opacity: float) -> Serie
 
 
 def _runs(where: _Flags) -> list[tuple[int, int]]:
-    """Return the first index of each run of true values, and the index after its last."""
+    """Return the first index of each run of true values, and the index after the last."""
     ends = np.flatnonzero(np.diff(np.concatenate([[0], where, [0]])))
     return [(first, last) for first, last in ends.reshape(-1, 2).tolist()]
 
@@ -544,10 +551,10 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
 
 
 def wealth(result: AuditResult) -> Chart:
-    """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for others."""
+    """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for other audits."""
     path = result.diagnostics.sequential
     if path is None:
-        raise ValueError(f"{result.id} must be a sequential audit, which has a path to draw")
+        raise ValueError(f"{result.id} must be the result of a sequential audit")
     refuted = max(path.log_wealth, default=0.0) >= path.refuted_at
     colour = "violation" if refuted else "certified"
     draws, grown = [*path.draws, path.budget], [*path.log_wealth, 0.0]
@@ -575,7 +582,7 @@ def wealth(result: AuditResult) -> Chart:
 def noise_margin(result: AuditResult) -> Chart:
     """Describe certified epsilon against the multiplier of the noise.
 
-    The audited mechanism itself is the point at multiplier 1. Raises ``ValueError`` for a result
+    The audited mechanism itself is the point at multiplier 1. Raise ``ValueError`` for a result
     without a noise margin.
     """
     own, claimed = result.diagnostics.noise_margin, result.claimed_epsilon
@@ -612,11 +619,11 @@ def noise_margin(result: AuditResult) -> Chart:
 
 
 def guesses(result: AuditResult) -> Chart:
-    """Describe epsilon over the number of guesses of an audit in one run.
+    """Describe epsilon as a function of the number of guesses of an audit in one run.
 
-    Estimates by the share of right guesses guarantee nothing. The chart also shows the certified
-    epsilon, which holds for all numbers of guesses together, and the claimed epsilon. Raises
-    ``ValueError`` for another audit.
+    The estimates from the share of correct guesses carry no guarantee. The chart also shows the
+    claimed epsilon and the certified epsilon. The certified epsilon holds for all numbers of
+    guesses together. Raise ``ValueError`` for another audit.
     """
     own, claimed, certified = (
         result.diagnostics.canaries,
@@ -624,7 +631,7 @@ def guesses(result: AuditResult) -> Chart:
         result.certified_epsilon,
     )
     if own is None:
-        raise ValueError(f"{result.id} was not audited in one run, so it has no guesses to draw")
+        raise ValueError(f"{result.id} must be the result of an audit in one run")
     points = [
         (n, math.log((right + 0.5) / (n - right + 0.5)))
         for n, right in zip(own.stages, own.correct, strict=True)
@@ -653,12 +660,12 @@ def guesses(result: AuditResult) -> Chart:
 def landscape(result: AuditResult) -> Chart:
     """Describe what each trial of a search is expected to certify, against each parameter.
 
-    Trials of a portfolio are shown by the space they came from. Raises ``ValueError`` for an audit
-    without a search.
+    Trials of a portfolio are grouped by the search space that they came from. Raise ``ValueError``
+    for an audit without a search.
     """
     record = result.diagnostics.search
     if record is None:
-        raise ValueError(f"{result.id} must be an audit with a search, which can be drawn")
+        raise ValueError(f"{result.id} must be the result of an audit with a search")
     trials, names = [t for t in record.trials if t.valid], record.parameters[:MAX_PANELS]
     values = {n: [(t, t.parameters[n]) for t in trials if n in t.parameters] for n in names}
     left_out = record.parameters[MAX_PANELS:]
@@ -694,7 +701,7 @@ def landscape(result: AuditResult) -> Chart:
 def _parameter_axis(name: str, values: Sequence[Any]) -> tuple[Axis, list[float]]:
     """Return the axis of a parameter, and the position of each of its values.
 
-    Values that are not numbers, or are few whole numbers, are categories.
+    Texts, and a small number of different whole numbers, are shown as categories.
     """
     kinds = {type(value) for value in values}
     if kinds <= {int, float} and not (kinds == {int} and len(set(values)) <= _FEW):

@@ -1,4 +1,4 @@
-"""The two datasets of a pair in readable form: which user differs, and what the others hold."""
+"""The two datasets of a pair in readable form: the differing user, and the data of the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNTED_VALUES = 10_000  # Number of values among which distinct ones are count
 
 @dataclass(frozen=True)
 class ItemRow:
-    """One item of the differing user, on both sides; an absent user has no items."""
+    """One item of the differing user on both sides; an absent user has no items."""
 
     name: str
     left: str
@@ -36,20 +36,20 @@ class ItemRow:
 
 @dataclass(frozen=True)
 class Datasets:
-    """The text that a page shows of a pair.
+    """The text about a pair that a page shows.
 
     Parameters
     ----------
     title : str
-        Which user differs.
+        Description of the user that differs.
     items : tuple of ItemRow
-        The differing user, or query values, side by side.
+        The items of the differing user, or the query values, of both sides.
     left_out : str
         Description of the items that are not shown; may be empty.
     others : str
         Values of the other users; empty for query values.
     who : str
-        The differing user, and the side on which the user is absent, to begin a line with.
+        Return the start of a line: the differing user, and the side on which the user is absent.
     """
 
     title: str
@@ -60,7 +60,7 @@ class Datasets:
 
 
 def datasets(pair: NeighborPair) -> Datasets:
-    """Return the text that a page shows of a pair; texts of users are not escaped here.
+    """Return the text about a pair that a page shows; texts of users are not escaped here.
 
     If a group of users differs, the first user of the group is shown.
     """
@@ -90,7 +90,7 @@ def datasets(pair: NeighborPair) -> Datasets:
 
 
 def who_differs(pair: NeighborPair) -> str:
-    """Return in one line what the differing user holds on either side; empty if no user differs.
+    """Return in one line what the differing user holds on both sides; empty if no user differs.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _range(rows: Array) -> str:
 
 
 def words_of(value: Any) -> str:
-    """Return one item in few words, with long items cut in the middle; numbers in full.
+    """Return one item as a short text; long items are cut in the middle, numbers are complete.
 
     Examples
     --------

@@ -22,17 +22,17 @@ class Estimate:
     value : float
         Point estimate from the certifying draws, without guarantee.
     lower, upper : float
-        One-sided bounds. ``upper`` is ``inf`` or 1 if no upper bound is known, as in a black-box
-        audit.
+        One-sided bounds. ``upper`` is ``inf`` or 1 if no upper bound is known, for example in a
+        black-box audit.
     failure_prob : float
-        Probability that a bound is wrong; 0 if computed exactly.
+        Probability that a bound is wrong; 0 if the bound was computed exactly.
     method : str
         How the bounds were obtained.
     counts : Counts or None
-        Counts behind the bounds; None if computed exactly. For a guess: right and wrong guesses,
-        each among all draws.
+        Counts behind the bounds; None if the bounds were computed exactly. For a guess: the numbers
+        of correct and wrong guesses, each among all draws.
     certified : bool
-        Whether `lower` may be quoted as certified; False for estimates that rest on assumptions.
+        Whether `lower` may be quoted as certified; False for an estimate that rests on assumptions.
     """
 
     value: float
@@ -46,7 +46,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Profile:
-    """Privacy profiles on one grid of epsilons; all certified deltas hold together."""
+    """Privacy profiles on one grid of epsilons; all certified deltas hold simultaneously."""
 
     epsilon: tuple[Nonnegative, ...]
     certified_delta: tuple[Probability, ...]
@@ -64,9 +64,9 @@ class LongProfile:
     Parameters
     ----------
     epsilon : tuple of float
-        The grid of the audit, continued.
+        The grid starts with the grid of the audit and continues it.
     estimated_delta : tuple of float
-        ``max(mean X - e^epsilon mean Y, 0)`` of the event for which it is largest, among events
+        ``max(mean X - e^epsilon mean Y, 0)`` of the event with the largest value, among events
         chosen on other draws; exact for deterministic centres.
     standard_error : tuple of float
         Asymptotic standard error for that event; 0 for deterministic centres.
@@ -82,22 +82,22 @@ class LongProfile:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Histogram of the outputs of both sides, along the score of the event or the guess.
+    """Histogram of the outputs of both sides along the score of the event or of the guess.
 
     Parameters
     ----------
     label : str
         Label of the axis.
     bins : tuple of str
-        Label of each of the k bins.
+        Label of each bin; there are k bins.
     edges : tuple of float, optional
         The k + 1 edges of a numeric axis.
     left, right : tuple of int
         Certifying draws in each bin, among the first million of each side.
     inside : tuple of bool
-        Whether the event contains the bin; for a guess, whether it guesses left there.
+        Whether the event contains the bin; for a guess, whether left is guessed in the bin.
     inside_right : tuple of bool
-        Whether a guess guesses right in the bin; empty for an event and in older files.
+        Whether right is guessed in the bin; empty for an event and in older files.
     """
 
     label: str
@@ -118,7 +118,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Witness:
-    """The event or guess that certifies the epsilon of a result, with its counts.
+    """The event or guess that certifies the epsilon of a result, and its counts.
 
     Parameters
     ----------
@@ -126,19 +126,20 @@ class Witness:
         The event in words, such as "coordinate 0 > 1.73". An event of more than two intervals is
         summarised; see `definition`.
     likelier : {"left", "right"}
-        Side on which the event was declared likelier.
+        Side on which the event was declared more likely.
     counts : Counts or None
-        Counts of the certifying draws; None if the probabilities were computed or averaged. For a
-        guess: counts of the outputs for which left is guessed.
+        Counts of the certifying draws; None if probabilities were computed or averaged. For a
+        guess: counts of the outputs at which left is guessed.
     likely, rare : float
-        Rates of the event on the likelier side and on the other one. If counts certify, these are
-        the rates in the confidence region that are closest to satisfying the claim. If the
-        probabilities were computed, they are exact. If bets certify, they are observed rates
-        without guarantee. For a guess: the rates of right and of wrong guesses.
+        Rates of the event on the likelier side and on the less likely side. If counts certify,
+        these rates are the point of the confidence region that comes closest to satisfying the
+        claim. If the probabilities were computed, the rates are exact. If bets certify, the rates
+        are observed and carry no guarantee. For a guess, the rates are those of correct and of
+        wrong guesses.
     right : Counts or None
-        Counts of the outputs for which a guess guesses right; None for an event.
+        Counts of the outputs at which right is guessed; None for an event.
     definition : str
-        The whole event with thresholds to their last digit; empty if `event` says everything.
+        The event with all digits of its thresholds; empty if `event` is already complete.
     """
 
     event: str
@@ -150,7 +151,7 @@ class Witness:
     definition: str = field(default="", metadata=LATER)
 
     def sentence(self, unit: str = "randomised draws") -> str:
-        """Return the witness with its counts in words; `unit` names what is guessed."""
+        """Return the witness and its counts in words; `unit` is what is guessed."""
         if self.counts is not None and self.right is not None:
             c, d = self.counts, self.right
             of_left, of_right = c.hits_left + c.hits_right, d.hits_left + d.hits_right
@@ -209,12 +210,12 @@ class CanaryGuesses:
     chosen : str
         How the number of guesses was chosen, in words.
     stages, correct : tuple of int
-        Numbers of guesses that were tested, and the number of right guesses at each.
+        Numbers of guesses that were tested, and the number of correct guesses at each.
     guesses, guessed_right : int
-        Guesses and right guesses at the test with the strongest evidence.
+        Guesses and correct guesses at the test with the strongest evidence.
     deltas, certified_epsilons : tuple of float
-        Certified epsilon at each delta. All of them hold together with the other certified numbers
-        of the result.
+        Certified epsilon at each delta. These epsilons and the other certified numbers of the
+        result all hold simultaneously.
     """
 
     canaries: Count
@@ -234,7 +235,7 @@ class CanaryGuesses:
 
 @dataclass(frozen=True)
 class MarginPoint:
-    """Result for the same mechanism with its noise multiplied.
+    """Result for the same mechanism when its noise is multiplied by a factor.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ class NoiseMargin:
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise ValueError("points must not be empty")
+            raise ValueError("points must hold at least one result, got none")
 
     @property
     def refuted_from(self) -> float | None:

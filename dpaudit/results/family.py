@@ -1,4 +1,4 @@
-"""The refutations of a whole run, evaluated together."""
+"""Joint evaluation of all refutations of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.results.verdicts import Verdict
 def step_down(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values by Holm's step-down, in the given order.
 
-    These four lines avoid a dependency on statsmodels, which needs pandas: 150 MB of an install.
+    The few lines below avoid a dependency on statsmodels, which needs pandas (150 MB installed).
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -26,11 +26,11 @@ def step_down(p_values: Sequence[float]) -> list[float]:
 def holm(results: Sequence[AuditResult]) -> dict[str, float]:
     """Return adjusted p-values of the refuted claims of a run, by Holm's step-down.
 
-    Suppose that all claims with an adjusted p-value of at most alpha are called violated. Then the
-    probability that some call is wrong is at most alpha, for any dependence. The method takes into
-    account by how wide a margin claims are refuted. The union bound over the failure probabilities
-    of the run, which were fixed before the draws, is returned if it is smaller. Claims that were
-    not refuted count with a p-value of 1, and mutants do not count.
+    If all claims with an adjusted p-value of at most alpha are called violated, the probability of
+    any wrong call is at most alpha. No assumption about dependence is needed. Holm's method uses
+    how strongly each claim is refuted. The union bound is the sum of the failure probabilities of
+    the run, which were fixed before the draws. If the union bound is smaller, it is returned
+    instead. Claims that were not refuted count with a p-value of 1, and mutants do not count.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Draw the description of a chart with matplotlib, for papers and for comparing results.
 
-Drawing uses figure objects only, never pyplot: no window, no global state, any backend.
+Drawing uses figure objects only and never pyplot. So it opens no window, changes no global state
+and works with any backend.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "matplotlib":
         raise
     raise ModuleNotFoundError(
-        "plots need the package matplotlib, which is not installed here: pip install matplotlib, "
-        "or dpaudit with its extra plot. The pages of a run do not need it",
+        "plots need the package matplotlib, which is not installed here. Run pip install "
+        "'dpaudit[plot]'. The pages of a run do not need matplotlib",
         name="matplotlib",
     ) from None
 
@@ -93,7 +94,10 @@ def _draw_panel(panel: Panel, ax: Axes) -> None:
 
 
 def _tick(axis: Axis, ruler: Ruler) -> None:
-    """Place the ticks of the description. Linear axes without ticks keep those of matplotlib."""
+    """Place the ticks of the description on the axes.
+
+    Linear axes without ticks keep the default ticks of matplotlib.
+    """
     if axis.ticks is None and not axis.log:
         return
     ticks = axis.marks()
@@ -134,5 +138,5 @@ def _fill(series: Series, ax: Axes) -> None:
 
 
 def _plain(words: str) -> str:
-    """Return words that matplotlib does not take for a formula."""
+    """Return text escaped so that matplotlib does not read it as a formula."""
     return words.replace("$", r"\$")

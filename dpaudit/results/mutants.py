@@ -1,4 +1,4 @@
-"""Results of the mutants of an audit, and what they show about its power."""
+"""Results of the mutants of an audit, and what these results show about its power."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class MutantResult:
     draws : int
         Total draws of the mutant, per dataset.
     pair_words : str
-        The pair on which the mutant was killed, or else audited last; empty if it was not run.
+        The pair on which the mutant was killed, else the pair audited last; empty if the mutant was
+        not run.
     event : str
         The event that killed the mutant; empty if it was not killed.
     noise : str
@@ -51,9 +52,9 @@ class MutantResult:
     certain : bool
         Whether that noise was removed completely.
     calls : {"all", "first", "last"}
-        Which calls of the noise were changed.
+        Description of the calls of the noise that were changed.
     note : str
-        Why the mutant was not audited; empty if it was.
+        Why the mutant was not audited; empty if the mutant was audited.
     change : str
         Change of the noise, such as "removed" or "halved"; empty for a mutant given by the user.
     """
@@ -73,7 +74,7 @@ class MutantResult:
 
     @property
     def is_given(self) -> bool:
-        """Whether the user gave the mutant; otherwise dpaudit made it."""
+        """Whether the user gave the mutant; if False, dpaudit made the mutant."""
         return not self.noise
 
     @property
@@ -82,7 +83,7 @@ class MutantResult:
         return self.status is MutantStatus.KILLED
 
     def words(self, claimed_epsilon: float) -> str:
-        """Return the status with its evidence, in one line."""
+        """Return the status and the evidence for it, in one line."""
         if self.note:
             return f"{self.status}: {self.note}"
         bound = beyond(self.certified_epsilon, claimed_epsilon)
@@ -91,7 +92,7 @@ class MutantResult:
 
 
 def mutation_score(mutants: Sequence[MutantResult]) -> tuple[int, int]:
-    """Return the number of killed mutants, and the number of mutants that were run."""
+    """Return the number of killed mutants and the number of mutants that were run."""
     judged = [mutant for mutant in mutants if mutant.status is not MutantStatus.NOT_RUN]
     return sum(mutant.killed for mutant in judged), len(judged)
 
@@ -119,11 +120,11 @@ _SHARED = 3
 
 
 def undetected(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return each noise whose removal the audit did not detect, with the draws it had for that.
+    """Return each noise whose removal the audit did not detect, and the number of draws used.
 
-    A removal counts as detected if at least one mutant without the noise was killed; a selection
-    has two such mutants, one for each end. Mutants that were not run are ignored. Removals in all
-    calls come first.
+    A removal counts as detected if at least one mutant without the noise was killed. A noisy
+    selection has two such mutants, one for each extreme answer. Mutants that were not run are
+    ignored. Removals in all calls are listed first.
     """
     judged = [m for m in mutants if m.certain and m.status is not MutantStatus.NOT_RUN]
     detected = {(m.noise, m.calls) for m in judged if m.killed}
@@ -137,9 +138,9 @@ def undetected(mutants: Sequence[MutantResult]) -> dict[str, int]:
 
 
 def undetected_halvings(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return each noise whose removal the audit detected, but not its halving, with the draws.
+    """Return each noise whose removal was detected but whose halving was not, and the draws used.
 
-    Only halvings of all calls count, since halving one call of many may be harmless.
+    Only halvings of all calls count, because halving one call of many may be harmless.
     """
     gone = undetected(mutants)
     return {

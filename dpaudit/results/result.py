@@ -1,4 +1,4 @@
-"""The result of an audit: plain data that JSON stores without loss."""
+"""The result of an audit, as plain data that JSON stores without loss."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Diagnostics:
     histogram : Histogram
         Outputs of both sides along the score of the witness.
     versions : dict
-        Versions of dpaudit, Python and the libraries that the numbers depend on.
+        Versions of dpaudit, of Python and of the libraries that the numbers depend on.
     mechanism_seconds : float
-        Seconds spent in the code of the mechanism and its mutants.
+        Seconds spent in the code of the mechanism and of its mutants.
     curves : Curves or None
-        Bounds on the trade-off curve, on mu of Gaussian DP and on Renyi divergences that follow
-        from the certified profile; None if nothing is certified.
+        Bounds that follow from the certified profile: on the trade-off curve, on mu of Gaussian DP
+        and on Renyi divergences. None if nothing is certified.
     sequential : SequentialPath or None
         The wealth at each interim analysis of a sequential audit.
     canaries : CanaryGuesses or None
@@ -69,7 +69,7 @@ class Diagnostics:
     search : SearchRecord or None
         The search for the pair, if there was one.
     noise_margin : NoiseMargin or None
-        Results for the same mechanism with less noise, if requested.
+        Results for the same mechanism with less noise, if they were requested.
     """
 
     histogram: Histogram
@@ -87,21 +87,21 @@ class Diagnostics:
 class AuditResult:
     """Result of an audit, with all that is needed to repeat it.
 
-    The name of a number says its kind. ``claimed_`` numbers come from the claim. ``certified_``
-    numbers are lower bounds; the probability that any of them is wrong is at most
-    ``failure_prob``. ``estimated_`` numbers are point estimates without guarantee.
+    The prefix of a number's name gives the kind of the number. ``claimed_`` numbers come from the
+    claim. ``certified_`` numbers are lower bounds. The probability that any of these bounds is
+    wrong is at most ``failure_prob``. ``estimated_`` numbers are point estimates without guarantee.
 
     Attributes
     ----------
     id : str
-        Name of the audit. Together with `seed` it determines every random number.
+        Name of the audit. The name and `seed` together determine every random number.
     mechanism : str
         Name of the audited function.
     claim : dict
         ``notion, epsilon, delta, relation, source, words`` and the parameters of the notion.
-        `epsilon` and `delta` are the point at which claim and certified numbers are compared. For a
-        claim that is a curve, this is the point where the certified profile exceeds the curve most,
-        or comes closest to it.
+        `epsilon` and `delta` are the point at which the claim is compared with the certified
+        numbers. For a claim that is a curve, this point is where the certified profile exceeds the
+        curve most, or comes closest to the curve.
     pair_words : str
         The pair of datasets, in words.
     verdict : Verdict
@@ -120,14 +120,14 @@ class AuditResult:
         Probability that any certified number of the mechanism is wrong; 0 if computed exactly.
         The same probability holds separately for all certified numbers of the mutants together.
     p_value : float
-        p-value of the claim: the smallest failure probability, divided in the same way, at which
-        these draws refute the claim; 1 if they do not refute it.
+        p-value of the claim. It is the smallest failure probability, divided in the same way, at
+        which these draws refute the claim. It is 1 if these draws do not refute the claim.
     draws : dict
-        Draws per dataset: ``explore`` to choose events, ``certify`` to test them. Guesses by rank
-        need no exploration and use both parts; see `draws_by_rank`.
+        Draws per dataset: ``explore`` draws choose events, and ``certify`` draws test them. Guesses
+        by rank need no exploration and use all of these draws; see `draws_by_rank`.
     mutants : tuple of MutantResult
-        Results of the mutants, those given by the user first. Empty if none was requested, none
-        could be made, or the claim is refuted.
+        Results of the mutants, those given by the user first. Empty if no mutants were requested,
+        no mutants could be made, or the claim is refuted.
     expected : Expectation or None
         Declared expectation; None for a direct call.
     seed : int
@@ -137,10 +137,11 @@ class AuditResult:
     diagnostics : Diagnostics
         Evidence: histogram, curves, search, versions.
     detectable_epsilon : float or None
-        Power of the audit. If the mechanism had less noise and needed this epsilon on this pair at
-        the claimed delta, the audit would refute the claim with probability about 0.9. This is an
-        estimate. ``inf`` if no epsilon is detected with this probability. None if the claim
-        is refuted, if the result was computed, or if the distributions are not known well enough.
+        Power of the audit. Suppose that the mechanism had less noise and needed this epsilon on
+        this pair at the claimed delta. Then the audit would refute the claim with probability about
+        0.9. `detectable` is an estimate. ``inf`` if no epsilon is detected with this probability.
+        None if the claim is refuted, if the result was computed, or if the distributions are not
+        known well enough.
     notes : tuple of str
         Further remarks for the reader.
     origin : dict
@@ -148,9 +149,9 @@ class AuditResult:
     advice : str
         What to do next; may be empty.
     not_covered : tuple of str
-        What the audit did not test, because draws were too few or an option was not set.
+        What the audit did not test, because there were too few draws or an option was not set.
     pair : NeighborPair or None
-        The two datasets. They are stored in a file of their own; None if that file is missing.
+        The two datasets. The pair is stored in a file of its own; None if that file is missing.
     event : Event or None
         The event as a function, ``event(outputs) -> bool [size]``; not stored.
     """
@@ -206,7 +207,7 @@ class AuditResult:
 
     @property
     def mismatch(self) -> str | None:
-        """Why the result fails a run, in one sentence; None if it does not fail."""
+        """Why the result makes a run fail, in one sentence; None if it does not."""
         sentences = {
             "refuted": f"the claim is refuted: {self.reason}",
             "no_power": f"the audit has no power: {self.reason}",
@@ -237,21 +238,21 @@ class AuditResult:
 
     @property
     def estimated_epsilon(self) -> float:
-        """Point estimate of epsilon at the claimed delta, for the event that certifies it."""
+        """Point estimate of epsilon at the claimed delta, for the event that certifies epsilon."""
         return self.epsilon.value
 
     @property
     def draws_by_rank(self) -> int:
         """Draws per dataset on which guesses by rank certify `epsilon`; 0 for other methods.
 
-        These are all draws, or those of the given outputs that the randomised design uses.
+        These are all draws, or, for given outputs, the draws that the randomised design uses.
         """
         counts = self.epsilon.counts
         return counts.draws_left // 2 if counts and self.epsilon.method == BY_RANK else 0
 
     @property
     def total_failure_prob(self) -> float:
-        """Bound on the probability that any certified number is wrong, including mutants."""
+        """Bound on the probability that any certified number, also of the mutants, is wrong."""
         spent = [self.failure_prob, *(mutant.failure_prob for mutant in self.mutants)]
         if (margin := self.diagnostics.noise_margin) is not None:
             spent.append(len(margin.points) * margin.failure_prob)
@@ -266,7 +267,7 @@ class AuditResult:
     def summary(
         self, *, verbose: bool = False, word: str | None = None, replay: str | None = None
     ) -> str:
-        """Return the result as text: verdict, numbers, pair, how to reproduce it, what to do next.
+        """Return the result as text: verdict, numbers, pair, command to repeat it, next steps.
 
         Parameters
         ----------
@@ -321,9 +322,10 @@ class AuditResult:
         return f"The claim is {words}, {'but' if refuted else 'and'} {needs} ({chance})."
 
     def certified_text(self, signs: tuple[str, str] = (">= ", "> ")) -> str:
-        """Return the certified epsilon, rounded down, after the first of `signs`.
+        """Return the certified epsilon, rounded down, after the first of two `signs`.
 
-        If the claim is refuted by less than the shown digits, return the claim after the second.
+        If the bound exceeds the claim only in digits that are not shown, return the claim after the
+        second sign.
         """
         refuted = self.verdict is Verdict.REFUTED
         claimed = self.claimed_epsilon if refuted else math.inf
@@ -395,8 +397,8 @@ class AuditResult:
         Returns
         -------
         Axes
-            Axes of matplotlib. Without `ax` they belong to a new figure that no window shows; save
-            it with ``result.plot_tradeoff().figure.savefig("tradeoff.svg")``.
+            Axes of matplotlib. Without `ax`, the axes belong to a new figure that no window shows.
+            Save the figure with ``result.plot_tradeoff().figure.savefig("tradeoff.svg")``.
         """
         from dpaudit.results import charts, figures
 
@@ -405,15 +407,15 @@ class AuditResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the certified, estimated and claimed privacy profile on `ax`, or on new axes.
 
-        For an audit in one run, plot epsilon against the number of guesses instead.
+        For an audit in one run, epsilon is plotted against the number of guesses instead.
 
         Needs matplotlib (the extra ``plot``).
 
         Returns
         -------
         Axes
-            Axes of matplotlib. Without `ax` they belong to a new figure that no window shows; save
-            it with ``result.plot().figure.savefig("profile.svg")``.
+            Axes of matplotlib. Without `ax`, the axes belong to a new figure that no window shows.
+            Save the figure with ``result.plot().figure.savefig("profile.svg")``.
         """
         from dpaudit.results import charts, figures
 
@@ -421,7 +423,7 @@ class AuditResult:
         return figures.draw(chart(self), ax)
 
     def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
-        """Return the result with its origin and expectation, which only the runner knows."""
+        """Return a copy with origin and expectation of the result, which only the runner knows."""
         return replace(self, origin=dict(origin), expected=expected)
 
     def row(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """How badly a claim is violated, or how close an audit came: certified over claimed.
 
-The scale of the bars is linear from 0 to the claim, so that bounds of 0 and of 0.98 of the claim
-look different. It is logarithmic from the claim to infinity, so that two, ten and a hundred times
-the claim look different too.
+The bar is linear from 0 to the claim, so that bounds of 0 and of 98 % of the claim look different.
+The bar is logarithmic from the claim to infinity, so that twice, ten times and a hundred times the
+claim look different.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LAST_FINITE = 0.97
 
 
 def severity(result: AuditResult) -> float:
-    """Return certified over claimed epsilon, which is above 1 if the claim is violated.
+    """Return certified epsilon divided by claimed epsilon; it is above 1 for a violated claim.
 
-    A claim of epsilon = 0 promises no more than its delta, so the deltas are compared instead.
+    A claim of epsilon = 0 limits only delta, so the deltas are compared instead.
 
     Returns
     -------
     float
-        May be ``inf``, because anything is infinitely more than nothing.
+        The ratio is ``inf`` if the claimed number is 0 and the certified number is not.
     """
     if result.claimed_epsilon > 0:
         certified, claimed = result.certified_epsilon, result.claimed_epsilon
@@ -60,7 +60,7 @@ def place(ratio: float) -> float:
 
 
 def closeness(result: AuditResult) -> str:
-    """Return the certified number relative to the claim, rounded down, in words.
+    """Return the certified number relative to the claim in words, rounded down.
 
     Examples are "2.5 times the claim", "98 % of the claim" and "nothing certified".
     """
@@ -77,7 +77,7 @@ def closeness(result: AuditResult) -> str:
 
 
 def detectable_words(result: AuditResult) -> str:
-    """Return the epsilon from which the audit detects a violation, in words; empty if unknown."""
+    """Return in words the smallest epsilon that the audit detects; empty if unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
         return ""
@@ -87,7 +87,7 @@ def detectable_words(result: AuditResult) -> str:
 
 
 def bar(result: AuditResult) -> str:
-    """Return the bar of a table: no text, stretched to the width of its cell."""
+    """Return the bar for a table: without text, stretched to the width of its cell."""
     ratio, refuted = severity(result), result.verdict is Verdict.REFUTED
     length = coordinate(400 * place(ratio))
     marks = "".join(f"M{coordinate(400 * place(tick))} 2v6" for tick in TICKS[1:-1])
@@ -106,7 +106,7 @@ def bar(result: AuditResult) -> str:
 
 
 def scale(result: AuditResult) -> str:
-    """Return the bar with its ticks and words, for use outside of a table."""
+    """Return the bar with ticks and words, for use outside a table."""
     colour = "violation" if result.verdict is Verdict.REFUTED else "certified"
     ticks = [(0.0, "0"), (CLAIM / 2, "of the claim"), *((place(t), number(t)) for t in TICKS)]
     series = [
@@ -122,7 +122,7 @@ def scale(result: AuditResult) -> str:
 
 
 def _detectable_place(result: AuditResult) -> float | None:
-    """Return the position of the detectable epsilon; None if it has no position."""
+    """Return the position of the detectable epsilon on the bar; None if there is no position."""
     detectable = result.detectable_epsilon
     if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:
         return None

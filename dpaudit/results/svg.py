@@ -1,7 +1,7 @@
 """Draw the description of a chart as SVG text, for pages. No dependencies.
 
-A page of sixty audits holds about three hundred charts. Written by hand, a chart takes a
-millisecond and a few kilobytes, a tenth of what a plotting library needs. Its colours may be
+A page of sixty audits holds about three hundred charts. Hand-written SVG code takes a millisecond
+and a few kilobytes for a chart, a tenth of what a plotting library needs. The colours may be
 variables of the page's theme.
 """
 
@@ -25,7 +25,7 @@ _WIDE = frozenset("mwMW—%@≥≤−")
 
 
 def themed(role: str) -> str:
-    """Return the colour of a role as a variable of the page."""
+    """Return the CSS variable of the page for the colour of a role."""
     return f"var(--{role})"
 
 
@@ -42,7 +42,7 @@ def coordinate(value: float) -> str:
 
 
 def text_width(text: str, size: float = TEXT) -> float:
-    """Return an estimate of the width of a text, rather too wide, because fonts differ."""
+    """Return an estimate of the width of a text; it is rather too large, because fonts differ."""
     widths = (
         0.38 if c in _NARROW else 1.0 if c in _WIDE or ord(c) > 0x2E80 else 0.63 for c in text
     )
@@ -75,7 +75,7 @@ def wrap(body: str, title: str, width: float, height: float) -> str:
 
 
 def _legend(chart: Chart) -> tuple[str, float]:
-    """Return the legend, wrapped into lines, and its lower end."""
+    """Return the legend, wrapped into lines, and the y coordinate of its lower edge."""
     if not chart.legend:
         return "", 0.0
     parts, x, y = [], 0.0, 10.0
@@ -111,7 +111,7 @@ class _Canvas:
         self.bottom = self.end - (20 if self.x_ticks else 6) - (18 if x.label else 0)
 
     def draw(self) -> str:
-        """Return surfaces, then lines and dots, then the axes."""
+        """Return the parts in drawing order: surfaces, lines and dots, axes."""
         ordered = sorted(self.panel.series, key=lambda series: not series.is_surface)
         return "".join([*map(self._series, ordered), self._axes()])
 

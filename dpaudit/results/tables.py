@@ -12,7 +12,7 @@ MAX_TRIALS = 10
 
 
 def search_table(record: SearchRecord) -> dict[str, Any]:
-    """Return the text of a page about a search: its cost, its best trials, its failures."""
+    """Return the text about a search for a page: its cost, its best trials and its failures."""
     failed = [trial.note for trial in record.trials if not trial.valid]
     spent = count(record.draws_spent)
     cost = f"{len(record.trials)} trial{'s' * (len(record.trials) != 1)}, "

@@ -1,6 +1,6 @@
-"""Verdicts, expectations, and the status of an audit: a verdict compared with its expectation.
+"""Verdicts, expectations and statuses; a status is a verdict compared with its expectation.
 
-Terminal, pytest summary and page all take their words from `STATUSES`.
+The terminal, the pytest summary and the page all use the words in `STATUSES`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Status:
     Parameters
     ----------
     key : str
-        Name in files and in the markup of the page.
+        Name of the status in files and in the markup of the page.
     word : str
-        Label in reports.
+        Label of the status in reports.
     category, letter : str
-        Label in pytest's summary line, and character among its dots.
+        Label in pytest's summary line, and character in pytest's row of dots.
     style : str
         Style of the label on a terminal, in the notation of rich.
     meaning : str
@@ -103,7 +103,7 @@ STATUSES = {
 def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool) -> Status:
     """Return the status of an audit: its verdict compared with the expected one.
 
-    NO POWER fails a run if the user gave a mutant (`has_given`), and a strict run always.
+    NO POWER fails every strict run. It fails any other run if the user gave a mutant (`has_given`).
     """
     refuted = verdict is Verdict.REFUTED
     if expected in (Expectation.REFUTED, Expectation.EITHER):
@@ -119,7 +119,8 @@ def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool
 def worst(statuses: Iterable[Status]) -> Status:
     """Return the most urgent of several statuses.
 
-    Statuses that are not of audits, such as those of statements, rank last and keep their order.
+    Statuses that are not of audits, for example those of statements, rank last and keep their
+    order.
     """
     order = {key: rank for rank, key in enumerate(STATUSES)}
     return min(statuses, key=lambda status: order.get(status.key, len(order)))

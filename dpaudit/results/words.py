@@ -1,7 +1,6 @@
 """Numbers, durations and dates as text.
 
-Certified bounds are rounded in the direction that keeps them true: lower bounds down, upper bounds
-up.
+Certified bounds are rounded so that they remain true: lower bounds down, upper bounds up.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 
 
 def beyond(bound: float, claimed: float, signs: tuple[str, str] = (">=", ">")) -> str:
-    """Return a sign and a lower bound.
+    """Return a sign and a lower bound as text.
 
-    A bound that exceeds the claim in no digit shown is written as "> claim".
+    If the bound exceeds the claim only in digits that are not shown, return "> claim".
 
     Examples
     --------
@@ -61,9 +60,9 @@ def beyond(bound: float, claimed: float, signs: tuple[str, str] = (">=", ">")) -
 
 
 def claimed_below(bound: float, claimed: float, digits: int = DIGITS) -> str | None:
-    """Return the claim, rounded up to the fewest digits that are still below the bound.
+    """Return the claim, rounded up to the fewest digits for which it stays below the bound.
 
-    None if `digits` digits of the bound already exceed the claim, or if the bound does not.
+    None if the bound exceeds the claim in its first `digits` digits, or does not exceed the claim.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def most(bound: float, digits: int = DIGITS) -> str:
 def beside(certified: float, claimed: float, digits: int = DIGITS, sign: str = "") -> str:
     """Return a certified lower bound after `sign`.
 
-    A bound that exceeds the claim in no digit shown is written as "> claim".
+    If the bound exceeds the claim only in digits that are not shown, return "> claim".
 
     Examples
     --------
@@ -119,12 +118,12 @@ def beside(certified: float, claimed: float, digits: int = DIGITS, sign: str = "
 
 
 def count(value: int) -> str:
-    """Return an integer with thin spaces between its thousands."""
+    """Return an integer whose thousands are separated by thin spaces."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 def share(part: int, whole: int) -> str:
-    """Return `part / whole`, or 0 for an empty whole."""
+    """Return `part / whole`, or 0 if `whole` is 0."""
     return f"{part / whole:.{DIGITS}g}" if whole else "0"
 
 

@@ -1,6 +1,6 @@
-"""The search for the pair, among pairs and spaces of pairs, on which most can be certified.
+"""The search for the pair on which most can be certified, among pairs and spaces of pairs.
 
-The package :mod:`dpaudit.neighbors` describes what is searched.
+The package :mod:`dpaudit.neighbors` describes the pairs and spaces that can be searched.
 """
 
 from dpaudit.search.halving import LEAST_BUDGET, search, search_computed

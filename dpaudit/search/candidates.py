@@ -1,4 +1,4 @@
-"""Candidates of a search: the pairs of a portfolio, points of its spaces, and steps around them."""
+"""Candidates of a search: given pairs, points of spaces, and steps around candidates."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Candidate:
     index : int
         Number of the trial among all trials.
     arm : int
-        Index of its space; negative for a given pair.
+        Index of the space of the trial; negative for a given pair.
     point : ndarray
-        Point in the unit cube of its space; empty for a given pair.
+        Point in the unit cube of the space; empty for a given pair.
     parameters : dict
-        Plain values by name.
+        Plain values of the parameters, by name.
     make : callable
-        Returns the pair to draw on; large pairs are built again for each call.
+        Function that returns the pair to draw on; a large pair is built again for each call.
     stage : str
         The last stage that the trial reached.
     name : str
@@ -65,7 +65,7 @@ class Candidate:
     samples : list of two arrays
         Draws on both sides, in the order in which they were made.
     score : (float, float)
-        Result of its judgement.
+        Result of the judgement of the trial.
     """
 
     index: int
@@ -102,14 +102,14 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 class Candidates:
-    """Factory of the candidates of one search; it makes each once, and keeps all trials.
+    """Factory of the candidates of one search; it makes each candidate once and stores all trials.
 
     Parameters
     ----------
     where : SearchSpace or Portfolio
         Pairs and spaces to search; a space counts as a portfolio of one space.
     rng : numpy.random.Generator
-        Determines all points.
+        Seed that determines all points.
     """
 
     def __init__(self, where: Where, rng: np.random.Generator) -> None:
@@ -119,7 +119,8 @@ class Candidates:
         self.pairs, self.spaces = (
             ((), (where,)) if isinstance(where, SearchSpace) else (where.pairs, where.spaces)
         )
-        # Every build gets a generator in the same state: trials differ only by their parameters.
+        # Every build gets a generator in the same state, so that trials differ only by their
+        # parameters.
         self.entropy = int(rng.integers(2**63))
         self.example = where.example(rng=rng)
         self.trials: list[Trial | Candidate] = []
@@ -137,11 +138,12 @@ class Candidates:
         Parameters
         ----------
         count : int
-            Number of candidates that the budget allows; a quarter more are made. Given pairs take
-            at most half of the places, in their order. The spaces share the rest equally.
+            Number of candidates that the budget allows; a quarter more candidates are made. Given
+            pairs take at most half of the places, in their given order. The spaces share the rest
+            equally.
         rounds : int
-            Number of later local rounds. The points that these add to the designs lie between the
-            first points.
+            Number of later local rounds. The additional points that local rounds add to the designs
+            lie between the first points.
         """
         if isinstance(self.where, SearchSpace):
             candidates, sizes = [], [count]
@@ -162,7 +164,7 @@ class Candidates:
         return candidates
 
     def _sizes(self, places: int) -> list[int]:
-        """Return the number of points of each space; small spaces are tried completely.
+        """Return the number of points of each space; a small space is tried completely.
 
         The other spaces share the remaining places equally. If there are too few places, only the
         first spaces get points.
@@ -186,17 +188,18 @@ class Candidates:
         return candidate
 
     def needs_no_answer(self, candidate: Candidate) -> bool:
-        """Return whether a mechanism may fail on a candidate: a portfolio's pair of few users."""
+        """Return whether a candidate is a pair of few users, on which a mechanism may fail."""
         small = self.where.small if isinstance(self.where, Portfolio) else ()
         return any(self._of_pair.get(id(pair)) is candidate for pair in small)
 
     def leave_out(self, candidate: Candidate, error: MechanismError) -> None:
-        """Record that a mechanism gave no answer on a candidate; raise if an answer is needed."""
+        """Record that a mechanism failed on a candidate; raise if an answer is needed."""
         if not self.needs_no_answer(candidate) or isinstance(error, FATAL):
             where = candidate.name or self.where.name
             where += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
-            # Keep the class of the error: a call that takes too long is a timeout here, too.
-            raise type(error)(f"{error}. The search found this at {where}") from error
+            # Preserve the class of the error, because a call that takes too long is a timeout here,
+            # too.
+            raise type(error)(f"{error}. The search found this error at {where}") from error
         trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {error}", draws=0)
         self.trials[candidate.index] = trial
         self._unanswered.append(candidate)
@@ -222,7 +225,7 @@ class Candidates:
         return [c for c in candidates if c is not None]
 
     def _candidate(self, arm: int, point: Point, stage: str) -> Candidate | None:
-        """Build the pair at a point; return None if there is none, or if it was seen before."""
+        """Build the pair at a point; return None for an invalid pair, or one seen before."""
         space = self.spaces[arm]
         point = space.snapped(point)
         key = (arm, *point.tolist())
@@ -246,7 +249,8 @@ class Candidates:
                 "pairs of a search must all be of datasets or all of query values, got "
                 f"{self.example.relation}, and {pair.relation} at {in_words(parameters)}"
             )
-        # Hundreds of large pairs would not fit into memory, so these are built again when needed.
+        # Hundreds of large pairs would not fit into memory, so large pairs are built again when
+        # needed.
         large = pair.form.size(pair.left) + pair.form.size(pair.right) > _KEPT
         make = build if large else (lambda: pair)
         candidate = Candidate(len(self.trials), arm, point, values_of, make, stage, name)
@@ -258,7 +262,7 @@ class Candidates:
     def proposals(
         self, candidates: list[Candidate], count: int, halvings: int, stage: str
     ) -> list[Candidate]:
-        """Return new candidates: steps around the best candidates, and more points of the designs.
+        """Return new candidates: steps around the best ones, and further points of the designs.
 
         Parameters
         ----------
@@ -269,7 +273,7 @@ class Candidates:
         halvings : int
             How often the radius of the steps was halved.
         stage : str
-            Name of their stage.
+            Name of the stage of the new candidates.
         """
         centres = self._centres(candidates, halvings)
         new: list[Candidate] = []
@@ -308,7 +312,7 @@ class Candidates:
         return np.clip(point, 0.0, 1.0)
 
     def _centres(self, candidates: list[Candidate], halvings: int) -> list[Candidate]:
-        """Return a few of the best candidates that are more than a radius apart."""
+        """Return a small number of the best candidates that are more than a radius apart."""
         centres: list[Candidate] = []
         for candidate in best_first(c for c in candidates if c.arm != _FIXED):
             radius = self._radius(candidate.arm, halvings)
@@ -337,14 +341,14 @@ class Candidates:
         )
 
     def none_valid(self) -> ArgumentError:
-        """Return the error for a search in which no parameters gave a pair."""
+        """Return the error for a search in which no parameters gave a valid pair."""
         failed = [trial for trial in self.trials if isinstance(trial, Trial)]
         reasons = [f"{in_words(t.parameters)}: {t.note}" for t in failed]
         return no_valid_pair(self.where.name, reasons)
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it: a number, text or boolean, or else words."""
+    """Return a parameter in a type of JSON (number, text or boolean), or else as words."""
     value = value.item() if isinstance(value, np.generic) else value
     is_plain = value is None or isinstance(value, bool | int | str)
     return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else str(value)

@@ -1,9 +1,9 @@
 """The search itself: a design, successive halving, local rounds, and finalists on fresh draws.
 
-A candidate is judged, from its own draws, by the value that its best event is expected to certify
-(:attr:`dpaudit.events.event.Selection.objective`). Only exploration draws are used. So the search
-uses up nothing of `failure_prob`, however long it is. The pair that it returns is certified on
-draws that the search never saw.
+A candidate is judged from its own draws. The judgement is the value that the candidate's best event
+is expected to certify (:attr:`dpaudit.events.event.Selection.objective`). Only exploration draws
+are used. So the search consumes nothing of `failure_prob`, even if the search is long. The returned
+pair is certified on draws that the search never used.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BASES = 8  # number of pairs whose differing rows are moved to other places
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The most promising pair, how it was found, and its exploration draws.
+    """The most promising pair, the record of the search, and the exploration draws of the pair.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class SearchResult:
     record : SearchRecord
         All trials, as plain data.
     drawn : tuple of two arrays, shape [draws, ...]
-        Draws of the winner, left and right. They are exploration draws; no bound may use them.
+        Draws of the winner, on left and right. These are exploration draws, which no bound may use.
     """
 
     pair: NeighborPair
@@ -64,10 +64,12 @@ class SearchResult:
 
 
 def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
-    """Yield each round's number of candidates, and the draws added to each, in units of the first.
+    """Yield the number of candidates of each round, and the draws added to each candidate.
 
-    Every round halves the candidates and doubles the draws of the remaining ones. It stops at
-    `keep` candidates, or a few more if numbers are odd.
+    The draws are in units of the first draws.
+
+    Every round halves the candidates and doubles the draws of the remaining ones. The rounds stop
+    at `keep` candidates, or at a few more if numbers are odd.
 
     Examples
     --------
@@ -83,12 +85,12 @@ def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
 
 
 def halving_cost(candidates: int, keep: int) -> int:
-    """Return the cost of halving so many candidates, in units of the first draws."""
+    """Return the cost of halving a number of candidates, in units of the first draws."""
     return sum(alive * samples for alive, samples in halvings(candidates, keep))
 
 
 def _affordable(budget: int, keep: int, least: int, most: int) -> int:
-    """Return how many candidates, a power of two times `least`, can be halved within a budget."""
+    """Return how many candidates can be halved within a budget: `least` times a power of 2."""
     count = least
     while 2 * count <= most and halving_cost(2 * count, keep) * FIRST_DRAWS <= budget:
         count *= 2
@@ -118,17 +120,17 @@ def search(
     ----------
     where : SearchSpace or Portfolio
         Pairs and spaces to search. If a space holds fewer parameters than its design has places,
-        all of them are tried. The pairs and spaces of a portfolio compete for one budget.
+        all parameters are tried. The pairs and spaces of a portfolio compete for one budget.
     sampler : Sampler
-        Source of draws; trial 17 draws under the roles "search 17 look 0", ...
+        Source of draws. For example, trial 17 draws under the roles "search 17 look 0", ...
     budget : int
-        Draws per dataset, at least ``LEAST_BUDGET``; all are spent.
+        Draws per dataset, at least ``LEAST_BUDGET``. The search spends all of them.
     goal : Goal
-        What the audit will certify.
+        Goal of the audit: what the audit will certify.
     finals : int, optional
-        Further draws per dataset, for the finalists only.
+        Additional draws per dataset that only the finalists get.
     rng : numpy.random.Generator
-        Determines all trials.
+        Seed that determines all trials.
 
     Raises
     ------
@@ -137,25 +139,26 @@ def search(
 
     Notes
     -----
-    1. The design is a shifted Sobol design of each space with its centre and some corners, and the
-       given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or more. Then the better
-       half gets twice as many draws in total, and so on.
-    2. Local rounds make steps in some of the parameters around the best few distinct candidates,
-       by a radius that shrinks. A quarter of the new candidates continue the design instead. Each
-       round is halved like the design, so that no candidate competes with much fewer draws than
-       the others.
-    3. The best candidates are judged once more, by events that are frozen before the draws that
-       judge them, since the winner of hundreds of comparisons looks better than it is. The pairs at
-       the ends of a portfolio's domain are judged with them, however little they showed. Few draws
-       do not distinguish 1.2 times the claim from the claim, and the search can miss the end in
-       many ways. The better two of all get the remaining draws, and are judged again.
+    1. The design consists of a shifted Sobol design of each space, with its centre and some
+       corners, and of the given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or
+       more. Then the better half gets twice as many draws in total, and so on.
+    2. Local rounds make steps in some of the parameters around the best few distinct candidates.
+       The radius of the steps shrinks. A quarter of the new candidates extend the design instead.
+       Each local round is halved like the design, so that no candidate competes with much fewer
+       draws than the others.
+    3. The best candidates are judged once more, because the winner of hundreds of comparisons looks
+       better than it is. The events are frozen before the draws that judge them are made. The pairs
+       at the ends of a portfolio's domain are also judged, even if they showed little before. A
+       small number of draws does not distinguish 1.2 times the claim from the claim, and the search
+       can miss the ends in many ways. The best two of all candidates get the remaining draws and
+       are judged again.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    if goal.delta is not None:  # the objective ignores the profile, which is most of the work
+    if goal.delta is not None:  # the objective does not need the profile, which is most of the work
         goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
     return _Search(where, sampler, budget, finals, goal, rng).run()
 
@@ -169,8 +172,9 @@ def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> t
 def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
     """Judge a finalist on each half of its last draws, by an event learnt on all other draws.
 
-    The best of thousands of events looks good on the draws that chose it, above all if outputs have
-    many coordinates. A pair on which nothing differs must not win for this reason.
+    The best of thousands of events looks good on the draws that chose it, especially if outputs
+    have many coordinates. For this reason, a pair without any difference could win if the same
+    draws judged it.
     """
     left, right = candidate.drawn()
     draws, last = candidate.draws, len(candidate.samples[-1][0])
@@ -219,7 +223,7 @@ class _Search:
         return SearchResult(pair, record, best.drawn())
 
     def _compare_keys(self) -> None:
-        """Draw once on each given pair if draws have keys, because keys may appear only on some."""
+        """Draw once on each given pair if draws have keys; some keys may appear only there."""
         where = self.candidates.where
         if not isinstance(where, Portfolio) or not self.sampler.kinds.has_fields:
             return
@@ -239,7 +243,7 @@ class _Search:
     def _halve(
         self, candidates: list[Candidate], budget: int, keep: int, stage: str
     ) -> list[Candidate]:
-        """Draw, judge, drop the worse half, and repeat with twice the draws."""
+        """Draw, judge, drop the worse half, and repeat with twice as many draws."""
         if not candidates:
             return []
         first = budget // halving_cost(len(candidates), keep)
@@ -256,7 +260,7 @@ class _Search:
         budget = int(self.budget * LOCAL_SHARE)
         least = halving_cost(LOCAL_CANDIDATES, 1) * LEAST_FIRST_DRAWS
         rounds = min(LOCAL_ROUNDS, budget // least)
-        # If all survivors are given pairs, steps are made around the best of the design.
+        # If all survivors are given pairs, steps are made around the best points of the design.
         known = survivors if any(len(c.point) for c in survivors) else designed
         found: list[Candidate] = []
         for done in range(rounds):
@@ -268,8 +272,8 @@ class _Search:
     def _at_other_places(self, survivors: list[Candidate]) -> list[Candidate]:
         """Add a pair on which outputs differ, if all outputs so far were equal.
 
-        Fixed noise may hide a user at some places of the order and not at others. So the rows that
-        differ are put at every place, with one draw for each place.
+        Noise that is fixed by position may hide a user at some places and not at others. So the
+        differing rows are put at every place, with one draw for each place.
         """
         best = best_first(survivors)[0]
         if not is_constant(joined(best.drawn())):
@@ -292,7 +296,7 @@ class _Search:
         return survivors
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
-        """Spend the remaining draws on the best few; the best on draws that chose nothing wins."""
+        """Spend the remaining draws on the best candidates; fresh draws determine the winner."""
         capacity = max(self.left_over // _LEAST_FINAL, 1)
         ends = self.candidates.ends(capacity // 2)
         best = [c for c in best_first(survivors) if c not in ends]
@@ -308,9 +312,9 @@ class _Search:
         return best_first(finalists)[0]
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
-        """Spend draws on some candidates until all have about as many, and judge each.
+        """Spend draws on candidates until all have about equally many, and judge each candidate.
 
-        Return the candidates on which the mechanism answers.
+        Return the candidates on which the mechanism gives an answer.
         """
         had = np.array([candidate.draws for candidate in finalists])
         least = min(_LEAST_FINAL, draws // len(finalists))
@@ -327,7 +331,7 @@ class _Search:
         return answered
 
     def _sample(self, candidate: Candidate, draws: int, stage: str) -> bool:
-        """Draw on a candidate; return False if the mechanism is allowed to fail on it and does."""
+        """Draw on a candidate; return False if the mechanism may fail on it and does fail."""
         role, pair = f"search {candidate.index} look {len(candidate.samples)}", candidate.make()
         self.sampler.turn()
         try:
@@ -371,7 +375,7 @@ def search_computed(
     *,
     rng: np.random.Generator,
 ) -> tuple[NeighborPair, SearchRecord]:
-    """Return the pair that is judged worst, and all trials.
+    """Return the pair whose judgement is worst for privacy, and all trials.
 
     Parameters
     ----------
@@ -379,9 +383,9 @@ def search_computed(
         Pairs and spaces to search. A space with no more parameters than the design is tried
         completely.
     judge : callable
-        Computes the (expected_epsilon, separation) of a pair.
+        Function that computes the (expected_epsilon, separation) of a pair.
     rng : numpy.random.Generator
-        Determines all trials.
+        Seed that determines all trials.
 
     Raises
     ------

@@ -28,23 +28,24 @@ class Trial:
     Parameters
     ----------
     parameters : dict
-        Plain values by name.
+        Plain values of the parameters, by name.
     expected_epsilon : float
-        Value that its best event is expected to certify: epsilon at the claimed delta, or for a
-        curve the ratio to the claim; 0 if nothing. It is an estimate from few draws, never a
-        certificate.
+        Value that the pair's best event is expected to certify. It is epsilon at the claimed delta,
+        or, for a curve, the ratio to the claim. It is 0 if nothing is certified. The value is an
+        estimate from a small number of draws, never a certificate.
     draws : int
-        Draws per dataset that were made; 0 if the parameters give no valid pair, and if everything
-        is computed.
+        Number of draws per dataset; 0 if the parameters give no valid pair, or if everything is
+        computed.
     stage : str
-        Last stage of the trial: "design", "local", "semifinal" or "final". The last two are judged
-        on fresh draws.
+        Last stage of the trial: "design", "local", "semifinal" or "final". The stages "semifinal"
+        and "final" are judged on fresh draws.
     note : str
-        Reason why there is no pair; otherwise empty.
+        Reason why there is no pair; empty if there is a pair.
     separation : float
-        Distance of the two sides beyond chance, which orders trials of equal expectation.
+        Distance of the two sides beyond chance, which orders trials whose expectations are equal.
     arm : str
-        Pair or space of a portfolio that the trial belongs to; empty in the search of one space.
+        Pair or space of a portfolio to which the trial belongs; empty if only one space is
+        searched.
     """
 
     parameters: dict[str, Any]
@@ -74,11 +75,11 @@ class SearchRecord:
     trials : tuple of Trial
         All trials, including failed ones.
     draws_spent : int
-        Total draws per dataset of all trials; 0 if everything is computed.
+        Total number of draws per dataset in all trials; 0 if everything is computed.
     pairs, spaces : int
         Numbers of given pairs and of spaces.
     untried : tuple of str
-        Pairs that were not tried, because there were too few draws.
+        Number of pairs that were not tried, because there were too few draws.
     """
 
     space: str
@@ -100,7 +101,7 @@ class SearchRecord:
         return self.pairs > 0 or self.spaces != 1
 
     def words(self) -> str:
-        """Return one line: what was searched, how many pairs were tried, and at what cost.
+        """Return one line: what was searched, how many pairs were tried, and the number of draws.
 
         Examples
         --------
@@ -122,7 +123,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
-    """Return the best `k` trials; those judged on fresh draws, and on most draws, come first.
+    """Return the best `k` trials; trials judged on fresh draws, and on most draws, come first.
 
     The first trial is the pair that the audit continued with.
     """
@@ -138,7 +139,7 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
 
 
 def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return one parameter of all trials that have it, sorted, and their expected values.
+    """Return the sorted values of a parameter in all trials, and the trials' expected values.
 
     Examples
     --------

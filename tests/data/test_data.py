@@ -250,8 +250,8 @@ def test_a_relation_of_ones_own_is_checked() -> None:
         ),
         ({"name": "replace_label"}, "must have a label"),
         ({"name": "replace_user", "label": "y"}, "must have no label"),
-        ({"name": "custom"}, "words must name a custom relation"),
-        ({"name": "replace_user", "words": "x"}, "words must name a custom relation"),
+        ({"name": "custom"}, "words must be the name of a custom relation"),
+        ({"name": "replace_user", "words": "x"}, "words must be the name of a custom relation"),
     ],
 )
 def test_relations_that_say_too_much_or_too_little_are_refused(

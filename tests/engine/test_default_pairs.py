@@ -283,7 +283,9 @@ def test_a_pmf_that_cannot_take_the_data_is_told_how_to_declare_its_own() -> Non
         def pmf(self, data: Array) -> Any:
             return [0.5, 0.5][int(data.min())]
 
-    with pytest.raises(MechanismError, match=r"pmf raised.*The search found this at .*--like"):
+    with pytest.raises(
+        MechanismError, match=r"pmf raised.*The search found this error at .*--like"
+    ):
         audit(Categories(), PureDP(1.0), seed=1, mutants=None)
 
     class NoPmf:

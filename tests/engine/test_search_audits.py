@@ -197,7 +197,9 @@ def test_a_mechanism_that_breaks_in_the_search_is_placed() -> None:
         return noisy_mean(data, size, rng=rng)
 
     space = SearchSpace(far, {"distance": Interval(0.1, 1.0)})
-    with pytest.raises(MechanismError, match="too large.*The search found this at far, distance="):
+    with pytest.raises(
+        MechanismError, match="too large.*The search found this error at far, distance="
+    ):
         run(space, brittle)
 
 

@@ -345,7 +345,7 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     [
         ("verdict", [], "verdict: expected Verdict"),
         ("epsilon", [], "epsilon: expected Estimate"),
-        ("claim", {}, "claim: it lacks delta, epsilon"),
+        ("claim", {}, "claim: the data lack delta, epsilon"),
         ("failure_prob", 2.0, r"failure_prob: expected a number in \[0, 1\]"),
         ("draws", {"explore": -1}, "draws: explore: expected a number"),
         ("origin", {"sources": ["x"]}, "origin: sources: expected dict"),

@@ -209,7 +209,7 @@ def test_a_broken_check_is_printed_and_open(home):
         (
             ["nobody"],
             4,
-            "PAPER must be a paper with a ledger, or a path, got 'nobody'. Papers here are: other,",
+            "PAPER must be a paper with a ledger, or a path, got 'nobody'. The papers here are: other,",
         ),
         (["paper", "nowhere"], 4, "PATHS must exist, got 'nowhere'"),
         (["audits/audit_mine.py"], 4, "PATHS must be directories or files ledger_*.py, got"),
@@ -237,7 +237,7 @@ def test_stored_knows_its_papers(home):
     dpaudit(home, "ledger", "other", "--jobs", "0")
     unknown = dpaudit(home, "ledger", "paper", "--stored")
     assert unknown.code == 4
-    assert "got 'paper'. Its papers are: other" in unknown.err
+    assert "got 'paper'. The papers of this run are: other" in unknown.err
 
 
 # --- the other commands ---

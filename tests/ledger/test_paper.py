@@ -94,7 +94,7 @@ def test_an_edited_file_is_read_again(table):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("nothing here", "must hold statements. Add headings"),
+        ("nothing here", "must hold at least one statement. Add headings"),
         ("## a.b\n\nx\n\n## a.b\n\ny\n", ":5 must have a new id, got a.b again"),
         ("## Lemma 1\n\nx\n", ':1 must be "## Conventions" or "## paper.name'),
         ("## a.b\n\n- kind: lemma\n", ":1 must give the text of a.b"),
@@ -102,7 +102,7 @@ def test_an_edited_file_is_read_again(table):
             "## a.b\n\nx\n\n- proof: none\n",
             ":1 says 'proof' of a.b. Known fields are kind, rests on",
         ),
-        ("## a.b\n\nx\n\n- rests on: a.c\n", "a.b must rest on statements, got a.c"),
+        ("## a.b\n\nx\n\n- rests on: a.c\n", "a.b must rest only on statements of the file, got a.c"),
         (
             "## a.b\n\nx\n\n- rests on: a.c\n\n## a.c\n\ny\n\n- rests on: a.b\n",
             "a.b rests on a.c rests on a.b",

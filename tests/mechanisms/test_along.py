@@ -106,7 +106,7 @@ def test_it_reaches_what_no_count_does() -> None:
 
 
 def test_gradients_that_move_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="^gradient must be the same at all iterates along"):
+    with pytest.raises(ArgumentError, match="^gradient must have the same component along"):
         along(run_of(towards, start=np.full(3, 0.1)))
 
 

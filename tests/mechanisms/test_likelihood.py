@@ -125,5 +125,5 @@ def test_of_a_loss_it_is_not_known() -> None:
 def test_query_values_have_no_user() -> None:
     run = DPSGD(itself, start=np.zeros(3), clip_norm=CLIP, sigma=SIGMA, steps=2, q=0.5)
     values = NeighborPair([0.0, 1.0, 0.0], [0.0, 0.0, 0.0], relation=Relation.WITHIN_SENSITIVITY)
-    with pytest.raises(ArgumentError, match="^pair must be of datasets that differ in one user"):
+    with pytest.raises(ArgumentError, match="^pair must hold datasets that differ in one user"):
         run.likelihood_ratio(values)

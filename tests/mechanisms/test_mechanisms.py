@@ -144,7 +144,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (nested_records, "got dtype"),
     (infinite, "returned inf in 3 of 64 draws. Return finite numbers, and NaN"),
     (infinite_field, "returned inf in 64 of 64 draws"),
-    (empty_draws, r"draws without content: shape \(64, 0\)"),
+    (empty_draws, r"draws that are not empty, got shape \(64, 0\)"),
     (nothing, "got None. Add the missing return"),
     (writes_input, "changes its input, which is read-only .*. Work on a copy"),
     (unlocks_input, "changes its input, which is read-only"),

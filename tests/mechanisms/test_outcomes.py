@@ -125,7 +125,7 @@ def test_infinite_numbers_are_outcomes_only_where_errors_are() -> None:
     [
         ([object(), 1], "draws must be numbers, texts"),
         ([{"a": object()}], "values of draws must be numbers or texts"),
-        ([{}, {}], "empty dicts"),
+        ([{}, {}], "at least one key, got empty ones"),
         ([{"a": 1}, 3], "must all be dicts"),
         ([{"a": [1, 2]}, {"a": [1]}], "one shape"),
     ],
@@ -398,7 +398,7 @@ def test_each_draw_gets_data_that_no_other_draw_changed() -> None:
     [
         (one_draw, {"randomness": "cuda"}, "randomness must be one of"),
         (one_draw, {"randomness": ["rng"]}, "randomness must be one of"),
-        (one_draw, {"vmap": True}, "vmap needs"),
+        (one_draw, {"vmap": True}, "vmap must be False"),
         (Outcomes, {"errors": "ignore"}, "errors must be one of"),
         (Outcomes, {"keys": "a"}, "keys must be a list"),
         (Outcomes, {"keys": []}, "at least one entry"),

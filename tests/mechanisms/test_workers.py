@@ -156,7 +156,7 @@ def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) ->
     [
         ({"workers": 0}, "workers must be an integer >= 1"),
         ({"workers": "two"}, "workers must be an integer"),
-        ({"executor": 3}, "executor must be one of concurrent.futures"),
+        ({"executor": 3}, "executor must be an executor of concurrent.futures"),
         ({"workers": 2, "executor": object()}, "one of workers and executor"),
         ({"max_seconds": 0}, "max_seconds must be a finite number > 0"),
     ],

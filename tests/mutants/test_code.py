@@ -153,11 +153,11 @@ def test_bad_names_are_refused(name: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("function", "holder"),
     [
-        ("held_by_a_partial", "a functools.partial refers to it, too"),
-        ("held_by_a_default", "a default argument refers to it, too"),
-        ("held_by_a_dict", "a dict or an object, as 'held', refers to it, too"),
-        ("held_by_a_closure", "a closure or a decorator refers to it, too"),
-        ("held_by_a_list", "a list refers to it, too"),
+        ("held_by_a_partial", "a functools.partial also refers to this function"),
+        ("held_by_a_default", "a default argument also refers to this function"),
+        ("held_by_a_dict", "a dict or an object, as 'held', also refers to this function"),
+        ("held_by_a_closure", "a closure or a decorator also refers to this function"),
+        ("held_by_a_list", "a list also refers to this function"),
     ],
 )
 def test_what_cannot_be_replaced_everywhere_is_refused(function: str, holder: str) -> None:
@@ -252,7 +252,7 @@ HOLDER = Holder(held_by_an_object)
 
 
 def test_objects_that_hold_a_function_are_found() -> None:
-    with pytest.raises(ArgumentError, match="refers to it, too"):
+    with pytest.raises(ArgumentError, match="also refers to this function"):
         without(f"{__name__}.held_by_an_object")(clipped)
 
 

@@ -270,7 +270,7 @@ def test_threads_have_no_first_call() -> None:
 
 
 def test_a_loop_that_waits_for_noise_is_broken_off() -> None:
-    with pytest.raises(MechanismError, match="the mutant does not end: its rng was called"):
+    with pytest.raises(MechanismError, match="the mutant must end, but its rng was called"):
         called(mutants(until_tails)["low end, all"])
 
 

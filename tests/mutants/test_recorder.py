@@ -186,7 +186,7 @@ def test_calls_without_end_are_refused_and_others_are_not_slowed() -> None:
 
     key = next(iter(recorded(draws)[1].seen))
     with pytest.raises(
-        MechanismError, match="the mutant does not end: its rng was called 1,201 times"
+        MechanismError, match="the mutant must end, but its rng was called 1,201 times"
     ):
         run(
             lambda data, size, *, rng: draws(rng), None, 1, np.random.default_rng(1),

@@ -148,7 +148,7 @@ def test_frames_that_say_too_little_are_refused(
 def test_a_schema_beside_an_array_is_refused() -> None:
     with pytest.raises(TypeError, match="frame must be a DataFrame"):
         neighbors.portfolio(np.zeros((3, 2)), schema=neighbors.Schema(user="id"))
-    with pytest.raises(ValueError, match="m must be left out for tables"):
+    with pytest.raises(ValueError, match="m must be None for tables"):
         neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"), m=3)
 
 

@@ -331,7 +331,7 @@ def test_recipes_are_built_from_words() -> None:
 
 BAD_WORDS: list[tuple[str, str]] = [
     ("far_usr:n_users=5", r"got 'far_usr'. Did you mean far_user\?"),
-    ("", "pair must name a recipe"),
+    ("", "pair must begin with a recipe"),
     ("far_user", "also needs n_users. Pass far_user:n_users="),
     ("far_user:", "also needs n_users"),
     (
@@ -425,6 +425,6 @@ def test_a_recipe_refuses_what_no_memory_holds_and_what_is_given_twice() -> None
     with pytest.raises(ValueError, match="at most 1,000,000,000 numbers, got n_users=99999999999"):
         pairs_from_words("far_user:n_users=99999999999", rng=rng)
     with pytest.raises(
-        ValueError, match="n_users must be given once, got 'n_users=30' as a second"
+        ValueError, match="n_users must be given only once, got 'n_users=30' as a second"
     ):
         pairs_from_words("far_user:n_users=20,n_users=30", rng=rng)

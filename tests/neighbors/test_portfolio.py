@@ -280,7 +280,7 @@ def test_portfolios_of_ones_own_are_checked() -> None:
     same = NeighborPair([[1.0]], [[1.0]])
     assert repr(Portfolio("mine", [pair], (space,))) == "Portfolio(mine: 1 pairs, 1 spaces)"  # type: ignore[arg-type]
     for arguments, error, words in (
-        (("mine", ()), ArgumentError, "must hold a pair or a space"),
+        (("mine", ()), ArgumentError, "must hold at least one pair or space"),
         (("", (pair,)), (TypeError, ValueError), "name must be a text"),
         (("mine", (space,)), TypeError, "pairs must be a list of NeighborPair"),
         (("mine", (), (pair,)), TypeError, "spaces must be a list of SearchSpace"),
@@ -336,7 +336,7 @@ def test_spaces_have_words(words: str, name: str) -> None:
         ("outlier", ArgumentError, "the recipe outlier also needs n_users"),
         ("outlier:n_users=3,speed=2", ArgumentError, "takes name=value for n_users, m, dim, low"),
         ("portfolio:like=x", ArgumentError, "takes name=value for n_users, m, dim"),
-        ("portfolio:m=2,m=3", ArgumentError, "m must be given once"),
+        ("portfolio:m=2,m=3", ArgumentError, "m must be given only once"),
         ("portfolio:m=x", TypeError, "m must be an integer"),
     ],
 )  # fmt: skip

@@ -276,7 +276,7 @@ def test_rounding_is_no_sensitivity():
 
 def test_pairs_that_tell_nothing_are_refused():
     for points in ([([0.0], [0.0])], [([0.0], [math.inf])]):
-        with pytest.raises(ArgumentError, match="no pair shows anything"):
+        with pytest.raises(ArgumentError, match="pairs must allow a test"):
             check_lipschitz(np.sin, 1.0, points=points)
 
 

@@ -87,7 +87,7 @@ def test_without_matplotlib_the_extra_is_named():
     )
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    words = "matplotlib plots need the package matplotlib, which is not installed here: pip install"
+    words = "matplotlib plots need the package matplotlib, which is not installed here. Run pip"
     assert ran.stdout.count(words) == 2
 
 

@@ -74,7 +74,7 @@ def test_plot_draws_on_given_axes_and_is_kept_by_its_figure(tmp_path) -> None:
 
 def test_other_audits_have_no_guesses_to_draw() -> None:
     result = changed(found(PureDP(1.0)), canaries=None)
-    with pytest.raises(ValueError, match="no guesses to draw"):
+    with pytest.raises(ValueError, match="must be the result of an audit in one run"):
         charts.guesses(result)
 
 

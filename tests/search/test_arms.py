@@ -166,7 +166,7 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
         return noisy_mean(data, size, rng=rng)
 
     with pytest.raises(
-        MechanismError, match=r"The search found this at far_user\(low=0, high=1\)$"
+        MechanismError, match=r"The search found this error at far_user\(low=0, high=1\)$"
     ):
         run(Portfolio("mine", (NEAR, FAR)), brittle)
 

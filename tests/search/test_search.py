@@ -387,7 +387,7 @@ def test_ranges_in_words(words: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("nobody:n=1..2", "pair must name a recipe .*far_user"),
+        ("nobody:n=1..2", "pair must begin with a recipe .*far_user"),
         ("far_user:n_users=5,high=", "takes name=value .* got 'high='"),
         ("far_user:n_users=5,speed=1..2", "takes name=value for n_users, m, dim.*got 'speed=1..2'"),
         ("far_user:high=1..2", "also needs n_users"),
@@ -395,7 +395,7 @@ def test_ranges_in_words(words: str, expected: Any) -> None:
         ("far_user:n_users=5,high=log:0..1", "low must be > 0"),
         ("far_user:n_users=5,high=a..b", "high must be a range lo..hi of numbers"),
         ("far_user:n_users=5,high=1..", "high must be a range"),
-        ("far_user:n_users=5,n_users=1..2", "n_users must be given once"),
+        ("far_user:n_users=5,n_users=1..2", "n_users must be given only once"),
         ("value_patterns:dim=2..5", "Search value_pattern with pattern=a|b|c"),
     ],
 )
