@@ -105,7 +105,7 @@ def radius_finder(ledger):
         "d": Choice((1, 3)),
     }
     stars = [star(n) for n in (3, 8, 21, 60)]
-    # # 353 or 354 of 400 points are in one place, so the query can reach the threshold, 386.
+    # 353 or 354 of 400 points are in one place, so the query can reach the threshold, 386.
     crowd = {
         "points": np.repeat([[0.0], [10.0]], [353, 47], axis=0),
         "other": np.zeros(1),
@@ -173,7 +173,7 @@ def gradient_descent(ledger):
     def spent(n, rho, steps):
         return steps * (2 / n) ** 2 / (2 * baselines.dpgd_sigma(n, rho, steps) ** 2), rho
 
-    # # So close to the start that the squares of the distances underflow.
+    # So close to the start that the squares of the distances underflow.
     small = np.array([2.7e-162, 1.57e-162])
 
     @ledger.step("one point moves the gradient by at most 2 / n").falsify(

@@ -119,7 +119,7 @@ def subgradient(ledger):
     """
     extremal = [
         {"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)},
-        # # The square of this distance loses most of its digits.
+        # The square of this distance loses most of its digits.
         {"points": np.zeros((1, 1)), "z": np.array([2.7e-162]), "y": np.ones(1)},
     ]
     vectors = {name: Array(UNIT, ("d",)) for name in "zy"} | {"n": Choice((1, 2, 4))}
@@ -292,7 +292,7 @@ def projections(ledger):
         def onto(z):
             if not ball:
                 return np.clip(z, -radius, radius)
-            # # At a data point the step only projects.
+            # At a data point the step only projects.
             options = {"step": 1.0, "radius": radius, "center": np.zeros(len(z))}
             return boosting.sgd_trajectory([z], z, [0], **options)[1]
 

@@ -82,7 +82,7 @@ def fast_center_as_printed(ledger):
             printed.append(min(max(0.0, (f - 0.5 * 8) / (0.25 * 8)), 1.0))
         return center_weights(points, chosen, 0.4), np.array(printed)
 
-    # # All points are in one place: Z = n, and only the noise is random.
+    # All points are in one place: Z = n, and only the noise is random.
     place, n, delta = np.array([1.0, -2.0, 5.0]), 200, 0.5
     passes = bounded_laplace_tail(24 * math.log(48) - 0.45 * n, 24.0, delta)
     middle = fast_center_sigma(n, 1.0, 1.0, delta) ** 2 * chi2.ppf(0.5, 3)

@@ -337,9 +337,9 @@ def above_threshold_guarantees(ledger):
     def inaccurate(t, gamma, constant, union):
         """Return the probability of a wrong answer on the hardest data.
 
-        All queries are at tau - alpha, and the last may be at tau + alpha. A query between them
-        cannot be answered wrongly. After a query at tau + alpha, no query is asked without a
-        mistake.
+        All queries are at tau - alpha, and the last may be at tau + alpha. A query between these
+        two values cannot be answered wrongly. After a query at tau + alpha, no query is asked
+        without a mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         no, yes = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)

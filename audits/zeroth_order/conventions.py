@@ -25,4 +25,4 @@ ROUNDS = Integer(2, 10**6)
 
 SHARE = Interval(0.0, 1.0)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, for checks in which only their proportions matter."""
+"""Coordinates of points, for checks in which only ratios of the coordinates matter."""

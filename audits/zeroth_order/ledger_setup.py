@@ -271,10 +271,10 @@ def privacy(ledger):
     and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
     Renyi divergence.
 
-    These are definitions, and other rows use these divergences. Randomized response is exactly
-    (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2, and close to it for small
-    epsilon. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and
-    epsilon describe privacy, elsewhere stationarity.
+    These statements are definitions, and other rows use the divergences. Randomized response is
+    exactly (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2, and close to it
+    for small epsilon. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here
+    delta and epsilon describe privacy, elsewhere stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])

@@ -2,10 +2,10 @@
 
     python -m audits.few_examples.experiments [--quick|--full] [--out reports/few_examples]
 
-It writes the figures, `experiments.json` and `experiments.html`. They show how many users with m
-examples each are needed, at equal error and equal epsilon. There are three tasks, solved with
-clipping and by the two baselines. They also show the exact share of its budget that DelStab uses,
-and from which m on the theorems are informative.
+The command writes the figures, `experiments.json` and `experiments.html`. They show how many users
+with m examples each are needed, at equal error and equal epsilon. There are three tasks, solved
+with clipping and by the two baselines. They also show the exact share of its budget that DelStab
+uses, and from which m on the theorems are informative.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python -m audits.zeroth_order.experiments [--quick|--full] [--out reports/zeroth_order]
 
-It writes the figures, `experiments.json` and `experiments.html`. They compare the variance-reduced
-oracle with its tree and the naive one with its best batch. Both have equal exact privacy and equal
-M, on three objectives. They also show the M from which the bounds with all constants are below L.
+The command writes the figures, `experiments.json` and `experiments.html`. They compare the
+variance-reduced oracle with its tree and the naive one with its best batch. Both have equal exact
+privacy and equal M, on three objectives. They also show the M from which the bounds with all
+constants are below L.
 """
 
 from __future__ import annotations
