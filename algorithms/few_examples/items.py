@@ -178,7 +178,7 @@ class NoisyArgmax(Symmetric):
 
 @dataclass(frozen=True)
 class HeavyItems(Symmetric):
-    """The set of items whose noisy count reaches a share of all counts.
+    """The set of items whose noisy count reaches a share of all; the outcome is a sum of 2**item.
 
     The mechanism compares a histogram with two-sided geometric noise (Ghosh, Roughgarden &
     Sundararajan, 2009) with a threshold.

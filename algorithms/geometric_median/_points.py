@@ -67,7 +67,7 @@ def route_of(name: str, n: int, size: int, n_samples: int) -> str:
 
 
 def ceiling(product: float) -> int:
-    """Return the ceiling of a product, or an integer that is within a factor 1 +- 1e-12."""
+    """Return the ceiling of a product, or an integer at a relative distance of at most 1e-12."""
     nearest = round(product)
     return nearest if abs(product - nearest) <= 1e-12 * nearest else math.ceil(product)
 

@@ -204,7 +204,7 @@ def coordinatewise(
     ------
     ValueError
         If there are fewer than 2 B users, if m = 1, or if step sizes are above 2 / beta. The
-        theorem itself requires only log(n d / delta)**2 / epsilon users.
+        theorem itself requires only n >= log(n d / delta)**2 / epsilon users.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)

@@ -46,7 +46,7 @@ FIRST_BATCH, LAST_BATCH = 0, FILTERED.phases[0].n_users - 1
 
 
 def crowd(place, other, share, gap, user=FIRST_BATCH):
-    """Return a pair in which one user differs, a share of the others is at `gap`, the rest at 0."""
+    """Return a pair where one user differs; a share of the others is at `gap`, the rest is at 0."""
     data = np.zeros((FILTERED.n_users, 2, 1))
     data[np.arange(FILTERED.n_users) % 20 < 20 * share] = gap
     left, right = data.copy(), data.copy()
@@ -154,7 +154,7 @@ def bent(place, other, gap, share):
 
 @pytest.mark.from_profile("full")
 def audit_contraction_edge(auditor):
-    """Audit step sizes 2 / beta and curvatures that differ: scores change with the iterates."""
+    """Audit step sizes 2 / beta and differing curvatures; scores then change with the iterates."""
     options = {
         "loss": VaryingQuadratic(2.0), "domain": Ball(0.4), "plan": CURVED, "start": [0.0],
     }  # fmt: skip

@@ -59,7 +59,7 @@ class Filtered:
 
 
 def two_groups(place, other, share, gap):
-    """Return a pair in which one user differs, a share of the others is at `gap`, the rest at 0."""
+    """Return a pair where one user differs; a share of the others is at `gap`, the rest is at 0."""
     left = np.zeros((BATCH, 1))
     left[1 : 1 + round(share * (BATCH - 2))] = gap
     right = left.copy()

@@ -16,4 +16,4 @@ UNIT = Interval(-1.0, 1.0)
 
 USERS = Integer(2, 10**9)
 FEW = Choice((1, 2, 3))
-"""Dimensions of small cases."""
+"""T of Algorithm 3 and n of the tree, within the conventions T >= 2 and n >= 2."""

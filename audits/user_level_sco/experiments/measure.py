@@ -205,7 +205,7 @@ def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def counted(size: Size) -> Iterator[dict[str, Any]]:
-    """Yield how many of the n m gradients are evaluated: those of the users of all phases, once."""
+    """Yield how many of the n m gradients are evaluated: those of all phases' users, once."""
     for n in size.n:
         setting = Setting(n=n)
         for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
