@@ -1,4 +1,4 @@
-"""The judged: reference implementations of published private algorithms.
+"""Reference implementations of published private algorithms, which dpaudit audits.
 
 Needs numpy and scipy only, and never imports ``dpaudit``.
 """

@@ -54,7 +54,7 @@ def look(mechanism, dim, draws):
         claim, relation = ApproxDP(1.0, 1e-5), within_sensitivity(1.0, norm="l2")
         pair = nb.value_pattern("all_above", dim, relation=relation)
     result = audit(mechanism, claim, pair, draws=draws, seed=1, mutants=None)
-    # # Before version 0.2 the diagnostics were fields of the result.
+    # Before version 0.2 the diagnostics were fields of the result.
     own = getattr(result, "diagnostics", result).mechanism_seconds
     return result.seconds - own, own
 

@@ -131,7 +131,7 @@ def oracle_epsilon(oracle, delta, draws, failure_prob):
         p, q = distribution.curve()
         inner = (p > 0) & (q < 1)
         p, q = p[inner], q[inner]
-        # # The straight edges of the curve split an atom. Interpolation covers these events.
+        # The straight edges of the curve split an atom. Interpolation covers these events.
         if len(p) < 1000:
             fine, whole = np.linspace(0, len(p) - 1, 20 * len(p)), np.arange(len(p))
             p, q = np.interp(fine, whole, p), np.interp(fine, whole, q)

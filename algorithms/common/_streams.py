@@ -1,4 +1,4 @@
-"""The streams of answers that the sparse vector algorithms return."""
+"""Format of the answers that the sparse vector algorithms return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from algorithms.common._validate import FloatArray
 def halted_after(positives: NDArray[np.bool_], cutoff: int | None) -> FloatArray:
     """Return answers ``[size, T]``: 1.0 for yes, 0.0 for no, NaN after the cutoff-th yes of a row.
 
-    The cutoff-th yes itself is still answered. If `cutoff` is None, every query is answered.
+    The yes at which the cutoff is reached is still answered. If `cutoff` is None, every query is
+    answered.
     """
     answers = positives.astype(np.float64)
     if cutoff is not None:

@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LARGEST_INTEGER = 2**53
-"""Integers of at most this absolute value are exact as floats."""
+"""Integers up to this absolute value are exact as floats."""
 
 
 def draws(size: int) -> int:

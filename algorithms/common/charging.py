@@ -1,39 +1,43 @@
-"""Privacy cost of a sparse vector with fixed thresholds, with all constants.
+"""Privacy cost of a sparse vector with fixed thresholds, with explicit constants.
 
-Cohen & Lyu (2023) introduced the target-charging technique. user_level_sco v2 uses it in its Lemma
-18, whose constants are hidden. This module states a version with explicit constants and proves it.
+Cohen & Lyu (2023) introduced the target-charging technique. Lemma 18 of user_level_sco v2 uses this
+technique, but its constants are hidden. This module states a version with explicit constants and
+proves it.
 
 **Statement.** Adaptive queries are answered yes or no. Each answer is epsilon0-DP. The stream ends
-when `targets` answers of one kind (the target) were given. The whole stream is followed by two
-mechanisms: one has the privacy profile of a Gaussian with shift / sigma = mu, the other is
+when `targets` answers of one kind (the target) have been given. Two mechanisms follow the stream.
+The first has the privacy profile of a Gaussian with shift / sigma = mu, and the second is
 epsilon1-DP. For any k, the composition has
 
     delta(epsilon) <= P[Bin(k, q) < targets] + H(epsilon),   q = 1 / (1 + e^epsilon0),
 
-where H is the profile of k randomised responses at epsilon0, one at epsilon1 and the Gaussian.
+Here H is the profile of k randomised responses at epsilon0, one randomised response at epsilon1 and
+the Gaussian.
 
 **Proof.** (1) One answer. Let p <= p' be the probabilities of the target on two neighbours (or the
 other way round), p' = e^a p, a <= epsilon0. Flip a coin that comes up with the same probability r
-on both neighbours. If it comes up, answer with the other kind. If it does not, give the target with
-probability p / (1 - r) or p' / (1 - r).
+on both neighbours. If the coin comes up, answer with the other kind. If the coin does not come up,
+give the target with probability p / (1 - r) or p' / (1 - r).
 
-For r = 0 the answers without the coin are epsilon0-DP. As r grows, the ratio for the other kind,
-(1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which this ratio is
-e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r: nothing is spent.) Then
+For r = 0 the answers without the coin are epsilon0-DP. As r grows, the ratio of the probabilities
+of the other kind, (1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which
+this ratio is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r, because
+nothing is spent.) Then
 
     p / (1 - r) = (e^epsilon0 - 1) / (e^(epsilon0 + a) - 1) >= 1 / (1 + e^epsilon0) = q.
 
 So an answer is a public coin, followed by a *call* only if the coin does not come up. A call is
 epsilon0-DP, and it gives a target with probability at least q on either neighbour.
 
-(2) The stream. Show the coins to the adversary: they have the same distribution on both sides. Up
-to the k-th call, the transcript is an adaptive composition of k epsilon0-DP mechanisms, of the
-epsilon1-DP mechanism and of the Gaussian. Each of them is dominated by its randomised response pair
-or its Gaussian pair. Dominating pairs compose adaptively (Zhu, Dong & Wang 2022).
+(2) The stream. Show the coins to the adversary. The coins have the same distribution on both
+neighbours. Up to the k-th call, the transcript is an adaptive composition of k epsilon0-DP
+mechanisms, of the epsilon1-DP mechanism and of the Gaussian. Each of these mechanisms is dominated
+by its randomised response pair or its Gaussian pair. Dominating pairs compose adaptively (Zhu, Dong
+& Wang 2022).
 
 (3) There are more than k calls only if the first k calls hit the target less than `targets` times.
-Each call hits with probability at least q, whatever came before. So more than k calls have
-probability at most P[Bin(k, q) < targets]. Adding this probability once to the bound for
+Each call hits the target with probability at least q, whatever came before. So more than k calls
+have probability at most P[Bin(k, q) < targets]. Adding this probability once to the bound for
 P[M(D) in S] completes the proof.
 """
 
@@ -54,7 +58,7 @@ _MOST_CALLS = 10**7
 
 
 def gaussian_profile(epsilon: ArrayLike, mu: float) -> FloatArray:
-    """Return the hockey-stick divergence of N(mu, 1) from N(0, 1) at any epsilon, also below 0.
+    """Return the hockey-stick divergence of N(mu, 1) from N(0, 1); epsilon may be negative.
 
     Balle & Wang (2018): Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
     """
@@ -72,8 +76,8 @@ def composed_profile(
     """Return H(epsilon) of `calls` responses at epsilon0, one at epsilon1, and a Gaussian of mu.
 
     The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k, e^epsilon0 / (1 + e^epsilon0)). The
-    hockey-stick divergence of the product is a mean over these losses: the Gaussian's divergence at
-    epsilon minus the loss.
+    hockey-stick divergence of the product is a mean over these losses. The term of a loss is the
+    Gaussian's divergence at epsilon minus the loss.
 
     Parameters
     ----------
@@ -90,7 +94,7 @@ def composed_profile(
         delta, from 0 to 1.
     """
     if calls > _MOST_CALLS:
-        return 1.0  # a valid upper bound; the exact number would take too long
+        return 1.0  # a valid upper bound, because the exact number would take too long
     p = 1 / (1 + math.exp(-epsilon0))
     j = np.arange(calls + 1)
     weights = binom.pmf(j, calls, p)
@@ -123,9 +127,9 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
 def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
-    This is user_level_sco v2, Lemma 18, with constants: the bound of this module without the
-    Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn, each of which
-    determines the number of calls k. The smallest of the resulting bounds is returned.
+    This is Lemma 18 of user_level_sco v2 with constants. The bound is that of this module without
+    the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn. Each value
+    determines a number of calls k. The smallest of the resulting bounds is returned.
 
     Parameters
     ----------
@@ -149,7 +153,7 @@ def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
 def largest_mu(
     epsilon: float, delta: float, *, calls: int, epsilon0: float, epsilon1: float
 ) -> float:
-    """Return the largest mu with H(epsilon) <= delta, rounded down, or 0 if there is none."""
+    """Return the largest mu with H(epsilon) <= delta, rounded down, or 0 if no such mu exists."""
 
     def excess(log_mu: float) -> float:
         return (

@@ -14,12 +14,12 @@ def noisy_histogram(
 ) -> FloatArray:
     """Count the items in each bin and add Laplace noise of scale ``2 * m / epsilon``.
 
-    Dwork & Roth (2014), Example 3.2, at the user level.
+    Dwork & Roth (2014), Example 3.2, with users instead of rows.
 
     **Guarantee** epsilon-DP for REPLACE_USER. One user may change all m items, so the counts move
     by at most 2m in L1 norm.
 
-    **Requires** Nothing of the data. The number of users and m are public.
+    **Requires** No condition on the data. The number of users and m are public.
 
     **Departs** Dwork & Roth count neighbours by adding or removing a row, where the L1
     sensitivity is m.  Counts are not rounded and may be negative.

@@ -21,9 +21,10 @@ def clipped_user_mean(
     **Guarantee** epsilon-DP for REPLACE_USER. A user's clipped mean lies in [-clip_norm,
     clip_norm], so the average moves by at most 2 clip_norm / n_users.
 
-    **Requires** Nothing of the data. The number of users is public.
+    **Requires** No condition on the data. The number of users is public.
 
-    **Departs** There is no published pseudocode. A user's mean is clipped, not the single items.
+    **Departs** There is no published pseudocode. Each user's mean is clipped. The single items are
+    not clipped.
 
     **Symbols** C = `clip_norm`, n = `data.shape[0]`, m = `data.shape[1]`.
 
@@ -34,7 +35,7 @@ def clipped_user_mean(
     size : int
         Number of independent draws.
     clip_norm : float
-        Largest absolute value of a user's mean that is kept, positive.
+        Largest absolute value of a user's mean that is not clipped, positive.
     epsilon : float
         Privacy parameter, positive.
     rng : numpy.random.Generator
@@ -70,9 +71,10 @@ def clipped_user_mean_gaussian(
     radius clip_norm, so the average moves by at most 2 clip_norm / n_users in L2 norm. The standard
     deviation is the analytic one for this sensitivity (Balle & Wang 2018).
 
-    **Requires** Nothing of the data. The number of users is public.
+    **Requires** No condition on the data. The number of users is public.
 
-    **Departs** There is no published pseudocode. A user's mean is clipped, not the single items.
+    **Departs** There is no published pseudocode. Each user's mean is clipped. The single items are
+    not clipped.
 
     **Symbols** C = `clip_norm`, n, m, d = `data.shape`.
 
@@ -105,14 +107,15 @@ def clipped_user_mean_gaussian(
 
 def _clipped_average(items: FloatArray, radius: float) -> FloatArray:
     """Return the average over users ``[d]`` of their means, each clipped to the ball."""
-    means = (items / items.shape[1]).sum(axis=1)  # divide first: the sum of the items may overflow
+    means = (items / items.shape[1]).sum(axis=1)  # divide first, or the sum may overflow
     clipped = clip_to_ball(means, radius)
     return np.asarray((clipped / len(clipped)).sum(axis=0))
 
 
 def clip_to_ball(means: FloatArray, radius: float) -> FloatArray:
     """Scale the rows ``[n_users, d]`` that lie outside the L2 ball of `radius` back onto it."""
-    # # The norms are taken after division by the largest coordinate, so that no square overflows.
+    # The rows are divided by the largest coordinate before the norms are computed, so that no
+    # square overflows.
     largest = np.abs(means).max(axis=1, keepdims=True)
     directions = means / np.where(largest > 0, largest, 1.0)
     norms = np.linalg.norm(directions, axis=1, keepdims=True)

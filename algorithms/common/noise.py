@@ -12,8 +12,8 @@ from scipy.special import erfcx, expit, ndtr
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
-# # brentq stops within a few 1e-15 of the root in log sigma. This factor covers that error and the
-# rounding of the profile itself, so that the returned sigma errs on the private side.
+# brentq stops within a few 1e-15 of the root in log sigma. This factor covers that error and the
+# rounding of the profile. So the returned sigma is never too small for the guarantee.
 _SIGMA_SAFETY = 1.0 + 1e-9
 
 
@@ -26,9 +26,9 @@ def laplace_mechanism(
 
     **Guarantee** epsilon-DP (Dwork & Roth, Theorem 3.6).
 
-    **Requires** that between neighbours `values` moves by at most `sensitivity` in L1 norm.
+    **Requires** that `values` moves by at most `sensitivity` in L1 norm between neighbours.
 
-    **Departs** Nothing but floating point.
+    **Departs** Only by using floating point.
 
     **Symbols** f(x) = `values`, Delta f = `sensitivity`.
 
@@ -67,28 +67,31 @@ def bounded_laplace_mechanism(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Add Laplace noise of scale lambda, conditioned on absolute value at most a bound tau.
+    """Add Laplace noise of scale lambda, conditioned on an absolute value of at most a bound tau.
 
-    geometric_median, Fact 3, after Asi, Liu & Tian (2024), Lemma 9: lambda = Delta / epsilon and
-    tau = lambda log(4 / delta).
+    geometric_median, Fact 3, after Asi, Liu & Tian (2024), Lemma 9, with lambda = Delta / epsilon
+    and tau = lambda log(4 / delta).
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Fact 3), for one value. Only outputs at the
-    edge of the support violate pure epsilon-DP. Outputs within Delta of the left end of one support
-    lie outside of the other support. Everywhere else the densities stay within a factor e**epsilon.
+    edge of the support violate pure epsilon-DP. Outputs within Delta of the left endpoint of one
+    support lie outside of the other support. Everywhere else the densities stay within a factor
+    e**epsilon.
 
-    So the exact delta is the mass within Delta of one end (`bounded_laplace_delta`). For Delta <=
-    tau it is ``(delta / 4) (e**epsilon - 1) / (2 (1 - delta / 4))``. This is a fifth of delta at
-    epsilon 1. It is above delta, so that Fact 3 fails, for epsilon > log(9 - 2 delta) if delta <=
-    1/2. If delta > 1/2, Fact 3 fails from a somewhat larger epsilon on.
+    So the exact delta is the probability of the interval of length Delta at one endpoint
+    (`bounded_laplace_delta`). For Delta <= tau, the exact delta is ``(delta / 4) (e**epsilon - 1) /
+    (2 (1 - delta / 4))``. At epsilon = 1, the exact delta is about a fifth of delta. If delta <=
+    1/2, the exact delta exceeds delta for epsilon > log(9 - 2 delta), so Fact 3 fails there. If
+    delta > 1/2, Fact 3 fails from a somewhat larger epsilon on.
 
-    **Requires** that between neighbours the value moves by at most `sensitivity`. A vector of k
+    **Requires** that the value moves by at most `sensitivity` between neighbours. A vector of k
     values whose L1 norm moves by at most `sensitivity` is (epsilon, k delta)-DP.
 
-    **Departs** (1) An epsilon above 1 is not refused. There the exact delta holds instead of Fact
+    **Departs** (1) An epsilon above 1 is not refused. For such an epsilon, the exact delta holds
+    instead of Fact
     3. (2) The noise is drawn by inverting its distribution function, which is exact up to rounding.
-    The value tau itself has probability 0 in exact arithmetic and may be drawn here. (3)
-    `noise_multiplier` is not in the paper. It multiplies lambda and tau, and below 1 nothing is
-    guaranteed.
+    In exact arithmetic, the value tau has probability 0, but it may be drawn here. (3)
+    `noise_multiplier` is not in the paper. `noise_multiplier` multiplies lambda and tau. Below 1,
+    no privacy is guaranteed.
 
     **Symbols** s(D) = `values`, Delta = `sensitivity`, lambda = `sensitivity` / `epsilon`.
 
@@ -105,7 +108,7 @@ def bounded_laplace_mechanism(
     delta : float
         In (0, 1).
     noise_multiplier : float, default 1
-        Factor on scale and bound of the noise, positive.
+        Factor on the scale and on the bound of the noise, positive.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -128,10 +131,10 @@ def bounded_laplace_mechanism(
 def bounded_laplace_delta(epsilon: float, bound: float) -> float:
     """Return the exact delta, at `epsilon`, of Laplace noise that is conditioned on a bound.
 
-    **Guarantee** Noise of scale Delta / epsilon, conditioned on absolute value at most tau, is
-    (epsilon, delta)-DP for this delta, and for no smaller one. At shift Delta the ratio of the
-    densities is at most e**epsilon where both are positive. So the hockey-stick divergence is the
-    mass that leaves the support, P(X < Delta - tau).
+    **Guarantee** Let noise of scale Delta / epsilon be conditioned on an absolute value of at most
+    tau. This noise is (epsilon, delta)-DP for the returned delta, and for no smaller delta. At
+    shift Delta, the ratio of the densities is at most e**epsilon where both densities are positive.
+    So the hockey-stick divergence is the mass that leaves the support, P(X < Delta - tau).
 
     **Requires** Nothing.
 
@@ -176,10 +179,10 @@ def gaussian_mechanism(
     `classic_gaussian_sigma` (epsilon at most 1). Also Delta**2 / (2 sigma**2)-zCDP and Delta /
     sigma-Gaussian DP.
 
-    **Requires** that between neighbours `values` moves by at most Delta in L2 norm, where Delta is
+    **Requires** that `values` moves by at most Delta in L2 norm between neighbours, where Delta is
     the sensitivity for which `sigma` was calibrated.
 
-    **Departs** Nothing but floating point.
+    **Departs** Only by using floating point.
 
     **Symbols** f(x) = `values`; `sigma` is the standard deviation, not the variance.
 
@@ -214,8 +217,8 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
     **Requires** L2 sensitivity at most `sensitivity` and epsilon at most 1. The proof uses epsilon
     <= 1, and for large epsilon the statement itself fails, so larger values are refused.
 
-    **Departs** Dwork & Roth write epsilon in (0, 1). Here 1 itself is allowed, as in Proposition
-    16.
+    **Departs** Dwork & Roth require epsilon in (0, 1). Here epsilon = 1 is also allowed, as in
+    Proposition 16.
 
     **Symbols** Delta_2 f = `sensitivity`.
 
@@ -245,7 +248,8 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
 def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the smallest sigma at which Gaussian noise is (epsilon, delta)-DP.
 
-    Balle & Wang (2018), Theorem 8. The root of the exact privacy profile is found numerically.
+    Balle & Wang (2018), Theorem 8. The function finds the root of the exact privacy profile
+    numerically.
 
     **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
 
@@ -253,7 +257,7 @@ def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) ->
 
     **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha. Here one
     bracketed search in log sigma, on the log of the profile, finds the same root. The root is
-    enlarged by one part in 1e9, so that rounding errs on the private side.
+    increased by one part in 1e9, so that rounding never makes sigma too small.
 
     **Symbols** Delta = `sensitivity`.
 
@@ -316,7 +320,7 @@ def discrete_laplace_mechanism(
 
     **Guarantee** epsilon-DP.
 
-    **Requires** that between neighbours `values` moves by at most `sensitivity` in L1 norm.
+    **Requires** that `values` moves by at most `sensitivity` in L1 norm between neighbours.
 
     **Departs** The noise is the difference of two geometric draws. ``epsilon / sensitivity`` must
     be at least 1e-9, so that the noise and the sum fit in 64 bits. Above about 36, the true
@@ -357,17 +361,17 @@ def discrete_laplace_mechanism(
 def randomized_response(
     bits: ArrayLike, size: int, *, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Report every bit truthfully with probability e**epsilon / (1 + e**epsilon), else flip it.
+    """Report each bit truthfully with probability e**epsilon / (1 + e**epsilon), and flip it else.
 
-    Warner (1965). Dwork & Roth (2014), Section 3.2, give the probabilities for differential
-    privacy.
+    Warner (1965). Dwork & Roth (2014), Section 3.2, describe randomised response. The probabilities
+    here give epsilon-DP.
 
     **Guarantee** epsilon-DP for neighbours that differ in one bit (local DP for its owner).
 
     **Requires** that every user owns one bit. For a user who owns k bits the guarantee is k
     epsilon.
 
-    **Departs** Nothing but floating point.
+    **Departs** Only by using floating point.
 
     **Symbols** x = `bits`.
 

@@ -17,10 +17,10 @@ def exponential_pmf(scores: ArrayLike, *, sensitivity: float, epsilon: float) ->
 
     **Guarantee** A draw from this distribution is epsilon-DP.
 
-    **Requires** that between neighbours every score moves by at most `sensitivity`, in any
+    **Requires** that every score moves by at most `sensitivity` between neighbours, in either
     direction.
 
-    **Departs** Nothing but floating point.
+    **Departs** Only by using floating point.
 
     **Symbols** u(x, r) = `scores[r]`, Delta u = `sensitivity`.
 
@@ -56,7 +56,7 @@ def exponential_mechanism(
 
     **Guarantee** epsilon-DP (Dwork & Roth, Theorem 3.10).
 
-    **Requires** that between neighbours every score moves by at most `sensitivity`, in any
+    **Requires** that every score moves by at most `sensitivity` between neighbours, in either
     direction.
 
     **Departs** The option is sampled by inverting the distribution function.
@@ -97,12 +97,12 @@ def report_noisy_max(
 
     **Guarantee** epsilon-DP.
 
-    **Requires** that between neighbours every score moves by at most `sensitivity`, in any
+    **Requires** that every score moves by at most `sensitivity` between neighbours, in either
     direction.
 
     **Departs** Dwork & Roth's Claim 3.9 uses noise of scale 1 / epsilon, for counting queries.
-    Counting queries are monotone: all scores move in the same direction. Here scores may move in
-    opposite directions, which needs the factor 2.
+    Counting queries are monotone, which means that all scores move in the same direction. Here
+    scores may move in opposite directions, so the factor 2 is needed.
 
     **Symbols** Delta = `sensitivity`.
 

@@ -3,10 +3,10 @@
 `above_threshold` and `fixed_threshold_sparse_vector` are the algorithms of user_level_sco v2.
 `first_above_threshold` is the algorithm of geometric_median and of Dwork & Roth.
 
-A dataset enters only through the values of the queries on it. So `queries` is the vector ``[T]`` of
-these values, and neighbours are vectors that differ by at most the sensitivity in every coordinate.
-This signature cannot express an adaptive choice of queries. The guarantees hold for adaptive
-queries too.
+A dataset affects an algorithm only through the values of the queries on the dataset. So `queries`
+is the vector ``[T]`` of these values. Neighbours are vectors that differ by at most the sensitivity
+in every coordinate. This signature cannot express an adaptive choice of queries. The guarantees
+hold for adaptive queries too.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ def above_threshold(
     sensitivity: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer yes while the noisy query is at or above the noisy threshold; halt after the first no.
+    """Answer yes while the noisy query is at or above the noisy threshold; halt after one no.
 
     user_level_sco v2, Algorithm 3 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
 
-    **Guarantee** epsilon-DP (Lemma 17). The paper attributes it to Dwork & Roth, Theorem 3.24. In
-    their book, Theorem 3.23 is the privacy and Theorem 3.24 the accuracy.
+    **Guarantee** epsilon-DP (Lemma 17). The paper attributes this guarantee to Dwork & Roth,
+    Theorem 3.24. In the book of Dwork & Roth, Theorem 3.23 is the privacy theorem and Theorem 3.24
+    the accuracy theorem.
 
-    **Requires** that between neighbours every query moves by at most `sensitivity`, in any
+    **Requires** that every query moves by at most `sensitivity` between neighbours, in either
     direction.
 
     **Departs** (1) The paper's test reads q_t, but its loop variable is i. q_i is meant. (2) The
-    pseudocode does not mention sensitivity. Its scales 2/epsilon and 4/epsilon are for sensitivity
-    1, which Lemma 17 states for its accuracy only. Both scales are multiplied by `sensitivity`. (3)
+    pseudocode does not mention sensitivity. The scales 2/epsilon and 4/epsilon are for sensitivity
+    1, which Lemma 17 states only for its accuracy. Both scales are multiplied by `sensitivity`. (3)
     Dwork & Roth answer no until the first query above the threshold and halt there. The paper's
-    algorithm is the mirror image: it halts at the first query *below* the threshold. So its name,
-    and the text above it, say the opposite of what it does. Negating the queries and the threshold
-    turns one algorithm into the other, and the guarantee carries over. (4) All queries are given at
-    once.
+    algorithm is the mirror image, because it halts at the first query *below* the threshold. So the
+    name of the paper's algorithm, and the text above it, say the opposite of what the algorithm
+    does. The two algorithms are equal after the queries and the threshold are negated, so the
+    guarantee carries over. (4) All queries are given at once.
 
     **Symbols** Delta = `threshold`, q_i(D) = `queries[i]`, top = 1.0, bottom = 0.0.
 
@@ -96,22 +97,22 @@ def first_above_threshold(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer no until the first noisy query at or above the noisy threshold; answer yes and halt.
+    """Answer no until a noisy query is at or above the noisy threshold; then answer yes and halt.
 
     geometric_median, Algorithm 1 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
 
     **Guarantee** epsilon-DP (Lemma 2; Dwork & Roth, Theorem 3.23) at `noise_multiplier` 1 or above.
 
-    Let alpha = 8 Delta log(2T / gamma) / epsilon. With probability 1 - gamma all queries before the
-    yes are at most `threshold` + alpha. On the same event the query answered yes, if any, is at
-    least `threshold` - alpha (Lemma 2; Theorem 3.24).
+    Let alpha = 8 Delta log(2T / gamma) / epsilon. With probability 1 - gamma, all queries before
+    the first yes are at most `threshold` + alpha. On the same event, the query that is answered
+    yes, if there is one, is at least `threshold` - alpha (Lemma 2; Theorem 3.24).
 
-    **Requires** that between neighbours every query moves by at most `sensitivity`, in any
+    **Requires** that every query moves by at most `sensitivity` between neighbours, in either
     direction.
 
-    **Departs** (1) All queries are given at once. The noise of queries that are never asked is
-    drawn and discarded, which does not affect any output. (2) `noise_multiplier` is not in the
-    paper. It multiplies all noise scales, and below 1 nothing is guaranteed.
+    **Departs** (1) All queries are given at once. Noise is also drawn for queries that are never
+    asked. This noise is discarded, so it affects no output. (2) `noise_multiplier` is not in the
+    paper. `noise_multiplier` multiplies all noise scales. Below 1, no privacy is guaranteed.
 
     **Symbols** Delta = `sensitivity`, tau = `threshold`, q_t(D) = `queries[t - 1]`, top = 1.0,
     bottom = 0.0.
@@ -163,29 +164,30 @@ def fixed_threshold_sparse_vector(
     sensitivity: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Compare every noisy query with its exact threshold; stop after `cutoff` answers of yes.
+    """Compare every noisy query with its exact threshold, and stop after `cutoff` answers of yes.
 
     user_level_sco v2, Algorithm 4 (SVT with Target Privacy Charging), after Cohen & Lyu (2023).
 
     **Guarantee** For epsilon <= 1: (O(sqrt(c log(1/delta)) epsilon), 2**-Omega(c) + delta)-DP for
-    every delta in (0, 1) (Lemma 18). Both constants are hidden. No choice of delta makes the delta
-    of the guarantee smaller than 2**-Omega(c), so at c = 1 the lemma says nothing.
+    every delta in (0, 1) (Lemma 18). Both constants are hidden. For no choice of delta is the delta
+    of the guarantee smaller than 2**-Omega(c). So the lemma gives no guarantee at c = 1.
 
-    As printed the lemma cannot hold for any constants. At fixed epsilon and delta the true epsilon
-    grows like c epsilon**2. So log(1/delta) of at least about c epsilon**2 must be meant (tested).
+    As printed, the lemma cannot hold for any constants. At fixed epsilon and delta, the true
+    epsilon grows like c epsilon**2. So the lemma must mean a log(1/delta) of at least about c
+    epsilon**2, which a test confirms.
 
-    **Requires** that between neighbours every query moves by at most `sensitivity`, and that the
+    **Requires** that every query moves by at most `sensitivity` between neighbours, and that the
     thresholds do not depend on the data.
 
     **Departs** (1) The paper's test reads q_t, but its loop variable is i. q_i is meant. (2)
-    `epsilon` is the parameter of the noise, Lap(1/epsilon): every single answer is epsilon-DP. It
-    is *not* the privacy of the whole stream, although the paper's input line calls it the privacy
-    parameter. (3) Sensitivity 1 is implicit in the paper. The scale is multiplied by `sensitivity`.
-    (4) The paper's stream is infinite. Here it consists of the T given values, and a run with fewer
-    than `cutoff` answers of yes answers them all. Since the distributions of the answers up to T do
-    not depend on T, this is post-processing. (5) c_b, the paper's count of the answers yes so far,
-    is a cumulative sum. (6) The lemma assumes epsilon <= 1. Larger values are not refused, but then
-    nothing is guaranteed.
+    `epsilon` is the parameter of the noise Lap(1/epsilon), so every single answer is epsilon-DP.
+    The whole stream is *not* `epsilon`-DP, although the paper's input line calls `epsilon` the
+    privacy parameter. (3) Sensitivity 1 is implicit in the paper. The scale is multiplied by
+    `sensitivity`. (4) The paper's stream is infinite. Here the stream consists of the T given
+    values. A run with fewer than `cutoff` answers of yes answers all T queries. Since the
+    distributions of the answers up to T do not depend on T, this is post-processing. (5) c_b, the
+    paper's count of the yes answers so far, is a cumulative sum. (6) The lemma assumes epsilon <=
+    1. Larger values are accepted, but then no privacy is guaranteed.
 
     **Symbols** c = `cutoff`, Delta_i = `thresholds[i]`, q_i(D) = `queries[i]`, top = 1.0,
     bottom = 0.0.
@@ -199,7 +201,7 @@ def fixed_threshold_sparse_vector(
     thresholds : array_like, scalar or [T]
         Finite, public.
     cutoff : int
-        Number of answers of yes after which it halts, at least 1.
+        Number of yes answers after which the algorithm halts, at least 1.
     epsilon : float
         Privacy parameter of the noise of one answer, positive.
     sensitivity : float, default 1

@@ -1,9 +1,9 @@
-"""The six sparse vector algorithms that Lyu, Su & Li (VLDB 2017) compare in their Figure 1.
+"""The six sparse vector algorithms that Figure 1 of Lyu, Su & Li (VLDB 2017) compares.
 
 All six were published as epsilon-DP. Two are epsilon-DP (`svt1`, `svt2`). Four are not (`svt3` to
-`svt6`). They are implemented here as their authors wrote them, because an auditor should detect the
-violation. The algorithms differ in five choices. Each function below is a row of this table (D =
-sensitivity, c = cutoff):
+`svt6`). They are implemented here as their authors wrote them, because an auditor should detect
+their violations. The algorithms differ in five choices. Each function below is a row of this table,
+where D = sensitivity and c = cutoff:
 
 ====== ========= ========================= ====================== ============== ======= =========
 name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP
@@ -16,7 +16,7 @@ svt5   e/2       Lap(D/e1)                 none                   yes           
 svt6   e/2       Lap(D/e1)                 Lap(D/e2)              yes            none    no
 ====== ========= ========================= ====================== ============== ======= =========
 
-with e2 = e - e1 throughout. All functions have the parameters of `svt1`, except that `svt5` and
+In every row, e2 = e - e1. All functions have the parameters of `svt1`, except that `svt5` and
 `svt6` have no cutoff. All query values are given at once.
 """
 
@@ -46,7 +46,7 @@ def svt1(
 
     **Guarantee** epsilon-DP (their Theorem 2).
 
-    **Requires** that between neighbours every query moves by at most `sensitivity`, and that the
+    **Requires** that every query moves by at most `sensitivity` between neighbours, and that the
     thresholds do not depend on the data.
 
     **Departs** All queries are given at once.
@@ -62,7 +62,7 @@ def svt1(
     thresholds : array_like, scalar or [T]
         Finite, public.
     cutoff : int
-        Number of answers of yes after which it halts, at least 1.
+        Number of yes answers after which the algorithm halts, at least 1.
     epsilon : float
         Total privacy parameter, positive.
     sensitivity : float
@@ -101,7 +101,7 @@ def svt2(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with the sparse vector of Dwork & Roth's book: a new threshold noise after each yes.
+    """Answer with the sparse vector of Dwork & Roth's book, with a new threshold noise after a yes.
 
     Lyu, Su & Li (2017), Algorithm 2; Dwork & Roth (2014), Algorithm 2.
 
@@ -150,18 +150,18 @@ def svt3(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with the sparse vector of Roth's 2011 lecture notes: it releases the noisy value.
+    """Answer with the sparse vector of Roth's 2011 lecture notes, which releases the noisy value.
 
     Lyu, Su & Li (2017), Algorithm 3.  **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP. True: for no epsilon at all. A released value q + nu bounds
-    the noisy threshold from above. Given this bound, every earlier no is a comparison without
-    threshold noise.
+    **Guarantee** Claimed: epsilon-DP. True privacy: the algorithm is not epsilon-DP for any
+    epsilon. A released value q + nu bounds the noisy threshold from above. Given this bound, every
+    earlier no is a comparison without threshold noise.
 
     **Requires** as `svt1`.
 
     **Departs** All queries are given at once. The figure outputs either bottom or a number. Here an
-    answer has two channels, since neither infinity nor a marker may stand among numbers.
+    answer has two channels, because neither infinity nor a marker is allowed among numbers.
 
     **Symbols** as `svt1`.
 
@@ -203,7 +203,7 @@ def svt4(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with Lee & Clifton's (KDD 2014) sparse vector: its query noise ignores the cutoff.
+    """Answer with Lee & Clifton's (KDD 2014) sparse vector, whose query noise ignores the cutoff.
 
     Lyu, Su & Li (2017), Algorithm 4.  **Broken.**
 
@@ -250,18 +250,19 @@ def svt5(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with Stoddard, Chen & Machanavajjhala's (2014) sparse vector: it has no query noise.
+    """Answer with the sparse vector of Stoddard, Chen & Machanavajjhala (2014): no query noise.
 
     Lyu, Su & Li (2017), Algorithm 5.  **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP. True: for no epsilon at all. Two queries that swap their
-    values give an answer that is impossible on one side.
+    **Guarantee** Claimed: epsilon-DP. True privacy: the algorithm is not epsilon-DP for any
+    epsilon. If two queries swap their values, some answer is possible on one neighbour and
+    impossible on the other.
 
     **Requires** as `svt1`.
 
     **Departs** All queries are given at once.
 
-    **Symbols** as `svt1`; there is no cutoff.
+    **Symbols** As for `svt1`, but there is no cutoff.
 
     Parameters
     ----------
@@ -296,17 +297,18 @@ def svt6(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with Chen, Xiao, Zhang & Xu's (2015) sparse vector: it has no cutoff.
+    """Answer with Chen, Xiao, Zhang & Xu's (2015) sparse vector, which has no cutoff.
 
     Lyu, Su & Li (2017), Algorithm 6.  **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP.  True: for no epsilon at all as T grows.
+    **Guarantee** Claimed: epsilon-DP. True privacy: as T grows, the algorithm is not epsilon-DP for
+    any fixed epsilon.
 
     **Requires** as `svt1`.
 
     **Departs** All queries are given at once.
 
-    **Symbols** as `svt1`; there is no cutoff.
+    **Symbols** As for `svt1`, but there is no cutoff.
 
     Parameters
     ----------
@@ -366,7 +368,7 @@ def _compare(
         return halted_after(above, cutoff), noisy_queries
     above = np.empty(noisy_queries.shape, dtype=np.bool_)
     rows = np.arange(size)
-    epoch = np.zeros(size, dtype=np.int64)  # yeses so far; past the cutoff rho no longer matters
+    epoch = np.zeros(size, dtype=np.int64)  # number of yes answers so far; unused past the cutoff
     for step in range(values.size):
         above[:, step] = noisy_queries[:, step] >= levels[step] + rho[rows, epoch]
         epoch = np.minimum(epoch + above[:, step], n_epochs - 1)

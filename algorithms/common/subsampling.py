@@ -29,9 +29,9 @@ def on_subsample(
 
     **Requires** that `pmf` returns the distribution of an (epsilon, delta)-DP algorithm.
 
-    **Departs** "Randomly chooses n out of n' samples" does not say in which order the samples are
-    passed on. Here the order is random, which makes every algorithm symmetric. Theorem 17 needs
-    symmetry.
+    **Departs** "Randomly chooses n out of n' samples" does not say in which order the algorithm
+    receives the samples. Here the order is random, which makes every algorithm symmetric. Theorem
+    17 needs symmetry.
 
     **Symbols** n' = the number of items, n = `sample`.
 
@@ -82,7 +82,7 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
     Returns
     -------
     float
-        Epsilon of the algorithm on the population. Its delta is sample / population times delta.
+        Epsilon of the algorithm on the population. The delta is sample / population times delta.
     """
     population, sample = _sizes(population, sample)
     epsilon, rate = _validate.nonnegative("epsilon", epsilon), sample / population
@@ -96,7 +96,8 @@ def population_for(epsilon: float, target: float, sample: int) -> int:
 
     few_examples, Appendix C.2: the smallest N with (exp(epsilon) - 1) n / N <= exp(target) - 1.
 
-    **Departs** N is at least n: without this there is no subsample. The paper does not say so.
+    **Departs** N is at least n, because otherwise there is no subsample. The paper does not state
+    this condition.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""The tree mechanism: release all running sums of a stream, each with few terms of noise.
+"""The tree mechanism, which releases all running sums of a stream with little noise.
 
 Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); zeroth_order, Algorithm 5.
 
 The times 1, ..., t are split into nodes (a, b), one for each binary digit 1 of t, from the largest
 to the smallest. The sum up to t is the sum of the noisy sums of these nodes. The end b alone
-identifies a node, because the only nodes ever used contain ``b & -b`` times. These are the nodes of
-a Fenwick tree.
+identifies a node, because the only nodes that are ever used contain ``b & -b`` times. These are the
+nodes of a Fenwick tree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def node(t: int) -> list[tuple[int, int]]:
 
     **Guarantee** The nodes are disjoint and cover 1 to t. Their number is the number of binary
     digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). Both bounds are
-    right from t = 2 on, and 0 at t = 1.
+    correct from t = 2 on. At t = 1, both bounds are 0.
 
     **Departs** Line 8 writes {(k + 1), k'} for the node (k + 1, k').
 
@@ -60,9 +60,9 @@ def node(t: int) -> list[tuple[int, int]]:
 def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
     """Return the nodes that contain a time, among those used by the sums up to n.
 
-    An item at that time can change exactly these nodes. Their ends are `position`, then b + (b &
-    -b) after each end b, while this is at most n. There are at most floor(log2(n)) + 1 of them, and
-    position 1 attains this number.
+    An item at that time can change exactly the returned nodes. The first node ends at `position`.
+    After a node that ends at b comes the node that ends at b + (b & -b), while this is at most n.
+    There are at most floor(log2(n)) + 1 such nodes, and position 1 attains this number.
 
     Parameters
     ----------
@@ -93,22 +93,23 @@ def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
 
 
 def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
-    """Return mu such that the tree mechanism is exactly mu-Gaussian-DP, for all releases together.
+    """Return mu such that all releases of the tree mechanism together are exactly mu-Gaussian-DP.
 
-    zeroth_order, Theorem 4.3, without its loss. The n noisy sums are an invertible image of the n
-    noisy nodes, whose noises are independent. An item at time q moves its term by s_q. Its effect
-    on the release is that of one Gaussian with shift ``mu_q = s_q sqrt(sum over nodes b that
-    contain q of 1 / sigma_b**2)``. mu is the largest mu_q.
+    This is Theorem 4.3 of zeroth_order with the smallest mu. The n noisy sums are an invertible
+    image of the n noisy nodes, whose noises are independent. An item at time q moves its term by
+    s_q. The effect of the item on the release is that of one Gaussian with shift ``mu_q = s_q
+    sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu is the largest mu_q.
 
-    **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. This also holds for
-    terms that are chosen adaptively, by composition of Gaussian DP (Dong, Roth & Su 2022, Corollary
-    3.3): a node depends on nodes that end before it. No smaller mu holds if s_q is attained.
+    **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. The guarantee also
+    holds for terms that are chosen adaptively, because a node depends only on nodes that end before
+    it. This is composition of Gaussian DP (Dong, Roth & Su 2022, Corollary 3.3). If s_q is
+    attained, no smaller mu holds.
 
-    **Requires** that neighbours differ at one time q, and that the term at this time, given what
-    was released before, moves by at most s_q in L2 norm.
+    **Requires** that neighbours differ at one time q. Given the earlier releases, the term at time
+    q moves by at most s_q in L2 norm.
 
-    **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b. This is smaller than mu, and too
-    small, at n = 1, 2 and 4.
+    **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b. At n = 1, 2 and 4, this value is
+    smaller than mu, so it is too small.
 
     **Symbols** s_i = `sensitivities`, sigma_b = `sigmas`, rho = mu.
 
@@ -152,7 +153,8 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
 def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
     """Return the sigma of every node at which n running sums are rho-Gaussian-DP.
 
-    It is ``sensitivity sqrt(floor(log2(n)) + 1) / rho``. No smaller sigma is enough (`tree_gdp`).
+    The result is ``sensitivity sqrt(floor(log2(n)) + 1) / rho``. No smaller sigma is enough
+    (`tree_gdp`).
 
     zeroth_order, Theorem 4.3, prints ``sensitivity sqrt(2 ln n) / rho``, which is 0 at n = 1.
 
@@ -175,17 +177,19 @@ def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
 
 
 class TreeNoise:
-    """The noise Tree(t) of Algorithm 5, for t = 1, 2, ... in turn, of many runs at once.
+    """The noise Tree(t) of Algorithm 5, for t = 1, 2, ... in turn, in many simultaneous runs.
 
     zeroth_order, Algorithm 5 (Tree).
 
-    **Guarantee** `tree_gdp` of the sums to which it is added.
+    **Guarantee** The sums to which the noise is added are Gaussian DP with the parameter of
+    `tree_gdp`.
 
-    **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t. Nodes that ended never come back,
-    so only the nodes of Node(t) are kept: at most floor(log2(t)) + 1. (2) Line 2 discards all noise
-    when t = 1 is asked for. Here a new tree is a new object. (3) The proof of Theorem 4.3 gives the
-    same xi_b to all nodes with end b. The released sums use only one node of each end, so no two of
-    them share noise. If all nodes were released, their differences would have no noise.
+    **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t. A node that has ended is never used
+    again unless it belongs to Node(t). So only the nodes of Node(t) are kept, which are at most
+    floor(log2(t)) + 1. (2) Line 2 discards all noise when the algorithm is called with t = 1. Here
+    a new tree requires a new object. (3) The proof of Theorem 4.3 gives the same xi_b to all nodes
+    with end b. The released sums use only one node of each end, so no two of them share noise. If
+    all nodes were released, their differences would have no noise.
 
     **Symbols** xi_t ~ N(0, sigma_t**2 I), in `shape` dimensions, for each of `size` runs.
 
@@ -229,7 +233,7 @@ class TreeNoise:
 def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Generator) -> FloatArray:
     """Release all running sums of a stream, with the noise of a tree.
 
-    zeroth_order, Theorem 4.3 and Algorithm 5, for terms that are given and not chosen adaptively.
+    zeroth_order, Theorem 4.3 and Algorithm 5, for given terms that are not chosen adaptively.
 
     **Guarantee** mu-Gaussian DP, with mu = ``tree_gdp(sensitivities, sigmas)``.
 
@@ -267,8 +271,8 @@ def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Gener
 def node_sums(values: Any) -> FloatArray:
     """Return the sum of each node that ends at 1, ..., n, before its noise.
 
-    The noisy running sums of `tree_sums` are an invertible image of these node sums, each with its
-    own Gaussian noise. So an audit can integrate out the noise.
+    The noisy running sums of `tree_sums` are an invertible image of the noisy node sums. Each node
+    sum has its own Gaussian noise. So an audit can integrate out the noise.
 
     Parameters
     ----------

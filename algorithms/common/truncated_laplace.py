@@ -1,4 +1,4 @@
-"""Shifted and truncated discrete Laplace noise: it is never negative and has a known range."""
+"""Shifted and truncated discrete Laplace noise, which is never negative and has a known range."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def truncation(epsilon: float, delta: float) -> int:
 
     few_examples, Definition 8.
 
-    **Departs** The paper's "any epsilon, delta > 0" includes delta > 1. There kappa is below 1, and
-    negative for large delta. Here delta lies in (0, 1), so that kappa >= 2.
+    **Departs** The paper's "any epsilon, delta > 0" includes delta > 1. For such a delta, kappa is
+    below 1, and kappa is negative for large delta. Here delta lies in (0, 1), so that kappa >= 2.
 
     Parameters
     ----------

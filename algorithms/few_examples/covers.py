@@ -18,7 +18,7 @@ MOST_CANDIDATES = 10**5
 
 
 def printed_parts(k: int, alpha: float) -> int:
-    """Return floor(10 k / alpha); in few_examples, Theorem 43, masses are multiples of its inverse.
+    """Return floor(10 k / alpha). In few_examples, Theorem 43, masses are multiples of its inverse.
 
     **Departs** The paper prints "a multiple of floor(10 k / alpha)".
     """
@@ -29,9 +29,10 @@ def printed_parts(k: int, alpha: float) -> int:
 def sufficient_parts(k: int, radius: float) -> int:
     """Return the number of parts with which `simplex_grid` is a cover: ceil(k / (4 radius)).
 
-    Round all products of a mass and `parts` down. Then round those with the largest fractions up
-    instead, as many as needed: r of k. The r largest fractions have a mean of at least r / k. So
-    the total variation is at most r (k - r) / (k parts) <= k / (4 parts).
+    Round all products of a mass and `parts` down. Then round up the products with the largest
+    fractions instead, as many as needed. Let this number be r of k. The r largest fractions have a
+    mean of at least r / k. So the total variation is at most r (k - r) / (k parts) <= k / (4
+    parts).
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ def sufficient_parts(k: int, radius: float) -> int:
 def simplex_grid(k: int, parts: int) -> FloatArray:
     """Return all distributions on k points whose masses are multiples of 1 / parts.
 
-    few_examples, proof of Theorem 43. It is a 0.1 alpha-cover of all distributions with
-    `printed_parts` parts, and already with `sufficient_parts(k, 0.1 * alpha)` parts.
+    few_examples, proof of Theorem 43. With `printed_parts` parts, it is a 0.1 alpha-cover of all
+    distributions. Already `sufficient_parts(k, 0.1 * alpha)` parts are enough.
 
     Parameters
     ----------
@@ -90,8 +91,8 @@ def nearest_in_grid(distribution: ArrayLike, parts: int) -> FloatArray:
 def product_cover(k: int, d: int, parts: int) -> FloatArray:
     """Return all products of d points of `simplex_grid`, over the k^d items of [k]^d.
 
-    few_examples, proof of Theorem 44 (Bun, Kamath, Steinke & Wu, Lemma 6.2). Total variation is at
-    most the sum over the coordinates, so `sufficient_parts(k, radius / d)` parts give a cover.
+    few_examples, proof of Theorem 44 (Bun, Kamath, Steinke & Wu, Lemma 6.2). The total variation is
+    at most the sum over the coordinates. So `sufficient_parts(k, radius / d)` parts give a cover.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
     """Return the means of a cover of N(mu, I), norm(mu) <= bound.
 
     few_examples, proof of Theorem 45 (Bun, Kamath, Steinke & Wu, Lemma 6.7): a cubic grid. The
-    total variation is exactly 2 Phi(distance / 2) - 1.
+    total variation of two such Gaussians is exactly 2 Phi(distance / 2) - 1.
 
     Parameters
     ----------
@@ -147,13 +148,13 @@ def bounded_gaussian_cover(
     """Return the means and covariances of a cover of N(mu, Sigma), I <= Sigma <= condition I.
 
     few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Let I <= Sigma,
-    Sigma'. Between the means, total variation is at most 2 Phi(norm(mu - mu') / 2) - 1. Between the
-    covariances it is at most norm(Sigma - Sigma')_F / 2 while this norm is at most 1/2. This
-    follows from Pinsker's inequality and x - ln(1 + x) <= x^2 for x >= -1/2. Half of the radius
-    goes to each.
+    Sigma'. For different means, the total variation is at most 2 Phi(norm(mu - mu') / 2) - 1. For
+    different covariances, the total variation is at most norm(Sigma - Sigma')_F / 2 while this norm
+    is at most 1/2. The second bound follows from Pinsker's inequality and x - ln(1 + x) <= x^2 for
+    x >= -1/2. Half of the radius goes to the means, and half to the covariances.
 
     The entries of Sigma lie on a grid. A matrix that is not between I and condition I is projected
-    there. The projection does not increase its distance to any matrix in this range.
+    to this range. The projection does not increase its distance to any matrix in this range.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def _covariance_grid(d: int, condition: float, reach: float) -> FloatArray:
         matrix[above] = entries[d:]
         values, vectors = np.linalg.eigh(matrix + np.triu(matrix, 1).T)
         inside = np.clip(values, 1, condition)
-        if np.linalg.norm(inside - values) <= reach * (1 + 1e-12):  # else it is not needed
+        if np.linalg.norm(inside - values) <= reach * (1 + 1e-12):  # else no rounding is needed
             found.append(vectors * inside @ vectors.T)
     return np.unique(np.round(found, 12), axis=0)
 

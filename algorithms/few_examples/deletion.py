@@ -1,4 +1,4 @@
-"""DelStab, Algorithm 1: user-level DP by deletion, for any algorithm with a known distribution."""
+"""DelStab (Algorithm 1): user-level DP by deletion, for algorithms with a known distribution."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from algorithms.few_examples.populations import (
 )
 
 MOST_ENUMERATED = 23
-"""Most users for which all subsets are enumerated, for algorithms that are not symmetric."""
+"""Largest number of users for which all subsets are enumerated, if `algorithm` is not symmetric."""
 
 MOST_SUBSETS = 2000
-"""Most sets of users on which an algorithm that is not symmetric may finally run."""
+"""Largest number of sets of users on which an algorithm that is not symmetric may finally run."""
 
 MOST_TOTALS = 4000
-"""Most vectors of item counts on which a symmetric algorithm may finally run."""
+"""Largest number of vectors of item counts on which a symmetric algorithm may finally run."""
 
 MOST_RESTS = 30_000
-"""Most ways in which these vectors of counts come about."""
+"""Largest number of ways in which these vectors of counts can arise."""
 
 _CELLS = 2**22
 
@@ -46,10 +46,10 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True)
 class Budget:
-    """How DelStab splits (epsilon, delta): line 3 of Algorithm 1.
+    """The split of (epsilon, delta) in DelStab, line 3 of Algorithm 1.
 
     **Departs** `sharp` is not in the paper. The paper prints exp(epsilon) in delta-bar, but its
-    proof needs only exp(epsilon-bar). So every outcome costs a little less.
+    proof needs only exp(epsilon-bar). So with `sharp`, every outcome has a slightly smaller cost.
 
     **Symbols** epsilon-bar = `part_epsilon`, delta-bar = `part_delta`, kappa = `kappa`.
 
@@ -106,14 +106,15 @@ def delstab_pmf(
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for every `algorithm`.
 
-    **Requires** for privacy only that `algorithm` is a function of its items; see `Symmetric` about
+    **Requires** for privacy only that `algorithm` is a function of its items. See `Symmetric` about
     rounding. Whether an input is refused depends only on n, m, the universe and the budget. Time
-    and memory are outside the guarantee. To get an answer, `algorithm` has to be stable: item-level
-    DP with a small epsilon (Lemma 19), and symmetric, because deletion moves all later users.
+    and memory are outside the guarantee. To get an answer, `algorithm` has to be stable (Lemma 19).
+    It must be item-level DP with a small epsilon, and symmetric, because deletion moves all later
+    users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
-    of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm
-    users are counted by their kinds. For any other algorithm all subsets of at most
+    of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm,
+    users are counted by their kinds. For any other algorithm, all subsets of at most
     `MOST_ENUMERATED` users are enumerated.
 
     **Symbols** A = `algorithm`, bottom = the last outcome.
@@ -123,7 +124,7 @@ def delstab_pmf(
     data : array_like of int, [n, m]
         Items of n >= 4 kappa users, in 0, ..., universe - 1.
     algorithm : ItemAlgorithm
-        Algorithm that runs on the items of n - 4 kappa users.
+        Algorithm that receives the items of n - 4 kappa users.
     epsilon, delta : float
         Parameters of the whole mechanism: positive, and in (0, 1).
     sharp : bool, default False
@@ -162,7 +163,7 @@ def delstab(
     size : int
         Number of independent draws.
     algorithm : ItemAlgorithm
-        Algorithm that runs on the items of n - 4 kappa users.
+        Algorithm that receives the items of n - 4 kappa users.
     epsilon, delta : float
         Parameters of the whole mechanism: positive, and in (0, 1).
     sharp : bool, default False
@@ -197,7 +198,7 @@ def is_locally_private(
 
     few_examples, Definition 16, exactly.
 
-    **Departs** Nothing. r may be 0, for which the result is always True.
+    **Departs** Nothing. If r is 0, the result is always True.
 
     **Symbols** r = `removed`, x = `data`.
 
@@ -206,7 +207,7 @@ def is_locally_private(
     data : array_like of int, [n, m]
         Items, in 0, ..., universe - 1.
     algorithm : ItemAlgorithm
-        Algorithm that runs on the items of n - r users.
+        Algorithm that receives the items of n - r users.
     removed : int
         From 0 to n.
     epsilon, delta : float
@@ -229,11 +230,11 @@ def is_locally_private(
 
 
 class Deletions(ABC):
-    """The sets of users that deletion leaves of a dataset, and how close the algorithm is on them.
+    """The sets of users that remain after deletion, and which of them have close distributions.
 
-    A *rest* is a set of `keep` users on which the algorithm may finally run. Given a deleted set,
-    consider the rests within the other users. The deleted set is stable if these rests are close,
-    two by two.
+    A *rest* is a set of `keep` users on which the algorithm may run at the end. Given a deleted
+    set, consider the rests within the remaining users. The deleted set is stable if the algorithm's
+    distributions on every two of these rests are close.
     """
 
     pmfs: FloatArray
@@ -253,15 +254,15 @@ class Deletions(ABC):
 
     @abstractmethod
     def answers(self, r: int) -> bool:
-        """Return whether some set of r users is stable, so that X_stable is not empty."""
+        """Return whether some set of r users is stable; otherwise X_stable is empty."""
 
     @abstractmethod
     def output(self, r: int) -> FloatArray:
-        """Return the distribution of the output given R_1 = r; the last outcome is no answer."""
+        """Return the distribution of the output given R_1 = r. The last outcome is no answer."""
 
     @abstractmethod
     def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
-        """Draw a stable set of r users, delete more at random, and return the rest that is left."""
+        """Draw a stable set of r users, delete more users at random, and return the rest."""
 
     def _answer(self, rests: FloatArray | None) -> FloatArray:
         if rests is None:
@@ -270,7 +271,7 @@ class Deletions(ABC):
 
 
 class _Counted(Deletions):
-    """Deletions for a symmetric algorithm: sets of users are counted by their kinds."""
+    """Deletions for a symmetric algorithm, where sets of users are counted by their kinds."""
 
     def __init__(
         self, items: IntArray, algorithm: Symmetric, keep: int, epsilon: float, delta: float
@@ -280,8 +281,8 @@ class _Counted(Deletions):
         self.rests = compositions(keep, self.numbers)
         totals, self.places = np.unique(self.rests @ kinds, axis=0, return_inverse=True)
         self.places = self.places.reshape(-1)
-        # # One by one, so that the rounding of one distribution does not depend on the other
-        # totals.
+        # The distributions are computed one by one, so that the rounding of one does not depend
+        # on the other totals.
         alike = known_pmf(algorithm, np.array([algorithm.pmf_of_counts(t) for t in totals]))
         self.pmfs = alike[self.places]
         self.far = _far(alike, epsilon, delta)
@@ -338,7 +339,7 @@ class _Counted(Deletions):
 
 
 class _Enumerated(Deletions):
-    """Deletions for any algorithm: sets of users are bits of an integer."""
+    """Deletions for any algorithm, where sets of users are bits of an integer."""
 
     def __init__(
         self, items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
@@ -399,14 +400,14 @@ class _Enumerated(Deletions):
 def deletions_of(
     items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
 ) -> Deletions:
-    """Return the deletions that leave `keep` users; close rests are (epsilon, delta)-close."""
+    """Return the deletions that leave `keep` users, where rests may be (epsilon, delta)-close."""
     if isinstance(algorithm, Symmetric):
         return _Counted(items, algorithm, keep, epsilon, delta)
     return _Enumerated(items, algorithm, keep, epsilon, delta)
 
 
 def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
-    """Refuse shapes that are too large for some dataset, so that a refusal reveals nothing else."""
+    """Refuse shapes that are too large for some dataset. So a refusal reveals nothing else."""
     kinds = math.comb(m + universe - 1, m)
     totals = math.comb(keep * m + universe - 1, keep * m)
     rests = min(math.comb(k + kinds - 1, k) for k in (keep, n - keep))

@@ -1,4 +1,4 @@
-"""Selection of the distribution of the data among hypotheses: Theorem 41, learning by a cover."""
+"""Selection among hypotheses about the data. This is Theorem 41, learning by a cover."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class GaussianComparison:
 
     few_examples, proofs of Theorems 41, 45 and 46.
 
-    **Guarantee** psi lies between -1 and 1 for all values of the attributes below, so privacy does
-    not depend on them.
+    **Guarantee** psi lies between -1 and 1 for all values of the attributes below. So privacy does
+    not depend on these values.
 
-    **Departs** P(W) is exact if all covariances are the identity. Otherwise it is computed from
-    4096 points of a Sobol sequence, the same points for all pairs. Its error is a few thousandths
-    for d <= 2, and about a hundredth for d = 10. This limits the accuracy of the result, not its
-    privacy.
+    **Departs** P(W) is exact if all covariances are the identity. Otherwise P(W) is computed from
+    4096 points of a Sobol sequence. All pairs use the same points. The error of P(W) is a few
+    thousandths for d <= 2, and about a hundredth for d = 10. This error affects the accuracy of the
+    result, but not its privacy.
 
     Attributes
     ----------
@@ -121,12 +121,12 @@ class GaussianComparison:
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> FloatArray:
-    """Return half the L1 distance of distributions over a finite universe, the last axis."""
+    """Return half the L1 distance of distributions over a finite universe, along the last axis."""
     return np.asarray(np.abs(np.asarray(one) - np.asarray(other)).sum(axis=-1) / 2)
 
 
 def distributions(name: str, value: ArrayLike) -> FloatArray:
-    """Return distributions over a finite universe, [H, universe]; refuse rows that are not."""
+    """Return distributions over a finite universe, [H, universe]; refuse invalid rows."""
     rows = _validate.floats(name, value, ndims=(2,))
     if (rows < 0).any():
         raise ValueError(f"{name} must be at least 0, got {rows.min()} among its values")
@@ -157,7 +157,7 @@ def _log_densities(points: FloatArray, means: FloatArray, roots: FloatArray) -> 
     """Return log densities up to a constant, [..., H], of points [..., d]."""
     found = np.empty((*points.shape[:-1], len(means)))
     for h, (mean, root) in enumerate(zip(means, roots, strict=True)):
-        with np.errstate(over="ignore", invalid="ignore"):  # far away all densities are 0
+        with np.errstate(over="ignore", invalid="ignore"):  # far away, all densities are 0
             white = (points - mean) @ np.linalg.inv(root).T
             found[..., h] = -(white**2).sum(axis=-1) / 2 - np.log(np.diagonal(root)).sum()
     return found

@@ -1,4 +1,4 @@
-"""Item-level algorithms with a known distribution: DelStab and the reductions run them.
+"""Item-level algorithms with a known distribution. DelStab and the reductions call them.
 
 An item is an element of a finite universe, ``0, ..., universe - 1``. A *symmetric* algorithm
 depends only on how often each item occurs, and has the method `pmf_of_counts`. Any other algorithm
@@ -42,8 +42,9 @@ class ItemAlgorithm(Protocol):
 class Symmetric(ABC):
     """An algorithm that depends only on how often each item occurs.
 
-    The result of `pmf_of_counts` for one row of counts must be a function of this row, to the last
-    digit. Otherwise two datasets could disagree about which distributions are close.
+    The result of `pmf_of_counts` for one row of counts must be a function of this row alone, to the
+    last digit. Otherwise the calls for two datasets could disagree about which distributions are
+    close.
     """
 
     universe: int
@@ -85,7 +86,7 @@ def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ExponentialLearner(Symmetric):
-    """The exponential mechanism over a finite class; its score is a sum over the items.
+    """The exponential mechanism over a finite class, with a score that is a sum over the items.
 
     few_examples, Section 1.1.1 and Theorem 9 (McSherry & Talwar, 2007).
 
@@ -160,8 +161,9 @@ class NoisyArgmax(Symmetric):
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
         """Return the probability that an item is the first, in random order, whose coin is heads.
 
-        With coins q, item r has probability q_r * integral over u in (0, 1) of prod_(s != r) (1 - u
-        q_s). The integrand is a polynomial, which a Gauss rule integrates exactly.
+        If the coins have probabilities q, item r has probability q_r * integral over u in (0, 1) of
+        prod_(s != r) (1 - u q_s). The integrand is a polynomial, which a Gauss rule integrates
+        exactly.
         """
         totals = np.asarray(counts, dtype=np.float64)
         coins = np.exp(self.epsilon / 2 * (totals - totals.max(axis=-1, keepdims=True)))
@@ -178,10 +180,10 @@ class NoisyArgmax(Symmetric):
 class HeavyItems(Symmetric):
     """The set of items whose noisy count reaches a share of all; the outcome is a sum of 2**item.
 
-    It is a histogram with two-sided geometric noise (Ghosh, Roughgarden & Sundararajan, 2009),
-    compared with a threshold.
+    The mechanism compares a histogram with two-sided geometric noise (Ghosh, Roughgarden &
+    Sundararajan, 2009) with a threshold.
 
-    **Guarantee** epsilon-item-level DP. A replaced item moves two counts by 1, and each count has
+    **Guarantee** epsilon-item-level DP. Replacing an item moves two counts by 1, and each count has
     noise for epsilon / 2.
 
     Attributes
@@ -208,7 +210,7 @@ class HeavyItems(Symmetric):
         _validate.keep(self, n_outcomes=2**self.universe)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the probability of each set: a product of tails of the noise of each count."""
+        """Return the probability of each set, a product of tails of the noise of the counts."""
         totals = np.asarray(counts)
         reached = self.share * totals.sum(axis=-1, keepdims=True)
         needed = (
@@ -229,7 +231,7 @@ class HeavyItems(Symmetric):
 
 @dataclass(frozen=True)
 class TruncatedMajority(Symmetric):
-    """Whether more than half of the bits are 1, with truncated discrete Laplace noise on the count.
+    """Whether more than half of the bits are 1, by a count with truncated discrete Laplace noise.
 
     **Guarantee** (epsilon, delta)-item-level DP (few_examples, Definition 8).
 
@@ -262,10 +264,10 @@ class TruncatedMajority(Symmetric):
 
 @dataclass(frozen=True)
 class AlternatingMajority:
-    """Whether the bits at even positions outnumber those at odd ones; it depends on the order.
+    """Whether the bits at even positions have more ones than the bits at odd positions.
 
-    **Guarantee** epsilon-item-level DP. It is the exponential mechanism with scores s and -s, where
-    s is half of the alternating sum.
+    **Guarantee** epsilon-item-level DP. The algorithm is the exponential mechanism with scores s
+    and -s, where s is half of the alternating sum.
 
     Attributes
     ----------
@@ -288,7 +290,7 @@ class AlternatingMajority:
 
 @dataclass(frozen=True)
 class FunctionAlgorithm:
-    """Any function that returns a distribution; it may depend on the order of the items.
+    """Any function that returns a distribution, which may depend on the order of the items.
 
     Attributes
     ----------
@@ -321,17 +323,17 @@ class Subsampled(Symmetric):
 
     few_examples, Theorem 7 and Appendix C.2.
 
-    **Guarantee** Epsilon is `subsampling.amplified_epsilon`, and delta is sample / population times
-    the delta of the base.
+    **Guarantee** Epsilon is `subsampling.amplified_epsilon`. Delta is sample / population times the
+    delta of the base.
 
-    **Departs** The subsample has no order; see `subsampling.on_subsample`.
+    **Departs** The subsample has no order (see `subsampling.on_subsample`).
 
     Attributes
     ----------
     base : Symmetric
         The algorithm that runs on the subsample.
     sample : int
-        Size of the subsample, at least 0. Inputs must have at least this many items.
+        Size of the subsample, at least 0. Least number of items of an input.
     """
 
     base: Symmetric
@@ -346,7 +348,7 @@ class Subsampled(Symmetric):
         _validate.keep(self, universe=self.base.universe, n_outcomes=self.base.n_outcomes)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the mixture over all subsamples, weighted by how many have the same counts."""
+        """Return the mixture over all subsamples, weighted by how often their counts occur."""
         totals = np.asarray(counts)
         rows = totals.reshape(-1, self.universe)
         if (rows.sum(axis=1) < self.sample).any():

@@ -1,4 +1,4 @@
-"""PAC learning under pure user-level DP: Theorem 4, and Theorem 40 (agnostic learning)."""
+"""PAC learning under pure user-level DP. This is Theorem 4, and Theorem 40 (agnostic learning)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from algorithms.few_examples.representations import Representation
 def clipped_errors(data: Any, hypotheses: IntArray, *, cap: float = 1.0) -> FloatArray:
     """Return scr_h, the number of users who have an example on which h errs.
 
-    few_examples, proof of Theorem 4 and end of Appendix D: sum of clip_{0, 1}(errors of a user).
+    few_examples, proof of Theorem 4 and end of Appendix D. The score is the sum of clip_{0,
+    1}(errors of a user).
 
     **Guarantee** One user moves each score by at most `cap`.
 
-    **Departs** `cap` is not in the paper. cap = m counts all errors, which is group privacy.
+    **Departs** `cap` is not in the paper. With cap = m, all errors count, which is group privacy.
 
     Parameters
     ----------
@@ -56,12 +57,12 @@ def pac_pmf(
     **Guarantee** epsilon-user-level DP. It is a mixture of exponential mechanisms with public
     weights.
 
-    **Requires** nothing: scores are clipped. For Theorem 4 a user must not have more than 1/alpha
-    examples, see `used_examples`.
+    **Requires** no condition, because scores are clipped. For Theorem 4, a user must not have more
+    than 1/alpha examples (see `used_examples`).
 
-    **Departs** The class is a part of the outcome, so two classes may contain the same hypothesis.
-    In floating point a probability below 5e-324 is 0, which can happen only for epsilon n above
-    1,400.
+    **Departs** The class is a part of the outcome, so two outcomes may have the same hypothesis in
+    different classes. In floating point, a probability below 5e-324 is 0. This can happen only for
+    epsilon n above 1,400.
 
     **Symbols** P = `representation`, z = `data`.
 
@@ -96,11 +97,12 @@ def pac_learner(
     cap: float = 1.0,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Learn a concept: draw a class, and choose in it a hypothesis that few users contradict.
+    """Learn a concept by drawing a class and choosing a hypothesis in it that few users contradict.
 
-    few_examples, proof of Theorem 4: sample H from P, run the exponential mechanism on `scr_h`.
+    few_examples, proof of Theorem 4: sample H from P, then apply the exponential mechanism to
+    `scr_h`.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pac_pmf`: this function draws from
+    **Guarantee**, **Requires**, **Departs**, **Symbols** See `pac_pmf`. This function draws from
     the distribution that `pac_pmf` returns.
 
     Parameters
@@ -133,25 +135,26 @@ def pac_learner(
 def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float = 0.1) -> int:
     """Return a number of users that is enough for Theorem 4, with all constants explicit.
 
-    few_examples, proof of Theorem 4 and Lemma 22. Two conditions are enough. With alpha n m >= 37.5
-    (size + ln 100) all hypotheses are within Chernoff's bounds. The exponential mechanism needs
+    few_examples, proof of Theorem 4 and Lemma 22. Two conditions are enough. If alpha n m >= 37.5
+    (size + ln 100), all hypotheses are within Chernoff's bounds. The exponential mechanism needs
     alpha n m >= (40 / epsilon) (size + ln(1/beta)).
 
     **Departs** (1) The product of the probabilities in the paper's proof is 3/4 * 0.9 * 2/3 = 0.45,
-    but 2/3 is claimed. With 0.99 of Lemma 22's proof and beta = 0.1 the product is 0.668. (2) The
-    case of small errors needs 37.5. For large errors p_h >= (1 - 1/e) alpha m, of which the proof
-    keeps 0.2 alpha m. This case needs less.
+    but 2/3 is claimed. With the 0.99 of Lemma 22's proof and beta = 0.1, the product is 0.668. (2)
+    The case of small errors needs 37.5. For large errors, p_h >= (1 - 1/e) alpha m. The proof uses
+    only 0.2 alpha m of this bound. This case needs less.
 
     Parameters
     ----------
     size : float
-        Size of the (0.01 alpha, 1/4)-representation: ln of the number of hypotheses, at least 0.
+        Size of the (0.01 alpha, 1/4)-representation, which is ln of the number of hypotheses, at
+        least 0.
     alpha : float
         Accuracy, in (0, 1).
     epsilon : float
         Positive.
     m : int
-        Examples of each user, at least 1. The learner receives `used_examples` of them.
+        Examples of each user, at least 1. The learner receives `used_examples` of these examples.
     beta : float, default 0.1
         Probability with which the exponential mechanism fails.
 
@@ -169,9 +172,9 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
 def used_examples(m: int, alpha: float) -> int:
     """Return how many examples of a user Theorem 4 uses: at most floor(1/alpha) of m.
 
-    few_examples, footnote 7: "we can simply disregard the extra examples". Pass ``data[:,
-    :used_examples(m, alpha)]`` to the learner. With more examples, every hypothesis errs on most
-    users.
+    few_examples, footnote 7: The paper says "we can simply disregard the extra examples". Pass
+    ``data[:, :used_examples(m, alpha)]`` to the learner. With more examples, every hypothesis makes
+    an error on most users.
 
     Parameters
     ----------
@@ -195,7 +198,7 @@ def agnostic_pmf(
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
-    **Requires** nothing: comparisons are clipped.
+    **Requires** no condition, because comparisons are clipped.
 
     **Departs** See `pairwise.ErrorComparison` for the sign of the comparison.
 
@@ -234,9 +237,9 @@ def agnostic_learner(
 ) -> IntArray:
     """Learn a hypothesis that is nearly as good as the best concept.
 
-    few_examples, proof of Theorem 40: sample H from P, run ClippedPairwiseEM on it.
+    few_examples, proof of Theorem 40: sample H from P, then run ClippedPairwiseEM on H.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `agnostic_pmf`: this function draws
+    **Guarantee**, **Requires**, **Departs**, **Symbols** See `agnostic_pmf`. This function draws
     from the distribution that `agnostic_pmf` returns.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Codes, and the distributions that are hard to distinguish: the instances of the lower bounds."""
+"""The codes and hard-to-distinguish distributions of the lower bounds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_BITS = 16
 
 
 def greedy_code(length: int, distance: int) -> IntArray:
-    """Return binary words that differ pairwise in at least `distance` places: a lexicode.
+    """Return binary words that differ pairwise in at least `distance` places, as a lexicode.
 
-    few_examples, Theorem 24. It has at least 2^length / sum_(i < distance) C(length, i) words
+    few_examples, Theorem 24. The code has at least 2^length / sum_(i < distance) C(length, i) words
     (Gilbert & Varshamov).
 
     Parameters
@@ -46,7 +46,7 @@ def greedy_code(length: int, distance: int) -> IntArray:
 
 
 def labelled_packing(code: ArrayLike, bias: float) -> FloatArray:
-    """Return distributions of labelled points: uniform points, labels biased towards a word.
+    """Return distributions of labelled points: the points are uniform, the labels biased to a word.
 
     few_examples, lower bound of Theorem 40: D_i((x_l, y)) = (1 + bias (2 1[(u_i)_l = y] - 1)) / (2
     d), where `bias` is 4 alpha / kappa.
@@ -69,12 +69,12 @@ def labelled_packing(code: ArrayLike, bias: float) -> FloatArray:
 
 
 def discrete_packing(code: ArrayLike, bias: float) -> FloatArray:
-    """Return distributions on twice as many points as the length of a word.
+    """Return distributions on k points, where k is twice the length of a word.
 
     few_examples, lower bound of Theorem 43: D_i(2l - 1), D_i(2l) = (1 +- bias 1[(u_i)_l = 0]) / k,
     where bias is 8 alpha / kappa and k is twice the length.
 
-    **Departs** The paper prints a factor 1 / (2 k). With it the masses would sum to 1/2.
+    **Departs** The paper prints a factor 1 / (2 k). With this factor, the masses would sum to 1/2.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def discrete_packing(code: ArrayLike, bias: float) -> FloatArray:
 
 
 def gaussian_packing(code: ArrayLike, scale: float) -> FloatArray:
-    """Return the means of isotropic Gaussians: corners of a cube of diameter 2 * scale.
+    """Return the means of isotropic Gaussians, which are corners of a cube of diameter 2 * scale.
 
     few_examples, lower bound of Theorem 45.
 
     **Departs** The packing that the paper cites has means of norm up to O(sqrt(log(1/alpha))). For
-    small alpha a ball of fixed radius R does not contain them. The means here have norm `scale`, of
-    order alpha.
+    small alpha, a ball of fixed radius R does not contain these means. The means here have norm
+    `scale`, of order alpha.
 
     Parameters
     ----------

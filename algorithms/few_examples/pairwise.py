@@ -1,4 +1,4 @@
-"""ClippedPairwiseEM: the exponential mechanism on comparisons, clipped for each user."""
+"""ClippedPairwiseEM, the exponential mechanism on comparisons that are clipped for each user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CELLS = 2**22
 
 
 class Comparison(Protocol):
-    """How much worse one candidate is than another: psi_{H, H'}, between -1 and 1."""
+    """Comparison psi_{H, H'} of two candidates, between -1 and 1: how much worse H is than H'."""
 
     @property
     def n_candidates(self) -> int:
@@ -72,12 +72,13 @@ class TableComparison:
 
 @dataclass(frozen=True, eq=False)
 class ErrorComparison:
-    """Which of two hypotheses errs more often: psi_{c, c'} = 1[c(x) != y] - 1[c'(x) != y].
+    """Comparison of the errors of two hypotheses: psi_{c, c'} = 1[c(x) != y] - 1[c'(x) != y].
 
     few_examples, proof of Theorem 40.
 
     **Departs** The paper prints 1[c(x) = y] - 1[c'(x) = y], which has the other sign. With the
-    printed sign the mechanism chooses the hypothesis that errs most. (14) is about the sign here.
+    printed sign the mechanism chooses the hypothesis that errs most. Equation (14) uses the sign of
+    this class.
 
     Attributes
     ----------
@@ -126,23 +127,23 @@ def errors_of_users(data: Any, hypotheses: ArrayLike) -> IntArray:
 
 
 def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> FloatArray:
-    """Return scr_H of each candidate: how much it loses in its worst comparison, users clipped.
+    """Return scr_H of each candidate, its loss in its worst comparison with users' sums clipped.
 
     few_examples, Appendix E.1.
 
     **Guarantee** One user moves each score by at most 2 * threshold.
 
-    **Departs** A single candidate cannot be compared with another. Its score is 0.
+    **Departs** If there is a single candidate, it cannot be compared. Its score is 0.
 
     **Symbols** tau = `threshold`.
 
     Parameters
     ----------
     data : array_like
-        Users' items, as `comparison` takes them.
+        Users' items, in the form that `comparison` accepts.
     comparison : Comparison
     threshold : float
-        Positive. At m or above nothing is clipped.
+        Positive. If the threshold is at least m, nothing is clipped.
 
     Returns
     -------
@@ -171,9 +172,9 @@ def clipped_pairwise_pmf(
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
     **Requires** that `comparison` processes users one by one and returns numbers. The sums are
-    clipped, whatever they are.
+    clipped, whatever their values are.
 
-    **Departs** See `clipped_scores`. In floating point a probability below 5e-324 is 0, which can
+    **Departs** See `clipped_scores`. In floating point, a probability below 5e-324 is 0. This can
     happen only for epsilon n above 1,400.
 
     **Symbols** tau = `threshold`, psi = `comparison`, H = its candidates.
@@ -181,7 +182,7 @@ def clipped_pairwise_pmf(
     Parameters
     ----------
     data : array_like
-        Users' items, as `comparison` takes them.
+        Users' items, in the form that `comparison` accepts.
     comparison : Comparison
     threshold : float
         tau, positive.
@@ -207,13 +208,13 @@ def clipped_pairwise_em(
 ) -> IntArray:
     """Run ClippedPairwiseEM (few_examples, Appendix E.1).
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `clipped_pairwise_pmf`: this function
+    **Guarantee**, **Requires**, **Departs**, **Symbols** See `clipped_pairwise_pmf`. This function
     draws from the distribution that `clipped_pairwise_pmf` returns.
 
     Parameters
     ----------
     data : array_like
-        Users' items, as `comparison` takes them.
+        Users' items, in the form that `comparison` accepts.
     size : int
         Number of independent draws.
     comparison : Comparison
@@ -236,10 +237,10 @@ def clipped_pairwise_em(
 def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float:
     """Return tau = C (alpha m + sqrt(m ln(1/alpha))) (few_examples, proof of Theorem 37).
 
-    **Departs** The paper hides the constant. 5.71 gives (12) for all alpha up to 1/2 without the
-    part alpha m. With this part 3.76 is enough, and 2.89 is enough if tau is below m. Also tau is
-    at most m, where clipping ends. With 5.71 it is m for all m up to 32 ln(1/alpha), and for all m
-    at alpha > 0.175.
+    **Departs** The paper hides the constant. The constant 5.71 gives (12) for all alpha up to 1/2
+    without the term alpha m. With the term alpha m, the constant 3.76 is enough. If tau is below m,
+    2.89 is enough. Here tau is also at most m, because nothing is clipped above m. With the
+    constant 5.71, tau is m for all m up to 32 ln(1/alpha). If alpha > 0.175, tau is m for all m.
 
     Parameters
     ----------
@@ -266,7 +267,7 @@ def pairwise_users(
 
     few_examples, proof of Theorem 37 with the constants that its steps need. The exponential
     mechanism needs 40 tau ln(3 abs(H) / beta) / (epsilon alpha m). Equation (10) needs 800 ln(6
-    abs(H)^2 / beta) / (alpha^2 m), since its exponent is 0.00125 and not 0.025.
+    abs(H)^2 / beta) / (alpha^2 m), because its exponent is 0.00125 and not 0.025.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def pairwise_users(
     m : int
         Items of each user, at least 1.
     threshold : float
-        tau, such that (12) holds: see `pairwise_threshold`.
+        tau, such that (12) holds (see `pairwise_threshold`).
 
     Returns
     -------

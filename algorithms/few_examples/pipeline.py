@@ -1,4 +1,4 @@
-"""Conversion of any item-level algorithm into a user-level one: Theorems 10 and 11."""
+"""Conversion of any item-level algorithm into a user-level algorithm. Theorems 10 and 11."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from algorithms.few_examples.populations import items_of
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The users that DelStab needs to run an item-level algorithm on a subsample of their items.
+    """The number of users that DelStab needs to run an item-level algorithm on a subsample.
 
     few_examples, proof of Theorem 10. N is the least multiple of m for which the algorithm on a
-    subsample of `sample` items is private enough for Lemma 19, and n = N / m + 4 kappa.
+    subsample of `sample` items is private enough for Lemma 19. Then n = N / m + 4 kappa.
 
     **Guarantee** The output of `delstab` on `n_users` is (epsilon, delta)-user-level DP, for every
-    `constant`. If Lemma 19 holds with this `constant`, there is an answer with probability
-    1 - o(1). It then has the distribution of the base on `sample` i.i.d. items.
+    `constant`. If Lemma 19 holds with this `constant`, the pipeline gives an answer with
+    probability 1 - o(1). That answer has the distribution of the base on `sample` i.i.d. items.
 
-    **Departs** (1) N is at least `sample`. The paper does not say so. (2) kappa is the kappa of
-    Algorithm 1. (3) ln(1/delta) and the other logarithms are natural.
+    **Departs** (1) N is at least `sample`. The paper does not state this condition. (2) kappa is
+    the kappa of Algorithm 1. (3) ln(1/delta) and the other logarithms are natural.
 
-    (4) Lemma 19 also asks for delta' = Theta(delta / (kappa m)) of the base. The caller has to
-    ensure this.
+    (4) Lemma 19 also requires that the base has delta' = Theta(delta / (kappa m)). The caller has
+    to ensure this condition.
 
     Attributes
     ----------
@@ -68,11 +68,11 @@ class Pipeline:
 
 
 def stable_epsilon(budget: Budget, n_users: int, m: int, *, constant: float = 1.0) -> float:
-    """Return epsilon' of Lemma 19: an item-level algorithm with this epsilon is stable.
+    """Return the epsilon' of Lemma 19, at which an item-level algorithm is stable.
 
     few_examples, Lemma 19: Theta(epsilon / (kappa sqrt(m log(n m / delta)))).
 
-    **Departs** The constant of Theta is an argument. Privacy does not depend on it.
+    **Departs** The constant of Theta is an argument. Privacy does not depend on this constant.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def pipeline(
 ) -> Pipeline:
     """Return the plan with the fewest users for an item-level algorithm on `sample` items.
 
-    few_examples, proofs of Theorem 10 (base_epsilon = `theorem_10_epsilon`) and of Theorem 11
-    (base_epsilon = epsilon; its two subsamples are one).
+    few_examples, proof of Theorem 10 with base_epsilon = `theorem_10_epsilon`, and proof of Theorem
+    11 with base_epsilon = epsilon. The two subsamples of Theorem 11 are merged into one subsample.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def pipeline(
     """
     m = _validate.integer("m", m, at_least=1)
     n_items = m * -(-_validate.integer("sample", sample, at_least=1) // m)
-    while True:  # epsilon' decreases with n: find the least fixed point, from below
+    while True:  # epsilon' decreases with n, so find the least fixed point from below
         target = stable_epsilon(budget, n_items // m + budget.deleted, m, constant=constant)
         needed = m * -(-population_for(base_epsilon, target, sample) // m)
         if needed <= n_items:
@@ -151,7 +151,7 @@ def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
     Parameters
     ----------
     data : array_like of int, [n, m]
-        n is at least `plan.n_users`. Additional users are used too.
+        n must be at least `plan.n_users`. Users beyond this number are used too.
     base : Symmetric
         Item-level algorithm with a known distribution.
     plan : Pipeline
@@ -170,13 +170,13 @@ def run_pipeline(
 ) -> IntArray:
     """Draw from the pipeline (few_examples, Theorems 10 and 11).
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pipeline_pmf`: this function draws
+    **Guarantee**, **Requires**, **Departs**, **Symbols** See `pipeline_pmf`. This function draws
     from the distribution that `pipeline_pmf` returns.
 
     Parameters
     ----------
     data : array_like of int, [n, m]
-        n is at least `plan.n_users`.
+        n must be at least `plan.n_users`.
     size : int
         Number of independent draws.
     base : Symmetric

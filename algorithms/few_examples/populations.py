@@ -1,4 +1,4 @@
-"""Datasets as counts of kinds of users, which is all that symmetric algorithms depend on."""
+"""Datasets as counts of kinds of users, which determine the output of every symmetric algorithm."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
 MOST_VECTORS = 2 * 10**6
-"""Most vectors of counts that are enumerated."""
+"""Largest number of vectors of counts that are enumerated."""
 
 
 def items_of(data: Any, universe: int) -> IntArray:
-    """Return users' items, [n, m] integers in 0, ..., universe - 1; every user has m items."""
+    """Return users' items, [n, m] integers in 0, ..., universe - 1, with m items for each user."""
     return _validate.integers("data", data, ndims=(2,), low=0, high=universe - 1)
 
 
@@ -63,15 +63,15 @@ def log_ways(numbers: ArrayLike, chosen: ArrayLike) -> FloatArray:
     Parameters
     ----------
     numbers, chosen : array_like of int, [..., T]
-        At least 0; they broadcast. If `chosen` exceeds `numbers` there is no way.
+        At least 0; they broadcast. If `chosen` exceeds `numbers`, the number of ways is 0.
 
     Returns
     -------
     ndarray, [...]
-        Sum over the kinds; -inf for no way.
+        Sum over the kinds; -inf if there is no way.
     """
     n, k = np.asarray(numbers), np.asarray(chosen)
     factorials = gammaln(np.arange(max(n.max(initial=0), k.max(initial=0)) + 1) + 1)
     rest = n - k
-    logs = factorials[n] - factorials[k] - factorials[rest]  # meaningless if rest is negative
+    logs = factorials[n] - factorials[k] - factorials[rest]  # meaningless if `rest` is negative
     return np.asarray(np.where(rest >= 0, logs, -np.inf).sum(axis=-1))

@@ -1,6 +1,6 @@
-"""Simple conversions between item-level and user-level DP: Observation 28, and group privacy.
+"""Conversions between item-level and user-level DP. They are Observation 28 and group privacy.
 
-They are also the baselines that a user-level algorithm has to beat.
+These conversions are also the baselines that a user-level algorithm has to beat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OneExample:
 
     few_examples, Observation 28.1.
 
-    **Guarantee** The DP between users that `algorithm` has between items.
+    **Guarantee** Between users, the result has the same DP that `algorithm` has between items.
 
     **Departs** The paper discards "all-but-one example". Here the first example is kept.
 
@@ -46,7 +46,7 @@ class OneExample:
 
 @dataclass(frozen=True)
 class AllExamples:
-    """A user-level algorithm that runs the item-level algorithm on all items, by group privacy.
+    """A user-level algorithm that applies the item-level algorithm to all items, by group privacy.
 
     few_examples, Lemma 6 with k = m.
 
@@ -72,7 +72,7 @@ class SuperUsers:
 
     few_examples, Observation 28.2.
 
-    **Guarantee** The DP between items that `mechanism` has between users.
+    **Guarantee** Between items, the result has the same DP that `mechanism` has between users.
 
     **Departs** The number of items must be a multiple of m, as in the paper.
 

@@ -14,7 +14,7 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
 _ABOVE = 1e-5
-"""Margin of "more than alpha": solvers of integer programs are not more exact."""
+"""Tolerance of "more than alpha", because solvers of integer programs are not more exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,7 @@ class Representation:
     few_examples, Definition 20 (Beimel, Nissim & Stemmer).
 
     **Departs** Definition 20 speaks of a distribution on concept classes. Here the distribution has
-    finite support, and logarithms are natural, as the proof of Lemma 22 needs
-    (exp(size) >= abs(H)).
+    finite support. Logarithms are natural, because the proof of Lemma 22 needs exp(size) >= abs(H).
 
     Attributes
     ----------
@@ -73,9 +72,9 @@ class Representation:
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
         """Return the probability that no hypothesis is good, and the worst distribution of points.
 
-        few_examples, Definition 20. It is the largest probability of classes in which all
-        hypotheses err on `concept` with probability above `alpha` (by 1e-5), by a mixed-integer
-        program.
+        few_examples, Definition 20. This is the largest probability of classes in which all
+        hypotheses err on `concept` with probability above `alpha` by at least 1e-5. A mixed-integer
+        program computes it.
 
         Parameters
         ----------
@@ -87,7 +86,8 @@ class Representation:
         Returns
         -------
         float
-            The beta of an (alpha, beta)-probabilistic representation, for this concept.
+            The value of beta for which this concept has an (alpha, beta)-probabilistic
+            representation.
         ndarray, [n_points]
             A distribution of points that attains this probability.
         """
@@ -107,9 +107,10 @@ class Representation:
 def is_representation(
     representation: Representation, concepts: ArrayLike, alpha: float, beta: float
 ) -> bool:
-    """Return whether it is an (alpha, beta)-probabilistic representation of a class.
+    """Return whether it is an (alpha, beta)-probabilistic representation of a concept class.
 
-    few_examples, Definition 20. "Above alpha" means above by at least 1e-5, and likewise for beta.
+    few_examples, Definition 20. Here "above alpha" requires an excess of at least 1e-5, and the
+    same holds for beta.
 
     Parameters
     ----------
@@ -148,8 +149,8 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
     """Represent point functions by the buckets of a random hash function.
 
     few_examples, Definition 20. Beimel, Nissim & Stemmer (2019) show why its size need not grow
-    with `n_points`: another point is in the bucket with probability at most about 1 / buckets. So
-    by Markov's inequality buckets = 1 / (alpha beta) is enough.
+    with `n_points`. The probability that another point is in the bucket is at most about 1 /
+    buckets. So by Markov's inequality, buckets = 1 / (alpha beta) is enough.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Clouds of points: their checks, and their neighbours, counted exactly or by subsampling.
+"""Clouds of points: their validation, and counts of their neighbours, exact or by subsampling.
 
 All memory in addition to the input is linear in n. Every distance is computed from differences of
 coordinates and never from inner products. So points far from the origin lose no precision.
@@ -18,10 +18,10 @@ ROUTES = ("auto", "counts", "samples")
 
 _FARTHEST = 1e150  # Largest coordinate: squares of differences stay finite.
 _TINY = 1e-280  # Sums of squares below this value have lost digits.
-_ROUNDING = 1.0 + 1e-9  # Tolerance: a point on the sphere of radius R may round to outside.
+_ROUNDING = 1.0 + 1e-9  # Tolerance: a point on the sphere of radius R may be rounded to outside.
 _BATCH = 2**14  # Number of pairs whose differences are in memory at once.
 _SORTED = 2**20  # Number of samples that are sorted together.
-_SAMPLE_COST = 3.0  # Measured time of a sampled pair, in units of a pair of the exact counts.
+_SAMPLE_COST = 3.0  # Measured time of a sampled pair, relative to a pair of the exact counts.
 
 
 def cloud(data: ArrayLike, name: str = "data") -> FloatArray:
@@ -58,7 +58,7 @@ def point(name: str, value: ArrayLike, dimension: int) -> FloatArray:
 
 
 def route_of(name: str, n: int, size: int, n_samples: int) -> str:
-    """Return "counts" or "samples": the faster one, unless the caller has chosen."""
+    """Return "counts" or "samples", whichever is faster, unless the caller has chosen one."""
     if name not in ROUTES:
         raise ValueError(f"route must be one of {', '.join(ROUTES)}, got {name!r}")
     if name != "auto":
@@ -67,7 +67,7 @@ def route_of(name: str, n: int, size: int, n_samples: int) -> str:
 
 
 def ceiling(product: float) -> int:
-    """Return the ceiling of a product, or an integer within a relative distance of 1e-12 of it."""
+    """Return the ceiling of a product, or an integer at a relative distance of at most 1e-12."""
     nearest = round(product)
     return nearest if abs(product - nearest) <= 1e-12 * nearest else math.ceil(product)
 
@@ -85,9 +85,9 @@ def norms(vectors: FloatArray) -> FloatArray:
 def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return vectors of the same directions, and their lengths; only the vector 0 has length 0.
 
-    For any nonzero vector the quotient of the two has norm 1. Without this function, a vector whose
-    squares underflow (length near 1e-162) would have a "unit" vector of any length. Then a noisy
-    gradient would have no bounded sensitivity.
+    A nonzero vector divided by its length has norm 1. Without this function, a vector whose squares
+    underflow (length near 1e-162) would have a "unit" vector of the wrong length. Then the
+    sensitivity of a noisy gradient would have no bound.
     """
     squares = np.asarray(np.einsum("...i,...i->...", vectors, vectors))
     if (small := squares < _TINY).any():
@@ -153,7 +153,7 @@ def hits_of(points: FloatArray, samples: IntArray, radius: float) -> IntArray:
 def binomial_hits(
     counts: IntArray, n_samples: int, size: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return ``[n, size]``: `size` draws of `sampled_hits`, from the exact counts ``[n]``.
+    """Return ``[n, size]``: Make `size` draws of `sampled_hits` from the exact counts ``[n]``.
 
     Given i, each sample is a neighbour with probability counts[i] / n, independently. Points with
     equal counts are drawn together, so that numpy sets up each binomial only once.
@@ -193,10 +193,11 @@ def _rows(n_samples: int) -> int:
 
 
 def _hits(points: FloatArray, start: int, samples: NDArray[np.integer], radius: float) -> IntArray:
-    """Count the neighbours among ``samples`` ``[rows, k]`` of the points from `start` on.
+    """Count the neighbours of the points from index `start` on among ``samples`` ``[rows, k]``.
 
-    The pairs are visited in the order of the sampled index, so points are fetched in their order in
-    memory. Fetching uniform indices from a large array would miss every cache.
+    The pairs are visited in the order of the sampled index, so points are fetched in the order in
+    which memory holds them. Fetching points of a large array at uniform indices would miss every
+    cache.
     """
     n_rows = len(samples)
     shift = max(1, int(n_rows - 1).bit_length())

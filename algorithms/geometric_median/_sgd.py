@@ -18,7 +18,7 @@ _DRAWN = 2**20  # number of indices that are drawn at once
 
 
 def projection(project: str) -> str:
-    """Return the name of the phases that project, if it is one of `PROJECTIONS`."""
+    """Return the name of the phases that project, if the name is one of `PROJECTIONS`."""
     if project not in PROJECTIONS:
         raise ValueError(f"project must be one of {', '.join(PROJECTIONS)}, got {project!r}")
     return project
@@ -57,7 +57,7 @@ def run_phases(
     noise_multiplier: float,
     rng: np.random.Generator,
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Run phases 1 to `last`; return the average iterate and the noise of each, ``[size, d]``."""
+    """Run phases 1 to `last`; return each phase's average iterate and noise, ``[size, d]``."""
     project = projection(project)
     multiplier = _validate.positive("noise_multiplier", noise_multiplier)
     size = len(starts)
@@ -66,7 +66,7 @@ def run_phases(
     noise: list[FloatArray] = []
     first = 0
     for k in range(last):  # lines 2-3; k counts from 0
-        # # lines 4-10: z_0 = xbar in a ball of radius r-hat, then xhat^(k-1) in smaller balls
+        # lines 4-10: z_0 = xbar in a ball of radius r-hat, then xhat^(k-1) in smaller balls
         origin = z
         projects = project == "all" or (project == "first" and k == 0)
         reach = plan.radii[k] if projects else None
@@ -88,7 +88,7 @@ def run_phases(
 def advance(
     z: FloatArray, x: FloatArray, step: float, center: FloatArray, radius: float | None
 ) -> FloatArray:
-    """Return the projection of z - step (z - x) / |z - x| to the ball (lines 12 and 13)."""
+    """Return the projection of z - step (z - x) / |z - x| onto the ball (lines 12 and 13)."""
     pull, lengths = _points.directed(z - x)
     rates = np.divide(step, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     moved = z - rates[..., None] * pull

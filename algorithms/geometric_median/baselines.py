@@ -1,8 +1,8 @@
 """Baselines of the paper: RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024).
 
-"Private Geometric Median", NeurIPS 2024, arXiv 2406.07407, is called HSU24 here. Its text was not
-available. Both functions follow the authors' published research code and what geometric_median says
-about it.
+HSU24 denotes "Private Geometric Median", NeurIPS 2024, arXiv 2406.07407. The text of HSU24 was not
+available. Both functions follow the authors' published research code and the description in
+geometric_median.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DPGDParameters:
 def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
     """Return the radii r, 2r, 4r, ... up to 2R that RadiusFinder tries.
 
-    FastRadius stops below R. Here the last radius is above R.
+    FastRadius stops below R. Here the last radius exceeds R.
     """
     radii = list(radius_grid(min_radius, max_radius)) or [float(min_radius)]
     while 2 * radii[-1] <= 2 * max_radius:
@@ -43,17 +43,19 @@ def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
 
 
 def radius_finder_queries(data: ArrayLike, radii: ArrayLike, gamma: float = 0.75) -> FloatArray:
-    """Return the queries of RadiusFinder, ``[T]``: averages of the ceil(gamma n) largest counts.
+    """Return the queries of RadiusFinder, ``[T]``, averages of the ceil(gamma n) largest counts.
 
-    **Guarantee** Replacing one point moves each query by at most 1 + (n - 2) / m, where
-    m = ceil(gamma n). The counts of the other points move by at most 1 each, and m - 1 of them
-    enter the average along with the point's own count. Its own count moves by at most n - 1.
+    **Guarantee** Replacing one point moves each query by at most 1 + (n - 2) / m, where m =
+    ceil(gamma n). The count of every other point moves by at most 1. At most m - 1 of these counts
+    enter the average along with the replaced point's own count. The replaced point's own count
+    moves by at most n - 1.
 
-    A star attains this bound, in dimension n - 2. It consists of n - 1 points around the point that
-    leaves. All of them are within the radius of this point and none within the radius of another.
-    The bound is below 1 + 1 / gamma, and below 3 for gamma > 1/2.
+    A star attains this bound, in dimension n - 2. The star consists of n - 1 points around the
+    point that is replaced. All n - 1 points are within the radius of the replaced point, and no two
+    of them are within the radius of each other. The bound is below 1 + 1 / gamma. For gamma > 1/2,
+    the bound is below 3.
 
-    **Requires** Nothing of the data.
+    **Requires** No condition on the data.
     """
     points = _points.cloud(data)
     kept = _kept(len(points), gamma)
@@ -75,21 +77,22 @@ def radius_finder(
 ) -> FloatArray:
     """Double a radius until the best-connected points have gamma n neighbours on average.
 
-    HSU24, Algorithm 1 (RadiusFinder). It is AboveThreshold with noise scales 6 / epsilon and
-    12 / epsilon, and threshold m + (18 / epsilon) log(2 T / beta), m = ceil(gamma n).
+    HSU24, Algorithm 1 (RadiusFinder). This is AboveThreshold with noise scales 6 / epsilon and 12 /
+    epsilon, and threshold m + (18 / epsilon) log(2 T / beta), where m = ceil(gamma n).
 
     **Guarantee** epsilon-DP. The queries have sensitivity 1 + (n - 2) / m < 3 under replacement
     (`radius_finder_queries`), and the noise is that of sensitivity 3.
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
-    needs this, but a point outside is refused.
+    needs this condition, but points outside are refused.
 
-    **Departs** From the published code: (1) The code takes zCDP and spends epsilon = sqrt(rho)
-    here. In this function epsilon is an argument. (2) If no query passes, the code returns one of
-    the radii at random. This function returns `max_radius`, as FastRadius does. Both are private.
-    (3) gamma <= 1/2 is refused, because then 3 would not be a bound. (4) The paper's Section 5
-    gives no beta. The code has 0.05. (5) `noise_multiplier` is not in the code. It multiplies the
-    noise scales, not the offset of the threshold, and below 1 nothing is guaranteed.
+    **Departs** These departures are from the published code. (1) The code takes a zCDP parameter
+    rho and uses epsilon = sqrt(rho) here. In this function epsilon is an argument. (2) If no query
+    reaches the threshold, the code returns one of the radii at random. This function returns
+    `max_radius`, as FastRadius does. Both are private. (3) gamma <= 1/2 is refused, because then 3
+    would not bound the sensitivity. (4) The paper's Section 5 gives no beta. The code has 0.05. (5)
+    `noise_multiplier` is not in the code. `noise_multiplier` multiplies the noise scales, but not
+    the offset of the threshold. Below 1, no privacy is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, beta = `failure_prob`.
 
@@ -150,17 +153,18 @@ def dpgd(
 
     HSU24, Algorithms 3 and 6 (DPGD).
 
-    **Guarantee** rho-zCDP. One row moves the gradient, an average of n unit vectors, by at most
-    2 / n. T steps with noise s = (2 / n) sqrt(T / (2 rho)) cost T (2 / n)**2 / (2 s**2).
+    **Guarantee** rho-zCDP. Replacing one row moves the gradient, an average of n unit vectors, by
+    at most 2 / n. T steps with noise of standard deviation s cost zCDP T (2 / n)**2 / (2 s**2),
+    which is rho for s = (2 / n) sqrt(T / (2 rho)).
 
     **Requires** that `center`, `radius` and `start` are public, or released privately on the same
-    data at a cost of their own.
+    data at a separate privacy cost.
 
     **Departs** (1) In the published code the start is the center of the ball. The experiments of
     geometric_median start elsewhere, at `start`. (2) The average is over theta_1 to theta_T, as in
-    the published code, not over the T points at which gradients are computed. (3) The published
-    code shortens directions with norm below 1e-10. Here only z = x_i has a gradient of 0. (4)
-    `noise_multiplier` is not in the code. Below 1 nothing is guaranteed.
+    the published code. It is not over the T points at which gradients are computed. (3) The
+    published code shortens directions with norm below 1e-10. Here the gradient is 0 only if z =
+    x_i. (4) `noise_multiplier` is not in the code. Below 1, no privacy is guaranteed.
 
     **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the standard deviation of the
     noise of one gradient.
@@ -227,9 +231,9 @@ def dpgd_parameters(
 ) -> DPGDParameters:
     """Return steps and step size of DPGD.
 
-    HSU24 has T = n**2 rho / (256 d), here rounded down and at least 1. `step_rule` "hsu" is its
-    step size 2 radius sqrt(d / (6 rho n**2)). `step_rule` "best" is radius / sqrt(T), which
-    geometric_median found best in its ablation.
+    HSU24 has T = n**2 rho / (256 d), here rounded down and at least 1. `step_rule` "hsu" is the
+    step size of HSU24, 2 radius sqrt(d / (6 rho n**2)). `step_rule` "best" is radius / sqrt(T),
+    which was best in the ablation of geometric_median.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     n_users = _validate.integer("n_users", n_users, at_least=1)

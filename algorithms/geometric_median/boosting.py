@@ -1,4 +1,4 @@
-"""StableDPSGD and FixedOrderDPSGD: noisy SGD in phases, stable without smoothness."""
+"""StableDPSGD and FixedOrderDPSGD, noisy SGD in phases that is stable without smoothness."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def sgd_trajectory(
     geometric_median, Algorithm 4, lines 11 to 14, without randomness.
 
     **Guarantee** Let a row of the data be replaced that occurs m >= 1 times in `indices`. Then
-    every iterate moves by at most (2m + 1) `step` (Corollary 1). In fact it moves by at most 2 m
-    `step`, because the 3 of Lemma 11 can be a 2. For a + b <= eta both a and b are at most eta, so
-    the new distance is at most (eta - a) + (eta - b) <= 2 eta.
+    every iterate moves by at most (2m + 1) `step` (Corollary 1). In fact every iterate moves by at
+    most 2 m `step`, because the 3 of Lemma 11 can be replaced by 2. If a + b <= eta, both a and b
+    are at most eta, so the new distance is at most (eta - a) + (eta - b) <= 2 eta.
 
-    **Requires** Nothing of the data.
+    **Requires** No condition on the data.
 
-    **Departs** At z = x_i the step is 0, as in footnote 5.
+    **Departs** At z = x_i, the step is 0, as in footnote 5.
 
     Parameters
     ----------
@@ -90,27 +90,28 @@ def stable_dpsgd(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Average SGD's iterates and add noise, in phases whose lengths, steps and noise shrink.
+    """Average SGD's iterates and add noise, in phases with decreasing lengths, steps and noise.
 
     geometric_median, Algorithm 4 (StableDPSGD).
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with
-    `rho` = `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases
-    together. Some index is drawn more than m times with probability at most delta / 8. Given that
-    this does not happen, it is rho-zCDP, and even 9 rho / 14 (the sum in the proof of Lemma 12).
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with `rho` =
+    `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases together.
+    Some index is drawn more than m times with probability at most delta / 8. Given that this does
+    not happen, the algorithm is rho-zCDP, and even 9 rho / 14-zCDP (the sum in the proof of Lemma
+    12).
 
     **Requires** that `center` and `radius` are public, or released privately on the same data at a
-    cost of their own.
+    separate privacy cost.
 
     **Departs** (1) T >= n is not required. Lemma 10 holds without it. In general m is not an
-    integer, and 2m + 1 is not rounded. (2) `project` "first" keeps only the projection of phase 1,
-    and "none" drops it too. (Remark 1; its sentence can also be read as projecting to K^(1) in all
-    phases.) Privacy holds for all three. (3) `ball` "printed" gives the balls of phases k >= 2 the
-    radius 2 sigma^(k) sqrt(d log(4K / delta)) of line 9. The proof of Lemma 13 needs these balls to
-    contain xbar^(k-1), whose noise is sigma^(k-1) = 3 sigma^(k). `ball` "repaired" takes
-    sigma^(k-1). Privacy holds for both. (4) At z = x_i the gradient is 0, as in footnote 5. (5)
-    `noise_multiplier` is not in the paper. It multiplies the noise, not the balls, and below 1
-    nothing is guaranteed.
+    integer, and 2m + 1 is not rounded. (2) `project` "first" keeps only the projection of phase 1.
+    `project` "none" has no projection at all. (Remark 1 describes these variants, but its sentence
+    can also be read as projecting to K^(1) in all phases.) Privacy holds for all three values. (3)
+    `ball` "printed" gives the balls of phases k >= 2 the radius 2 sigma^(k) sqrt(d log(4K / delta))
+    of line 9. The proof of Lemma 13 needs these balls to contain xbar^(k-1), whose noise is
+    sigma^(k-1) = 3 sigma^(k). `ball` "repaired" takes sigma^(k-1). Privacy holds for both. (4) At z
+    = x_i, the gradient is 0, as in footnote 5. (5) `noise_multiplier` is not in the paper.
+    `noise_multiplier` multiplies the noise, but not the balls. Below 1, no privacy is guaranteed.
 
     **Symbols** xbar = `center`, r-hat = `radius`, eta = `step`, T = `n_steps` = 2**K - 1, and
     (T^(k), eta^(k), sigma^(k)) from `schedule.stable_dpsgd_parameters`.
@@ -136,7 +137,7 @@ def stable_dpsgd(
     project : {"all", "first", "none"}, default "all"
         Which phases project their iterates.
     ball : {"printed", "repaired"}, default "printed"
-        The noise whose size determines the balls of later phases.
+        Selects the noise whose size determines the balls of later phases.
     transcript : bool, default False
         Whether to return the outputs of all phases.
     noise_multiplier : float, default 1
@@ -179,29 +180,31 @@ def fixed_order_dpsgd(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Run StableDPSGD over the rows in a fixed order instead of random ones.
+    """Run StableDPSGD with the rows in a fixed order instead of a random order.
 
     geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
 
-    **Guarantee** rho-zCDP, and even 9 rho / 14, for the outputs of all phases together. No delta is
-    spent on it. Only the outputs are private: nothing else of a run is random.
+    **Guarantee** All phase outputs together are rho-zCDP, and even 9 rho / 14-zCDP. The guarantee
+    uses no delta. The outputs are the only random quantities of a run, so only the outputs are
+    private.
 
-    **Requires** that `center`, `radius` and `order` are public. In particular the order may depend
-    on n, on the positions of the rows and on coins tossed beforehand, but not on values of the
-    data. So the guarantee excludes sorted data, and data shuffled until something converges. The
-    guarantee is for neighbours that differ in one row at one position. It does not matter which
-    row.
+    **Requires** that `center`, `radius` and `order` are public. The order may depend on n, on the
+    positions of the rows and on coins tossed beforehand. The order must not depend on the values of
+    the data. So the guarantee excludes sorted data, and data that was shuffled until some
+    computation converged. The guarantee is for neighbours that differ in one row at one position.
+    The guarantee holds for every such position.
 
     **Departs** (1) The paper does not say what happens to the order between phases. Here it
     continues: step s of the whole run, over all phases, visits row ``order[s mod n]``. So each row
-    is visited floor(T / n) or ceil(T / n) times in total, as in the remark. (2) `accesses` "total"
-    is the remark's m = ceil(T / n) in all phases. The privacy proof needs only how often a row is
-    visited within a phase, given the outputs before it. `accesses` "phase" takes
-    m_k = ceil(T^(k) / n). This is sharp for the order here. It would also be valid for an order
-    that starts again in every phase. It has less noise for the same guarantee. (3) delta appears
-    only in the radii of the balls. (4) As (2), (3), (4), (5) of `stable_dpsgd`.
+    is visited floor(T / n) or ceil(T / n) times in total, as in the remark. (2) With `accesses`
+    "total", m is the remark's ceil(T / n) in all phases. The privacy proof needs only how often a
+    row is visited within a phase, given the outputs before it. With `accesses` "phase", phase k has
+    m_k = ceil(T^(k) / n). This bound is sharp for the order that is used here. The bound "phase"
+    would also be valid for an order that starts again in every phase. With "phase", there is less
+    noise for the same guarantee. (3) delta appears only in the radii of the balls. (4) Departures
+    (2), (3), (4) and (5) of `stable_dpsgd` apply here too.
 
-    **Symbols** As `stable_dpsgd`, with m from `accesses`.
+    **Symbols** As for `stable_dpsgd`, with m from `accesses`.
 
     Parameters
     ----------
@@ -210,7 +213,7 @@ def fixed_order_dpsgd(
     order : array_like of int, [n], optional
         A permutation of 0 to n - 1. Default: the order of the rows.
     accesses : {"total", "phase"}, default "total"
-        Which bound on the visits of a row determines the noise.
+        The bound on the visits of a row that determines the noise.
 
     Returns
     -------
@@ -249,15 +252,16 @@ def stable_dpsgd_centers(
 ) -> FloatArray:
     """Return the value to which StableDPSGD adds the Gaussian noise of one phase, ``[size, d]``.
 
-    geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K). It is for audits that
-    integrate out the last noise, whose standard deviation is
-    ``noise_multiplier * parameters.sigmas[phase - 1]``.
+    geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K). This function is for
+    audits that integrate out the last noise, whose standard deviation is ``noise_multiplier *
+    parameters.sigmas[phase - 1]``.
 
-    **Guarantee** None by itself. With that noise it is the output of phase `phase`, which the
-    transcript contains. So a bound that is certified for it holds for `stable_dpsgd`. (The last
-    phase has one step and averages only its start. So its center is the output of phase K - 1.)
+    **Guarantee** None by itself. With that noise, the value is the output of phase `phase`, which
+    the transcript contains. So a certified bound for this value holds for `stable_dpsgd` too. (The
+    last phase has one step and averages only its start. So its center is the output of phase K -
+    1.)
 
-    **Requires**, **Departs**, **Symbols** As `stable_dpsgd`.
+    **Requires**, **Departs**, **Symbols** As for `stable_dpsgd`.
     """
     rng = _validate.generator(rng)
     points = _points.cloud(data)
@@ -292,10 +296,10 @@ def fixed_order_dpsgd_centers(
 ) -> FloatArray:
     """Return the value to which FixedOrderDPSGD adds the noise of one phase, ``[size, d]``.
 
-    As `stable_dpsgd_centers`. For phase 1 all rows of the result are the same, a function of the
-    data alone.
+    As `stable_dpsgd_centers`. For phase 1, all rows of the result are the same, because this value
+    is a function of the data alone.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** As `stable_dpsgd_centers` and
+    **Guarantee**, **Requires**, **Departs**, **Symbols** As for `stable_dpsgd_centers` and
     `fixed_order_dpsgd`.
     """
     rng = _validate.generator(rng)

@@ -1,4 +1,4 @@
-"""FastCenter: the noisy mean of the points that have most other points as neighbours."""
+"""FastCenter, the noisy mean of the points that have most other points as neighbours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from algorithms.common.noise import bounded_laplace_mechanism
 from algorithms.geometric_median import _points
 
 THRESHOLD = 0.55
-"""FastCenter fails if the sum of the weights is at most this fraction of n, after noise."""
+"""FastCenter fails if the noisy sum of the weights is at most this fraction of n."""
 
 _CELLS = 2**21  # number of weights that are in memory at once
 
@@ -27,7 +27,7 @@ def fast_center_samples(n_users: int, delta: float) -> int:
 def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float) -> float:
     """Return the standard deviation of FastCenter's Gaussian noise (line 13).
 
-    It is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This is Fact 2 at sensitivity 400
+    It is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This value is Fact 2 at sensitivity 400
     radius / n, for (epsilon / 2, delta / 6).
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
@@ -41,14 +41,15 @@ def center_weights(data: ArrayLike, samples: ArrayLike, radius: float) -> FloatA
     """Return the weights of FastCenter for given sampled indices.
 
     geometric_median, Algorithm 3, lines 2 to 6, without randomness. The weight is 0 if at most half
-    of the samples lie within twice the radius. It is 1 if at least three quarters do, and linear
-    between.
+    of the samples lie within twice the radius. The weight is 1 if at least three quarters of the
+    samples lie within that distance, and linear in between.
 
-    **Guarantee** If index j occurs at most 2k times in the other rows of `samples`, replacing point
-    j moves the weights by at most 9 in L1 norm. Its own weight moves by at most 1, and each
-    occurrence moves the others by 4/k. (The proof of Lemma 9 says 12, with 4 for its own weight.)
+    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. Then replacing
+    point j moves the weights by at most 9 in L1 norm. The weight of point j moves by at most 1, and
+    each occurrence moves the other weights by 4/k. (The proof of Lemma 9 has 12, because it takes 4
+    for the weight of point j.)
 
-    **Requires** Nothing of the data.
+    **Requires** No condition on the data.
 
     **Departs** Nothing.
 
@@ -84,26 +85,28 @@ def fast_center(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the weighted mean of points with many neighbours, with Gaussian noise; 0 if too few.
+    """Return the noisy weighted mean of points with many neighbours, or 0 if there are too few.
 
     geometric_median, Algorithm 3 (FastCenter), after FriendlyCore (Tsfadia et al. 2022).
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 and n >= 20 (Lemma 9). The radius is public.
-    Utility (Lemma 7): if radius >= r^(.75), two facts hold with probability 1 - delta / 18. All
-    points of positive weight lie within 3 radius of the geometric median, and the weights sum to
-    0.6 n or more.
+    For the utility (Lemma 7), let radius >= r^(.75). Then two facts hold with probability 1 - delta
+    / 18. All points of positive weight lie within 3 radius of the geometric median, and the weights
+    sum to 0.6 n or more.
 
-    **Requires** Nothing of the data. The paper's proof needs two survivors that both datasets
-    share, for which n >= 10 would be enough. The proof conditions on (8), which is an event of the
-    data. Then the weights of the two datasets have different distributions. Without conditioning,
-    on the event that (8) holds for both, the same constants give (epsilon, 11 delta / 18).
+    **Requires** No condition on the data. The paper's proof needs two points of positive weight
+    that both datasets share. For this, n >= 10 would be enough. The proof conditions on (8), which
+    is an event of the data. Then the weights of the two datasets have different distributions.
+    Without conditioning, on the event that (8) holds for both, the same constants give (epsilon, 11
+    delta / 18).
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
-    `algorithms.geometric_median.radius.fast_radius`: as binomials from exact counts or as indices,
-    whichever is faster, with the same distribution. Here every point has its own binomial. (3) An
-    epsilon above 1 and n below 20 are not refused, but then nothing is guaranteed. (4)
-    `noise_multiplier` is not in the paper. It multiplies the scale and the bound of the bounded
-    Laplace noise, the offset of line 9, and sigma. Below 1 nothing is guaranteed.
+    `algorithms.geometric_median.radius.fast_radius`. They are binomials from exact counts or
+    indices, whichever is faster. Both have the same distribution. Here every point has its own
+    binomial. (3) An epsilon above 1 and an n below 20 are accepted, but then no privacy is
+    guaranteed. (4) `noise_multiplier` is not in the paper. `noise_multiplier` multiplies the scale
+    and the bound of the bounded Laplace noise, the offset of line 9, and sigma. Below 1, no privacy
+    is guaranteed.
 
     **Symbols** r-hat = `radius`, k = `fast_center_samples`, sigma = `fast_center_sigma`.
 
@@ -151,19 +154,20 @@ def fast_center_centers(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the value to which FastCenter adds Gaussian noise, and a public point if a run fails.
+    """Return the value to which FastCenter adds Gaussian noise, or a public point if a run fails.
 
     geometric_median, Algorithm 3, up to line 12, for audits that integrate out the last noise.
 
-    **Guarantee** None by itself. With Gaussian noise of
-    ``noise_multiplier * fast_center_sigma(...)`` it is a function of the output of `fast_center`.
-    This function adds noise around `failed_at` if the output is exactly 0. So a bound that is
-    certified for it holds for `fast_center`.
+    **Guarantee** None by itself. If Gaussian noise of ``noise_multiplier * fast_center_sigma(...)``
+    is added to this value, the sum is a function of the output of `fast_center`. If the output is
+    exactly 0, that function returns `failed_at` plus noise. So a certified bound for this value
+    holds for `fast_center` too.
 
-    **Requires** that `failed_at` is public. The farther it is from the data, the less power is
+    **Requires** that `failed_at` is public. If `failed_at` is farther from the data, less power is
     lost.
 
-    **Departs** From line 10, which returns 0. Otherwise as `fast_center`.
+    **Departs** Line 10 returns 0, and this function returns `failed_at`. Otherwise as
+    `fast_center`.
 
     **Symbols** x-bar = the returned value if line 9 passes.
 
@@ -202,7 +206,7 @@ def _centers(
     multiplier = _validate.positive("noise_multiplier", noise_multiplier)
     scale = _validate.scale(24 * multiplier, _validate.positive("epsilon", epsilon))
     n, dimension = points.shape
-    fast_center_sigma(n, radius, epsilon, delta)  # refuses values that give no valid scale
+    fast_center_sigma(n, radius, epsilon, delta)  # refuses values that do not give a valid scale
     size = _validate.draws(size)
     k = fast_center_samples(n, delta)  # line 1
     route = _points.route_of(route, n, size, k)

@@ -1,4 +1,4 @@
-"""The complete algorithm: a warm start (Theorem 3), and boosting from it (Theorem 4)."""
+"""The complete algorithm: a warm start (Theorem 3), followed by boosting (Theorem 4)."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from algorithms.geometric_median.schedule import (
 ORDERS = ("random", "fixed")
 
 RADIUS_FACTOR = 10.0
-"""Default radius of the boosting domain, in units of r-hat."""
+"""Default radius of the boosting domain, as a multiple of r-hat."""
 
 
 @dataclass(frozen=True)
 class WarmStartParameters:
-    """Parameters of Theorem 3, and the accuracy that it promises.
+    """Parameters of Theorem 3, and the accuracy that the theorem promises.
 
     Attributes
     ----------
     n_radii, radius_samples, center_samples : int
         T and k of FastRadius, k of FastCenter.
     sigma : float
-        Standard deviation of FastCenter's noise, in units of r-hat.
+        Standard deviation of FastCenter's noise, as a multiple of r-hat.
     radius_factor : float
-        C': with probability 1 - delta the point is within C' r-hat of the geometric median.
+        C', such that the point is within C' r-hat of the geometric median with probability 1 -
+        delta.
     """
 
     n_radii: int
@@ -62,7 +63,7 @@ class MedianParameters:
     n_steps : int
         T = 2**K - 1.
     step_factor, radius_factor : float
-        Step size and radius of the domain, in units of r-hat.
+        Step size and radius of the domain, as multiples of r-hat.
     error_factor : float
         With probability 1 - delta, f(xhat) - f(x_star) is at most `error_factor` times r-hat.
     """
@@ -86,21 +87,21 @@ def warm_start(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Release a point near the geometric median, and a radius that says how near.
+    """Release a point near the geometric median, and a radius that bounds their distance.
 
-    geometric_median, Theorem 3: FastRadius, then FastCenter at the radius that FastRadius returned,
-    each at (epsilon / 2, delta / 2).
+    geometric_median, Theorem 3: FastRadius runs first. FastCenter then uses the radius that
+    FastRadius returned. Each of the two has the budget (epsilon / 2, delta / 2).
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by basic composition of Lemmas 5
     and 9. Utility as in `warm_start_parameters`.
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
-    needs this, but a point outside is refused.
+    needs this condition, but points outside are refused.
 
-    **Departs** As `fast_radius` and `fast_center`, whose noise `noise_multiplier` multiplies. Draws
-    with the same radius are completed together. In the paper's proof FastCenter needs
-    r-hat >= r^(.75). It receives a radius that is known only to be at least r^(.75) / 4. It works
-    anyway, see `warm_start_parameters`.
+    **Departs** As for `fast_radius` and `fast_center`, whose noise is multiplied by
+    `noise_multiplier`. Draws that have the same radius are completed together. In the paper's
+    proof, FastCenter needs r-hat >= r^(.75). FastCenter receives a radius that is known only to be
+    at least r^(.75) / 4. The proof works anyway, see `warm_start_parameters`.
 
     **Symbols** r = `min_radius`, R = `max_radius`, (xhat, r-hat) = a row of the returned array.
 
@@ -156,22 +157,23 @@ def warm_start_parameters(
     epsilon: float,
     delta: float,
 ) -> WarmStartParameters:
-    """Return what Theorem 3 promises at these parameters; refuse if it promises nothing.
+    """Return what Theorem 3 promises at these parameters; raise an error if it promises nothing.
 
-    Its constants are hidden. Here the constants are those of its lemmas, at epsilon' = epsilon / 2
-    and delta' = delta / 2. There are three conditions. (1) n >= (2400 / epsilon') log(4T / delta')
-    (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon') log(24 / delta'), so that
-    weights of 0.6 n (Lemma 7) pass line 9 for every value of its noise. The second and third
-    condition follow from the first up to constants. The third is not in the paper.
+    Its constants are hidden. Here the constants are those of the theorem's lemmas, at epsilon' =
+    epsilon / 2 and delta' = delta / 2. There are three conditions. (1) n >= (2400 / epsilon')
+    log(4T / delta') (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon') log(24 /
+    delta'), so that weights of 0.6 n (Lemma 7) pass line 9 for every value of its noise. Up to
+    constants, the second and third condition follow from the first. The third condition is not in
+    the paper.
 
-    The guarantee is for r <= 4 r^(.9): with probability 1 - delta, r^(.75) / 4 <= r-hat <= 4
-    r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median. The factor is
-    6 + 3 sqrt(d log(8 / delta)) sigma / r-hat. The paper's 3 r-hat needs r-hat >= r^(.75), which
-    Lemma 6 does not give.
+    The guarantee is for r <= 4 r^(.9). With probability 1 - delta, r^(.75) / 4 <= r-hat <= 4
+    r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median. The factor
+    `radius_factor` is 6 + 3 sqrt(d log(8 / delta)) sigma / r-hat. The paper's factor 3 needs r-hat
+    >= r^(.75), which Lemma 6 does not give.
 
-    But when FastRadius halts, some data point has 0.75 n points within r-hat (by its proof). These
-    points are within 2 r-hat of one another. So Lemma 7 holds around that data point, and that data
-    point is within 3 r-hat of the median by Lemma 4.
+    But when FastRadius halts, its proof shows that some data point has 0.75 n points within r-hat.
+    These points are within 2 r-hat of one another. So Lemma 7 holds around that data point. By
+    Lemma 4, that data point is within 3 r-hat of the median.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     dimension = _validate.integer("dimension", dimension, at_least=1)
@@ -225,13 +227,13 @@ def private_geometric_median(
     log(4 / delta).
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
-    needs this, but a point outside is refused.
+    needs this condition, but points outside are refused.
 
     **Departs** (1) The theorem says only that a suitable step size and a suitable radius of the
-    domain exist. Here they are `step_factor` and `radius_factor` times the released r-hat. The
-    paper's proof takes the radius to be r-hat itself, after an unstated rescaling by C'. (2)
-    `order` "fixed" runs FixedOrderDPSGD at the same rho, which then needs no delta. (3) As
-    `warm_start` and `stable_dpsgd`.
+    domain exist. Here the step size and the radius are `step_factor` and `radius_factor` times the
+    released r-hat. The paper's proof takes the radius to be r-hat itself, after an unstated
+    rescaling by C'. (2) `order` "fixed" runs FixedOrderDPSGD at the same rho. FixedOrderDPSGD needs
+    no delta. (3) The departures of `warm_start` and `stable_dpsgd` apply here too.
 
     **Symbols** eta = `step_factor` r-hat, T = `n_steps`.
 
@@ -252,7 +254,7 @@ def private_geometric_median(
     step_factor, radius_factor : float
         Step size and radius of the domain, in units of the released radius; positive.
     order : {"random", "fixed"}, default "random"
-        "random" for StableDPSGD, "fixed" for FixedOrderDPSGD over the rows in their order.
+        "random" runs StableDPSGD. "fixed" runs FixedOrderDPSGD on the rows in their given order.
     accesses, project, ball, noise_multiplier, route
         As in `fixed_order_dpsgd`, `stable_dpsgd` and `fast_radius`.
     rng : numpy.random.Generator
@@ -332,16 +334,17 @@ def private_geometric_median_parameters(
     epsilon: float,
     delta: float,
 ) -> MedianParameters:
-    """Return parameters at which Theorem 4 promises a (1 + alpha)-approximation, or refuse.
+    """Return parameters at which Theorem 4 promises a (1 + alpha)-approximation, or raise an error.
 
-    The theorem hides its constant C. Here there are two kinds of conditions. The first are those of
-    `warm_start_parameters` at half the budget. They contain log log (R / r), which the theorem
-    omits. The second: for T = 2**K - 1 >= n the error of `Schedule.error_bound`, with the best step
-    size, is at most alpha f(x_star). It is enough that this error is alpha r-hat / 40, since
-    r-hat <= 4 r^(.9) <= 40 f(x_star) by Lemma 3.
+    The theorem hides its constant C. Here there are two kinds of conditions. The first kind are the
+    conditions of `warm_start_parameters` at half the budget. These conditions contain log log (R /
+    r), which the theorem omits. The second condition is that, for T = 2**K - 1 >= n,
+    `Schedule.error_bound` with the best step size is at most alpha f(x_star). It is enough that
+    this error is at most alpha r-hat / 40, because r-hat <= 4 r^(.9) <= 40 f(x_star) by Lemma 3.
 
-    T is the smallest such number. The function raises an error if there is none. This happens if
-    the noise, which grows with T / n, is too large. The bound is for balls "repaired".
+    T is the smallest number that satisfies the second condition. The function raises an error if no
+    such T exists. No such T exists if the noise, which grows with T / n, is too large. The bound is
+    for balls "repaired".
     """
     alpha = _validate.positive("alpha", alpha)
     if alpha > 1:

@@ -1,4 +1,4 @@
-"""The synthetic data of geometric_median, Section 5."""
+"""The synthetic datasets of geometric_median, Section 5."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def gaussian_cluster(
     """Draw a Gaussian cluster around a random point, and outliers from the whole ball.
 
     geometric_median, Section 5, GaussianCluster(R, n, d, sigma, frac_in), after HSU24, Appendix H.
-    There are n_in = frac_in n points from N(mu, sigma**2 I), with mu uniform on the sphere of
+    The n_in = frac_in n inliers come from N(mu, sigma**2 I), where mu is uniform on the sphere of
     radius R / 2. The other points are uniform in the ball of radius R.
 
-    **Departs** frac_in n is rounded to the nearest integer. The inliers come first, and nothing is
-    shuffled. Inliers may lie outside of the ball. This is also possible in the paper, whose
-    algorithms assume that all points lie inside. At the paper's R = 0.5, d = 10 and sigma = 0.1 one
-    inlier in ten lies outside.
+    **Departs** frac_in n is rounded to the nearest integer. The inliers come first, and the rows
+    are not shuffled. Inliers may lie outside of the ball. This is possible in the paper too,
+    although the paper's algorithms assume that all points lie inside. At the paper's R = 0.5, d =
+    10 and sigma = 0.1, one inlier in ten lies outside.
 
     Parameters
     ----------
@@ -96,9 +96,10 @@ def heavy_tailed(
 def gaussian_cluster_radius(sigma: float, dimension: int) -> float:
     """Return the paper's true radius of GaussianCluster, sigma sqrt(d).
 
-    The paper calls it the quantile radius at gamma = 0.75, but it holds about half of the data: at
-    d = 10 a fraction 0.56 of the inliers. The quantile radius of the inliers is sigma
-    sqrt(F^-1(gamma / frac_in)), where F is the distribution function of chi-square with d degrees.
+    The paper calls this radius the quantile radius at gamma = 0.75, but it holds only about half of
+    the data. For d = 10, it holds a fraction 0.56 of the inliers. The quantile radius of the
+    inliers is sigma sqrt(F^-1(gamma / frac_in)), where F is the distribution function of chi-square
+    with d degrees.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     return _validate.positive("sigma", sigma) * math.sqrt(dimension)
@@ -108,7 +109,7 @@ def heavy_tailed_radius(dimension: int, degrees: float, gamma: float) -> float:
     """Return the radius around 0 that holds a fraction `gamma` of HeavyTailed.
 
     The squared norm divided by d has an F(d, nu) distribution, so the radius is sqrt(d
-    F^-1(gamma)). The paper writes F, "the CDF", but its inverse is meant.
+    F^-1(gamma)). The paper writes F, "the CDF", but the inverse of the CDF is meant.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     degrees = _validate.positive("degrees", degrees)

@@ -1,4 +1,4 @@
-"""FastRadius: the scale at which most points have most other points as neighbours."""
+"""FastRadius, which finds the scale at which most points have most other points as neighbours."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ THRESHOLD = 0.775
 """The fraction of neighbours at which FastRadius halts: tau / n."""
 
 SENSITIVITY = 3.0
-"""The most by which one replaced point moves a query if its index is sampled at most 2k times."""
+"""The largest change of a query if one point is replaced and is sampled at most 2k times."""
 
-_FINEST = 2.0**400  # largest R / r: radii and squared distances at every scale are ordinary floats
+_FINEST = 2.0**400  # largest R / r at which every radius and its square are normal floats
 
 
 def radius_grid(min_radius: float, max_radius: float) -> FloatArray:
     """Return the radii r, 2r, ..., 2**(T-1) r that FastRadius tries, T = ceil(log2(R / r)).
 
-    T is the smallest number of doublings that takes r to R or above. It is found by exact doubling,
-    because a logarithm may round across an integer. T is 0 if r equals R.
+    T is the smallest number of doublings after which r is at least R. T is found by exact doubling,
+    because a rounded logarithm may end up on the wrong side of an integer. T is 0 if r equals R.
     """
     small = _validate.positive("min_radius", min_radius)
     large = _validate.positive("max_radius", max_radius)
@@ -52,11 +52,11 @@ def radius_query(data: ArrayLike, samples: ArrayLike, radius: float) -> float:
 
     geometric_median, Algorithm 2, lines 7 to 11, without randomness.
 
-    **Guarantee** If index j occurs at most 2k times in the other rows of `samples`, replacing point
-    j moves the query by at most 3 (proof of Lemma 5). It moves by c/k for c occurrences, and by 1
-    for its own row.
+    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. Then replacing
+    point j moves the query by at most 3 (proof of Lemma 5). The query moves by c/k for c
+    occurrences, and by 1 for the row of point j.
 
-    **Requires** Nothing of the data.
+    **Requires** No condition on the data.
 
     **Departs** N_i is n/k times a number of hits, and the query is the average of the N_i over n.
     Since n cancels, the query is the number of all hits divided by k.
@@ -97,30 +97,32 @@ def fast_radius(
 ) -> FloatArray:
     """Double a radius until most points have three quarters of all points as neighbours.
 
-    geometric_median, Algorithm 2 (FastRadius). It is AboveThreshold on subsampled queries, with the
-    noise scales of sensitivity 3: 6 / epsilon and 12 / epsilon.
+    geometric_median, Algorithm 2 (FastRadius). This is AboveThreshold on subsampled queries, with
+    the noise scales for sensitivity 3, which are 6 / epsilon and 12 / epsilon.
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5). For any epsilon it is (epsilon,
-    delta / 4)-DP. The reason is that the event that the replaced index is sampled too often does
-    not depend on the data. So its probability, at most delta / 4, is the whole delta. Lemma 1,
-    which multiplies it by 4, is not needed.
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5). For any epsilon, the algorithm is
+    (epsilon, delta / 4)-DP. The only exceptional event is that the replaced index is sampled too
+    often, and this event does not depend on the data. So the probability of this event, which is at
+    most delta / 4, is the whole delta. Lemma 1, which multiplies this probability by 4, is not
+    needed.
 
-    For n >= (2400 / epsilon) log(4T / delta) and r <= 4 r^(.9), with probability 1 - delta,
+    Let n >= (2400 / epsilon) log(4T / delta) and r <= 4 r^(.9). Then with probability 1 - delta,
     r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Privacy does not
-    need this, but a point outside is refused.
+    need this condition, but points outside are refused.
 
-    **Departs** (1) k = 3 log(4T / delta) is rounded up. (2) The samples are not drawn if this takes
-    longer than computing with exact counts. Let c_i be the number of neighbours of i, i included.
-    Given i, the samples are neighbours independently with probability c_i / n. So N_i is n/k times
-    a binomial, independent over i and t. `route` "counts" computes the c_i from all n**2 pairs,
-    once for all draws, and draws binomials. `route` "samples" draws nk indices for every draw and
-    radius, in time and memory linear in n. Both have the same distribution. `route` "auto" takes
-    the faster one, which depends only on n, `size` and k. (3) If r = R there is no radius to try,
-    and k is undefined (its logarithm is of delta / 0). Then R is returned, as in line 17. (4) An
-    epsilon above 1 is not refused. (5) `noise_multiplier` is not in the paper. It multiplies the
-    scales of the Laplace noise, and below 1 nothing is guaranteed.
+    **Departs** (1) k = 3 log(4T / delta) is rounded up. (2) The samples are not drawn if drawing
+    them takes longer than computing with exact counts. Let c_i be the number of neighbours of i, i
+    included. Given i, each sample is a neighbour with probability c_i / n, independently of the
+    other samples. So N_i is n/k times a binomial, independent over i and t. `route` "counts"
+    computes the c_i from all n**2 pairs, once for all draws, and draws binomials. `route` "samples"
+    draws nk indices for every draw and radius, in time and memory linear in n. Both have the same
+    distribution. `route` "auto" takes the faster one, which depends only on n, `size` and k. (3) If
+    r = R, there is no radius to try, and k is undefined because its logarithm contains delta / 0.
+    Then R is returned, as in line 17. (4) An epsilon above 1 is not refused. (5) `noise_multiplier`
+    is not in the paper. It multiplies the scales of the Laplace noise, and below 1 nothing is
+    guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, T = the size of `radius_grid`, k =
     `fast_radius_samples`, tau = 0.775 n.

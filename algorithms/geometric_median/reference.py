@@ -15,7 +15,7 @@ from algorithms.geometric_median import _points
 _ROWS = 2**16  # Number of data rows whose differences are in memory at once.
 _COLLINEAR = 1e-13  # Points are on a line if they are closer to it than this, relatively.
 _GRID = 2.0**-50  # Spacing of the grid, relative to the extent of the data.
-_STALLED = 500  # Iterations without a smaller gap, after which only rounding moves the point.
+_STALLED = 500  # Iterations without a smaller gap after which only rounding moves the point.
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +23,8 @@ class GeometricMedian:
     """A point, with a bound on its distance from the optimum.
 
     `gap` is certified: the objective at `point` exceeds its minimum by at most `gap`, up to
-    rounding of the order of 1e-16 of the objective. It is the norm of the smallest subgradient at
-    `point`, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
+    rounding of the order of 1e-16 of the objective. The gap is the norm of the smallest subgradient
+    at `point`, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
     """
 
     point: FloatArray
@@ -74,17 +74,17 @@ def geometric_median(
 
     Weiszfeld's iteration with the step of Vardi & Zhang (2000) at data points.
 
-    **Guarantee** The result's `gap` is certified in every case. `converged` says that it is at most
-    `tolerance` times the objective. A data point that is optimal is returned exactly.
+    **Guarantee** The result's `gap` is certified in every case. `converged` says whether the gap is
+    at most `tolerance` times the objective. A data point that is optimal is returned exactly.
 
-    **Requires** Nothing of the data.
+    **Requires** No condition on the data.
 
     **Departs** (1) Newton's step replaces Weiszfeld's step if it reaches a lower value. Weiszfeld's
-    step alone converges very slowly if the median is at, or next to, a data point. (2) The data
-    point next to the iterate is tried too, and is returned if it is optimal. (3) Points on one line
-    are solved by sorting. This is the only case in which the median may not be unique. For even n
-    every point between the two middle points is optimal, and their midpoint is returned. In one
-    dimension this is the median of numpy.
+    step alone converges very slowly if the median is at a data point or close to one. (2) The data
+    point nearest to the iterate is tried too, and is returned if it is optimal. (3) If all points
+    are on one line, the problem is solved by sorting. This is the only case in which the median may
+    not be unique. If n is even, every point between the two middle points is optimal, and their
+    midpoint is returned. In one dimension, this result is numpy's median.
 
     **Symbols** f_D = `objective`, x_star = the returned `point`.
 
@@ -109,7 +109,7 @@ def geometric_median(
     points = _points.cloud(data)
     tolerance = _validate.positive("tolerance", tolerance)
     max_iterations = _validate.integer("max_iterations", max_iterations, at_least=1)
-    # # Work in units of the extent around a central row, exact powers of two, so nothing overflows.
+    # Work in units of the extent around a central row, exact powers of two, so nothing overflows.
     origin = points[len(points) // 2].copy()
     moved = points - origin
     scale = 2.0 ** math.frexp(float(np.abs(moved).max()))[1]
@@ -117,10 +117,11 @@ def geometric_median(
         return GeometricMedian(origin, 0.0, 0.0, 0.0, 0, True)
     moved /= scale
     line = _on_a_line(moved)
-    # # Points that almost coincide are merged: the pull between them would hold back every step.
+    # Points that almost coincide are merged, because the pull between them would slow down every
+    # step.
     grid = np.round(moved / _GRID) * _GRID
     best, iterations = (line, 0) if line is not None else _iterate(grid, tolerance, max_iterations)
-    # # A data point is returned with exactly the bits of the input.
+    # A data point is returned with exactly the bits of the input.
     nearest = int(np.argmin(_points.norms(moved - best)))
     same = float(np.abs(moved[nearest] - best).max()) <= (_GRID if line is None else 0.0)
     answer = points[nearest].copy() if same else origin + scale * best
@@ -136,10 +137,10 @@ def quantile_radius(data: ArrayLike, fraction: float, center: ArrayLike | None =
 
     geometric_median, equations (2) and (4): r^(tau)(D; center).
 
-    **Departs** The paper writes an argmin over r of a condition. It is the smallest such r: the
-    ceil(tau n)-th smallest distance, 0 for tau = 0. If tau n is within a relative distance of 1e-12
-    of an integer, that integer is taken. For example, 0.07 of 100 points are 7, although 0.07 * 100
-    is above 7 in floats.
+    **Departs** The paper writes an argmin over r of a condition. The result is the smallest such r,
+    which is the ceil(tau n)-th smallest distance, or 0 for tau = 0. If tau n is within a relative
+    distance of 1e-12 of an integer, that integer is taken. For example, 0.07 of 100 points is 7
+    points, although 0.07 * 100 is above 7 in floats.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ def _slopes(points: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray, 
 def _certificate(points: FloatArray, z: FloatArray) -> tuple[float, float, float]:
     """Return the objective, the norm of the smallest subgradient and the certified gap at z.
 
-    f(z) - f(x) <= |g| |z - x| for a minimiser x, which lies in the convex hull of the data. Also
+    f(z) - f(x) <= |g| |z - x| for a minimiser x, which lies in the convex hull of the data. Also,
     |z - x| <= f(z) + f(x) <= 2 f(z). If c data points are at z, any vector of norm up to c / n may
     be added to the gradient of the other points.
     """
@@ -235,8 +236,8 @@ def _iterate(points: FloatArray, tolerance: float, max_iterations: int) -> tuple
 def _step(points: FloatArray, z: FloatArray) -> FloatArray:
     """Return the end of a Vardi-Zhang step from z, or a better point.
 
-    The step from z is short if a data point is near, even a data point that is not optimal. So a
-    step from that data point is tried too, and so is Newton's step.
+    The step from z is short if a data point is near, even a data point that is not optimal. So the
+    function also tries a step from that data point, and Newton's step.
     """
     ends = [_vardi_zhang(points, z)]
     gradient, lengths, at_z = _slopes(points, z)

@@ -28,7 +28,7 @@ class Schedule:
     steps : tuple of float
         eta^(k) = 4**-k eta.
     accesses : tuple of float
-        m for each phase: the most visits of one row.
+        m for each phase, the largest number of visits of one row.
     sigmas : tuple of float
         sigma^(k) = 3**-k (2m + 1) eta / sqrt(rho).
     radii : tuple of float
@@ -87,11 +87,11 @@ class Schedule:
     def error_bound(self) -> float:
         """The bound on f(xhat) - f(x_star) that holds with probability 1 - delta.
 
-        It is the sum of Lemma 13 over the phases and of the last noise, as in the proof of Lemma
-        14, with three repairs. (1) sigma^(k-1) replaces sigma^(k), since the noise of the phase
-        before matters. (2) r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)), not
-        r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is for balls "repaired", and
-        for a minimiser within r-hat of the center.
+        The bound is the sum of Lemma 13 over the phases and of the last noise, as in the proof of
+        Lemma 14, with three corrections. (1) sigma^(k-1) replaces sigma^(k), because the noise of
+        the previous phase matters. (2) r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)),
+        not r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is for balls "repaired",
+        and for a minimiser within r-hat of the center.
         """
         return sum(self.error_terms)
 
@@ -99,7 +99,8 @@ class Schedule:
 def stable_dpsgd_rho(epsilon: float, delta: float) -> float:
     """Return the largest rho for which Lemma 12 makes StableDPSGD (epsilon, delta)-DP.
 
-    It satisfies 1 / rho = 4 log(2 / delta) / epsilon**2 + 2 / epsilon. epsilon is at most 1.
+    The result satisfies 1 / rho = 4 log(2 / delta) / epsilon**2 + 2 / epsilon. The argument epsilon
+    is at most 1.
 
     Examples
     --------
@@ -151,8 +152,8 @@ def fixed_order_schedule(
 ) -> Schedule:
     """Return the schedule of FixedOrderDPSGD, for any number of steps T = 2**K - 1.
 
-    geometric_median, Remark 1. `accesses` "total" means m = ceil(T / n). `accesses` "phase" means
-    m = ceil(T^(k) / n) in phase k, which is what the privacy proof needs.
+    geometric_median, Remark 1. With `accesses` "total", m = ceil(T / n). With `accesses` "phase", m
+    = ceil(T^(k) / n) in phase k. The privacy proof needs only this smaller m.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     n_phases = _phases(n_steps)

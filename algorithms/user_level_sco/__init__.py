@@ -1,21 +1,22 @@
 """Algorithms of both versions of user-level DP-SCO (Ghazi, Kumar, Liu & Manurangsi).
 
-"Linear-Time User-Level DP-SCO via Robust Statistics" (v1) works in l-infinity. "Nearly Linear-Time
-User-Level DP-SCO with Optimal Rates" (v2) works in Euclidean norm, and keeps v1 as an appendix.
+"Linear-Time User-Level DP-SCO via Robust Statistics" (v1) uses the l-infinity norm. "Nearly
+Linear-Time User-Level DP-SCO with Optimal Rates" (v2) uses the Euclidean norm, and has v1 as an
+appendix.
 
 - `euclidean` implements Algorithms 1 and 2 of v2. Algorithms 3 and 4 are in
   `algorithms.common.sparse_vector`.
 
 - `coordinatewise` implements Algorithms 5 to 8 of v2 (1, 2, 3 and 5 of v1).
 
-- `printed` has the parameters of the theorems, `scaled` has explicit parameters, and `accounts` has
-  the proof that the explicit parameters are private.
+- `printed` has the parameters of the theorems. `scaled` has explicit parameters, and `accounts`
+  proves that the explicit parameters are private.
 
 - `plans` defines what parameters are, and `scores` computes concentration scores.
 
 - `losses`, `domains` and `problems` define what is minimised.
 
-- `baselines` has what a user would run instead.
+- `baselines` has simpler algorithms for the same task.
 
 Neighbours are datasets ``[n, m, p]`` of n users with m items each that differ in one user.
 """

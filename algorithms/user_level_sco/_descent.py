@@ -1,4 +1,4 @@
-"""Code that the algorithms of both versions share: checks, phases, noise."""
+"""Code that the algorithms of both versions share: validation, phases and noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from algorithms.user_level_sco.domains import Domain
 from algorithms.user_level_sco.losses import Loss, users_of
 from algorithms.user_level_sco.plans import Phase, Plan
 
-BLOCK = 2**16  # most coordinates of gradients that are in memory at once
+BLOCK = 2**16  # largest number of coordinates of gradients that are in memory at once
 
 Averages = Callable[[FloatArray, FloatArray, Phase, int], FloatArray]
 """A function that returns the average iterates ``[size, d]`` of a phase.

@@ -1,76 +1,84 @@
-"""Privacy cost of one phase with every constant, and its proof; the papers hide them in O().
+"""Privacy cost of one phase with all constants, and its proof. The papers hide constants in O().
 
-Both proofs end in an exact profile. It is the profile of Gaussian noise and of randomised responses
-for what tests and filters reveal (`algorithms.common.charging`).
+Both proofs end with an exact privacy profile. This profile is that of the Gaussian noise and of the
+randomised responses that tests and filters reveal (`algorithms.common.charging`).
 
 **The filter (v2, Algorithms 1 and 2).** Two datasets differ in a user u, who is in batch t of one
-phase. Everything else in the phase depends on the data through batches that are equal. So the two
-runs are equal up to the start of batch t. Earlier phases are equal, and later phases are
-post-processing. Fix u's own noise nu_u. Let K be the set of the *other* users of batch t that are
-kept.
+phase. Everything else in the phase depends on the data only through batches that are equal. So the
+two runs are equal up to the start of batch t. Earlier phases are equal on both datasets, and later
+phases are post-processing. Fix u's own noise nu_u. Let K be the set of the *other* users of batch t
+that are kept.
 
-Imagine that runs continue after they halt. Whether a run halts depends only on its count of
+Imagine that a run continues after it halts. Whether a run halts depends only on its count of
 filtered users over all steps. A run that halts answers with x_0. The transcript consists of the
 decisions on all users except u, up to and including the C-th filtered user.
 
-1. *Scores of batch t move by at most 1*. The score of each other user changes in one term, which is
-   in (0, 1].
+1. *Scores of batch t move by at most 1*. The score of each other user changes in one term, and this
+   term is in (0, 1].
 
-2. *Kept users are close.* No other user of K has a score kappa <= F - theta on D, and
-   nu_u <= theta, except with probability (B / 2) exp(-theta / b). There are at most B noises of
-   scale b. On D' the scores of K then exceed F - theta - 1. On either dataset u has a score above
-   F - theta if it is kept. So on either dataset kept users are pairwise within r / tau, where
-   exp(-r) = (2F - 2 theta - 1) / B - 1 (`scores.disagreement_bound`).
+2. *Kept users are close.* Let nu_u <= theta, and let every other user of K have a score kappa > F -
+   theta on D. This holds except with probability (B / 2) exp(-theta / b). The reason for this
+   probability is that there are at most B noises of scale b. On D', the scores of K then exceed F -
+   theta - 1. On either dataset, if u is kept, u has a score above F - theta. So on either dataset,
+   kept users are pairwise within r / tau, where exp(-r) = (2F - 2 theta - 1) / B - 1
+   (`scores.disagreement_bound`).
 
 3. *The iterate.* Unless C other users were filtered, K has at least B - C users. If u is kept on
    one dataset only, the mean gradient moves by at most min(r / tau, 2G) / (|K| + 1). If u is kept
-   on both datasets, it moves by at most min(2r / tau, 2G) / (|K| + 1), since u's own two gradients
-   are at most 2G apart. So the iterates after batch t are within b_x = eta min(2r / tau,
-   2G) / (B - C + 1) of one another. Later batches are equal. While decisions are equal, steps of
-   size eta <= 2 / beta contract (Facts 5 and 6). So the iterates and their average stay within b_x.
+   on both datasets, the mean gradient moves by at most min(2r / tau, 2G) / (|K| + 1), because u's
+   own two gradients are at most 2G apart. So the iterates after batch t are within b_x = eta min(2r
+   / tau, 2G) / (B - C + 1) of one another. Later batches are equal. While the decisions on both
+   datasets are equal, steps of size eta <= 2 / beta contract (Facts 5 and 6). So the iterates on
+   both datasets, and their averages, stay within b_x of each other.
 
 4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-beta tau b_x)). The reason is
-   that a difference of two gradients moves by at most beta b_x. This move is b_x times a difference
-   of two Hessians between 0 and beta, averaged over a segment. (Lemma 11 has 2 beta b_x.)
+   that a difference of two gradients moves by at most beta b_x. This change is b_x times a
+   difference of two Hessians between 0 and beta, averaged over a segment. (Lemma 11 has the weaker
+   bound 2 beta b_x.)
 
 5. *Each decision* is epsilon0-DP with epsilon0 = max(1, s) / b, and the transcript ends at the C-th
    filtered user. So `algorithms.common.charging` applies with C targets. (Given nu_u and the
    transcript so far, D and D' determine u's decision and hence the next scores. So the queries are
    adaptive.)
 
-6. *Halting.* c_hat may be drawn at the end. It decides between x_0 and the average iterate by a
-   comparison with a count. The transcript determines this count except for u, who moves it by at
-   most 1. So epsilon1 = 1 / (scale of c_hat's noise). If C others are filtered, both runs halt,
-   except with probability exp(-(C - c) / scale) / 2 that c_hat > C.
+6. *Halting.* c_hat may be drawn at the end of the phase. It decides between x_0 and the average
+   iterate by a comparison with a count. The transcript determines this count up to the contribution
+   of u, which is at most 1. So halting is epsilon1-DP for epsilon1 = 1 / (scale of c_hat's noise).
+   If C others are filtered, both runs halt, unless c_hat > C. The probability of c_hat > C is
+   exp(-(C - c) / scale) / 2.
 
-7. *The noise.* Given all this, the centres are within b_x, so the Gaussian has mu = b_x / sigma_s.
+7. *The noise.* Given all these events, the centres are within b_x, so the Gaussian has mu = b_x /
+   sigma_s.
 
-So delta(epsilon) is at most the sum of H(epsilon) of `charging` and of the tails of 2, 5 and 6.
-This proof needs noise on the scores that does not depend on c_hat. The printed noise does depend on
-c_hat.
+So delta(epsilon) is at most the sum of H(epsilon) of `charging` and of the tails of steps 2, 5 and
+6. This proof needs noise on the scores that does not depend on c_hat. The printed noise does depend
+on c_hat.
 
-*Sampled scores* (footnote 3). The kappa in 2 is the exact score. There are B + 1 estimates: one for
-each of the others, and one for u on either dataset. One of them exceeds the exact score by t with
-probability (B + 1) exp(-2 k t**2 / B**2). So F - theta becomes F - theta - t. In 1, a decision of
-batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with p = k / B, by subsampling. In 4, B - 1 becomes B.
+*Sampled scores* (footnote 3). The kappa in step 2 is the exact score. There are B + 1 estimates,
+one for each of the others, and one for u on either dataset. The probability that one of these
+estimates exceeds the exact score by t is at most (B + 1) exp(-2 k t**2 / B**2). So F - theta
+becomes F - theta - t. In step 1, a decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with p
+= k / B, by subsampling. In step 4, B - 1 becomes B.
 
 **The test (v1, Algorithms 1 to 5; v2, 5 to 8).** The trajectory of a phase contains no noise, so it
 is a function of the data. Only AboveThreshold and the Gaussian are random. Let theta B be a score.
 
 1. *Some dataset has a score of theta B or more in batch t.* Then one row of the score sums to at
-   least theta B. So some q_i has N >= B (theta - exp(-r)) / (1 - exp(-r)) users within r / tau, in
-   l-infinity. The statistic leaves out h values at either end ((B - 1) // 2 for the median). Choose
-   r such that at most h - 1 users are outside of this ball. Then on the other dataset at most h
-   users are outside of the same ball. In each coordinate both statistics lie in the ball, within
-   2r / tau of one another. The estimates are means that are moved to within varsigma of the
-   statistics. They are within Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one
-   another (the second term by Lemma 31). So the iterates are within b_x = eta Delta, and stay there
-   (Lemma 33; eta <= 2 / beta). Scores move by at most 2 (B - 1) / B in batch t, and by (B - 1)
+   least theta B. So within r / tau of some q_i in l-infinity, there are N >= B (theta - exp(-r)) /
+   (1 - exp(-r)) users. The statistic ignores the h largest and the h smallest values (h = (B - 1)
+   // 2 for the median). Choose r such that at most h - 1 users are outside of this ball. Then on
+   the other dataset at most h users are outside of the same ball. In each coordinate, both
+   statistics lie in the ball, so they are within 2r / tau of one another. The estimates are means
+   that are moved to within varsigma of the statistics. The estimates are within Delta = min(2r /
+   tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one another. The second term follows from Lemma
+   31. So the iterates are within b_x = eta Delta of one another. They stay within b_x by Lemma 33,
+   because eta <= 2 / beta. Scores move by at most 2 (B - 1) / B in batch t, and by at most (B - 1)
    (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger of the two, is
    epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon) with no calls.
 
-2. *Neither dataset has one.* Each run passes the test of batch t with probability at most P[Lap(4
-   Delta' / epsilon1) + Lap(2 Delta' / epsilon1) >= v - theta B]. Otherwise it answers x_0.
+2. *Neither dataset has such a score.* Let p = P[Lap(4 Delta' / epsilon1) + Lap(2 Delta' /
+   epsilon1) >= v - theta B]. Each run passes the test of batch t with probability at most p.
+   Otherwise the run answers x_0.
 
 So delta(epsilon) is the larger of the two bounds.
 """
@@ -85,7 +93,7 @@ from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
 from algorithms.user_level_sco.scores import disagreement_bound
 
 TAILS = tuple(10.0**-i for i in range(2, 19))
-"""Tail probabilities over which a bound is minimised."""
+"""Tail probabilities among which a bound is minimised."""
 
 SHARES = 8.0
 """A tail probability gets this fraction of a plan's delta, as a divisor: delta / SHARES."""
@@ -107,11 +115,11 @@ class Account:
     shift : float
         b_x: how far iterates move, in Euclidean norm.
     spread : float
-        Distance within which kept users lie; for the test, r / tau.
+        Distance within which kept users lie. For the test, this is r / tau.
     mu : float
         `shift` divided by the standard deviation of the Gaussian noise.
     later_sensitivity : float
-        How far scores of later batches move.
+        Largest change of the scores of later batches.
     targets, calls : int
         C and k of the filter; 0 for the test.
     epsilon0, epsilon1 : float
@@ -154,11 +162,11 @@ def euclidean_account(
     epsilon : float
         At least 0.
     phase : int, default 1
-        Number of the phase. Each user is in one phase only, so the whole costs as much as the most
-        expensive phase.
+        Number of the phase. Each user is in one phase only. So the whole algorithm costs as much as
+        its most expensive phase.
     tail : float, optional
-        Probability of each of the three tails (four with sampled scores). By default the value at
-        which delta is smallest, among `TAILS` and an eighth of the plan's delta.
+        Probability of each of the three tails (four with sampled scores). The default is the value
+        at which delta is smallest, among `TAILS` and an eighth of the plan's delta.
     """
     rule = plan.rule
     if not isinstance(rule, Filter):
@@ -215,7 +223,7 @@ def _phase_of(plan: Plan, phase: int) -> Phase:
 
 
 def most_trimmed(batch_size: int, rule: Test) -> int:
-    """Return h: how many values the statistic leaves out at either end."""
+    """Return h, the number of values that the statistic ignores at either end."""
     return (batch_size - 1) // 2 if rule.statistic == "median" else rule.trim
 
 

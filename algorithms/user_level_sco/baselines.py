@@ -21,10 +21,11 @@ def dp_sgd_sigma(
 ) -> float:
     """Return the standard deviation of the noise of each step of `user_level_dp_sgd`.
 
-    A user is in at most k = ceil(n_steps / (n / B)) batches, and moves the mean of each by at most
-    2 clip_norm / B. Together these k steps are a Gaussian mechanism with mu = sqrt(k) 2
-    clip_norm / (B sigma), also if the steps are adaptive (Dong, Roth & Su 2022, Corollary 3.3). The
-    sigma for (epsilon, delta) follows from the exact profile of Gaussian noise (Balle & Wang 2018).
+    A user is in at most k = ceil(n_steps / (n / B)) batches, and moves the mean of each batch by at
+    most 2 clip_norm / B. Together, these k steps are a Gaussian mechanism with mu = sqrt(k) 2
+    clip_norm / (B sigma). This also holds for adaptive steps (Dong, Roth & Su 2022, Corollary 3.3).
+    The sigma for (epsilon, delta) follows from the exact profile of Gaussian noise (Balle & Wang
+    2018).
     """
     mu = largest_mu(
         _validate.positive("epsilon", epsilon),
@@ -59,13 +60,13 @@ def user_level_dp_sgd(
     `clip_norm`, and the mean over a batch gets Gaussian noise at every step. The batches are
     visited in the order of the data, cyclically, without sampling.
 
-    **Guarantee** (epsilon, delta)-user-level DP, of all iterates; see `dp_sgd_sigma`.
+    **Guarantee** All iterates together are (epsilon, delta)-user-level DP (see `dp_sgd_sigma`).
 
-    **Requires** nothing of losses or data but finite gradients.
+    **Requires** only that the gradients are finite.
 
     **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. Here the batches
-    are fixed, so that the account is exact and needs no secrecy. (2) The average iterate is
-    returned. The guarantee covers all iterates.
+    are fixed, so that the account is exact and needs no secrecy. (2) The function returns the
+    average iterate. The guarantee covers all iterates.
 
     **Symbols** B, T, eta, C = `batch_size`, `n_steps`, `step`, `clip_norm`.
 
@@ -83,7 +84,7 @@ def user_level_dp_sgd(
     epsilon, delta : float
         Epsilon positive; delta in (0, 1).
     noise_multiplier : float, default 1
-        Factor on the noise, positive. Below 1 nothing is guaranteed.
+        Factor on the noise, positive. Below 1, no privacy is guaranteed.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -129,19 +130,19 @@ def output_perturbation(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Run one pass of SGD over all items; add Gaussian noise for a group of m items.
+    """Run one pass of SGD over all items, with Gaussian noise for a group of m items.
 
-    This is Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of size at most
-    2 / beta do not expand. So one item moves all later iterates by at most 2 step G divided by the
-    batch size. The m items of a user move them by at most m times this.
+    This is Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of size at most 2 /
+    beta do not expand. So one item moves all later iterates by at most 2 step G divided by the
+    batch size. The m items of a user move all later iterates by at most m times this amount.
 
-    **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size,
-    exact for Gaussian noise.
+    **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size.
+    The noise is exact for the Gaussian mechanism.
 
     **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and step <= 2 / beta.
     The Lipschitz constant and the step are checked.
 
-    **Departs** Their algorithm localises, in phases of geometrically smaller steps. This function
+    **Departs** Their algorithm localises in phases of geometrically smaller steps. This function
     runs one such phase.
 
     **Symbols** eta, G = `step`, `lipschitz`.

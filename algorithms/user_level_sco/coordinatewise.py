@@ -20,22 +20,22 @@ from algorithms.user_level_sco.scores import concentration_scores
 def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int = 0) -> FloatArray:
     """Return the median, or a trimmed mean, of each coordinate.
 
-    **Guarantee** Both statistics are 1-Lipschitz in l-infinity, and equivariant under shifts and
-    under scaling, also by negative numbers. These are (ii) and (iii) of user_level_sco v2,
-    Assumption 28. (The median of an even number of values is the mean of the middle two. The lower
-    median is not equivariant under -1.)
+    **Guarantee** Both statistics are 1-Lipschitz in l-infinity. They are equivariant under shifts,
+    and under scaling by positive or negative numbers. These are (ii) and (iii) of user_level_sco
+    v2, Assumption 28. (The median of an even number of values is the mean of the middle two. The
+    lower median is not equivariant under -1.)
 
-    Part (i) says that the statistic lies wherever more than half of the values do. It holds for the
-    median. It holds for a trimmed mean only if it leaves out (B - 1) // 2 values at either end,
-    which makes it the median. A trimmed mean that leaves out h values at either end lies in an
-    interval if at most h of the values lie outside of it.
+    Part (i) of Assumption 28 says that the statistic lies wherever more than half of the values
+    lie. The median satisfies part (i). A trimmed mean satisfies part (i) only if it ignores (B - 1)
+    // 2 values at either end. Then it is the median. A trimmed mean that ignores h values at either
+    end lies in an interval if at most h of the values lie outside of the interval.
 
     Parameters
     ----------
     values : array_like, [..., B, d]
     statistic : {"median", "trimmed_mean"}
     trim : int, default 0
-        Number of values that the trimmed mean leaves out at either end, below B / 2.
+        Number of values that the trimmed mean ignores at either end, below B / 2.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def robust_gradient(
     ----------
     gradients : array_like, [..., B, d]
     clip : float
-        varsigma, at least 0. At 0 the estimate is the statistic.
+        varsigma, at least 0. At `clip` = 0, the estimate is the statistic.
     statistic, trim
         As for `robust_statistic`.
 
@@ -87,8 +87,8 @@ def robust_gradient(
 def concentration_score(gradients: ArrayLike, *, temperature: float) -> FloatArray:
     """Return s = (1 / B) sum_{i, j} exp(-temperature norm(q_i - q_j)_inf), from 1 to B.
 
-    This is (15) in Algorithm 8 of user_level_sco v2 ((3) in Algorithm 3 of v1). One user moves it
-    by at most 2 (B - 1) / B.
+    This is (15) in Algorithm 8 of user_level_sco v2 ((3) in Algorithm 3 of v1). Replacing one user
+    moves s by at most 2 (B - 1) / B.
 
     Parameters
     ----------
@@ -121,27 +121,28 @@ def robust_sgd(
     user_level_sco v2, Algorithm 6 (SGD for User-level DP-SCO; v1, Algorithm 1), with Algorithm 8
     (Concentration Test; v1, Algorithm 3) and AboveThreshold inside.
 
-    **Guarantee** Not private by itself; see `user_level_sco_linf`.
+    **Guarantee** This function alone is not private (see `user_level_sco_linf`).
 
     **Requires** losses that are convex with diagonally dominant Hessians, and that are
     `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth in l-infinity (Assumptions 21 and 22).
     Other losses are refused. With `unsafe`, diagonal dominance and smoothness are not required.
 
     **Departs** (1) Line 8 of Algorithm 8 returns AboveThreshold(s_t, epsilon / 2, v) in a loop over
-    t. One AboveThreshold over the stream of all s_t is meant, because Lemma 36 uses that it costs
-    epsilon / 2 in total. `plan.rule.per_step` runs one AboveThreshold for each step. (2)
-    AboveThreshold's noise is scaled for the sensitivity in the plan. The printed sensitivity is 1,
-    but scores have up to 2. (3) The delta / (2 T m n d) that Algorithm 6 passes to Algorithm 8 is
-    not used there. (4) The printed order, first all steps and then all tests, is kept: the test
-    only decides what is returned. (5) The printed batches Z_{1,t}, ..., Z_{B,t} take one user of
-    each of B subsets. Here a batch is the next B users. (6) T = |D| / B is rounded down.
+    t. The paper must intend one AboveThreshold over the stream of all s_t, because Lemma 36 assumes
+    that it costs epsilon / 2 in total. `plan.rule.per_step` runs one AboveThreshold for each step.
+    (2) AboveThreshold's noise is scaled for the sensitivity in the plan. The printed sensitivity is
+    1, but the sensitivity of the scores can be up to 2. (3) The delta / (2 T m n d) that Algorithm
+    6 passes to Algorithm 8 is not used there. (4) The printed order is kept: first all steps, then
+    all tests. The test only decides what is returned. (5) The printed batches Z_{1,t}, ..., Z_{B,t}
+    take one user of each of B subsets. Here a batch is the next B users. (6) T = |D| / B is rounded
+    down.
 
     **Symbols** tau, v, varsigma = `plan.rule`'s temperature, threshold, clip; as in `filtered_sgd`.
 
     Parameters
     ----------
     data, size, loss, plan, start, phase, unsafe, rng
-        As for `euclidean.filtered_sgd`, with a plan that has a Test.
+        As for `euclidean.filtered_sgd`, but the plan must have a Test.
     domain : Box
         X. Projections to other domains do not contract in l-infinity.
 
@@ -208,8 +209,8 @@ def user_level_sco_linf(
 
     **Requires** the same as `robust_sgd`.
 
-    **Departs** as `euclidean.user_level_sco`. Here, too, nothing is guaranteed for several phases
-    without projection. The printed "Return the final solution x_s" means x_S.
+    **Departs** as `euclidean.user_level_sco`. Without projection, nothing is guaranteed for several
+    phases. The printed "Return the final solution x_s" means x_S.
 
     **Symbols** as in `euclidean.user_level_sco`.
 
@@ -250,7 +251,8 @@ def user_level_sco_linf_centers(
     """Return the average iterate of one phase of `user_level_sco_linf`, before its noise.
 
     Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
-    `user_level_sco_linf`. The result is a part of its transcript. `phase` counts from 1.
+    `user_level_sco_linf`. The result is a part of the transcript of `user_level_sco_linf`. `phase`
+    counts from 1.
 
     Returns
     -------
@@ -290,7 +292,7 @@ def _run(
     """Run Algorithm 6 from ``[1, d]`` or ``[size, d]``; return average iterates ``[size, d]``."""
     dimension = start.shape[1]
     averages = np.empty((size, dimension))
-    if len(start) == 1:  # the trajectory has no noise, so all draws share one
+    if len(start) == 1:  # the trajectory has no noise, so all draws share one trajectory
         passed, average = _tested(users, start, phase, size, loss, domain, plan, rng)
         return np.where(passed[:, None], average, start)
     for some in _descent.chunks(size, plan.batch_size * dimension):
@@ -330,7 +332,8 @@ def _trajectory(
     x = start
     for t in range(phase.n_steps):  # Algorithm 6, lines 3-7
         shared, q = _descent.finite_parts(loss, x, users[t * batch : (t + 1) * batch])
-        # # Adding the part that all gradients share shifts the estimate by it (Assumption 28, iii).
+        # By Assumption 28 (iii), adding the part that all gradients share shifts the estimate by
+        # this part.
         g = robust_gradient(q, clip=rule.clip, statistic=rule.statistic, trim=rule.trim)
         x = domain.project(x - phase.step * (shared[:, 0] + g))
         yield concentration_score(q, temperature=rule.temperature), x

@@ -31,28 +31,30 @@ def filtered_sgd(
 ) -> FloatArray:
     """Average the iterates of SGD whose batches are filtered by concentration.
 
-    user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). It runs on the first users of the
-    data, with the sizes and the step of one phase of the plan.
+    user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). The function uses the first users of
+    the data, with the sizes and the step of one phase of the plan.
 
-    **Guarantee** Not private by itself. Runs on neighbours can be coupled, up to the plan's budget,
-    within `accounts.euclidean_account(...).shift` of one another (Lemma 12, with constants).
-    Algorithm 1 adds the noise for this shift.
+    **Guarantee** This function alone is not private. Its runs on two neighbours can be coupled, up
+    to the plan's budget, within `accounts.euclidean_account(...).shift` of one another (Lemma 12,
+    with constants). Algorithm 1 adds the noise for this shift.
 
     **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
-    the domain (Assumption 7). Longer gradients are refused. Larger smoothness is refused unless
-    `unsafe`. The order of the users is public: it decides who shares a batch.
+    the domain (Assumption 7). Longer gradients are refused. If the smoothness of the loss is
+    larger, the function raises an error unless `unsafe` is True. The order of the users is public,
+    and it decides which users share a batch.
 
-    **Departs** (1) The paper does not say what is returned on halt. Here it is `start`, because
-    everything else available at that point depends on the data. The run then continues without
-    effect, so that halting is visible only in the returned value. (2) Whether the count reaches the
-    cutoff is checked after each batch, not after each user. What happens between is discarded. (3)
-    As printed, sigma depends on the noised cutoff c-hat. Here it does so only with
-    `plan.rule.scale_follows_cutoff`. Then two runs with different c-hat have different noise on all
-    scores, which the paper's proof does not consider. The printed formula takes the root of c-hat;
-    if c-hat <= 0 the run halts at once. Plans of `scaled.scaled_euclidean` use noise that does not
-    depend on c-hat. (4) T = |D| / B is rounded down, and leftover users are not used. (5) Line 6
-    computes all gradients, and line 8 computes each of them again. (6) The score may be estimated
-    from `plan.rule.samples` users (footnote 3). (7) "Filter out" means kappa + nu <= F.
+    **Departs** (1) The paper does not say what the algorithm returns when it halts. Here it returns
+    `start`, because everything else available at that point depends on the data. The run then
+    continues without effect. So halting is visible only in the returned value. (2) Whether the
+    count reaches the cutoff is checked after each batch, not after each user. The decisions between
+    the two checks are discarded. (3) As printed, sigma depends on the noised cutoff c-hat. Here
+    sigma depends on c-hat only if `plan.rule.scale_follows_cutoff` is True. Then two runs with
+    different c-hat have different noise on all scores, which the paper's proof does not consider.
+    The printed formula takes the square root of c-hat. If c-hat <= 0, the run halts at once. Plans
+    of `scaled.scaled_euclidean` use noise that does not depend on c-hat. (4) T = |D| / B is rounded
+    down, and leftover users are not used. (5) Line 6 computes all gradients, and line 8 computes
+    each gradient again. (6) The score may be estimated from `plan.rule.samples` users (footnote 3).
+    (7) "Filter out" is read as kappa + nu <= F.
 
     **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
     cutoff and cutoff_scale; eta, T = step and n_steps of the phase; x_0 = `start`.
@@ -75,7 +77,7 @@ def filtered_sgd(
         Phase of the plan that gives the number of users, the number of steps and the step size.
     unsafe : bool, default False
         Whether to run with step sizes that do not contract, or with losses that are less smooth
-        than planned.
+        than the plan assumes.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -105,7 +107,7 @@ def filter_decisions(
     unsafe: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the decisions of the filter, a_{t,i} of Algorithm 2, which its analysis compares.
+    """Return the decisions of the filter, a_{t,i} of Algorithm 2, which its privacy proof compares.
 
     **Guarantee** None. The decision on the differing user itself is not private and is not
     released.
@@ -115,7 +117,7 @@ def filter_decisions(
     Returns
     -------
     ndarray, [size, T B]
-        1.0 = kept (top), 0.0 = filtered (bottom); NaN from the batch after the one that halted.
+        1.0 = kept (top), 0.0 = filtered (bottom), NaN = in a batch after the one that halted.
     """
     rng = _validate.generator(rng)
     users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
@@ -148,26 +150,26 @@ def user_level_sco(
     user_level_sco v2, Algorithm 1 (User-level DP-SCO).
 
     **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of `scaled.scaled_euclidean`.
-    The proof is in `accounts`. For `printed.euclidean`, the printed constants, Theorem 8 claims
-    this guarantee up to a hidden constant in sigma_s. No constant is enough
+    The proof is in `accounts`. For `printed.euclidean` (the printed constants), Theorem 8 claims
+    this guarantee up to a hidden constant in sigma_s. No such constant is enough
     (audits/user_level_sco).
 
     **Requires** the same as `filtered_sgd`.
 
     **Departs** (1) n_s = n / 2^s is rounded down to whole batches. Phases with fewer than B users
-    are left out, in accordance with the printed S = ceil(log(n / B)) if the logarithm is binary.
-    (2) The users of a phase are the next ones in the order of the data. (3) The printed noisy
-    iterate may leave the domain, but losses are known to be Lipschitz and smooth only on the
-    domain. Here the iterate is projected, which is post-processing. Without projection (`project`
-    False) the gradients of the next phase are not bounded, and nothing is guaranteed for more than
-    one phase. Several phases then need `unsafe`. (4) eta_s = eta / log^s m is a value of the plan.
-    (5) sigma_s is printed with sqrt(m epsilon) under one root. Section 3.3.2 and v1 have sqrt(m)
-    epsilon, which is meant. (6) c contains log(n m / delta), although Algorithm 2 receives only
-    D_s. Here n is the number of all users. (7) `noise_multiplier` is not in the paper. It
-    multiplies all sigma_s, and below 1 nothing is guaranteed.
+    are omitted. This agrees with the printed S = ceil(log(n / B)) if the logarithm is binary. (2)
+    The users of a phase are the next users in the order of the data. (3) The printed noisy iterate
+    may leave the domain, but losses are known to be Lipschitz and smooth only on the domain. Here
+    the iterate is projected, which is post-processing. Without projection (`project` False), the
+    gradients of the next phase are not bounded, and only one phase has a guarantee. In that case,
+    several phases need `unsafe`. (4) eta_s = eta / log^s m is part of the plan. (5) sigma_s is
+    printed with sqrt(m epsilon) under one square root. Section 3.3.2 and v1 have sqrt(m) epsilon,
+    which is the intended formula. (6) c contains log(n m / delta), although Algorithm 2 receives
+    only D_s. Here n is the number of all users. (7) `noise_multiplier` is not in the paper.
+    `noise_multiplier` multiplies all sigma_s. Below 1, no privacy is guaranteed.
 
-    **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = their
-    number.
+    **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = the number
+    of phases.
 
     Parameters
     ----------
@@ -183,7 +185,7 @@ def user_level_sco(
     Returns
     -------
     ndarray, [size, d], or [size, S, d] with `transcript`
-        x_S, or x_1 to x_S.
+        x_S, or x_1 to x_S if `transcript` is True.
     """
     released = list(
         _phases(data, size, loss=loss, domain=domain, plan=plan, start=start, project=project,
@@ -210,7 +212,7 @@ def user_level_sco_centers(
 ) -> FloatArray:
     """Return the average iterate of one phase of `user_level_sco`, before its Gaussian noise.
 
-    Adding N(0, sigma_s**2 I) gives x_s, so an audit can integrate this noise out.
+    Adding N(0, sigma_s**2 I) to this value gives x_s. So an audit can integrate this noise out.
 
     Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
     `user_level_sco`. `phase` counts from 1.
@@ -298,7 +300,7 @@ def _run_some(
         n_kept = kept.sum(axis=1)
         count += batch - n_kept
         halted |= (count >= cutoff) | (n_kept == 0)  # lines 19-21
-        # line 23: the mean gradient of those who are kept
+        # line 23: the mean gradient of the kept users
         weights = kept.astype(np.float64)
         g = weights @ q[0] if len(q) == 1 else np.matmul(weights[:, None], q)[:, 0]
         g = shared[:, 0] + g / np.maximum(n_kept, 1)[:, None]

@@ -1,9 +1,9 @@
 """Convex losses with their constants, in the two geometries of the papers.
 
-A loss provides the gradient of one item, a bound for the length of such gradients on a domain, and
-a bound for how much they change. The bound for the length is the Lipschitz constant G of Definition
-4 (Euclidean; v2) or Definition 24 (l-infinity; v1 and the appendix of v2). The bound for the change
-is the smoothness beta of Definitions 4 and 25.
+A loss provides the gradient of one item, a bound for the length of these gradients on a domain, and
+a bound for how much the gradients change. The bound for the length is the Lipschitz constant G of
+Definition 4 (Euclidean; v2) or Definition 24 (l-infinity; v1 and the appendix of v2). The bound for
+the change is the smoothness beta of Definitions 4 and 25.
 
 Items are rows ``[p]``, users are ``[m, p]``, and a whole batch of users is ``[B, m, p]``.
 """
@@ -39,8 +39,8 @@ class Loss(ABC):
         """Return q(Z), the mean gradient of each user's items at each point, in two parts.
 
         For many losses one part is the same for all users, and the other part is the same for all
-        points. Then differences of gradients, and so concentration scores, do not depend on the
-        point.
+        points. Then differences of gradients do not depend on the point, so concentration scores do
+        not depend on the point.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x; z) = -<x, z>, with beta = 0: a shift of a trajectory never shrinks."""
+    """f(x; z) = -<x, z>, with beta = 0. A shift of a trajectory never shrinks under this loss."""
 
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return 0 and -mean(z)."""
@@ -137,10 +137,10 @@ class Quadratic(Loss):
 
 @dataclass(frozen=True)
 class VaryingQuadratic(Loss):
-    """f(x; (z, h)) = (h / 2) norm(x - z)**2: each item has its own curvature.
+    """f(x; (z, h)) = (h / 2) norm(x - z)**2, where each item has its own curvature.
 
-    If all items share one curvature, the differences of gradients do not depend on x, and neither
-    do the concentration scores. With this loss they depend on x.
+    If all items share one curvature, the differences of gradients do not depend on x, so the
+    concentration scores do not depend on x. With this loss, the concentration scores depend on x.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Huber(Loss):
 
     @property
     def diagonally_dominant(self) -> bool:
-        """Whether the Hessian is diagonal, which it is only if the loss is separable."""
+        """Whether the Hessian is diagonal, which is true only if the loss is separable."""
         return self.separable
 
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -271,7 +271,7 @@ class Logistic(Loss):
 
     @property
     def diagonally_dominant(self) -> bool:
-        """Whether the Hessian is diagonally dominant: a a^T is not, for three or more features."""
+        """Whether the Hessian is diagonally dominant. For three or more features, a a^T is not."""
         return False
 
     def dimension(self, n_columns: int) -> int:
@@ -302,7 +302,7 @@ class Logistic(Loss):
         return np.asarray(np.logaddexp(0.0, -(x @ (items[:, :-1] * items[:, -1:]).T)))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the norm of the longest feature vector, because its factor comes close to 1."""
+        """Return the norm of the longest feature vector, because its factor can be close to 1."""
         return float(lengths(items[..., :-1], norm_name(norm)).max())
 
     def smoothness(self, norm: str) -> float:
@@ -313,13 +313,13 @@ class Logistic(Loss):
 
 
 class MatrixQuadratic(Loss):
-    """f(x; z) = (x - z)^T H (x - z) / 2 with one diagonally dominant H.
+    """f(x; z) = (x - z)^T H (x - z) / 2 with one diagonally dominant matrix H for all items.
 
     Parameters
     ----------
     matrix : array_like, [d, d]
-        H, symmetric and diagonally dominant (Definition 26), with a diagonal that is not negative.
-        So H is positive semidefinite.
+        H, symmetric and diagonally dominant (Definition 26), with a nonnegative diagonal. So H is
+        positive semidefinite.
     """
 
     def __init__(self, matrix: ArrayLike) -> None:
@@ -372,7 +372,7 @@ def users_of(data: Any, loss: Loss) -> FloatArray:
     Raises
     ------
     ValueError
-        If users have different numbers of items. In the papers every mean is of m items.
+        If users have different numbers of items. In the papers, every mean is over m items.
     """
     try:
         array = np.asarray(data)

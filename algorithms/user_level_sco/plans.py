@@ -1,4 +1,4 @@
-"""Parameters that are fixed before the algorithms use the data: phases, filter, test, noise."""
+"""Parameters that are fixed before the algorithms use the data: phases, filter, test and noise."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class Filter:
     Attributes
     ----------
     temperature : float
-        tau, of the concentration scores.
+        tau, the temperature of the concentration scores.
     threshold : float
-        F: a user is kept if the noisy score exceeds F.
+        F: a user is kept if the user's noisy score exceeds F.
     scale : float
-        Scale of the Laplace noise on a score: 2 sigma, at a cutoff without noise.
+        Scale of the Laplace noise on a score, which is 2 sigma for a cutoff without noise.
     cutoff : float
-        c: how many users may be filtered, before noise is added.
+        c, the number of users that may be filtered, before noise is added.
     cutoff_scale : float
         Scale of the Laplace noise on the cutoff.
     scale_follows_cutoff : bool, default False
-        Whether the noise on the scores is multiplied by sqrt(c_hat / c), as printed.
+        Whether the noise on the scores is multiplied by sqrt(c_hat / c), as the paper prints.
     samples : int or None, default None
-        Number of users from which a score is estimated; by default all of them.
+        Number of users from which a score is estimated; all users by default.
     """
 
     temperature: float
@@ -82,7 +82,7 @@ class Test:
     Attributes
     ----------
     temperature : float
-        tau, of the concentration score.
+        tau, the temperature of the concentration score.
     threshold : float
         v: the test is passed while the noisy score is at or above the noisy v.
     epsilon : float
@@ -90,15 +90,16 @@ class Test:
     sensitivity : float
         Sensitivity of the score for which AboveThreshold's noise is scaled.
     clip : float
-        varsigma: in each coordinate the mean is moved to within this distance of the robust
+        varsigma: in each coordinate, the mean is moved to within this distance of the robust
         statistic.
     statistic : {"median", "trimmed_mean"}
         Robust statistic in each coordinate.
     trim : int
-        Number of values that the trimmed mean leaves out at either end.
+        Number of values that the trimmed mean ignores at either end.
     per_step : bool, default False
-        Whether every step has an AboveThreshold of its own. The line "Return AboveThreshold(...)"
-        inside the loop of Algorithm 8 can be read in this way. Then all T of them cost privacy.
+        Whether every step has its own AboveThreshold. The line "Return AboveThreshold(...)" inside
+        the loop of Algorithm 8 can be read in this way. In this reading, all T of these
+        AboveThresholds cost privacy.
     """
 
     temperature: float
@@ -132,12 +133,12 @@ class Plan:
     batch_size : int
         B.
     phases : tuple of Phase
-        The phases in order. Each takes its users where the phase before stopped.
+        The phases in order. Each phase takes its users where the previous phase stopped.
     rule : Filter or Test
-        The rule that turns a batch into a gradient.
+        The rule that turns a batch of users into a gradient.
     lipschitz, smoothness : float
-        G and beta of the losses for which the plan was made: Euclidean for a Filter, l-infinity for
-        a Test.
+        G and beta of the losses for which the plan was made. The norm is Euclidean for a Filter,
+        and l-infinity for a Test.
     epsilon, delta : float
         The guarantee that is claimed or derived.
     dimension : int or None, default None
@@ -179,7 +180,7 @@ class Plan:
 
     @property
     def n_users(self) -> int:
-        """Number of users that the plan uses: the first ones of the data."""
+        """Number of users that the plan uses, which are the first users of the data."""
         return sum(phase.n_users for phase in self.phases)
 
     @property
@@ -193,7 +194,7 @@ def halving_phases(
 ) -> tuple[Phase, ...]:
     """Return phases of n / 2, n / 4, ... users, each rounded down to whole batches.
 
-    The first phase with fewer users than a batch is left out, and so are the phases after it.
+    The first phase with fewer users than a batch is omitted, and so are all later phases.
     """
     phases = []
     for s in range(1, n_phases + 1):
@@ -207,7 +208,7 @@ def halving_phases(
 
 
 def natural_log(name: str, value: float) -> float:
-    """Return the logarithm of a number, or 1 if that is larger; `name` is the number's formula."""
+    """Return the logarithm of a number, or 1 if 1 is larger. Messages show `name`."""
     if not value > 0 or not math.isfinite(value):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return max(1.0, math.log(value))

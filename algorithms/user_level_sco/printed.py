@@ -1,7 +1,7 @@
 """The parameters that the theorems print, for all inputs at which they are defined.
 
-Logarithms are natural, like the logarithms of Laplace tails, and at least 1 in a parameter. A
-constant that a theorem hides in O() is an argument.
+Logarithms are natural, because the logarithms of Laplace tails are natural. In a parameter, a
+logarithm is at least 1. A constant that a theorem hides in O() is an argument.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def euclidean_least_users(m: int, epsilon: float, delta: float) -> int:
         return n < needed
 
     low, high = 1, 2
-    while short(high):  # the right-hand side grows more slowly than n from some n on
+    while short(high):  # from some n on, the right side grows more slowly than n
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -67,15 +67,16 @@ def euclidean(
     | sigma_s = `noise_constant` eta_s G sqrt(log(1 / delta) log(n m d)) / (B sqrt(m) epsilon).
 
     **Guarantee** None of ours. Theorem 8 claims (epsilon, delta)-user-level DP for some
-    `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order eta log(n m d)
-    G / (B sqrt(m)). The reason is that 1 / tau contains log(n m d). But sigma_s contains only the
-    root of log(n m d).
+    `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order eta log(n m d) G /
+    (B sqrt(m)). The reason is that 1 / tau contains log(n m d). But sigma_s contains only the
+    square root of log(n m d).
 
-    **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed. At m = 1 it
-    is 0 and nothing is defined, so m = 1 is refused. At m = 2 step sizes would grow from phase to
-    phase, so log(m) is at least 1 here. (3) Phases with fewer than B users are left out, see
-    `plans.halving_phases`. (4) epsilon = 1 is allowed, where Section 3 has (0, 1). (5)
-    m <= n^{O(log log n)} is not checked, because its constant is hidden.
+    **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed. At m = 1,
+    log(m) is 0 and nothing is defined, so m = 1 is refused. At m = 2, step sizes would grow from
+    phase to phase, so log(m) is replaced by 1 if it is smaller. (3) Phases with fewer than B users
+    are left out, see `plans.halving_phases`. (4) epsilon = 1 is allowed, although Section 3
+    requires epsilon in (0, 1). (5) m <= n^{O(log log n)} is not checked, because its constant is
+    hidden.
 
     Parameters
     ----------
@@ -88,18 +89,18 @@ def euclidean(
     lipschitz, radius : float
         G and D, positive.
     smoothness : float, default 0
-        beta. The hypothesis on it, beta <= O~((G / D) sqrt(epsilon / m) (epsilon
-        sqrt(n) + sqrt(d))), hides logarithms. Instead eta beta <= 2 is checked.
+        beta. The theorem's condition beta <= O~((G / D) sqrt(epsilon / m) (epsilon sqrt(n) +
+        sqrt(d))) on this parameter hides logarithms. Instead, the function checks eta beta <= 2.
     noise_constant : float, default 1
         The constant that O() hides in sigma_s.
     unsafe : bool, default False
-        Whether step sizes above 2 / beta are returned.
+        Whether to return plans with step sizes above 2 / beta.
 
     Raises
     ------
     ValueError
-        If Section 3 is not defined: n below `euclidean_least_users`, m = 1, epsilon above 1, step
-        sizes above 2 / beta.
+        If Section 3 is not defined, because n is below `euclidean_least_users`, m is 1, epsilon is
+        above 1, or step sizes are above 2 / beta.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
@@ -173,36 +174,37 @@ def coordinatewise(
     | sigma_s = `noise_constant` eta_s G sqrt(d log(e^epsilon / delta) log(n m d))
     |     / (sqrt(m) epsilon).
 
-    **Guarantee** None of ours; Theorem 3.1 claims (epsilon, delta)-user-level DP. At the largest
-    beta that the theorem admits, its eta may exceed 2 / beta fiftyfold. Lemma 35 needs 6 beta eta
-    B <= 1, which is not a hypothesis of the theorem.
+    **Guarantee** We prove none. Theorem 3.1 claims (epsilon, delta)-user-level DP. At the largest
+    beta that the theorem admits, the step size eta may exceed 2 / beta fiftyfold. Lemma 35 needs 6
+    beta eta B <= 1, which is not a condition of the theorem.
 
-    **Departs** (1) tau = O(G log(n m d) / sqrt(m)) is printed, but all uses of tau are uses of its
-    inverse. The scores are exp(-tau dist), the radii are 1 / tau, and gradients are said to lie
-    within tau of their mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as v2
-    has it in Section 3. `temperature` "printed" takes the printed tau. C is `deviation_constant`.
-    (2) B and T are rounded, m = 1 is refused and log(m) is at least 1, as in `euclidean`. (3) The T
+    **Departs** (1) The paper prints tau = O(G log(n m d) / sqrt(m)), but every use of tau is a use
+    of its inverse. The scores are exp(-tau dist), the radii are 1 / tau, and gradients are said to
+    lie within tau of their mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as
+    in Section 3 of v2. `temperature` "printed" takes the printed tau. C is `deviation_constant`.
+    (2) As in `euclidean`, B and T are rounded, m = 1 is refused and log(m) is at least 1. (3) The T
     in v is that of the first phase. (4) The printed "S = ceil(log n / B)" is read as log(n / B).
-    (5) The sensitivity of the scores is taken as 1, as in Lemma 36, though (17) and Lemma 35 give
+    (5) The sensitivity of the scores is taken as 1, as in Lemma 36, although (17) and Lemma 35 give
     2.
 
     Parameters
     ----------
     n_users, m, dimension, epsilon, delta, lipschitz, radius, smoothness, noise_constant, unsafe
-        As for `euclidean`, in l-infinity: G bounds the coordinates of gradients, and the domain is
-        [-D, D]^d. The theorem only says that epsilon is O(1). Any positive epsilon is accepted.
+        As for `euclidean`, but in l-infinity. G bounds each coordinate of the gradients, and the
+        domain is [-D, D]^d. The theorem only says that epsilon is O(1). Any positive epsilon is
+        accepted.
     deviation_constant : float, default 1
         The constant that O() hides in tau.
     temperature : {"inverse", "printed"}
         Which tau to use.
     statistic : {"median", "trimmed_mean"}
-        The trimmed mean leaves out the largest and the smallest third.
+        The trimmed mean ignores the largest third and the smallest third.
 
     Raises
     ------
     ValueError
         If there are fewer than 2 B users, if m = 1, or if step sizes are above 2 / beta. The
-        theorem itself asks only for n >= log(n d / delta)**2 / epsilon users.
+        theorem itself requires only n >= log(n d / delta)**2 / epsilon users.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)

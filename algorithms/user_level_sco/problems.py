@@ -16,7 +16,7 @@ from algorithms.user_level_sco.losses import Huber, Linear, Logistic, Loss, Matr
 
 @dataclass(frozen=True)
 class Problem:
-    """A finite population P, a loss and a domain: F(x) = E f(x; z) is a finite sum.
+    """A finite population P, a loss and a domain. F(x) = E f(x; z) is a finite sum.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Problem:
         return np.asarray(self.loss.values(points, self.items) @ self.probabilities)
 
     def excess(self, x: ArrayLike) -> FloatArray:
-        """Return F(x) - F(x*) for points ``[S, d]``; it is negative only outside of the domain."""
+        """Return F(x) - F(x*) for points ``[S, d]``. It can be negative outside of the domain."""
         return np.asarray(self.objective(x) - self.objective(self.minimiser[None]))
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -63,10 +63,10 @@ class Problem:
         n_users, m : int
             At least 1.
         heterogeneity : float, default 0
-            0 draws all items independently from P, as the papers assume. Otherwise each user has
-            its own distribution. It is drawn from the Dirichlet distribution around P with
-            concentration 1 / heterogeneity. The average over users is P, but the items of one user
-            are alike.
+            If 0, all items are drawn independently from P, as the papers assume. Otherwise each
+            user has its own distribution. Each user's distribution is drawn from the Dirichlet
+            distribution around P with concentration 1 / heterogeneity. The average of the users'
+            distributions is P, but the items of one user are alike.
         rng : numpy.random.Generator
             Source of randomness.
         """
@@ -102,7 +102,7 @@ class Problem:
 def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: int = 1) -> Problem:
     """Return f(x; z) = -<x, z> with z one of +-size e_k; the mean is bias size / d per coordinate.
 
-    G = size in both norms. x* is D 1 / sqrt(d) in a ball, and the corner D 1 of a box.
+    G = size in both norms. x* is D 1 / sqrt(d) in a ball, and the corner D 1 in a box.
     """
     d = _validate.integer("dimension", dimension, at_least=1)
     size = _validate.positive("size", size)
@@ -115,9 +115,10 @@ def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: i
 
 
 def cube(loss: Loss, domain: Domain, *, center: ArrayLike, half_width: float) -> Problem:
-    """Return a problem with z uniform on the 2^d corners of a cube; its center is x*.
+    """Return a problem with z uniform on the 2^d corners of a cube whose center is x*.
 
-    It is for losses that are even functions of x - z: quadratics and Huber. d is at most 12.
+    The problem is for losses that are even functions of x - z, such as quadratics and Huber losses.
+    d is at most 12.
     """
     middle = _validate.floats("center", center, ndims=(1,))
     width = _validate.positive("half_width", half_width)
@@ -131,9 +132,9 @@ def cube(loss: Loss, domain: Domain, *, center: ArrayLike, half_width: float) ->
 
 
 def logistic(domain: Ball, *, weights: ArrayLike, feature_norm: float = 1.0) -> Problem:
-    """Return labels from the logistic model at x* = weights, and features +-feature_norm e_k.
+    """Return labels from the logistic model at x* = weights, with features +-feature_norm e_k.
 
-    Since the model is true, the gradient of F at `weights` is 0.
+    The gradient of F at `weights` is 0 because the model is true.
     """
     best = _validate.floats("weights", weights, ndims=(1,))
     if not np.array_equal(domain.project(best[None])[0], best):

@@ -1,4 +1,4 @@
-"""Explicit parameters at which `accounts` proves privacy; the papers hide them in O()."""
+"""Explicit parameters at which `accounts` proves privacy. The papers hide them in O()."""
 
 from __future__ import annotations
 
@@ -44,23 +44,24 @@ def scaled_euclidean(
 ) -> Plan:
     """Return parameters of v2's Algorithm 1 at which `accounts` proves (epsilon, delta).
 
-    The filter's noise b is the smallest at which C filtered users cost `filter_share` epsilon.
-    sigma_s is the smallest for the remaining budget. Each tail is delta / 8. The size of the batch
-    is also chosen for utility, which is not needed for privacy. The batch is so large that the
-    expected number of honest users filtered in a phase is at most a quarter of the cutoff.
+    The filter's noise b is the smallest at which C filtered users use the budget `filter_share`
+    times epsilon. sigma_s is the smallest for the remaining budget. Each tail has probability delta
+    / 8. The size of the batch is also chosen for utility. Privacy does not need this. The batch is
+    so large that the expected number of honest users filtered in a phase is at most a quarter of
+    the cutoff.
 
     **Departs** from Section 3 in every constant, and in three other points. (1) The number of
-    phases is floor(log2(n / B)), so that the last phase has a whole batch. (2) The noise on the
-    scores does not depend on the noised cutoff. (3) Step sizes shrink by `decay` from phase to
+    phases is floor(log2(n / B)), so that the last phase has at least one batch. (2) The noise on
+    the scores does not depend on the noised cutoff. (3) Step sizes shrink by `decay` from phase to
     phase for every m. `decay` is 4 in Feldman, Koren & Talwar (2020), on which the localisation is
-    based, and log(m) as printed.
+    based. The printed value is log(m).
 
     Parameters
     ----------
     n_users, m, dimension : int
-        n, m, d. m = 1 is allowed.
+        n, m, d. The value m = 1 is allowed.
     epsilon : float
-        Positive; may be above 1.
+        Positive; a value above 1 is allowed.
     delta : float
         In (0, 1).
     lipschitz, radius : float
@@ -68,27 +69,26 @@ def scaled_euclidean(
     smoothness : float, default 0
         beta, at least 0.
     batch_size : int, optional
-        B. By default the smallest batch for which the proof works.
+        B. The default is the smallest batch for which the proof works.
     step : float, optional
-        eta_1. By default the smallest of four values. (1) (D / G) sqrt(B m / T), which balances the
-        errors of SGD. (2) The step at which the noise of the first phase has length D. (3)
-        1 / beta. (4) The largest step at which scores of later batches move by at most
-        `sensitivity`.
+        eta_1. The default is the smallest of four values. (1) (D / G) sqrt(B m / T), which balances
+        the errors of SGD. (2) The step at which the noise of the first phase has length D. (3) 1 /
+        beta. (4) The largest step at which scores of later batches move by at most `sensitivity`.
     spread : float, optional
-        A public guess of the distance between the mean gradients of two honest users; by default 4
-        G / sqrt(m). It sets the temperature: a user at this distance still counts (1 + `keep`) / 2
-        in a score.
+        A public guess of the distance between the mean gradients of two honest users; 4 G / sqrt(m)
+        by default. The guess determines the temperature. A user at this distance still contributes
+        (1 + `keep`) / 2 to a score.
     keep : float, default 0.8
         F / B.
     filter_share, cutoff_share : float
-        Shares of epsilon for the decisions and for halting.
+        Fractions of epsilon for the decisions and for halting.
     decay : float, default 4
         Factor by which step sizes shrink, at least 1.
     sensitivity : float, default 1
         How far scores of later batches may move, at least 1. Scores of the first batch move by 1. A
-        larger value allows larger steps on losses of large smoothness, and needs larger batches.
+        larger value allows larger steps if the smoothness is large, but needs larger batches.
     samples : int, optional
-        Number of users from which a score is estimated; a divisor of B.
+        Number of users from which a score is estimated; must divide B.
 
     Raises
     ------
@@ -251,37 +251,37 @@ def scaled_coordinatewise(
     decay: float = 4.0,
     statistic: str = "median",
 ) -> Plan:
-    """Return parameters of Algorithm 5 (v1, v2's appendix) at which `accounts` proves its privacy.
+    """Return parameters of Algorithm 5 (v1, v2's appendix) at which `accounts` proves privacy.
 
     The batch is the smallest at which a score of `theta` B is detected except with probability
-    delta. The threshold v lies by `margin` B below the largest score B.
+    delta. The threshold v is the largest score B minus `margin` B.
 
-    **Departs** from Theorem 3.1 in every constant, and in AboveThreshold: its noise is scaled for
-    the true sensitivity of the scores.
+    **Departs** from Theorem 3.1 in every constant. AboveThreshold's noise is scaled for the true
+    sensitivity of the scores.
 
     Parameters
     ----------
     n_users, m, dimension, epsilon, delta, lipschitz, radius, smoothness, batch_size, decay
-        As for `scaled_euclidean`, in l-infinity.
+        As for `scaled_euclidean`, but in l-infinity.
     step : float, optional
-        eta_1. By default the smallest of four values. (1) (D / G) sqrt(B m / T). (2) The step at
-        which the noise of the first phase has length sqrt(d) D. (3) 1 / beta. (4) The largest step
-        at which scores of later batches move by no more than the scores of the first batch.
+        eta_1. The default is the smallest of four values. (1) (D / G) sqrt(B m / T). (2) The step
+        at which the noise of the first phase has length sqrt(d) D. (3) 1 / beta. (4) The largest
+        step at which scores of later batches move by no more than the scores of the first batch.
     spread : float, optional
         A public guess of the distance between the mean gradients of two honest users in any
-        coordinate; by default 4 G sqrt(log(2 d) / m). A user at this distance still counts
-        1 - `margin` / 2 in a score.
+        coordinate; 4 G sqrt(log(2 d) / m) by default. A user at this distance still contributes 1 -
+        `margin` / 2 to a score.
     theta : float, default 0.75
-        Score, in units of B, from which batches are treated as aligned; in (1/2, 1 - margin).
+        Score, as a fraction of B, from which batches are treated as aligned; in (1/2, 1 - margin).
     margin : float, default 0.1
         1 - v / B.
     clip : float, optional
         varsigma; half of `spread` by default.
     test_share : float, default 0.3
-        Share of epsilon for the test.
+        Fraction of epsilon for the test.
     statistic : {"median", "trimmed_mean"}
-        The trimmed mean leaves out as many values as the proof needs: as many as lie outside of the
-        ball.
+        The trimmed mean ignores as many values as the proof needs, which is the number of values
+        outside of the ball.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
@@ -300,7 +300,8 @@ def scaled_coordinatewise(
     temperature = -math.log(1 - margin / 2) / _validate.positive("spread", distance)
     epsilon1 = epsilon * _validate.probability("test_share", test_share)
     sensitivity = 2.0
-    # # Find the smallest B with P[...] <= delta: x solves the tail for sensitivity 1 and epsilon 1.
+    # Find the smallest B with P[...] <= delta, where x solves the tail for sensitivity 1 and
+    # epsilon 1.
     low, high = 0.0, 10_000.0
     for _ in range(100):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Concentration scores: how close a user's mean gradient is to the mean gradients of its batch."""
+"""Concentration scores: how close a user's mean gradient is to the others of the user's batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from algorithms.common._validate import FloatArray
 from algorithms.user_level_sco.domains import lengths, norm_name
 
 _AT_ONCE = 2**19  # most distances that are in memory at once
-_ROUNDING = 1e-9  # relative margin of a bound that decides in place of the score
+_ROUNDING = 1e-9  # relative margin within which the score decides instead of a bound
 
 
 def concentration_scores(
@@ -20,11 +20,11 @@ def concentration_scores(
 ) -> FloatArray:
     """Return each user's score, the sum over its batch of exp(-temperature * distance).
 
-    user_level_sco v2, Algorithm 2: kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), where j = i is
-    included. With norm "linf" these are the rows of (15) in Algorithm 8.
+    user_level_sco v2, Algorithm 2: kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), where the sum
+    includes j = i. With norm "linf", the scores are the rows of (15) in Algorithm 8.
 
-    In one dimension sorting reduces the cost from O(B**2) to O(B log B). To the right of q_i the
-    sum is exp(tau q_i) sum_j exp(-tau q_j), and such sums are accumulated in logarithms.
+    In one dimension, sorting reduces the cost from O(B**2) to O(B log B). The sum over larger q_j
+    is exp(tau q_i) sum_j exp(-tau q_j). Such sums are accumulated in logarithms.
 
     **Symbols** q_i = `gradients[..., i, :]`, tau = `temperature`.
 
@@ -71,18 +71,19 @@ def sampled_scores(
     """Return unbiased estimates of the scores, each from `samples` users of the batch.
 
     user_level_sco v2, footnote 3, mentions "standard subsampling tricks" that reduce the cost of a
-    step from O(m B**2) to O(m B), and omits them. Here the batch is split into `samples` strata of
-    B / samples users each. Every user draws one user of each stratum, independently, and counts it
-    B / samples times.
+    step from O(m B**2) to O(m B), but omits them. Here the batch is split into `samples` strata of
+    B / samples users each. Every user draws one user of each stratum, independently, and counts
+    this user B / samples times.
 
-    **Guarantee** One user enters another user's score with probability samples / B. Then it moves
-    this score by at most B / samples instead of 1. So a decision whose Laplace noise has scale b is
-    log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, by amplification by subsampling. With
-    exact scores it is 1 / b. The two agree to first order as long as p b is not small.
+    **Guarantee** One user enters another user's score with probability samples / B. In that case,
+    the user moves this score by at most B / samples instead of 1. So a decision whose Laplace noise
+    has scale b is log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, by amplification by
+    subsampling. With exact scores, the decision is (1 / b)-DP. The two agree to first order as long
+    as p b is not small.
 
-    All scores together move by at most what exact scores move by when the iterate moves. They
-    deviate from the exact scores by more than t with probability exp(-2 samples t**2 / B**2)
-    (Hoeffding), to either side. A filter must add this t to its margin
+    If the iterate moves, all estimated scores together move by at most as much as the exact scores.
+    To either side, an estimate deviates from the exact score by more than t with probability at
+    most exp(-2 samples t**2 / B**2) (Hoeffding). A filter must add this t to its margin
     (`accounts.sampling_margin`).
 
     Parameters
@@ -131,11 +132,11 @@ def pass_filter(
 ) -> NDArray[np.bool_]:
     """Return whether score + noise exceeds the threshold, for every user of every draw.
 
-    The decisions are those of `concentration_scores`, but most are made without computing the
-    score. A score is between 1 and B. By convexity it is at least B exp(-tau r) for r = sqrt(mean_j
-    norm(q_i - q_j)**2). Computing this bound for all users takes O(B d). If users agree, hardly any
-    pair of gradients has to be compared. (If a bound is within rounding of the threshold, the score
-    decides.)
+    The decisions are those of `concentration_scores`, but most decisions are made without computing
+    the score. A score is between 1 and B. By convexity, a score is at least B exp(-tau r) for r =
+    sqrt(mean_j norm(q_i - q_j)**2). Computing this bound for all users takes O(B d). If users
+    agree, almost no pair of gradients has to be compared. (If the difference between a bound and
+    the threshold is within rounding, the score decides.)
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ def pass_filter(
     least = batch * (1 - _ROUNDING) * np.exp(-temperature * np.sqrt(squares + mean_squares))
     passed: NDArray[np.bool_] = np.maximum(least, 1.0) + noise > threshold
     undecided: NDArray[np.bool_] = ~passed & (batch * (1 + _ROUNDING) + noise > threshold)
-    if len(gradients) == 1:  # all draws share the scores: compute those on which some draw depends
+    if len(gradients) == 1:  # all draws share the scores, so compute only the needed scores
         users = np.flatnonzero(undecided.any(axis=0))
         for own in np.array_split(users, 1 + users.size * batch // _AT_ONCE):
             scores = _kernel(gradients[0, own][:, None], gradients, temperature, "l2")
@@ -184,10 +185,11 @@ def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:
     order = np.argsort(places, axis=-1)
     with np.errstate(over="ignore"):  # an infinite gap is treated as a large gap
         gaps = temperature * np.diff(np.take_along_axis(places, order, axis=-1), axis=-1)
-    # # exp(-800) is 0. Larger gaps change nothing, and would cost the smaller ones their digits.
+    # exp(-800) is 0. Larger gaps change nothing, but they would make the smaller gaps less
+    # precise.
     p = np.zeros_like(places)
     np.cumsum(np.minimum(gaps, 800.0), axis=-1, out=p[..., 1:])
-    # # log sum_{j <= i} exp(p_j) - p_i, and the same from the other end. Logarithms do not
+    # log sum_{j <= i} exp(p_j) - p_i, and the same sum from the other end. Logarithms do not
     # overflow.
     left = np.logaddexp.accumulate(p, axis=-1) - p
     right = np.logaddexp.accumulate(-p[..., ::-1], axis=-1)[..., ::-1] + p
@@ -198,18 +200,18 @@ def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:
 
 
 def disagreement_bound(batch_size: int, least_total: float) -> float:
-    """Return the largest tau norm(q_i - q_j) that two scores with a given sum allow.
+    """Return the largest tau norm(q_i - q_j) that is possible for two scores with a given sum.
 
     If kappa_i + kappa_j > s then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1. For each user
     k, let a and b be its distances to i and j, in units of 1 / tau. Then a + b >= r, and by
-    convexity exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 + exp(-r)). Two clusters at that
-    distance attain the bound. (user_level_sco v2 has 100 / tau in place of about 1 / tau, in the
-    proof of Lemma 10.)
+    convexity exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 + exp(-r)). Two clusters at
+    distance r / tau attain the bound. (In the proof of Lemma 10, user_level_sco v2 has 100 / tau
+    instead of about 1 / tau.)
 
     Returns
     -------
     float
-        inf if such scores give no bound.
+        The result is inf if such scores give no bound.
     """
     excess = least_total / batch_size - 1.0
     if excess >= 1.0:

@@ -1,20 +1,20 @@
-"""Privacy of the oracles and of the whole algorithm: Gaussian DP, computed from sensitivities.
+"""Privacy of the oracles and of the whole algorithm. All are Gaussian DP, from sensitivities.
 
 An item is in one batch of one epoch. Condition on the hidden directions, which do not depend on the
-data. Then the noisy gradients of that epoch are Gaussian. The item moves them by at most these
-amounts (Lemmas 3.1 and 3.2):
+data. Then the noisy gradients of that epoch are Gaussian. The item moves these gradients by at most
+the following amounts (Lemmas 3.1 and 3.2):
 
 - In Algorithm 4, s_1 = 2 d L / B_1 in round 1 and s_t = 2 d L norm(w_t - w_{t-1}) / (B_2 delta) in
   round t. The item enters through all nodes of the tree that contain t (`tree.tree_gdp`).
 
-- In Algorithm 6, 2 d L / B in its own round.
+- In Algorithm 6, the amount is 2 d L / B in the item's own round.
 
-The pair of outputs and directions is mu-GDP. The reason is that for each value of the directions
-the trade-off curve lies above G_mu. Since G_mu is convex in alpha, Jensen's inequality applies.
-Removing the directions is post-processing. The s_t of Algorithm 3 are hidden coins of the same
-kind. Later epochs depend only on released values, and everything that is computed from released
-gradients is at least as private. No step is longer than D, so norm(w_t - w_{t-1}) <= 2 D (Remark
-4.1). For t = 2 it is at most D if Delta_1 = 0.
+The pair of outputs and directions is mu-GDP. For each value of the directions, the trade-off curve
+lies above G_mu. Since G_mu is convex in alpha, Jensen's inequality applies. Removing the directions
+is post-processing. The s_t of Algorithm 3 are hidden coins too, so the same argument applies. Later
+epochs depend only on released values, and everything that is computed from released gradients is at
+least as private. No step is longer than D, so norm(w_t - w_{t-1}) <= 2 D (Remark 4.1). For t = 2,
+norm(w_t - w_{t-1}) is at most D if Delta_1 = 0.
 
 mu-Gaussian DP implies (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. The paper uses this measure
 and calls its parameter rho.
@@ -49,21 +49,21 @@ def path_gdp(
 
 
 def transcript_gdp(plan: Plan, dimension: int, lipschitz: float) -> float:
-    """Return mu of all noisy gradients of a run, including those of each epoch's last round."""
+    """Return mu of all noisy gradients of a run, including the last gradient of each epoch."""
     return _run_gdp(plan, dimension, lipschitz, plan.rounds)
 
 
 def output_gdp(plan: Plan, dimension: int, lipschitz: float) -> float:
-    """Return mu of what is computed from a run: all noisy gradients but the last of each epoch.
+    """Return mu of all noisy gradients but the last of each epoch, which the output does not use.
 
-    A learner starts again with each epoch and does not receive the epoch's last gradient. At T = 1
-    nothing depends on the data at all, and mu is 0.
+    A learner is restarted in each epoch and does not receive the epoch's last gradient. At T = 1,
+    nothing depends on the data, and mu is 0.
     """
     return _run_gdp(plan, dimension, lipschitz, plan.rounds - 1)
 
 
 def epoch_sensitivities(plan: Plan, dimension: int, lipschitz: float) -> FloatArray:
-    """Return s_1, ..., s_T: how far an item of each round can move the estimate of that round."""
+    """Return s_1, ..., s_T: the largest change of a round's estimate if an item of it changes."""
     d = _validate.integer("dimension", dimension, at_least=1)
     moves = np.full(plan.rounds - 1, 2 * plan.domain)
     if plan.first_step_is_zero:
@@ -80,7 +80,8 @@ def _run_gdp(plan: Plan, dimension: int, lipschitz: float, rounds: int) -> float
             raise ValueError(f"{name} must be at most {planned!r}, that of the plan, got {given!r}")
     if not rounds:
         return 0.0
-    # # From round 3 on sensitivities are equal, and none of them is in more nodes than round 3.
+    # From round 3 on, the sensitivities are equal, and no later round is in more nodes than round
+    # 3.
     first = replace(plan, rounds=min(plan.rounds, 3))
     s = epoch_sensitivities(first, dimension, lipschitz)
     s = s[: min(rounds, 3)]

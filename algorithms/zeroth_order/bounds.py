@@ -1,7 +1,8 @@
-"""Upper bounds on the stationarity of the output: Theorem 4.9 and Appendix E, with constants.
+"""Upper bounds on the stationarity of the output: They are Theorem 4.9 and Appendix E.
 
-All bounds are for E norm(grad F(w-bar))_{2 delta}, the stationarity at twice the radius of
-smoothing. The proof of Theorem 4.9 shows this. The theorem itself states the radius delta.
+All bounds are for E norm(grad F(w-bar))_{2 delta}, the stationarity at twice the smoothing radius.
+The proof of Theorem 4.9 shows a bound at the radius 2 delta. The theorem itself states the radius
+delta.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class StationarityBound:
     Attributes
     ----------
     optimality : float
-        The possible decrease, F* and what smoothing adds, divided by D K T.
+        The largest possible decrease (F* plus the effect of smoothing), divided by D K T.
     regret : float
         Regret of the online learner, divided by D T.
     error : float
@@ -39,7 +40,7 @@ class StationarityBound:
 
     @property
     def total(self) -> float:
-        """The bound. It is informative if it is below the Lipschitz constant."""
+        """The bound. The bound gives information if it is below the Lipschitz constant."""
         return self.optimality + self.regret + self.error + self.noise
 
 
@@ -48,23 +49,23 @@ def stationarity_bound(
 ) -> StationarityBound:
     """Return the bound of Corollary 4.7 for a plan, with projected subgradient descent.
 
-    **Guarantee** E norm(grad F(w-bar))_{2 delta} <= total, for i.i.d. items. It follows from
+    **Guarantee** E norm(grad F(w-bar))_{2 delta} <= total, for i.i.d. items. The bound follows from
     zeroth_order, Corollary 4.7, Lemmas 3.1, 3.2 and 4.8, Corollary 4.5, and the proof of Theorem
     4.9 (or Appendix E).
 
-    **Requires** F differentiable and `lipschitz`-Lipschitz, F(x_1) - inf F <= `gap`, `plan.domain`
-    times T at most delta.
+    **Requires** that F is differentiable and `lipschitz`-Lipschitz, F(x_1) - inf F <= `gap`, and
+    `plan.domain` times T is at most delta.
 
-    **Departs** "printed" constants: the squared errors are those of Lemmas 3.1 and 3.2. They are 16
-    d L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D. Three squares are added with a factor 3,
-    as in the proof of Theorem 4.9. Smoothing costs 2 L delta.
+    **Departs** "printed" constants: the squared errors are those of Lemmas 3.1 and 3.2. These
+    squared errors are 16 d L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D. Three squares are
+    added with a factor 3, as in the proof of Theorem 4.9. In "printed", smoothing costs 2 L delta.
 
     "sharp" constants: the first error is (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d = 1). By
-    Poincare's inequality on the sphere an estimate in one direction has second moment at most d^2
+    Poincare's inequality on the sphere, an estimate in one direction has second moment at most d^2
     L^2 / (d - 1). The second error is (d + (1 - 1 / d) c_d^2) L^2 r^2 / (b delta^2), with c_d of
-    `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added as norms.
-    Smoothing costs L delta d / (d + 1), because it raises F(x_1) by at most this and never lowers
-    inf F.
+    `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added as norms, not
+    as squares. Smoothing costs L delta d / (d + 1), because smoothing raises F(x_1) by at most this
+    amount and never lowers inf F.
 
     The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for every eta.
 
@@ -97,8 +98,8 @@ def stationarity_bound(
     error = math.sqrt(squared_error(plan, d, lipschitz=lipschitz, constants=constants))
     noise = math.sqrt(_noise_terms(plan) * d) * plan.oracle.sigma
     moment = gradient_moment(plan, d, lipschitz=lipschitz, constants=constants)
-    # # Fresh errors are orthogonal to all that was played. Errors of a sum persist and cost 2 D a
-    # round.
+    # Fresh errors are orthogonal to everything that was played before. The errors of a sum
+    # persist and cost 2 D per round
     factor = 1 / math.sqrt(T) if isinstance(plan.oracle, Naive) else 2.0
     regret = D / (2 * plan.step * T) + plan.step * moment / (2 * D)
     raised = 2.0 if constants == "printed" else d / (d + 1)  # cost of smoothing over L delta
@@ -149,7 +150,7 @@ def gradient_moment(
 
 
 def _noise_terms(plan: Plan) -> int:
-    """Return the most noises that a noisy gradient contains: the binary digits 1 up to T."""
+    """Return the largest number of noises in a noisy gradient, the most binary digits 1 up to T."""
     if isinstance(plan.oracle, VarianceReduced):
         return (plan.rounds + 1).bit_length() - 1  # floor(log2(T + 1))
     return 1

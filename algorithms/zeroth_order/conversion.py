@@ -20,7 +20,7 @@ _ROUNDING = 1 + 1e-9
 
 
 class OnlineLearner(ABC):
-    """An online learner for many runs at once: it plays steps of length at most D.
+    """An online learner for many simultaneous runs, which plays steps of length at most D.
 
     After each step it receives a linear loss. Its first step must not depend on the data.
     """
@@ -40,8 +40,9 @@ class ProjectedSubgradient(OnlineLearner):
     zeroth_order, Algorithm 3, line 4.
 
     **Guarantee** sum_t <v_t, Delta_t - u> <= norm(u)**2 / (2 eta) + (eta / 2) sum_t norm(v_t)**2
-    for every norm(u) <= D. This is at most D sqrt(sum_t norm(v_t)**2) if eta = D / sqrt(sum_t
-    norm(v_t)**2), and not for other eta. Section 2 states it for the expectation.
+    for every norm(u) <= D. The right side is at most D sqrt(sum_t norm(v_t)**2) if eta = D /
+    sqrt(sum_t norm(v_t)**2), but not for other eta. Section 2 states this bound for the
+    expectation.
 
     Parameters
     ----------
@@ -82,25 +83,26 @@ def private_zeroth_order(
     transcript: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Find a point near which a population loss is almost stationary, from noisy values only.
+    """Find a point near which a population loss is almost stationary, using only noisy values.
 
     zeroth_order, Algorithm 3 (Online-to-Nonconvex Conversion) with the oracle of the plan,
     Algorithm 4 or 6.
 
-    **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`. It is rho-RDP for plans of
-    `scaled`, and for plans of Theorem 4.9 and Corollary 4.4 (`printed`). The proof of the printed
-    noise fails at T = 2 and 4, but the guarantee holds, because the last gradient of an epoch is
-    computed and never used. The private values are the output and everything else that is computed
-    from noisy gradients (all x, w, Delta). This holds for every behaviour of the loss on a user's
-    item. The expected stationarity at 2 delta is at most `bounds.stationarity_bound`.
+    **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`. For plans of `scaled`, and for
+    plans of Theorem 4.9 and Corollary 4.4 (`printed`), the algorithm is rho-RDP. The proof of the
+    printed noise fails at T = 2 and 4. The guarantee holds anyway, because the last gradient of an
+    epoch is computed and never used. The private values are the output and everything else that is
+    computed from noisy gradients (all x, w, Delta). The guarantee holds for every behaviour of the
+    loss on a user's item. The expected stationarity at 2 delta is at most
+    `bounds.stationarity_bound`.
 
     **Requires** items in an order that does not depend on them. Stationarity needs i.i.d. items.
 
-    **Departs** (1) eta, "tuned by OSD", is a value of the plan. It is printed nowhere. In the plans
-    of `printed` and `scaled` it is D / sqrt(T) divided by a bound on the noisy gradients. (2) Line
-    7 is left out in round T. Nothing can depend on g~_T, not even in a learner that keeps a memory.
-    (3) The other departures are those of `oracles.oracle_gradients`. (4) `noise_multiplier` is not
-    in the paper.
+    **Departs** (1) eta, which the paper describes as "tuned by OSD", is part of the plan. It is
+    printed nowhere. In the plans of `printed` and `scaled`, eta is D / sqrt(T) divided by a bound
+    on the noisy gradients. (2) Line 7 is omitted in round T. Nothing can depend on g~_T, even in a
+    learner that keeps a memory. (3) The other departures are those of `oracles.oracle_gradients`.
+    (4) `noise_multiplier` is not in the paper.
 
     **Symbols** K, T, D, delta, eta = `plan`'s epochs, rounds, domain, radius, step; x_1 = `start`;
     A = `learner`; w-bar = the returned value.
@@ -120,9 +122,10 @@ def private_zeroth_order(
         are refused. A first step that is not 0 is refused unless `plan.first_step_is_zero` is
         False.
     noise_multiplier : float, default 1
-        Factor on sigma, at least 0. Below 1 nothing is guaranteed.
+        Factor on sigma, at least 0. Below 1, no privacy is guaranteed.
     transcript : bool, default False
-        Whether to return the averages of all epochs, w-bar^1 to w-bar^K. Their privacy is the same.
+        Whether to return the averages of all epochs, w-bar^1 to w-bar^K. All these averages
+        together have the same privacy as the output.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -178,13 +181,13 @@ def _starting_points(
     point = _validate.floats("start", start, ndims=(1,))
     if point.size != dimension:
         raise ValueError(f"start must have {dimension} coordinates, got {point.size}")
-    # # No later point is farther out, so no error can depend on the data.
+    # No later point is farther out, so no error can depend on the data.
     smoothing_radius(plan.radius, np.abs(point) + plan.epochs * plan.rounds * plan.domain)
     return np.tile(point, (size, 1))
 
 
 def _inside(steps: Any, shape: tuple[int, ...], plan: Plan, *, first: bool) -> FloatArray:
-    """Return the learner's steps if they satisfy what the sensitivities assume."""
+    """Return the learner's steps if they satisfy the conditions that the sensitivities assume."""
     found = np.asarray(steps)
     if found.shape != shape or found.dtype.kind not in "iuf":
         raise ValueError(

@@ -29,15 +29,16 @@ def gradient_estimate(
 
     zeroth_order, Algorithm 1 (Grad). With ``n_directions=1`` it is line 5 of Algorithm 6.
 
-    **Guarantee** Unbiased for i.i.d. items. Not private: at the same directions it moves by at most
-    2 d L / b between neighbours (Lemma 3.1). Linear losses attain this at d = 1.
+    **Guarantee** Unbiased for i.i.d. items. Not private alone. At the same directions, the estimate
+    moves by at most 2 d L / b between neighbours (Lemma 3.1). Linear losses attain this bound at d
+    = 1.
 
-    **Requires** for its mean, that `loss` is `loss.lipschitz`-Lipschitz. Its sensitivity does not
-    need this.
+    **Requires**, for the mean of the estimate, that `loss` is `loss.lipschitz`-Lipschitz. The
+    sensitivity does not need this condition.
 
-    **Departs** (1) d directions for each item are printed. Here another number can be chosen. (2)
-    Given directions are used in every draw. (3) Differences of values are clipped to what the
-    Lipschitz constant allows, and count as 0 if they are NaN. Privacy must not depend on the
+    **Departs** (1) The paper uses d directions for each item. Here another number can be chosen.
+    (2) Given directions are used in every draw. (3) Differences of values are clipped to the range
+    that the Lipschitz constant allows. A NaN difference counts as 0. Privacy must not depend on the
     behaviour of a loss on a user's item, or on its rounding.
 
     **Symbols** f = `loss`, delta = `radius`, x = `point`, z_1, ..., z_b = `data`, u_ij =
@@ -53,11 +54,11 @@ def gradient_estimate(
     radius : float
         Positive.
     point : array_like, [d] or [size, d]
-        One point for all draws, or one for each draw.
+        One point for all draws, or one point for each draw.
     n_directions : int or None, default None
-        Number of directions for each item; by default d.
+        Number of directions for each item; d by default.
     directions : array_like, [b, j, d], optional
-        Unit vectors; by default drawn anew for each draw.
+        Unit vectors; drawn anew for each draw by default.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -83,14 +84,15 @@ def difference_estimate(
     directions: ArrayLike | None = None,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Estimate how the gradient of the smoothed loss changes from one point to another.
+    """Estimate how much the gradient of the smoothed loss changes from one point to another.
 
     zeroth_order, Algorithm 2 (Diff).
 
-    **Guarantee** Unbiased for i.i.d. items. Not private: at the same directions it moves by at most
-    2 d L norm(x - y) / (b delta) between neighbours (Lemma 3.2). The bound is attained at d = 1.
+    **Guarantee** Unbiased for i.i.d. items. Not private alone. At the same directions, the estimate
+    moves by at most 2 d L norm(x - y) / (b delta) between neighbours (Lemma 3.2). The bound is
+    attained at d = 1.
 
-    **Requires**, **Departs** and the other parameters as `gradient_estimate`.
+    **Requires**, **Departs** and the other parameters are those of `gradient_estimate`.
 
     **Symbols** x = `point`, y = `previous`.
 
@@ -139,7 +141,7 @@ def points_of(name: str, value: ArrayLike, size: int, dimension: int) -> FloatAr
 
 
 def smoothing_radius(radius: float, points: FloatArray) -> float:
-    """Return a positive radius; refuse one that would be lost in the rounding of the points."""
+    """Return a positive radius; refuse a radius that would be lost when the points are rounded."""
     radius = _validate.positive("radius", radius)
     least = 1e-12 * float(np.abs(points).max(initial=1e-100))
     if not least <= radius <= 1e100:

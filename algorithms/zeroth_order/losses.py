@@ -1,11 +1,11 @@
-"""Losses that an algorithm can only evaluate, with their Lipschitz constants.
+"""Losses that an algorithm can only evaluate, together with their Lipschitz constants.
 
-All losses but `Linear` are neither smooth nor convex. An item is a row ``[p]``. Features longer
+All losses except `Linear` are neither smooth nor convex. An item is a row ``[p]``. Features longer
 than 1 are scaled to length 1, so that every item has a loss that is `lipschitz`-Lipschitz in exact
-arithmetic. Privacy does not depend on this. An algorithm uses only differences of values, and clips
-them to what the declared constant allows (`clipped_difference`). So neither a wrong constant nor
-rounding affects the privacy of its output. `largest_slope` tests the declared constant on public
-items.
+arithmetic. Privacy does not depend on this scaling. An algorithm uses only differences of values,
+and clips them to what the declared constant allows (`clipped_difference`). So neither a wrong
+constant nor rounding affects the privacy of its output. `largest_slope` tests the declared constant
+on public items.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 class Loss(ABC):
-    """A loss f(x, z) of a point x in R^d and an item z, Lipschitz in x in Euclidean norm."""
+    """A loss f(x, z) of a point x in R^d and an item z. It is Lipschitz in x in Euclidean norm."""
 
     lipschitz: float
 
@@ -36,7 +36,8 @@ class Loss(ABC):
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
         """Return the gradients ``[..., d]``, or a limit of nearby gradients where none exists.
 
-        Algorithms do not use them. They are for evaluating the output of an algorithm.
+        Algorithms do not use these gradients. The gradients are for evaluating the output of an
+        algorithm.
         """
         raise NotImplementedError(f"{type(self).__name__} has values but no gradients")
 
@@ -63,8 +64,8 @@ def clipped_difference(
 ) -> FloatArray:
     """Return f(first, z) - f(second, z), clipped to L times the distance of the points.
 
-    A difference that is NaN counts as 0. So the sensitivity is that of the declared constant, for
-    every behaviour of the loss on a user's item, and no error reveals this behaviour.
+    A NaN difference counts as 0. So the sensitivity is that of the declared constant, for every
+    behaviour of the loss on a user's item. No error reveals this behaviour.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         difference = evaluated(loss, first, items) - evaluated(loss, second, items)
@@ -85,8 +86,8 @@ def largest_slope(
 ) -> float:
     """Return the largest slope found at random pairs; refuse a slope above the declared constant.
 
-    **Requires** public items: the returned value, and especially an error, reveals information
-    about them.
+    **Requires** public items. The returned value, and especially an error, reveals information
+    about the items.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def largest_slope(
     point : array_like, [d]
         Point around which the pairs of points are drawn.
     scales : tuple of float
-        Distances of the pairs from the point, and of the two points from each other.
+        Distances of the pairs from the point, and distances between the two points of a pair.
     n_pairs : int, default 64
         Number of pairs for each scale.
     rng : numpy.random.Generator
@@ -133,7 +134,7 @@ def largest_slope(
 
 
 def shortened(vectors: FloatArray) -> FloatArray:
-    """Return the vectors ``[..., k]``, with those longer than 1 scaled to length 1."""
+    """Return the vectors ``[..., k]``, where vectors longer than 1 are scaled to length 1."""
     largest = np.maximum(1.0, np.abs(vectors).max(axis=-1, keepdims=True))  # squares may overflow
     scaled = vectors / largest
     lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
@@ -142,7 +143,7 @@ def shortened(vectors: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x, z) = L <z, x> with norm(z) <= 1; it attains every sensitivity of the paper at d = 1.
+    """f(x, z) = L <z, x> with norm(z) <= 1, which attains every sensitivity of the paper at d = 1.
 
     Parameters
     ----------
@@ -166,10 +167,10 @@ class Linear(Loss):
 
 
 class Ridge(Loss):
-    """L phi(<a, x>) for items (a, b): a piecewise linear function of one direction.
+    """L phi(<a, x>) for items (a, b), a piecewise linear function of one direction.
 
     ``phi(s) = constant + sum_i weight_i abs(s - place_i)``, where the places depend on b. The
-    uniform smoothing of such a loss has a closed form, and so has its stationarity at d = 1.
+    uniform smoothing of such a loss has a closed form. At d = 1, its stationarity has one too.
     """
 
     @abstractmethod
@@ -181,7 +182,7 @@ class Ridge(Loss):
         """Return phi(s) and its slope."""
 
     def dimension(self, n_columns: int) -> int:
-        """Return d = p - 1: the last number of an item is b."""
+        """Return d = p - 1, because the last number of an item is b."""
         if n_columns < 2:
             raise ValueError(f"data must have features and an offset, got {n_columns} columns")
         return n_columns - 1
@@ -200,7 +201,7 @@ class Ridge(Loss):
 
 @dataclass(frozen=True)
 class CappedAbsolute(Ridge):
-    """f(x, (a, b)) = L min(abs(<a, x> - b), cap): regression that ignores outliers.
+    """f(x, (a, b)) = L min(abs(<a, x> - b), cap), a regression loss that ignores outliers.
 
     Parameters
     ----------
@@ -233,9 +234,9 @@ class CappedAbsolute(Ridge):
 
 @dataclass(frozen=True)
 class PhaseRetrieval(Ridge):
-    """f(x, (a, b)) = L abs(abs(<a, x>) - abs(b)): regression on values whose sign was lost.
+    """f(x, (a, b)) = L abs(abs(<a, x>) - abs(b)), for regression on values without their sign.
 
-    The loss uses amplitudes. Their squares are not Lipschitz.
+    The loss uses amplitudes. The squares of such errors are not Lipschitz.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ class PhaseRetrieval(Ridge):
 
 @dataclass(frozen=True, eq=False)
 class MaxDifference(Loss):
-    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>: any piecewise linear function.
+    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>. It can be any piecewise linear function.
 
     Parameters
     ----------
@@ -301,8 +302,8 @@ class MaxDifference(Loss):
 class ReluNetwork(Loss):
     """f(x, (a, y)) = L abs(sum_h v_h max(0, <w_h, a>) - y), x = (w_1, ..., w_H).
 
-    A layer of H units is trained. v_h = (-1)^h / sqrt(H) is fixed, so that L is the Lipschitz
-    constant.
+    A layer of H units is trained. The output weights v_h = (-1)^h / sqrt(H) are fixed, so that L is
+    the Lipschitz constant.
 
     Parameters
     ----------
@@ -320,7 +321,7 @@ class ReluNetwork(Loss):
         _validate.positive("lipschitz", self.lipschitz)
 
     def dimension(self, n_columns: int) -> int:
-        """Return d = H (p - 1): the last number of an item is its label."""
+        """Return d = H (p - 1), because the last number of an item is its label."""
         if n_columns < 2:
             raise ValueError(f"data must have features and a label, got {n_columns} columns")
         return self.hidden * (n_columns - 1)
@@ -356,10 +357,11 @@ class FunctionLoss(Loss):
     ----------
     function : callable
         Returns values ``[...]``. Each value must depend only on its own point and item, whatever
-        else the call contains: privacy needs this. An exception in the function ends the run.
+        else the call contains. Privacy needs this condition. An exception in the function ends the
+        run.
     lipschitz : float
-        L, positive, as declared by the caller. Larger differences are clipped, which is private but
-        no longer unbiased. `largest_slope` tests the constant on public items.
+        L, positive, as declared by the caller. Larger differences are clipped. Then the estimate is
+        private but no longer unbiased. `largest_slope` tests the constant on public items.
     n_dimensions : int or None, default None
         d; the number of columns of the items by default.
     """

@@ -39,15 +39,15 @@ def oracle_gradients(
     Algorithm 6 (Naive private gradient oracle).
 
     **Guarantee** mu-Gaussian DP, hence (alpha, alpha mu**2 / 2)-RDP, with mu = `accounts.path_gdp`.
-    The directions are hidden and do not depend on the data. Given the directions, the outputs are
-    Gaussian.
+    The directions are hidden, and their distribution does not depend on the data. Given the
+    directions, the outputs are Gaussian.
 
     **Requires** that the path depends on this epoch's items only through released gradients.
 
     **Departs** (1) Line 9 of Algorithm 4 defines g~_t and adds Tree(t) to g~_t itself. Here Tree(t)
-    is added to g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] for t in [2,
-    T]. (3) The state of the oracle is private: g_{t-1} without noise, the nodes of Node(t), and
-    w_{t-1}. (4) `noise_multiplier` is not in the paper.
+    is added to g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] instead of t in
+    [2, T]. (3) The state of the oracle is private. It consists of g_{t-1} without noise, the nodes
+    of Node(t), and w_{t-1}. (4) `noise_multiplier` is not in the paper.
 
     **Symbols** g~_1, ..., g~_T = the returned value, w_1, ..., w_T = `points`, B_1, B_2,
     sigma = `oracle`, Z_1, ..., Z_T = `data`, split into batches in its order.
@@ -55,7 +55,7 @@ def oracle_gradients(
     Parameters
     ----------
     data : array_like, [n, p] or [n, 1, p]
-        Items of the epoch. The first ones are used.
+        Items of the epoch. The function uses the first items.
     size : int
         Number of independent draws.
     loss : Loss
@@ -64,7 +64,7 @@ def oracle_gradients(
         delta, positive.
     points : array_like, [T, d]
     directions : array_like, [n, j, d], optional
-        Directions of each item; by default drawn anew for each draw.
+        Directions of each item; drawn anew for each draw by default.
     noise_multiplier : float, default 1
         Factor on sigma, at least 0.
     rng : numpy.random.Generator
@@ -98,11 +98,12 @@ def oracle_centers(
     directions: ArrayLike | None = None,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return what `oracle_gradients` adds noise to, in coordinates in which the noise is white.
+    """Return the value to which `oracle_gradients` adds noise, in coordinates with white noise.
 
-    For Algorithm 4 these are the sums of the nodes of the tree. The noisy gradients are an
-    invertible image of the noisy sums. For Algorithm 6 these are the gradients. Each has
-    independent noise N(0, sigma**2 I), so an audit can integrate the noise out.
+    For Algorithm 4, this value consists of the sums of the nodes of the tree. The noisy gradients
+    are an invertible image of the noisy sums. For Algorithm 6, this value consists of the
+    gradients. Each sum or gradient has independent noise N(0, sigma**2 I), so an audit can
+    integrate the noise out.
 
     Parameters, **Guarantee** (with the noise added), **Requires**, **Departs** and **Symbols** are
     those of `oracle_gradients`.
@@ -126,7 +127,7 @@ def oracle_centers(
 
 
 class EpochOracle:
-    """One epoch of an oracle, in many runs at once; `oracle_gradients` describes it.
+    """One epoch of an oracle, in many simultaneous runs (see `oracle_gradients`).
 
     Parameters
     ----------
@@ -202,7 +203,7 @@ class EpochOracle:
 def epoch_items(
     data: Any, loss: Loss, oracle: VarianceReduced | Naive, rounds: int, epochs: int = 1
 ) -> FloatArray:
-    """Return the items that the given number of epochs uses; refuse data with fewer items."""
+    """Return the items that the given number of epochs uses; refuse data with too few items."""
     items = items_of(data, loss)
     needed = epochs * sum(oracle.batches(rounds))
     if len(items) < needed:

@@ -9,16 +9,16 @@ from algorithms.common import _validate
 
 @dataclass(frozen=True)
 class VarianceReduced:
-    """The oracle of Algorithm 4: one Grad, then Diffs, summed with the noise of a tree.
+    """The oracle of Algorithm 4, which sums one Grad and then Diffs, with the noise of a tree.
 
     Attributes
     ----------
     first_batch : int
-        B_1: number of items of the Grad that opens an epoch.
+        B_1, the number of items of the Grad that begins an epoch.
     batch : int
-        B_2: number of items of each Diff.
+        B_2, the number of items of each Diff.
     sigma : float
-        Standard deviation of the noise of each node of the tree; 0 for none.
+        Standard deviation of the noise of each node of the tree; 0 for no noise.
     """
 
     first_batch: int
@@ -37,20 +37,20 @@ class VarianceReduced:
         return [self.first_batch, *[self.batch] * (rounds - 1)]
 
     def directions(self, dimension: int) -> int:
-        """Return the number of directions for each item: d."""
+        """Return the number of directions for each item, which is d."""
         return dimension
 
 
 @dataclass(frozen=True)
 class Naive:
-    """The oracle of Algorithm 6: each round has its own estimate and its own noise.
+    """The oracle of Algorithm 6, where each round has its own estimate and its own noise.
 
     Attributes
     ----------
     batch : int
         B.
     sigma : float
-        Standard deviation of the noise of each round; 0 for none.
+        Standard deviation of the noise of each round; 0 for no noise.
     """
 
     batch: int
@@ -65,7 +65,7 @@ class Naive:
         return [self.batch] * rounds
 
     def directions(self, dimension: int) -> int:
-        """Return the number of directions for each item: 1."""
+        """Return the number of directions for each item, which is 1."""
         return 1
 
 
@@ -91,7 +91,7 @@ class Plan:
     lipschitz : float or None, default None
         L, for which the noise was made. Losses with a larger constant are refused.
     first_step_is_zero : bool, default True
-        Whether the learner begins with Delta_1 = 0, which halves s_2. Other learners are then
+        Whether the learner begins with Delta_1 = 0, which halves s_2. If True, other learners are
         refused.
     """
 
@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def n_points(self) -> int:
-        """M, the number of items that are used: the first ones of the data."""
+        """M, the number of items that are used, which are the first items of the data."""
         return self.epochs * sum(self.oracle.batches(self.rounds))
 
     def evaluations(self, dimension: int) -> int:

@@ -1,4 +1,4 @@
-"""The parameters that the paper prints, for all inputs at which they are defined."""
+"""The parameters that the paper prints, for all inputs at which these parameters are defined."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ def corollary_4_4_sigma(
 
     **Guarantee** With B_1 >= T B_2 / 2 and D = delta / T, the output of Algorithm 3 is (alpha,
     alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5. At
-    T = 2 and 4 their parameter is up to 1.2011 rho and 1.0402 rho (audits/zeroth_order).
+    T = 2 and at T = 4, the parameter of all noisy gradients is larger. It is up to 1.2011 rho at T
+    = 2, and up to 1.0402 rho at T = 4 (audits/zeroth_order).
 
     Parameters
     ----------
     rounds : int
-        T, at least 2. At T = 1 no noise is printed.
+        T, at least 2. At T = 1, the printed noise is 0.
     batch : int
         B_2.
     dimension : int
@@ -57,10 +58,10 @@ def theorem_4_9(
     | (d^(3/2) L delta M / ((F* + L delta) rho))^(1/2)}.
 
     **Guarantee** (alpha, alpha rho**2 / 2)-RDP of the output. The rate that the theorem claims is
-    not reached: min should be max, see `scaled.variance_reduced`.
+    not reached, because min should be max (see `scaled.variance_reduced`).
 
-    **Departs** (1) T and K are rounded down. (2) eta is not printed. Here it is D / (sqrt(T) G),
-    where G**2 is the bound on E norm(g~)**2 in the proof.
+    **Departs** (1) T and K are rounded down. (2) The paper does not print eta. Here eta is D /
+    (sqrt(T) G), where G**2 is the bound on E norm(g~)**2 in the proof.
 
     **Symbols** M = `n_points`, F* = `gap`, delta = `radius`.
 
@@ -102,9 +103,9 @@ def appendix_e(
     | T = min{(sqrt(d) L delta M / (F* + L delta))^(2/3),
     | (d^(3/2) L delta M / ((F* + L delta) rho))^(2/3)}.
 
-    **Guarantee** None of ours at the given rho. The sensitivity is 2 d L / B, so the output is
-    (alpha, alpha (2 rho)**2 / 2)-RDP. Here, too, min should be max. B = 1 is not the best batch
-    size (`scaled.naive`).
+    **Guarantee** At the given rho, we prove none. The sensitivity is 2 d L / B, so the output is
+    (alpha, alpha (2 rho)**2 / 2)-RDP. As in Theorem 4.9, min should be max. B = 1 is not the best
+    batch size (`scaled.naive`).
 
     **Departs** as `theorem_4_9`.
 

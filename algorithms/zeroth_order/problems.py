@@ -1,4 +1,4 @@
-"""Populations of items, with the gap F* of a starting point, for experiments and audits."""
+"""Populations of items for experiments and audits, each with the gap F* of a starting point."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Problem:
         a = rng.standard_normal((n, self.truth.size))
         a /= np.linalg.norm(a, axis=1, keepdims=True)
         seen = a @ self.truth
-        if isinstance(self.loss, CappedAbsolute):  # a tenth of the responses are random
+        if isinstance(self.loss, CappedAbsolute):  # a tenth of the responses is random
             wrong = rng.random(n) < 0.1
             seen = np.where(wrong, rng.uniform(-5, 5, size=n), seen)
         elif isinstance(self.loss, PhaseRetrieval):
@@ -54,7 +54,7 @@ class Problem:
 def robust_regression(dimension: int) -> Problem:
     """Return robust regression with capped absolute errors; a tenth of the responses are random.
 
-    F is at most 1, the cap, and at least 0.
+    F is at least 0 and at most 1, which is the cap.
     """
     return _problem("robust regression", CappedAbsolute(), dimension, dimension, 1.0)
 

@@ -1,4 +1,4 @@
-"""Parameters with derived constants: the least noise that is enough, and the best rounds."""
+"""Parameters with derived constants: the least noise that is enough, and the best T."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def calibrated(
     zeroth_order, Corollary 4.4 with exact constants (`accounts`).
 
     **Guarantee** rho-Gaussian DP, so (alpha, alpha rho**2 / 2)-RDP for all alpha > 1, with learners
-    that start at 0. It covers the output of `conversion.private_zeroth_order`, or all noisy
-    gradients (`covers` "transcript"). At d = 1 the covered noisy gradients attain it.
+    that start at 0. The guarantee covers the output of `conversion.private_zeroth_order`, or all
+    noisy gradients (`covers` "transcript"). At d = 1, the covered noisy gradients attain rho.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ def variance_reduced(
 ) -> Plan:
     """Return the plan of Theorem 4.9 with derived noise, and the best T for its bound.
 
-    B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T) are the theorem's.
+    The values B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T) are those of the theorem.
 
-    **Guarantee** rho-Gaussian DP, as `calibrated`. The stationarity at 2 delta is within
-    ``bounds.stationarity_bound(plan, ...)``. Its total is within a few per cent of the total at the
-    best T.
+    **Guarantee** rho-Gaussian DP, as for `calibrated`. The stationarity at 2 delta is within
+    ``bounds.stationarity_bound(plan, ...)``. The total of the bound is within a few per cent of the
+    total at the best T.
 
-    **Departs** Theorem 4.9 takes the smaller of two values of T: the T that balances the error of
-    the estimates, and the T that balances the noise. The bound is a sum of one term that grows with
-    T and two that fall with T, so the larger value is right. Here the best T is found by search. K
-    is rounded down.
+    **Departs** Theorem 4.9 takes the smaller of two values of T. One balances the error of the
+    estimates, and the other balances the noise. One term of the bound grows with T and two terms
+    fall with T, so the larger value is correct. Here the best T is found by a search. K is rounded
+    down.
 
     Parameters
     ----------
@@ -116,13 +116,13 @@ def naive(
     rounds: int | None = None,
     batch: int | None = None,
 ) -> Plan:
-    """Return the plan of Appendix E with noise for its sensitivity, and its best T and B.
+    """Return the plan of Appendix E with noise for its true sensitivity, and with the best T and B.
 
     D = delta / T, K = M / (B T) and sigma = 2 d L / (B rho).
 
     **Guarantee** rho-Gaussian DP. The stationarity at 2 delta is within
-    ``bounds.stationarity_bound(plan, ...)``. Its total is within a few per cent of the total at the
-    best T and B.
+    ``bounds.stationarity_bound(plan, ...)``. The total of the bound is within a few per cent of the
+    total at the best T and B.
 
     **Departs** Appendix E has B = 1 and sigma = d L / (B rho).
 
@@ -168,9 +168,9 @@ def vacuity_threshold(
     gap: float,
     constants: str = "sharp",
 ) -> int:
-    """Return the smallest M, to 1 per cent, at which some T makes the bound smaller than L.
+    """Return the smallest M, to 1 per cent, for which some T makes the bound smaller than L.
 
-    Every point has a stationarity of at most L. So below this M the bound gives no information, for
+    Every point has a stationarity of at most L. So below this M, the bound gives no information for
     any T.
 
     Parameters
@@ -178,7 +178,7 @@ def vacuity_threshold(
     dimension, radius, rho, lipschitz, gap
         As for `printed.theorem_4_9`.
     constants : {"sharp", "printed"}
-        Constants of `bounds.stationarity_bound`. "printed" also takes the sigma of Corollary 4.4.
+        Constants of `bounds.stationarity_bound`. "printed" also uses the sigma of Corollary 4.4.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def vacuity_threshold(
 def _best(
     made: Callable[[int], Plan], low: int, high: int, dimension: int, lipschitz: float, gap: float
 ) -> Plan:
-    """Return the plan with the smallest bound, with T on a grid that is refined around the best."""
+    """Return the plan with the smallest bound, for T on a grid that is refined around the best."""
 
     def total(T: int) -> float:
         return _total(made(T), dimension, lipschitz, gap)
@@ -233,7 +233,7 @@ def _best(
 
 
 def _at_most(name: str, value: int, most: int) -> int:
-    """Return a positive integer that is at most what the data allow."""
+    """Return a positive integer that is at most the number that the data allow."""
     number = _validate.integer(name, value, at_least=1)
     if number > most:
         raise ValueError(f"{name} must be at most {most}, the number of items, got {number}")
@@ -245,7 +245,7 @@ def _total(plan: Plan, dimension: int, lipschitz: float, gap: float) -> float:
 
 
 def _grid(low: int, high: int, n: int) -> list[int]:
-    """Return about n distinct integers from low to high, in equal ratios."""
+    """Return about n distinct integers from low to high, in nearly constant ratios."""
     if high <= low:
         return [low]
     return [int(x) for x in np.unique(np.round(np.geomspace(low, high, n)).astype(np.int64))]

@@ -1,8 +1,8 @@
 """Uniform smoothing, h^_delta(x) = E h(x + delta v) for v uniform in the unit ball.
 
-It is exact for losses that are a function of one direction (`losses.Ridge`), where it is an
-integral over one coordinate of v. For other losses it is estimated. Lemma 2.2 of zeroth_order
-states what smoothing does.
+For losses that are a function of one direction (`losses.Ridge`), smoothing is exact. It is an
+integral over one coordinate of v. For other losses, smoothing is estimated. Lemma 2.2 of
+zeroth_order states what smoothing does.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from algorithms.zeroth_order.losses import Linear, Loss, Ridge, evaluated, short
 def smoothness_constant(dimension: int) -> float:
     """Return the best c_d: smoothing an L-Lipschitz function makes it c_d L / delta-smooth.
 
-    ``c_d = 2 Gamma(d / 2 + 1) / (sqrt(pi) Gamma((d + 1) / 2))``. It is twice the density of a
-    coordinate of v at 0, which L abs(<e, x>) attains. Lemma 2.2 (iii) has sqrt(d). It is equal to
-    c_d for d = 1, and sqrt(pi / 2) times c_d for large d.
+    ``c_d = 2 Gamma(d / 2 + 1) / (sqrt(pi) Gamma((d + 1) / 2))``. The constant is twice the density
+    of a coordinate of v at 0. The function L abs(<e, x>) attains it. Lemma 2.2 (iii) has sqrt(d).
+    For d = 1, sqrt(d) is equal to c_d. For large d, sqrt(d) is about sqrt(pi / 2) times c_d.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def smoothed_gradients(
 ) -> FloatArray:
     """Return the exact gradient of the smoothed loss of each item at each point ``[S, n, d]``.
 
-    Parameters are those of `smoothed_values`.
+    The parameters are those of `smoothed_values`.
     """
     items, x, delta = _checked(data, loss, radius, points)
     if isinstance(loss, Linear):
@@ -118,7 +118,7 @@ def estimated_smoothing(
 
     **Guarantee** Unbiased, and within L delta of the mean loss at the point. Not private.
 
-    **Requires** Nothing but a finite loss.
+    **Requires** only a finite loss.
 
     **Departs** Section 2 defines the expectation, for one function.
 

@@ -21,7 +21,7 @@ def shortest_in_hull(vectors: ArrayLike) -> FloatArray:
     """Return the point of the convex hull of the given vectors that is closest to 0.
 
     It uses non-negative least squares (Lawson & Hanson 1974). The weights that minimise norm(sum
-    w_i v_i)**2 + (sum w_i - 1)**2 are those of the closest point, times a factor.
+    w_i v_i)**2 + (sum w_i - 1)**2 are a multiple of the weights of the closest point.
 
     Parameters
     ----------
@@ -53,13 +53,14 @@ def stationarity_estimate(
     zeroth_order, Definition 2.1.
 
     **Guarantee** Each draw is an upper bound on the stationarity at `point` of F = the mean of the
-    items' losses. The reason is that every convex combination of gradients belongs to the set whose
-    shortest element defines the stationarity. The distance to the true value is not known.
+    items' losses. Every convex combination of gradients belongs to the set whose shortest element
+    defines the stationarity, so the bound holds. The difference between the bound and the true
+    value is not known.
 
     **Requires** a loss with `gradients`.
 
-    **Departs** Where F has no gradient, which has probability 0, one of the limits of gradients is
-    used.
+    **Departs** Where F has no gradient, which has probability 0, the function uses one of the
+    limits of gradients.
 
     **Symbols** h = mean loss of the items, x = `point`, delta = `radius`.
 
@@ -98,7 +99,7 @@ def stationarity_estimate(
 def stationarity_in_one_dimension(
     data: ArrayLike, *, loss: Ridge, radius: float, points: ArrayLike
 ) -> FloatArray:
-    """Return the exact stationarity of the mean loss of the items, in d = 1.
+    """Return the exact stationarity of the mean loss of the items, for d = 1.
 
     zeroth_order, Definition 2.1. F is piecewise linear. Its slopes in the open interval of radius
     delta are the slopes between its knots, and their hull is an interval.

@@ -185,7 +185,7 @@ def audit_user_mean_without_clipping(auditor):
 
 
 def audit_user_mean_gaussian(auditor):
-    # # From one corner of the cube to the opposite corner. The ball cuts off both.
+    # From one corner of the cube to the opposite corner. The ball cuts off both.
     corner = np.ones((8, 10))
     others = np.zeros((19, 8, 10))
     pair = NeighborPair(

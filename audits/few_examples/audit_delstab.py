@@ -1,9 +1,9 @@
 """Audits of DelStab, Algorithm 1, and of the pipeline of Theorems 10 and 11, without draws.
 
-The distribution of DelStab is known for every dataset, and so is the divergence of every pair of
-neighbours. The pairs are all datasets of users with one bit each, up to their order, or of three
-kinds of users. The slack shows how much of its budget DelStab uses: run with a larger epsilon, it
-still keeps the claim.
+The distribution of DelStab is known for every dataset, so the divergence of every pair of
+neighbours is known too. The pairs are all datasets of users with one bit each, up to their order,
+and all datasets of three kinds of users. The slack shows how much of its budget DelStab uses.
+DelStab with a larger epsilon still satisfies the claim.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BITS = np.array([[0], [1]])
 TWO_BITS = np.array([[0, 0], [0, 1], [1, 1]])
 
 SMALL = {"epsilon": 9.0, "delta": 0.4}
-"""The budget with the smallest kappa, 5, so that 20 users are deleted."""
+"""The budget with the smallest kappa, which is 5, so that 20 users are deleted."""
 
 REAL = {"epsilon": 1.0, "delta": 1e-6}
 """A budget with kappa = 49, so that 196 users are deleted."""
@@ -101,7 +101,7 @@ def first_bit(items):
 
 
 def in_order(ones, place):
-    """Return a pair of 22 users: the first `ones` have a 1, and user `place` differs."""
+    """Return a pair of 22 users, where the first `ones` users have a 1 and user `place` differs."""
     left = np.zeros((22, 1), dtype=int)
     left[:ones] = 1
     right = left.copy()
@@ -136,10 +136,10 @@ def audit_three_kinds(auditor, algorithm, kinds):
 
 
 class Ladder(Symmetric):
-    """Algorithm whose answer is rare for one kind of item, and rarer by e^step for each next kind.
+    """Algorithm with a rare answer: rarest for the first kind, and e^step rarer for each next kind.
 
-    Neighbouring kinds are close, and kinds further apart are not. For several items it takes the
-    mean.
+    Neighbouring kinds are close, and kinds further apart are not. For several items, the algorithm
+    takes the mean.
     """
 
     universe, n_outcomes = 3, 2
@@ -159,10 +159,10 @@ class Ladder(Symmetric):
 
 
 def audit_conflicting_users(auditor):
-    """Audit the pairs that use the most of epsilon among those that were found.
+    """Audit the pairs that use the largest part of epsilon, among the pairs that were found.
 
     57 users are present, and one is kept. The remaining users are of the first two kinds, or of the
-    last. R_1 and the algorithm's own answer both reveal the user.
+    last kind. R_1 and the algorithm's own answer both reveal the user.
     """
     budget = {"epsilon": 3.0, "delta": 1e-4}
     kappa = Budget(**budget).kappa
@@ -181,7 +181,7 @@ def audit_conflicting_users(auditor):
 
 
 def audit_pipeline(auditor):
-    """Audit a majority of three items on a subsample, inside DelStab: Theorems 10 and 11."""
+    """Audit a majority of three items on a subsample, inside DelStab. Theorems 10 and 11."""
     plan = pipeline(Budget(**SMALL), 2, sample=3, base_epsilon=4.0, constant=5.0)
     auditor.check(
         Exact(pipeline_pmf, base=noisy_majority(4.0), plan=plan),
@@ -192,10 +192,10 @@ def audit_pipeline(auditor):
 
 @pytest.mark.parametrize("ones", ["none", "as many as R_1 can be"])
 def audit_draws_of_delstab(auditor, ones):
-    """Audit the sampler on 80 users with three items each; its own noise is mutated.
+    """Audit the sampler on 80 users with three items each, where its own noise is mutated.
 
-    Only R_1 hides anything here: one user decides the algorithm. An answer is given only if all
-    users with a 1 are among the R_1 users that are deleted.
+    Here only R_1 hides anything, because one user decides the algorithm. An answer is given only if
+    all users with a 1 are among the R_1 users that are deleted.
     """
     budget = {"epsilon": 1.5, "delta": 0.01}
     number = 0 if ones == "none" else 2 * Budget(**budget).kappa
@@ -211,7 +211,7 @@ def audit_draws_of_delstab(auditor, ones):
 
 
 class Rare(Symmetric):
-    """An outcome of probability at most 1/1000, exp(epsilon) times as likely for every 1."""
+    """An outcome of probability at most 1/1000. Each 1 makes it exp(epsilon) times as likely."""
 
     universe, n_outcomes = 2, 2
 
@@ -232,7 +232,7 @@ def subsampled_pmf(data, *, algorithm, sample):
 
 
 def audit_subsample(auditor):
-    """Audit Theorem 7, two of three items, on all pairs; a rare outcome attains the bound."""
+    """Audit Theorem 7 for two of three items, on all pairs. A rare outcome attains the bound."""
     rare = Rare(1.0, 2)
     result = auditor.check(
         Exact(subsampled_pmf, algorithm=rare, sample=2),

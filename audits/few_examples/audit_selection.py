@@ -48,7 +48,7 @@ def pac_of_one_class(data, *, epsilon, cap=1.0):
 
 
 def audit_pac_learner(auditor):
-    """Audit Theorem 4 exactly: thresholds on three points, three examples per user."""
+    """Audit Theorem 4 exactly, for thresholds on three points and three examples per user."""
     result = auditor.check(
         Exact(pac_of_one_class, epsilon=EPSILON),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 4"),
@@ -72,7 +72,7 @@ def audit_pac_learner_of_random_classes(auditor):
 
 
 def audit_group_privacy(auditor):
-    """Audit the baseline of Theorem 4: all m examples count, with noise for m of them."""
+    """Audit the baseline of Theorem 4, where all m examples count, with noise for m examples."""
     auditor.check(
         Exact(pac_of_one_class, epsilon=EPSILON, cap=3.0),
         PureDP(EPSILON, REPLACE, f"{PAPER} Lemma 6"),
@@ -83,7 +83,7 @@ def audit_group_privacy(auditor):
 
 @pytest.mark.parametrize("threshold", [1.0, 2.5])
 def audit_agnostic_learner(auditor, threshold):
-    """Audit Theorem 40: comparisons of errors, clipped, and unclipped for the mutant."""
+    """Audit Theorem 40 with comparisons of errors, which are clipped except in the mutant."""
     given = {
         "comparison": pairwise.ErrorComparison(CLASS), "threshold": threshold, "epsilon": EPSILON
     }  # fmt: skip
@@ -159,7 +159,7 @@ def undecided(n_users, m, n_points):
 
 
 def audit_draws_of_pac_learner(auditor):
-    """Audit Theorem 4 by draws: thresholds on 64 points, 200 users with eight examples."""
+    """Audit Theorem 4 by draws, for thresholds on 64 points and 200 users with eight examples."""
     pair, hypotheses = undecided(200, 8, 64), thresholds(64)
     auditor.check(
         partial(
@@ -173,7 +173,7 @@ def audit_draws_of_pac_learner(auditor):
 
 
 def audit_draws_of_gaussian_selection(auditor):
-    """Audit Theorem 46: means and variances on a line, and one user far out on either side."""
+    """Audit Theorem 46 with means and variances on a line, and one user far out on either side."""
     comparison = GaussianComparison(*covers.bounded_gaussian_cover(1.0, 1, 2.0, 0.2))
     left = np.random.default_rng(5).normal(size=(12, 6, 1))
     right = left.copy()

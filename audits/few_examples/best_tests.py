@@ -18,8 +18,9 @@ def move(x, epsilon, delta):
 def best_test(n, m, bias, epsilon, delta, symmetric=True):
     """Return the best worst-case success in telling m n coins of bias from those of 1 - bias.
 
-    The linear program ranges over all (epsilon, delta)-user-level DP algorithms, or over those that
-    ignore the order of users and items. The answer is a bit. The last variable is the success.
+    The linear program ranges over all (epsilon, delta)-user-level DP algorithms, or over the
+    algorithms that ignore the order of users and items. The answer is a bit. The last variable of
+    the program is the success.
     """
     if symmetric:
         states = [s for s in itertools.product(range(n + 1), repeat=m + 1) if sum(s) == n]

@@ -12,7 +12,7 @@ from dpaudit.neighbors import Interval
 ROUNDING = 1e-9
 SHARE = Interval(0.0, 1.0)
 WEIGHT = Interval(1e-6, 1.0, log=True)
-"""Weights of outcomes; they are normalised to probabilities."""
+"""Weights of outcomes, which are normalised to probabilities."""
 VALUE = Interval(1e-6, 1e6, log=True)
 EPSILON = Interval(1e-3, 3.0, log=True)
 SMALL = Interval(1e-3, 1.0, log=True)
@@ -48,8 +48,8 @@ def moved(law, z, epsilon, target):
 def worst(n, epsilon, larger):
     """Return the largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ of martingales from Y_0 = 1.
 
-    The mean of a convex function is largest if each step goes to e^(+-eps). This follows by
-    induction, because the remaining mean is again convex in Y_i.
+    The mean of a convex function is largest if each step moves by the factor e^(+-eps). This
+    follows by induction, because the remaining mean is again convex in Y_i.
     """
     k = np.arange(n + 1)
     y, law = np.exp(epsilon * (2 * k - n)), binom.pmf(k, n, 1 / (1 + math.exp(epsilon)))

@@ -1,4 +1,4 @@
-"""Domains that the checks share; ``statements.md`` lists their conventions."""
+"""Domains that the checks share. ``statements.md`` lists their conventions."""
 
 from __future__ import annotations
 

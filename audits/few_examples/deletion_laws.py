@@ -1,4 +1,4 @@
-"""Algorithm 1 on bits: its distributions given R_1, and its stable sets by enumeration."""
+"""Algorithm 1 on bits, with its distributions given R_1, and its stable sets by enumeration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FREE = {"more": Integer(0, 25), "ones": SHARE, "weights": Array(SHARE, (26,)),
 
 
 class Table(Symmetric):
-    """Algorithm with any probabilities of the answer 1, by the number of ones among the bits."""
+    """Algorithm whose probability of the answer 1 depends on the number of ones among the bits."""
 
     universe, n_outcomes = 2, 2
 
@@ -38,7 +38,7 @@ class Table(Symmetric):
 
 
 class Kinds(Symmetric):
-    """Algorithm with a table by the kind of the only item; for more items it takes the mean."""
+    """Algorithm with a table by the kind of the only item; it takes the mean for several items."""
 
     def __init__(self, p):
         self.p = np.stack([1 - np.asarray(p), p], axis=-1)
@@ -57,11 +57,11 @@ def noise(part, kappa):
 
 
 def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
-    """Return the distributions of the output given R_1 = 0, ..., reach: Pr[0], Pr[1], Pr[bot].
+    """Return the distributions of the output given R_1 = 0, ..., reach. Pr[0], Pr[1], Pr[bot].
 
-    This is Algorithm 1 for one bit per user and an A that counts. The entries of p are the
-    probabilities of 1, and 4 kappa is `total`. Without `tested`, all sets are stable. Without
-    `inside`, T need not contain S.
+    The output is that of Algorithm 1 for one bit per user and an A that counts. The entries of p
+    are the probabilities of 1, and 4 kappa is `total`. Without `tested`, all sets are stable.
+    Without `inside`, T need not contain S.
     """
     keep, found = n - total, []
     count = np.arange(keep + 1)
@@ -130,7 +130,7 @@ ORDERED = {"data": Array(SHARE, (6,)), "user": Integer(0, 5), "total": Choice((3
 
 
 def alone(total):
-    """Return a case in which one user of x differs from all others, and A reveals this user.
+    """Return a case in which one user of x differs from all others and A reveals this user.
 
     x' is stable at 0, and x is stable at 1.
     """

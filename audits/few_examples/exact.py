@@ -1,4 +1,4 @@
-"""Shared by the audits: mechanisms of known distribution, and datasets of users of two kinds."""
+"""Code that the audits share: mechanisms with known distribution, and users of two kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpaudit.mechanisms import mechanism_name
 
 
 class Exact:
-    """A function `..._pmf` with its parameters, as a mechanism; each dataset is computed once."""
+    """A function `..._pmf` with its parameters, as a mechanism that computes each dataset once."""
 
     def __init__(self, pmf, **parameters):
         self._pmf, self._parameters = pmf, parameters
@@ -29,7 +29,7 @@ class Exact:
 
 
 def users(counts, kinds):
-    """Return users, [n, m]: `counts[i]` of them have the items `kinds[i]`."""
+    """Return users, [n, m]: `counts[i]` of the users have the items `kinds[i]`."""
     return np.repeat(np.asarray(kinds), counts, axis=0)
 
 

@@ -19,7 +19,7 @@ def users_law(law, m):
 
 
 def best_success(laws, n, epsilon):
-    """Return the largest worst-case success in naming the source of n items.
+    """Return the largest worst-case success in identifying the source of n items.
 
     The maximum is over all (epsilon, 0)-DP A, by a linear program. A may ignore the order, because
     averaging over orders keeps the guarantee.
@@ -82,7 +82,7 @@ def clipped_sum(n, m, mean, tau):
 
 
 def compatible(levels, errors):
-    """Return how many of 2^levels thresholds a hypothesis fits on most of their search path.
+    """Return how many of 2^levels thresholds a hypothesis fits on most points of their search path.
 
     It may fail on at most `errors` points of the path.
     """

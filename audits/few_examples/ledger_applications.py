@@ -43,20 +43,21 @@ def sign(ledger):
     """Let psi_(c, c')((x, y)) = 1[c(x) = y] - 1[c'(x) = y]. Then pscr^psi_(c, c')(D) = err_D(c) -
     err_D(c').
 
-    The sign is wrong: 1[c(x) = y] - 1[c'(x) = y] has the mean err_D(c') - err_D(c). The mechanism
-    minimises scores, so with psi as printed it selects a hypothesis with the most errors. Take a
-    concept that is always right and one that is always wrong. With 40 users of one example and
-    epsilon = 1, the mechanism selects the wrong concept with probability 1 - e^-20. Privacy is not
-    affected. With != in place of = the display is an identity. The implementation uses this repair.
+    The sign is wrong, because 1[c(x) = y] - 1[c'(x) = y] has the mean err_D(c') - err_D(c). The
+    mechanism minimises scores, so with psi as printed it selects a hypothesis with the most errors.
+    Take a concept that is always correct and a concept that is always wrong. With 40 users of one
+    example and epsilon = 1, the mechanism selects the wrong concept with probability 1 - e^-20.
+    Privacy is not affected. If = is replaced by !=, the display is an identity. The implementation
+    uses this repair.
     """
 
-    @ledger.sweep("c always right, c' always wrong", right=[1.0, 0.8], end_to_end=True,
+    @ledger.sweep("c always correct, c' always wrong", right=[1.0, 0.8], end_to_end=True,
                   lhs="err_D(c') - err_D(c)", rhs="-pscr, as printed")  # fmt: skip
     def printed(right):
         agrees = {
             "c": 1,
             "other": 0,
-        }  # with y where c is right; elsewhere reversed
+        }  # with y where c is correct; elsewhere reversed
         psi = [agrees["c"] - agrees["other"], agrees["other"] - agrees["c"]]
         return right - (1 - right), -(right * psi[0] + (1 - right) * psi[1])
 
@@ -106,8 +107,8 @@ def sign(ledger):
 def agnostic_failure(n, m, alpha, tau, candidates, epsilon):
     """Return the exact failure probability with one best hypothesis and worse ones.
 
-    The errors of the worse ones are larger by just more than alpha, on the same examples. The psi
-    are opposite signs, so the score of the best is minus the score of the others.
+    The errors of the worse hypotheses are larger by just more than alpha, on the same examples. The
+    psi have opposite signs, so the score of the best hypothesis is minus the score of the others.
     """
     law, values = clipped_sum(n, m, alpha, tau)
     return law @ expit(-2 * epsilon * values / (4 * min(tau, m)) + math.log(candidates - 1))
@@ -123,10 +124,10 @@ def agnostic(ledger):
 
     The theorem holds with the repaired sign (few.eq14), all constants and beta = .01. The success
     is 3/4 * .99 = .7425, or 1 - .26 by a union bound. The output is within .51 alpha of the best
-    concept. This was computed exactly with one best and many other hypotheses, where a twentieth of
-    the users is enough. The representation is queried for c = argmin err and the marginal of D,
-    which need not be realizable, since err_D(h) <= err_D(c) + Pr[h != c]. As printed, psi has the
-    opposite sign, and the algorithm fails.
+    concept. The success was computed exactly with one best hypothesis and many others. There, a
+    twentieth of the users is enough. The representation is queried for c = argmin err and the
+    marginal of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c]. As printed,
+    psi has the opposite sign, and the algorithm fails.
     """
 
     @ledger.sweep(
@@ -178,18 +179,18 @@ def agnostic(ledger):
 
     fix = "1[c(x) != y] - 1[c'(x) != y]"
     ledger.step("(14) with psi as printed: the best has a score of at most 0", fix=fix).sweep(
-        "an always right and an always wrong hypothesis",
+        "an always correct and an always wrong hypothesis",
         right=[1.0, 0.9],
         lhs="score of the best",
         rhs="bound of the proof: 0",
     )(printed_score)
     ledger.consequence(
-        "As printed the algorithm fails. Reversing one sign repairs it.", harm="accuracy"
+        "As printed, the algorithm fails. Reversing one sign repairs it.", harm="accuracy"
     )
 
 
 def printed_score(right):
-    psi = [1 - 0, 0 - 1]  # psi where the first hypothesis is right, and where it is wrong
+    psi = [1 - 0, 0 - 1]  # psi where the first hypothesis is correct, and where it is wrong
     return right * psi[0] + (1 - right) * psi[1], 0.0
 
 
@@ -201,13 +202,14 @@ def agnostic_lower(ledger):
     d_VC/(alpha^2 m)).
 
     The bound holds with explicit constants. A code of distance d/8 has W >= 2^(.456 d_VC) words
-    (few.thm24). The bias is b = 4 alpha/kappa < 1/2. The divergence is at most b
-    ln((1 + b)/(1 - b)) <= 2.2 b^2 = 36 (alpha/kappa)^2, and few.lemma39 gives a sixth of its sum.
-    This was computed exactly on greedy codes, and for the best learners of one point by linear
-    programs. The term d/epsilon is that of few.thm4, because an agnostic learner is a learner. If
-    two errors sum to at least 2 t, one of them is at least t; the proof prints >. An h that agrees
-    with each of two concepts on half of the places where they differ makes both errors equal to t.
-    But t = the best + 2 alpha is enough. A packing has l in [d_VC], not [W] (misprint).
+    (few.thm24). The bias is b = 4 alpha/kappa < 1/2. The divergence is at most b ln((1 + b)/(1 -
+    b)) <= 2.2 b^2 = 36 (alpha/kappa)^2. By few.lemma39, n is at least a sixth of its sum. The bound
+    was computed exactly on greedy codes, and by linear programs for the best learners of one point.
+    The term d/epsilon is that of few.thm4, because an agnostic learner is a learner. If two errors
+    sum to at least 2 t, one error is at least t, but the proof prints >. An h that agrees with each
+    of two concepts on half of the places where they differ makes both errors equal to t. But t =
+    (the best error) + 2 alpha is enough. A packing has l in [d_VC], but [W] is printed (a
+    misprint).
     """
     domain = {"d": [1, 2, 5, 8], "share": [0.2, 0.9]}
 
@@ -285,11 +287,11 @@ def thresholds_vc(ledger):
     Theta(log(card Z)).
 
     d_VC is 1 for thresholds 1[x >= t], and 2 for thresholds of both signs. The text does not say
-    which are meant, and nothing depends on it. d = Theta(log card X) for both, with constants. A
-    class represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and D_X uniform on the
-    b points of the binary search for t. Every hypothesis errs on at most a quarter of these points
-    for exactly sum_(i <= b/4) C(b, i) <= 2^(.811 b) of all t. So card H >= (3/4) 2^(.189 b) and
-    d >= .131 b - .29. card Z = 2 card X.
+    which thresholds are meant, and nothing depends on it. d = Theta(log card X) for both, with
+    constants. A class represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and let
+    D_X be uniform on the b points of the binary search for t. For exactly sum_(i <= b/4) C(b, i) <=
+    2^(.811 b) of all t, a hypothesis errs on at most a quarter of these points. So card H >= (3/4)
+    2^(.189 b), and d >= .131 b - .29. Also, card Z = 2 card X.
     """
 
     @ledger.reading("one sign").sweep(
@@ -332,19 +334,19 @@ def gap(ledger):
     general case, the VC dimension of C and the VC dimension of its probabilistic representation are
     not necessarily equal.
 
-    The remark fails for the second term, by the paper's own Theorem 4. An agnostic learner is a
-    learner and needs d/(epsilon alpha m) users, but thresholds represent themselves with VC
-    dimension 1. At m = 1 the remark promises d/epsilon + 1/(alpha epsilon) + 1/alpha^2. An explicit
-    example: put mass (1 - 4 alpha) on a point of known label and mass 4 alpha on the search path of
-    t. For all t, A on the known point alone outputs a hypothesis that fits t with probability at
-    least (2/3) e^(-6 epsilon alpha m n). By few.thm40-vc this is at most 2^(-.189 b) on average. So
-    n >= (.131 b - .41)/(6 epsilon alpha m) for 2^b thresholds. For b >> 1/alpha this is larger by
-    any power of logarithms.
+    By the paper's own Theorem 4, the remark fails for the second term. An agnostic learner is a
+    learner, so it needs d/(epsilon alpha m) users. But thresholds represent themselves with VC
+    dimension 1. At m = 1 the remark promises d/epsilon + 1/(alpha epsilon) + 1/alpha^2. For an
+    explicit example, put mass (1 - 4 alpha) on a point of known label and mass 4 alpha on the
+    search path of t. For all t, A on the known point alone outputs a hypothesis that fits t with
+    probability at least (2/3) e^(-6 epsilon alpha m n). By few.thm40-vc, this probability is at
+    most 2^(-.189 b) on average. So n >= (.131 b - .41)/(6 epsilon alpha m) for 2^b thresholds. For
+    b >> 1/alpha, this number is larger than the promise by any power of logarithms.
 
-    The last term may be replaced: uniform convergence uses the VC dimension, but the exponential
-    mechanism uses the size. A gap between d and d_VC then remains for thresholds, in the second
-    term. The contradiction is for m < 1/alpha. Beyond, Theorem 4 requires only d/epsilon, which is
-    promised, and the remark is open.
+    The last term may be replaced, because uniform convergence uses the VC dimension. But the
+    exponential mechanism uses the size. For thresholds, a gap between d and d_VC then remains in
+    the second term. The contradiction is for m < 1/alpha. For m >= 1/alpha, Theorem 4 requires only
+    d/epsilon, which the remark promises. So the remark is open there.
     """
 
     @ledger.sweep(
@@ -363,7 +365,7 @@ def gap(ledger):
     )
 
     @repair.falsify(
-        "for thresholds, m = 1, by the exponential mechanism: excess alpha with 2/3", b=Integer(
+        "for thresholds, m = 1, by the exponential mechanism: excess alpha with probability 2/3", b=Integer(
             1, 10**6), alpha=ALPHA, epsilon=Interval(1e-3, 1.0, log=True), most=600.0,
         mutant={"most": 300.0}, extremal=[{"b": 1, "alpha": 0.01, "epsilon": 1.0}],
     )  # fmt: skip
@@ -371,7 +373,7 @@ def gap(ledger):
         """Use n for which two steps succeed with probability .9 each.
 
         Two empirical distribution functions are within alpha/16 (Dvoretzky, Kiefer, Wolfowitz,
-        Massart), and the mechanism needs 4 ln(2^b/.1)/(epsilon alpha).
+        Massart). The mechanism needs 4 ln(2^b/.1)/(epsilon alpha).
         """
         n = max(math.log(40) * 128 / alpha**2, 4 * (b * math.log(2) + 2.31) / (epsilon * alpha))
         return n, most * (b / epsilon + b / (alpha * epsilon) + 1 / alpha**2)
@@ -386,8 +388,9 @@ def gap(ledger):
         return times * needed_for_thresholds(b, alpha, epsilon, m), terms
 
     ledger.consequence(
-        "For m < 1/alpha the gap of Theorem 40 is not closed for thresholds. With the number of "
-        "users that the remark promises, nothing is learned there. Beyond, the question is open.",
+        "For m < 1/alpha, the gap of Theorem 40 is not closed for thresholds. With the number of "
+        "users that the remark promises, nothing is learned for these m. For m >= 1/alpha, the "
+        "question is open.",
         harm="accuracy",
     )
 
@@ -401,11 +404,11 @@ def selection(ledger):
     log(card frakP/beta)/(alpha^2 m)).
 
     The theorem holds with the comparison P(W) - 1[z in W] and the constants of few.thm37, for every
-    epsilon > 0. The last step is wrong as printed. A score of at most .5 alpha gives d_tv(P,
-    P*) <= .6 alpha, and d_tv(P, D) <= .7 alpha by the triangle inequality, but .6 alpha is claimed.
-    Two candidates on five symbols attain .7 alpha, which is still below alpha. So .8 alpha would be
-    enough in Theorem 37. Any D is allowed; the W of P and P* does not depend on it. Candidates may
-    be equal: then W is empty and psi = 0.
+    epsilon > 0. The last step is wrong as printed. A score of at most .5 alpha gives d_tv(P, P*) <=
+    .6 alpha. By the triangle inequality, d_tv(P, D) <= .7 alpha, but .6 alpha is claimed. Two
+    candidates on five symbols attain .7 alpha, which is still below alpha. So .8 alpha would be
+    enough in Theorem 37. Any D is allowed, because the W of P and P* does not depend on D.
+    Candidates may be equal. Then W is empty and psi = 0.
     """
 
     @ledger.falsify("scores at most .5 alpha put d_tv at .7 alpha", laws=Array(SHARE, (3, 4)),

@@ -39,14 +39,14 @@ def algorithm(ledger):
     random, and returns A(x_(-T)).
 
     The implementation agrees with a second version that counts, for every table of probabilities of
-    1, and its draws have this distribution. The case n = 4 kappa is allowed and gives A an empty
-    input, so the answer is one constant. The smallest kappa is 5, with n = 20, for every epsilon
-    and delta < 1, because delta-bar contains e^epsilon. (With e^epsilon-bar it is 4, with n = 16.)
-    At epsilon = 1, delta = 10^-6 it is kappa = 49, with n = 196. The test counts S as deleted: it
-    is about rests of n - 4 kappa users within the complement of S. Whether A depends on the order
-    of x_-T is left open. This does not matter for privacy (see Lemma 18), but it matters for
-    answers (see Theorem 17). For an A with finitely many outputs everything can be computed. The
-    number of sets is binom(n, 4 kappa).
+    1. Draws from the implementation have this distribution. The case n = 4 kappa is allowed, and it
+    gives A an empty input. Then the answer is one constant. The smallest kappa is 5, with n = 20,
+    for every epsilon and delta < 1, because delta-bar contains e^epsilon. (With e^epsilon-bar, the
+    smallest kappa is 4, with n = 16.) At epsilon = 1 and delta = 10^-6, kappa is 49 and n is 196.
+    The test counts S as deleted, so it compares rests of n - 4 kappa users within the complement of
+    S. The paper does not say whether A depends on the order of x_-T. The order does not matter for
+    privacy (see Lemma 18), but it matters for answers (see Theorem 17). For an A with finitely many
+    outputs, everything can be computed. The number of sets is binom(n, 4 kappa).
     """
     twice = {"quarter": 4, "mutant": {"quarter": 3}, "tolerance": 1e-7, "floor": 1e-6}
 
@@ -71,7 +71,7 @@ def algorithm(ledger):
     @ledger.monte_carlo("our draws: no answer, R_1 <= 5", allowed=float(budget.noise[:6].sum()),
                         draws=20_000, ones=11, none=True, mutant={"ones": 12})  # fmt: skip
     def drawn(size, *, rng, ones, none=False):
-        """Use that one remaining user is enough: all but 5 ones have to be deleted."""
+        """Use that one remaining user is enough, so all but 5 ones have to be deleted."""
         learner = Table((np.arange(11) > 5) * 1.0)
         data = (np.arange(30) < ones).astype(int)[:, None]
         found = delstab(data, size, algorithm=learner, epsilon=9.0, delta=0.9, rng=rng)
@@ -90,18 +90,20 @@ def algorithm(ledger):
 def private(ledger):
     """DelStab_(epsilon, delta, A) is (epsilon, delta)-user-level DP.
 
-    No counterexample was found, by exact computation. The search covered any A that counts, with up
+    No counterexample was found by exact computation. The search covered any A that counts, with up
     to 25 users beyond 4 kappa, and three kinds of users. It also covered an A that depends on the
-    order of 21 users. Counts of bits use a third of epsilon, in the comparison of no answer with an
-    answer. The most was found for three kinds of users, where A is close between the first two and
-    between the last two kinds. They use .62 of epsilon at delta -> 0 and .54 at delta/1000 (n = 4
-    kappa + 1, epsilon = 3, delta = .1, kappa = 7). No case that attains 3 epsilon-bar was found. At
-    most Pr[R_1 = 0] of delta is used where nothing else is: 1.7 percent at epsilon = 1.
+    order of 21 users. If A counts bits, a third of epsilon is used. The worst comparison is that of
+    no answer with an answer. The largest part was used for three kinds of users, where A is close
+    between the first two and between the last two kinds. They use .62 of epsilon for delta -> 0. At
+    delta/1000, they use .54 of epsilon (n = 4 kappa + 1, epsilon = 3, delta = .1, kappa = 7). No
+    case that attains 3 epsilon-bar was found. Where epsilon is not used, at most Pr[R_1 = 0] of
+    delta is used, which is 1.7 percent at epsilon = 1.
 
-    All parts of the algorithm are needed. It fails without the test, with kappa = 1, with 2 kappa
-    deletions for 4 kappa, and if T need not contain S. The truncation of R_1 does not matter for
-    privacy: the mass beyond 2 kappa is below delta-bar, and has to give no answer. The order in
-    which A reads does not matter, if x_-T keeps the order of x. The number n may be public.
+    All parts of the algorithm are needed. Privacy fails without the test, with kappa = 1, with 2
+    kappa deletions instead of 4 kappa, and if T need not contain S. The truncation of R_1 does not
+    matter for privacy. The mass beyond 2 kappa is below delta-bar, and has to give no answer. If
+    x_-T keeps the order of x, the order in which A reads does not matter. The number n may be
+    public.
     """
     full = {"tested": True, "inside": True, "quarter": 4, "small": False}
 

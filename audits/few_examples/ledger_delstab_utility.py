@@ -24,12 +24,12 @@ def without_test(ledger):
     long as X_stable^(R_1)(x) is the set of all subsets of size R_1, which is so if A is (4 kappa,
     epsilon-bar, delta-bar)-LDDP at x.
 
-    The claim holds exactly, for every A, even one that depends on the order, if x_-T keeps the
-    order. T is uniform among the sets of 4 kappa users whatever R_1 is, so the remaining n - 4
+    The claim holds exactly for every A, even if A depends on the order, provided that x_-T keeps
+    the order. T is uniform among the sets of 4 kappa users whatever R_1 is, so the remaining n - 4
     kappa users are i.i.d. The two algorithms agree at x if and only if X_stable^(R_1)(x) contains
     all sets for every R_1. This is so if and only if A is (4 kappa, epsilon-bar, delta-bar)-LDDP at
-    x; R_1 = 0 shows that the condition is necessary. "Randomly selecting" is without replacement
-    and in the order of x.
+    x. The case R_1 = 0 shows that the condition is necessary. "Randomly selecting" is without
+    replacement, and keeps the order of x.
     """
 
     @ledger.identity("T is uniform: S of r users, then T around it, n = 7, 4 kappa = 4",

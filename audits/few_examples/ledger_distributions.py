@@ -46,9 +46,9 @@ def discrete_cover(ledger):
     point is a multiple of floor(10 k/alpha).
 
     The claim holds with multiples of 1/floor(10 k/alpha). Careful rounding moves at most k/(4
-    floor(10 k/alpha)) <= .03 alpha, exactly, and .1 alpha is allowed. So ceil(2.5 k/alpha) parts
-    are enough. The size is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10. The only multiple
-    of floor(10 k/alpha) itself is 0 (misprint).
+    floor(10 k/alpha)) <= .03 alpha exactly, and .1 alpha is allowed. So ceil(2.5 k/alpha) parts are
+    enough. The size is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10. The only multiple of
+    floor(10 k/alpha) itself is 0, so this is a misprint.
     """
     uneven = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
     domain = {"weights": Array(SHARE, (5,)), "k": Integer(2, 5), "alpha": Interval(0.01, 0.1)}
@@ -102,10 +102,10 @@ def discrete_hard(ledger):
     (1 - (8 alpha/kappa) 1[(u_i)_l = 0]), for all l in [k/2], are a (3 alpha)-packing under TV
     distance, and its diameter under KL-divergence is at most O(alpha^2).
 
-    The masses sum to 1/2: 1/(2 k) has to be 1/k. Then everything holds, exactly, with b = 8
-    alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words differ. So it is at
-    least 8 alpha, and 3 alpha is required. The divergence is at most .58 b^2 = 37 (alpha/kappa)^2.
-    For odd k one symbol is not used.
+    The masses sum to 1/2, so 1/(2 k) has to be 1/k. With 1/k, everything holds exactly, with b = 8
+    alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words differ. So the
+    distance is at least 8 alpha, and 3 alpha is required. The divergence is at most .58 b^2 = 37
+    (alpha/kappa)^2. For odd k, one symbol is not used.
     """
 
     @ledger.sweep("masses, as printed", k=[2, 8], alpha=0.01, kappa=0.25,
@@ -163,12 +163,12 @@ def discrete(ledger):
 
     The theorem holds with the repaired packing (few.thm43-pack), for k >= 2 (convention). It
     follows from few.thm42. The cover has size 1.2 k ln(k/alpha), and the packing has W >= 2^(.456
-    floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2 the lower bound was compared with
-    the best algorithm by linear programs, for two coins 3 alpha apart. The upper bound for k = 2 is
-    computed in few.thm42. For k = 1 nothing has to be learned and the lower bound is false. The
-    Thetatilde hides ln(1/alpha) of the cover and its square root in tau. For larger k both
-    directions depend on few.thm42. The sizes of cover and packing were computed for all k, but
-    learning was run only for k = 2, with up to five users.
+    floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2, the lower bound was compared with
+    the best algorithm by linear programs, for two coins 3 alpha apart. The row few.thm42 computes
+    the upper bound for k = 2. For k = 1, nothing has to be learned, and the lower bound is false.
+    The Thetatilde hides ln(1/alpha) of the cover, and the square root of ln(1/alpha) in tau. For
+    larger k, both directions depend on few.thm42. The sizes of cover and packing were computed for
+    all k, but learning was run only for k = 2, with up to five users.
     """
     ledger.sweep("k = 2: two coins, the best algorithm: least n", end_to_end=True, **COINS)(
         coins_needed
@@ -197,10 +197,11 @@ def against_approximate(ledger):
     complexity between the pure-DP and approximate-DP cases are the same. Only for large m does
     approximate-DP help.
 
-    The statement is read with the logarithms hidden. For m <= 1/alpha^2 the first term is at most
-    the second, so omitting it changes the sum by a factor of at most 2. For larger m the pure bound
-    tends to k/epsilon, and the other bound to log(1/delta)/epsilon, which is smaller if
-    delta > e^-k. For smaller delta the pure bound is better, and so is its privacy.
+    The statement is read with the logarithms hidden. For m <= 1/alpha^2, the first term is at most
+    the second term. So omitting it changes the sum by a factor of at most 2. For larger m, the pure
+    bound tends to k/epsilon, and the other bound to log(1/delta)/epsilon. The other bound is
+    smaller if delta > e^-k. For smaller delta, the pure bound is better, and pure privacy is
+    stronger too.
     """
     domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
               "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip
@@ -229,10 +230,10 @@ def against_approximate(ledger):
 def sums_apart(steps, bias):
     """Return the total variation of two products whose coordinates decide for one or neither.
 
-    A coordinate decides for one of the two products, or for neither. It decides with the
-    probability in `steps`, and is right with probability (1 + bias)/2. The logarithm of the
-    likelihood ratio is proportional to the sum of the decisions. So this is the total variation of
-    the sums.
+    A coordinate decides for one of the two products, or for neither. Each coordinate decides with
+    the probability in `steps`, and its decision is correct with probability (1 + bias)/2. The
+    logarithm of the likelihood ratio is proportional to the sum of the decisions. So the total
+    variation is that of the sums.
     """
     laws = []
     for sign in (1, -1):
@@ -251,13 +252,13 @@ def product(ledger):
 
     The cover consists of products of the grids of few.thm43-cover at .1 alpha/d. Distances d_tv add
     up, so the size is at most 2 k d ln(k d/alpha). An explicit packing, for every k >= 2, is a code
-    on the (k/2) d pairs of symbols, with all pairs biased by +-b, b = 24 alpha/sqrt(d). The d_tv of
-    two products is that of a sum of d decisions, which is computed exactly. It is at least 3 alpha
-    wherever the differing places are. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for
-    alpha <= 1/48. So the size Omega(k d) and O(alpha^2), which the paper cites, are right. d = 1 is
-    few.thm43.
+    on the (k/2) d pairs of symbols. All pairs are biased by +-b with b = 24 alpha/sqrt(d). The d_tv
+    of two products is that of a sum of d decisions, which can be computed exactly. It is at least 3
+    alpha wherever the differing places are. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for
+    alpha <= 1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are correct. d = 1
+    is few.thm43.
 
-    For larger k and d both directions depend on few.thm42. Computed were a cover of [2]^2, the
+    For larger k and d, both directions depend on few.thm42. We computed a cover of [2]^2, the
     sizes, and the distance and divergence of the packing for the spreads 1/8, 1/2 and 1. Learning
     was run only for k = 2, d = 1.
     """

@@ -32,13 +32,13 @@ def known_covariance(ledger):
     all m in N, n_m^(Gauss(R, d; alpha))(epsilon, delta = 0) = Thetatilde(d/epsilon + d/(alpha
     epsilon sqrt(m)) + d/(alpha^2 m)).
 
-    The theorem holds for R >= 1. d_tv is exactly 2 Phi(distance/2) - 1. The cover is a cubic grid,
-    of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube of norm 12
-    alpha, by a code of distance d/8. It has d_tv >= 3 alpha and divergence at most 288 alpha^2, for
-    alpha <= 1/12. The packing that is cited has means of norm up to O(sqrt(log(1/alpha))), which is
-    more than a fixed R. Since its divergence is O(alpha^2), its means are within O(alpha) of each
-    other, so it can be moved into the ball. For R < alpha a single Gaussian is an answer for all
-    (convention).
+    The theorem holds for R >= 1. The distance d_tv is exactly 2 Phi(distance/2) - 1. The cover is a
+    cubic grid, of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube of
+    norm 12 alpha, by a code of distance d/8. It has d_tv >= 3 alpha and divergence at most 288
+    alpha^2, for alpha <= 1/12. The packing that is cited has means of norm up to
+    O(sqrt(log(1/alpha))), which is more than a fixed R. The divergence of the packing is
+    O(alpha^2), so its means are within O(alpha) of each other. So it can be moved into the ball.
+    For R < alpha, a single Gaussian is an answer for all (convention).
     """
 
     @ledger.falsify("the cover, any mean in the plane", bound=Interval(1.0, 3.0), x=SHARE,
@@ -89,13 +89,14 @@ def approximate(ledger):
     approximate-DP by Narayanan et al., who showed that n_m^(Gauss(R, d; alpha))(epsilon, delta > 0)
     <= Otilde(d/(alpha epsilon sqrt(m)) + d/(alpha^2 m)).
 
-    The bound is cited, without a range of m. As m grows the display tends to 0. But two means at a
-    distance of 2 are then distinguished with certainty. They need about 2 ln(3/2)/epsilon users for
-    delta far below epsilon, whatever m is: 811 at epsilon = 1/1000 and delta = 10^-9. A term
-    1/epsilon is missing, as in few.disp-DD. It matters from m = (d/alpha)^2 on. If any dependence
-    on delta is hidden, publishing one of about 1/delta users makes the display true. If only
-    logarithms of 1/delta are hidden, it is false. The paper's own comparison, an extra d/epsilon
-    for pure DP, would then be with 1/epsilon. The cited bound is not run.
+    The paper cites the bound without a range of m. As m grows, the display tends to 0. But two
+    means at a distance of 2 are then distinguished with certainty. They need about 2
+    ln(3/2)/epsilon users for delta far below epsilon, whatever m is. At epsilon = 1/1000 and delta
+    = 10^-9, this is 811 users. A term 1/epsilon is missing, as in few.disp-DD. The missing term
+    matters from m = (d/alpha)^2 on. If any dependence on delta is hidden, publishing one of about
+    1/delta users makes the display true. If only logarithms of 1/delta are hidden, it is false. The
+    paper's own comparison, an extra d/epsilon for pure DP, would then be a comparison with
+    1/epsilon. We do not run the cited bound.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -140,11 +141,11 @@ def bounded_covariance(ledger):
 
     The theorem holds for R >= 1 and constant kappa > 1, with alpha <= (kappa - 1)/80. An explicit
     packing is Sigma = (1 + r) I + (r/d) U. Here U is symmetric with signs off the diagonal from a
-    code, and r = 40 alpha. By the rows, I <= Sigma <= (1 + 2 r) I, so kappa >= 1 + 80 alpha is
-    enough. The divergence is at most r^2 = 1600 alpha^2, and d_tv is at least 3 alpha. This was
-    computed exactly for d = 2. For d = 6, where a code has distance 2 of 15, the best test errs
-    with probability .476 at alpha = .01, and .485 is allowed. For d = 1 a scale takes the place of
-    U. The cover is computed for d = 1. A grid of the entries has the size that is cited, with a
+    code, and r = 40 alpha. Diagonal dominance of the rows gives I <= Sigma <= (1 + 2 r) I, so kappa
+    >= 1 + 80 alpha is enough. The divergence is at most r^2 = 1600 alpha^2, and d_tv is at least 3
+    alpha. Both values were computed exactly for d = 2. For d = 6, a code has distance 2 of 15. At
+    alpha = .01, the best test errs with probability .476, and .485 is allowed. For d = 1, a scale
+    replaces U. The cover is computed for d = 1. A grid of the entries has the cited size, with a
     constant of 2.
     """
 
@@ -159,7 +160,7 @@ def bounded_covariance(ledger):
     @ledger.sweep("the divergence of any two, and the bounds", most=1600.0, mutant={"most": 5.0},
                   **domain)  # fmt: skip
     def diameter(d, alpha, most):
-        """Use words of which all signs differ, or alternate, or are equal."""
+        """Use words in which all signs differ, or the signs alternate, or all signs are equal."""
         r = 40 * alpha
         one, other = signs(d, r, np.ones((d, d))), signs(d, r, -np.ones((d, d)))
         inside = all(1 - 1e-9 <= x <= 1 + 2 * r + 1e-9
@@ -239,12 +240,12 @@ def unbounded(ledger):
     """It is simple to see that Gaussian with unbounded mean or unbounded covariance cannot be
     learned with pure (even user-level) DP using a finite number of examples.
 
-    Take W sources that one item tells apart with certainty. The success is at most 1/(1 + (W - 1)
-    e^(-epsilon n)), by linear programs over all algorithms, and this is attained at n = 1. It is
-    below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have d_tv = 2
-    Phi(a/2) - 1, and variances of a large ratio behave likewise. For every alpha < 1/2 this exceeds
-    2 alpha, so no answer serves two sources. An unbounded mean or an unbounded covariance is
-    enough.
+    Take W sources that one item distinguishes with certainty. By linear programs over all
+    algorithms, the success is at most 1/(1 + (W - 1) e^(-epsilon n)), and this is attained at n =
+    1. It is below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have d_tv = 2
+    Phi(a/2) - 1, and variances of a large ratio behave likewise. For every alpha < 1/2, such
+    distances exceed 2 alpha, so no answer serves two sources. An unbounded mean or an unbounded
+    covariance is enough.
     """
 
     @ledger.sweep("the best algorithm for W far sources, by linear programs", W=[2, 3, 4],

@@ -35,10 +35,10 @@ def sample_perfect_generalization(ledger):
     delta)-sample perfectly generalizing iff, for any distribution D over Z, Pr_(x, x' ~ D^n)[A(x)
     ~_(epsilon, delta) A(x')] >= 1 - beta.
 
-    Both inputs are new, and D is arbitrary; point masses cost nothing. Every algorithm, private or
-    not, is generalizing with beta = 1 - sum of D(x)^2 over inputs x, and the identity is no better.
-    So the content of a claim is a small beta. Post-processing keeps the property. For an algorithm
-    that depends only on a sum, pairs of sums are enough.
+    Both inputs are new, and D is arbitrary. Point masses cost nothing. Every algorithm, private or
+    not, is generalizing with beta = 1 - sum of D(x)^2 over inputs x. The identity has no smaller
+    beta. So the claim is informative only if beta is small. Post-processing keeps the property. For
+    an algorithm that depends only on a sum, pairs of sums are enough.
     """
 
     @ledger.identity("a test of the sum: over all pairs of inputs, and over pairs of sums", n=4,
@@ -82,13 +82,14 @@ def private_generalizes(ledger):
     and delta' = O(n delta).
 
     No counterexample was found with eps' = 2 eps sqrt(n log(1/(beta delta))) <= 2 and delta' = 2 n
-    delta. Even half of this eps' was enough in all cases that were tried. These are tests as steep
-    as (eps, delta)-DP allows, and discrete Laplace noise on sums. The items have any order and any
-    sign, and there are up to 60 items. The least eps' is computed exactly. The proof gives 40 eps
-    sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2 beta))). It spends 2 t, but Theorem 15
-    bounds the distance of the pair (x, x'), which is the sum of both. The value delta' = n delta is
-    needed: release item i with probability delta for each i, where all n items differ. The case
-    n = 1 falls into the case beta < 2^-n. Pure-DP algorithms have to pick a delta > 0.
+    delta. In all cases that were tried, even half of this eps' was enough. These cases are tests as
+    steep as (eps, delta)-DP allows, and discrete Laplace noise on sums. The items have any order
+    and any sign, and there are up to 60 items. The least eps' is computed exactly. The proof gives
+    40 eps sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2 beta))). The proof uses 2 t, but
+    Theorem 15 bounds the distance of the pair (x, x'), which is the sum of both distances. The
+    value delta' = n delta is needed. To see this, release item i with probability delta for each i,
+    where all n items differ. The case n = 1 falls into the case beta < 2^-n. Pure-DP algorithms
+    have to pick a delta > 0.
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -170,11 +171,11 @@ def all_items_change(ledger):
     delta): A is (beta, epsilon', delta')-sample perfectly generalizing, in fact (0, epsilon',
     delta').
 
-    The closed form is (e^(n eps) - 1)/(e^eps - 1) delta, which the steepest test from Pr = 0
-    attains. Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n delta
-    for x = s/sqrt(ln 2), which is 1.4 n delta for s <= 1/2. Also n eps <= 1.21 s. The condition on
-    beta is needed only for the latter: (0, n eps, delta') holds for every beta. With n = 1 and
-    beta < 1/2 every case is this case.
+    The closed form is (e^(n eps) - 1)/(e^eps - 1) delta. The steepest test from Pr = 0 attains it.
+    Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n delta for x =
+    s/sqrt(ln 2), which is 1.4 n delta for s <= 1/2. Also n eps <= 1.21 s. The condition on beta is
+    needed only for n eps <= 1.21 s. So (0, n eps, delta') holds for every beta. If n = 1 and beta <
+    1/2, every case is this case.
     """
     domain = {"n": Integer(1, 200), "beta": SHARE, "delta": DELTA, "at": SHARE, "value": SHARE,
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip
@@ -201,13 +202,14 @@ def expected_divergence(ledger):
     epsilon, delta and epsilon sqrt(n log(1/delta)) > 0 are sufficiently small. Then, for epsilon' =
     O(epsilon sqrt(n log(1/delta))), E_(x, x' ~ D^n)[d_epsilon'(A(x) || A(x'))] <= O(n delta).
 
-    No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta. Even 1 and 1
-    were enough in all cases that were tried. The proof gives 40 and 2 e^(eps'/2) delta + 4 e^eps' n
-    delta. The sharper forms of Lemmas 33 and 35 give 4 sqrt(2) and (1 + e^eps') n delta. The
-    constant cannot be below 0.7: tests of a sum of 100 fair bits need 0.7 at delta = 1e-12.
-    McDiarmid's inequality gives pure-DP algorithms the constant 1 as delta -> 0. n delta is
-    attained: release item i with probability delta for each i, where all items are different. Up to
-    n = log(1/delta) group privacy alone is enough. The order does not matter.
+    No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta. In all cases
+    that were tried, even the constants 1 and 1 were enough. The proof gives 40 and 2 e^(eps'/2)
+    delta + 4 e^eps' n delta. The sharper forms of Lemmas 33 and 35 give 4 sqrt(2) and (1 + e^eps')
+    n delta. The constant cannot be below 0.7, because tests of a sum of 100 fair bits need 0.7 at
+    delta = 1e-12. For pure-DP algorithms, McDiarmid's inequality gives the constant 1 as delta ->
+    0. The term n delta is attained if item i is released with probability delta for each i and all
+    items are different. Up to n = log(1/delta), group privacy alone is enough. The order does not
+    matter.
     """
 
     @ledger.falsify("tests of sums", c=2.0, factor=2.0, mutant={"c": 0.1}, extremal=[
@@ -326,14 +328,15 @@ def talagrand(ledger):
 
     The bound holds for all real t >= 1, including the factor 0.5, for which no proof is cited.
     (Talagrand states 2 e^(-t^2/(4n)), from Pr[E] Pr[far] <= e^(-t^2/(4n)).) Here is a proof. Let q
-    be the probability of a distance above t, so of at least s = floor(t) + 1 >= 2, and let
-    g = min(distance, s)/s. By Efron and Stein Pr[E] q <= Var g <= n Pr[0 < distance < s]/s^2. So
-    q <= 0.5/(1 + s^2/(2n)), which is enough for s^2 <= 5 n. By Marton q <= exp(-(s
-    sqrt(2/n) - sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1 the bound fails.
+    be the probability of a distance above t, so of at least s = floor(t) + 1 >= 2. Let g =
+    min(distance, s)/s. By the inequality of Efron and Stein, Pr[E] q <= Var g <= n Pr[0 < distance
+    < s]/s^2. So q <= 0.5/(1 + s^2/(2n)), which is enough for s^2 <= 5 n. By Marton's inequality, q
+    <= exp(-(s sqrt(2/n) - sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1, the bound
+    fails.
 
-    The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to
-    n = 400, satisfy it with e^(-2 t^2/n), 8 times the exponent. This is about the true exponent:
-    sums of bits of probability 0.38 allow at most 2.12 at n = 383.
+    The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to n =
+    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. This is about the true
+    exponent, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,
@@ -398,9 +401,9 @@ def markov(ledger):
     Markov's inequality Pr[d_epsilon''(A(x) || A(x')) <= 4 delta''] >= 3/4 and Pr[d_epsilon''(A(x')
     || A(x)) <= 4 delta''] >= 3/4, and hence Pr_(x, x' ~ D^n)[(x, x') in E] >= 1/2.
 
-    1/2 is the limit. Let A say "one" with a tiny probability on an item of probability p, and never
-    otherwise, where p is close to 1/2 but not equal. Both directions fail on p (1 - p) of the pairs
-    each. A symmetric divergence would give 3/4. With 3 in place of 4 only 1/3 would remain.
+    1/2 is the limit. Let A output "one" with a tiny probability on an item of probability p, and
+    never otherwise. Let p be close to 1/2 but not equal to it. Each direction fails on p (1 - p) of
+    the pairs. A symmetric divergence would give 3/4. With 3 instead of 4, only 1/3 would remain.
     """
 
     @ledger.falsify("Pr[A = one] by the kind of the item", law=Array(WEIGHT, (4,)), times=4.0,

@@ -42,10 +42,10 @@ def divergences(ledger):
     - B(x))^2/B(x) the chi^2-divergence.
 
     The first two are the usual definitions, with infinite d_KL if A has mass where B has none. The
-    third is not: the sum over supp(A) omits B(x) for every x with A(x) = 0. For A = (1, 0) and
-    B = (1/2, 1/2) it is 1/2, but the chi^2-divergence is 1 and d_KL is ln 2. So Lemma 23 (iii)
-    fails with the printed sum. It is used only in Theorems 40 and 43, where both supports are all
-    points.
+    third definition is not the usual one, because the sum over supp(A) omits B(x) for every x with
+    A(x) = 0. For A = (1, 0) and B = (1/2, 1/2), the printed sum is 1/2, but the chi^2-divergence is
+    1 and d_KL is ln 2. So Lemma 23 (iii) fails with the printed sum. The printed sum is used only
+    in Theorems 40 and 43, where both supports are all points.
     """
 
     @ledger.identity("d_tv is the largest P(S) - P'(S)", half=0.5, mutant={"half": 1.0}, **PAIR)
@@ -94,9 +94,9 @@ def binary(p, q):
 def pinsker(ledger):
     """For any two distributions A and B, d_tv(A, B) <= sqrt((1/2) d_KL(A || B)).
 
-    Two outcomes are enough: merging outcomes into {A > B} and the rest keeps d_tv and does not
-    increase d_KL. Coins attain the bound in the limit: at 1/2 + s and 1/2 the ratio is 1 - O(s^2).
-    For large d_KL the right side exceeds 1 and says nothing.
+    Two outcomes are enough, because merging outcomes into {A > B} and the rest keeps d_tv and does
+    not increase d_KL. Coins attain the bound in the limit. At 1/2 + s and 1/2, the ratio is 1 -
+    O(s^2). For large d_KL, the right side exceeds 1 and gives no information.
     """
     ledger.falsify("two outcomes", p=SHARE, q=SHARE, half=0.5, mutant={"half": 0.45},
                    extremal=[{"p": 0.51, "q": 0.5}, {"p": 1.0, "q": 0.5}],
@@ -143,10 +143,10 @@ def additive(ledger):
 def kl_below_chi_square(ledger):
     """For any two distributions A and B, d_KL(A || B) <= d_chi2(A || B).
 
-    The bound holds for the chi^2-divergence, and a stronger bound holds: d_KL <= ln(1 + d_chi2).
-    A = (1, 0) and B = (b, 1 - b) attain it in the limit b -> 1. For close distributions d_KL is
-    half of d_chi2. With the sum over supp(A) that Appendix B prints it fails: see few.div-defs. It
-    needs natural logarithms.
+    The bound holds for the chi^2-divergence, and a stronger bound holds: d_KL <= ln(1 + d_chi2). A
+    = (1, 0) and B = (b, 1 - b) attain it in the limit b -> 1. For close distributions, d_KL is half
+    of d_chi2. With the sum over supp(A) that Appendix B prints, the bound fails (see few.div-defs).
+    It needs natural logarithms.
     """
     near = [{"p": 1.0, "q": 0.999}, {"p": 1.0, "q": 0.5}, {"p": 0.0, "q": 0.001}]
     domain = {"p": SHARE, "q": SHARE, "extremal": near}
@@ -208,9 +208,9 @@ def codes(ledger):
     The theorem holds with explicit constants for every d >= 1, by Gilbert and Varshamov. The
     distance is at least d/8 and W >= 2^(.456 d), where the exponent is 1 - H(1/8). In general the
     distance is s d and W >= 2^((1 - H(s)) d) for every s < 1/2. The size of the greedy code is at
-    least 2^d divided by the number of words within a distance below s d. For s = 1/2 the theorem
-    fails: by Plotkin at most 2 d words are that far apart, as greedy codes show. W >= 2 for all d;
-    for d = 1 the words are 0 and 1.
+    least 2^d divided by the number of words within a distance below s d. For s = 1/2, the theorem
+    fails. By Plotkin's bound, at most 2 d words are that far apart, as greedy codes show. W >= 2
+    holds for all d. For d = 1, the words are 0 and 1.
     """
     rate = 1 - entropy(1 / 8)
 
@@ -247,10 +247,12 @@ def chernoff(ledger):
     for all delta > 0, Pr[X_1 + ... + X_n <= (1 - delta) p n] <= exp(-delta^2 p n/2) and Pr[X_1 +
     ... + X_n >= (1 + delta) p n] <= exp(-delta^2 p n/(2 + delta)).
 
-    Exact binomials were tested at the worst delta of each count, at the step of the distribution.
-    Both bounds are attained in the limit at n = 1: the lower one as p -> 0, the upper one as p ->
-    1. The factor 1/2 of the lower bound cannot grow, as large n with small p and delta show. For
-    delta > 1 the lower bound is about a negative count. At p = 0 both are equalities.
+    Exact binomials were tested at the worst delta of each count, which is at the step of the
+    distribution. Both bounds are attained in the limit at n = 1. The lower bound is attained as p
+    -> 0, and the upper bound as p ->
+    1. The factor 1/2 of the lower bound cannot be larger, as large n with small p and delta show.
+       For
+    delta > 1 the lower bound is about a negative count. At p = 0, both bounds are equalities.
     """
     ends = [{"n": 1, "p": 1e-6, "share": 0.0}, {"n": 10**6, "p": 1e-4, "share": 0.4}]
     domain = {"n": Integer(1, 10**6), "p": Interval(1e-9, 1.0, log=True), "share": SHARE}
@@ -282,9 +284,9 @@ def mcdiarmid(ledger):
     Z^n that differ on a single coordinate. Then, for all t > 0, Pr[abs(g(x) - mu_(D^n)(g)) > t] <=
     2 exp(-2 t^2/(n c^2)), where mu_(D^n)(g) = E_(x ~ D^n)[g(x)].
 
-    All functions of up to three bits were tested exactly, for every t. The tightest ratio, .824, is
-    one fair coin. The 2 in the exponent cannot grow: sums of a million coins at 20 standard
-    deviations refute 2.2. For one side only, the factor 2 is not needed.
+    All functions of up to three bits were tested exactly, for every t. The tightest ratio is .824,
+    for one fair coin. The 2 in the exponent cannot be larger, because sums of a million coins at 20
+    standard deviations refute 2.2. For one side only, the factor 2 is not needed.
     """
     fair = {"values": np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), "p": 0.5, "share": 1 - 1e-9}
 
@@ -347,8 +349,8 @@ def azuma(ledger):
 
     The bound was tested against every adaptive sequence on a lattice, by dynamic programming. The
     largest probability to leave the interval is at most .82 times 2 exp(-G/2), for one fair +-1
-    step. Azuma's inequality for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8). The bound needs
-    that C_i lies in an interval of length 2 alpha, as in Hoeffding's lemma. gamma enters only the
+    step. Azuma's inequality for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8). As in Hoeffding's
+    lemma, the bound needs that C_i lies in an interval of length 2 alpha. gamma affects only the
     lower end.
     """
     cases = [{"n": n, "gamma": gamma, "G": G} for n in (1, 2, 3, 6, 10)

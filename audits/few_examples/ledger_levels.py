@@ -33,11 +33,11 @@ def user_level_is_no_harder(ledger):
     """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
     it holds that n_m(epsilon, delta; gamma) <= n_1(epsilon, delta; gamma).
 
-    The bound holds exactly: the user-level algorithm reads the first example of each user and runs
-    the item-level algorithm. Its worst delta over all user-level neighbours is the same. Two
-    constant sources attain the bound, because more examples are worth nothing there. Consider coins
-    of bias .65 and .35 at epsilon = 1. The least numbers of users that distinguish them are 5 for
-    m = 1, 4 for m = 2 and 3 for m = 3.
+    The bound holds exactly, because the user-level algorithm reads the first example of each user
+    and runs the item-level algorithm. The worst delta of the user-level algorithm over all
+    user-level neighbours is the same. Two constant sources attain the bound, because additional
+    examples give no information there. Consider coins of bias .65 and .35 at epsilon = 1. The least
+    numbers of users that distinguish them are 5 for m = 1, 4 for m = 2 and 3 for m = 3.
     """
 
     @ledger.identity(
@@ -75,11 +75,11 @@ def items_in_groups(ledger):
     """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
     it holds that n_m(epsilon, delta; gamma) >= ceil(n_1(epsilon, delta; gamma)/m).
 
-    The bound holds exactly: a user-level algorithm is an item-level algorithm on the same samples,
-    because replacing an item replaces one user's items. It is attained if privacy costs nothing.
-    Coins of bias .6 and .4 at epsilon = 4 need 5 items, and so 3 users of two items or 2 users of
-    three or four items. "N = m n_m users" means items. The subject of the paper is whether n_m is
-    near this bound or near n_1.
+    The bound holds exactly. A user-level algorithm is an item-level algorithm on the same samples,
+    because replacing an item replaces one user's items. The bound is attained if privacy costs
+    nothing. Coins of bias .6 and .4 at epsilon = 4 need 5 items. So 3 users of two items are
+    needed, or 2 users of three or four items. In "N = m n_m users", items are meant. The subject of
+    the paper is whether n_m is near this bound or near n_1.
     """
 
     @ledger.falsify(

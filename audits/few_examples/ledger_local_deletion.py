@@ -45,10 +45,10 @@ def local_deletion(ledger):
     delta)-local-deletion DP at x if A(x_(-S)) ~_(epsilon, delta) A(x_(-S')) for all S, S' subset of
     [n] such that card S = card S' = r.
 
-    This is a definition, and our code tests it over all pairs of sets of users. Both directions
-    have to be tested; the mutant tests one. At r = 0 and at r = n every algorithm is LDDP at every
-    x, with epsilon = delta = 0, and S = S' imposes no condition. The input of A has n - r users, so
-    LDDP at different r is about different algorithms.
+    This statement is a definition, and our code tests it over all pairs of sets of users. Both
+    directions have to be tested, but the mutant tests one direction. At r = 0 and at r = n, every
+    algorithm is LDDP at every x, with epsilon = delta = 0. Then S = S' imposes no condition. The
+    input of A has n - r users, so LDDP at different r is about different algorithms.
     """
     domain = {"data": Array(SHARE, (5, 2)), "weights": Array(SHARE, (64,)),
               "removed": Integer(0, 5), "order": Choice((False, True))}  # fmt: skip
@@ -110,21 +110,23 @@ def any_algorithm(ledger):
     delta)-LDDP at x] >= 1 - beta, where epsilon = O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    The theorem is refuted for algorithms that depend on the order of their input, as the paper's
-    do. The input x is a sequence (Section 1), x_-S is the remaining sequence, and A takes
-    Z^((n - r) m). Without user 1 all users are one place further ahead than without user n, and an
-    algorithm may depend on this. Let A answer 1 with probability logistic in epsilon'
-    (x_1 - x_2 + x_3 - ...), which is epsilon'-DP. With m examples the sign is that of the user. On
-    fair bits its loss between x_-1 and x_-n is epsilon' times a random walk of sqrt(n) steps. It
-    exceeds C epsilon' sqrt(log(n/(beta delta'))) for every constant C. The probability is .8 for
-    C = 1 and n = 2000, and for C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one
-    function for S and S'. The proof reads x_-T u y as if x were a set.
+    The theorem is refuted for algorithms that depend on the order of their input. The paper's
+    algorithms may depend on the order. The input x is a sequence (Section 1), x_-S is the remaining
+    sequence, and A takes Z^((n - r) m). Without user 1, all users are one place further ahead than
+    without user n, and an algorithm may depend on this difference. Let A answer 1 with probability
+    logistic in epsilon' (x_1 - x_2 + x_3 - ...), which is epsilon'-DP. If m > 1, the sign of an
+    example is that of its user. On fair bits, the loss of A between x_-1 and x_-n is epsilon' times
+    a random walk of sqrt(n) steps. This loss exceeds C epsilon' sqrt(log(n/(beta delta'))) for
+    every constant C. The probability that it does is .8 for C = 1 and n = 2000, and also .8 for C =
+    1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one function for S and S'. The proof
+    reads x_-T u y as if x were a set.
 
-    The repair is an A that does not depend on the order, and it costs nothing: put the items in
-    random order first. For bits the theorem then holds with epsilon = sqrt(2) epsilon' r sqrt(m
-    ln(n/(beta delta'))), for all n, m, r. This follows from group privacy and the range of n
-    binomials. The proof has 46 sqrt(2) (Theorem 13). For m = 1 nothing is random, and r epsilon' is
-    enough. The factor r is needed for r users with extreme sums; q <= min(r, n - r).
+    The repair is an A that does not depend on the order. This costs nothing, because the items can
+    be put in random order first. For bits, the repaired theorem holds with epsilon = sqrt(2)
+    epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. This follows from group privacy and the
+    range of n binomials. The proof has 46 sqrt(2) (Theorem 13). For m = 1, nothing is random, and r
+    epsilon' is enough. The factor r is needed for r users with extreme sums. Also, q <= min(r, n -
+    r).
     """
     ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
                 "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
@@ -205,7 +207,7 @@ def any_algorithm(ledger):
                   {"n": 1, "m": 1, "p": 0.5, "delta": 0.5, "beta": 0.5}],
     )  # fmt: skip
     def bits(n, m, p, delta, beta, c):
-        """Use that the sums of S and S' are at most r ranges apart; the rest is group privacy."""
+        """Use that the sums of S and S' are at most r ranges apart. The rest is group privacy."""
         return range_above(n, m, p, c * math.sqrt(m * math.log(n / (beta * delta)))), beta + 1e-9
 
     @repair.falsify(
@@ -229,9 +231,9 @@ def any_algorithm(ledger):
         return failed, beta
 
     ledger.consequence(
-        "Lemma 19 inherits the mistake. With some algorithm that depends on the order, and n "
-        "large, DelStab may give no answer, however small the constant is. Privacy does not "
-        "depend on it. A random order of the items repairs it, and the subsample of Theorem 10 "
+        "Lemma 19 inherits the mistake. If an algorithm depends on the order and n is large, "
+        "DelStab may give no answer, however small the constant is. Privacy does not depend on "
+        "the theorem. A random order of the items is a repair, and the subsample of Theorem 10 "
         "may be drawn in random order.",
         harm="accuracy",
     )
@@ -244,13 +246,13 @@ def fixed_rest(ledger):
     O(epsilon' sqrt(q m log(1/(beta' delta')))) <= O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    The bound holds for every A, even one that depends on the order. With x_-T fixed and y in fixed
+    The bound holds for every A, even if A depends on the order. With x_-T fixed and y in fixed
     places, A' is one (epsilon', delta')-DP algorithm on q m items. The last inequality holds with
-    the constant sqrt(2) in addition to the constant of Theorem 13, and sqrt(2) is approached for
-    q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
-    log(n/(beta delta')). So with 2 for Theorem 13 (see there) the constant is 2 sqrt(2). For n = 1
-    the inequality is an equality. The next line of the proof fails: it applies A' to x_U' in the
-    places of x_U (see Theorem 17).
+    the constant sqrt(2) in addition to the constant of Theorem 13. The value sqrt(2) is approached
+    for q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
+    log(n/(beta delta')). So with the constant 2 for Theorem 13 (see there), the total constant is 2
+    sqrt(2). For n = 1 the inequality is an equality. The next line of the proof fails, because it
+    applies A' to x_U' in the places of x_U (see Theorem 17).
     """
 
     @ledger.falsify(
@@ -300,22 +302,23 @@ def useful(ledger):
     Theta(delta/(kappa m)). If A is gamma-useful for any task T with (n - 4 kappa) m samples, then
     DelStab_(epsilon, delta, A) is (gamma - o(1))-useful for T (with nm samples).
 
-    The lemma is refuted together with Theorem 17, for algorithms that depend on the order. On fair
-    bits with m = 1, let A answer 1 with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...),
-    and let every answer except no answer be correct. A is 1-useful. For any constant c in
-    epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer
-    tends to 0 as n grows. At delta = 10^-6 and c = 1, it is .022 at n = 2 10^8 for epsilon = 1, and
-    .023 at n = 2 10^12 for epsilon = .01. The number n has to grow like kappa^2/c^2. For every S of
-    r < 2 kappa deleted users, whole pairs of places that contain S are within reach. Then a shift
-    by one place is within reach, and it changes all signs.
+    For algorithms that depend on the order, the lemma is refuted together with Theorem 17. On fair
+    bits with m = 1, let A answer 1 with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...).
+    Let every answer except no answer be correct. A is 1-useful. For any constant c in epsilon' = c
+    epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer tends to 0 as n
+    grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is .022 at n = 2 10^8. At
+    epsilon = .01, it is .023 at n = 2 10^12. The number n has to grow like kappa^2/c^2. For every S
+    of r < 2 kappa deleted users, whole pairs of places that contain S can be deleted. Then a shift
+    by one place is possible, and it changes all signs.
 
-    For an A that does not depend on the order the lemma holds. On bits it holds for all n and m,
-    with c = 1/30 and o(1) = 0.1/(n m); by the proof with c = 1/(12 sqrt(6) 46). The constant c = 1
-    is not proved. The level epsilon' may be smaller than printed, and has to be Theta only for the
-    best n. For m = 1 and these c no probability is needed: 4 kappa epsilon' <= epsilon/3. So the
-    behaviour of DelStab when it may have no answer was computed for steeper A, exactly, at
-    delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038, .0015 and .11. A loses .0015, .0008
-    and .062 of its usefulness, which is at most Pr[not LDDP] = .56, .35 and .94.
+    If A does not depend on the order, the lemma holds. On bits, the lemma holds for all n and m,
+    with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The constant c = 1 is
+    not proved. The level epsilon' may be smaller than printed. It has to be Theta only for the best
+    n. For m = 1 and these c, no probability is needed, because 4 kappa epsilon' <= epsilon/3. So
+    the behaviour of DelStab when it may have no answer was computed for steeper A, exactly, at
+    delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at epsilon = 3
+    and .11 at epsilon = 9. The loss of A's usefulness is .0015 at epsilon = 1, .0008 at 3 and .062
+    at 9. This is at most Pr[not LDDP], which is .56 at 1, .35 at 3 and .94 at 9.
     """
     ordering = {"delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "rhs": "Pr[DelStab answers], at most",
                 "end_to_end": True}  # fmt: skip
@@ -373,7 +376,7 @@ def useful(ledger):
                   {"n": 8, "m": 1, "p": 0.5, "delta": 0.5}],
     )  # fmt: skip
     def answered(n, m, p, delta, c):
-        """Use 4 kappa ranges times epsilon' <= epsilon/3: kappa and epsilon cancel."""
+        """Use 4 kappa ranges times epsilon' <= epsilon/3, where kappa and epsilon cancel."""
         most = math.sqrt(m * math.log(n * m / delta)) / (12 * c)
         return range_above(n, m, p, most), 0.1 / (n * m) + 1e-9
 
@@ -406,7 +409,7 @@ def useful(ledger):
         return alone - failed, law[1] if law[2] > 1e-3 else 0.0  # otherwise nothing is tested
 
     ledger.consequence(
-        "Some algorithm that depends on the order, with n large, may get no answer, however small "
-        "the constant is, although the lemma promises one. Privacy is not affected.",
+        "If an algorithm depends on the order and n is large, it may get no answer, however "
+        "small the constant is. The lemma promises an answer. Privacy is not affected.",
         harm="accuracy",
     )

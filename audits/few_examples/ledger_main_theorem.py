@@ -23,7 +23,7 @@ from dpaudit.neighbors import Interval
 
 EPSILON = Interval(1e-3, 1.0, log=True)
 DELTA = Interval(1e-12, 0.1, log=True)
-"""Sufficiently small delta: the constants below hold for these values."""
+"""Sufficiently small delta. The constants below hold for these values."""
 SIZE = Interval(1.0, 1e12, log=True)
 ITEMS = Interval(1.0, 1e9, log=True)
 BOTH = {"epsilon": EPSILON, "delta": DELTA, "m": ITEMS}
@@ -64,12 +64,12 @@ def population(ledger):
     - 1. Then N <= Otilde(m kappa + n_1(epsilon'', delta')).
 
     The bound holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)) if the constant of
-    Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. A smaller constant divides it. The proof needs
-    epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of the printed ratio. This inverse is at most
-    6.6 sqrt(1 + log n/log(m/delta)). As printed the claim is true (the ratio is at most 1/3), but
-    it is not useful. From epsilon'(n) <= epsilon''/3 it also follows that N >= n_1, in fact N >= 3
-    n_1, without which there is no subsample. A smallest N exists, because epsilon'(n) decreases
-    only like 1/sqrt(log n). Our pipeline finds it.
+    Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. A smaller constant of Lemma 19 divides the bound.
+    The proof needs epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of the printed ratio. This
+    inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). As printed, the claim is true (the
+    ratio is at most 1/3), but it is not useful. From epsilon'(n) <= epsilon''/3, it also follows
+    that N >= n_1, in fact N >= 3 n_1. Without N >= n_1, there is no subsample. A smallest N exists,
+    because epsilon'(n) decreases only like 1/sqrt(log n). Our pipeline finds it.
     """
 
     @ledger.falsify("N, with the constant 1 in Lemma 19", n1=SIZE, most=8.0, mutant={"most": 3.0},
@@ -128,27 +128,28 @@ def main_theorem(ledger):
     Otilde(log(1/delta)/epsilon + (1/m) n_1(epsilon', delta'; gamma)).
 
     The theorem holds with n <= 30 f sqrt(log f), where f is the sum in Otilde, if the constant of
-    Lemma 19 is 1. This 1 is not proved, and a smaller constant divides the bound (1/30 for bits,
-    1/(12 sqrt(6) 46) by the proof). No logarithm of m is hidden. The proof cites Lemma 19 for an
-    algorithm that does not depend on the order. A subsample in random order provides such an
-    algorithm: then A is symmetric, Theorem 7 holds too, and every task has such an A_0. The text
-    does not say in which order the subsample is. It is not shown that a subsample in the order of
-    the input breaks the theorem. With N >= 3 n_1 (few.thm10-N) the sums with alternating signs, on
-    which Lemma 19 fails, lose nearly all dependence on the order. Losses of .0004 to .027 were
-    computed, by hand and not in this ledger, and .0345 is allowed.
+    Lemma 19 is 1. This constant 1 is not proved. A smaller constant divides the bound (1/30 for
+    bits, 1/(12 sqrt(6) 46) by the proof). No logarithm of m is hidden. The proof cites Lemma 19 for
+    an algorithm that does not depend on the order. A subsample in random order gives such an
+    algorithm. Then A is symmetric, Theorem 7 holds too, and every task has such an A_0. The text
+    does not say in which order the subsample is. We do not show that a subsample in the order of
+    the input breaks the theorem. If N >= 3 n_1 (few.thm10-N), the sums with alternating signs, on
+    which Lemma 19 fails, lose nearly all dependence on the order. Their losses were computed by
+    hand, not in this ledger. They are .0004 to .027, and .0345 is allowed.
 
-    The whole pipeline was computed exactly on bits. It is private (epsilon = 3 with 101 users, and
-    9, delta = .1). The usefulness was computed at epsilon = 3, delta = .1, for n = 226 and 270 with
-    the constants .6 and .5. The pipeline loses 2 10^-5 and 3 10^-5 of A_0's usefulness on n_1 = 3
-    items. Pr[no answer] is equally large, and 0.1/(n m) is allowed. At this size the constant 1 is
-    too large: the probability of no answer is .46 (n = 139, p = .8). The delta' of Lemma 19 is
+    The whole pipeline was computed exactly on bits. The pipeline is private for epsilon = 3 with
+    101 users, and for epsilon = 9, both at delta = .1. The usefulness was computed at epsilon = 3
+    and delta = .1, for n = 226 with the constant .6, and for n = 270 with the constant .5. The
+    pipeline loses 2 10^-5 (n = 226) and 3 10^-5 (n = 270) of A_0's usefulness on n_1 = 3 items.
+    Pr[no answer] is equally large, and 0.1/(n m) is allowed. At this size, the constant 1 is too
+    large, because the probability of no answer is .46 (n = 139, p = .8). The delta' of Lemma 19 is
     Theta of the printed one (kappa epsilon/log(1/delta) is between 3 and 6.6).
 
     The comparison with one example per user was computed for n_1 = a/epsilon, a = 10^6, 10^9 and
     10^12, epsilon = 1 and delta = 10^-6. The pipeline is better from m = 2^17 on with the constant
-    1, and from m = 2^27 on with 1/30. With the constant of the proof it is better from m = 2^39 on.
-    For smaller a it is better earlier. It needs n >= 4 kappa = 196 users. Any n_1 may be meant for
-    any epsilon'': n_1 is a minimum.
+    1, and from m = 2^27 on with 1/30. With the constant of the proof, the pipeline is better from m
+    = 2^39 on. For smaller a, the pipeline is better for smaller m already. The pipeline needs n >=
+    4 kappa = 196 users. Any n_1 may be meant for any epsilon'', because n_1 is a minimum.
     """
 
     @ledger.falsify("n against f = log(1/delta)/epsilon + n_1/m", n1=SIZE, most=30.0,
@@ -164,7 +165,7 @@ def main_theorem(ledger):
         {"epsilon": 9.0, "m": 2, "sample": 3, "base": 0.4}], delta=0.1, whole=1.0,
         mutant={"whole": 0.2}, end_to_end=True)  # fmt: skip
     def private(epsilon, m, sample, base, delta, whole):
-        """Use all datasets of users with equal bits, one of whom changes all of them."""
+        """Use all datasets of users with equal bits, where one user changes all bits."""
         plan = pipeline(Budget(epsilon, delta), m, sample=sample, base_epsilon=base)
         n, learner = plan.n_users, noisy_majority(base)
         laws = []
@@ -235,10 +236,10 @@ def simplified(ledger):
 
     The corollary follows by substitution, with logarithms of all parameters hidden. The hidden
     factor is at most H^(c + 1/2), H = 1 + (log m + log(1/epsilon) + log log(1/delta))/log(1/delta),
-    because log(1/delta') contains m. The exponent c + 3/2 is exact for small delta. With Section
+    because log(1/delta') contains m. For small delta, the exponent c + 3/2 is exact. With Section
     2's Otilde(f), which hides only logarithms of f, the substituted bound does not have this form
-    for huge m: n_priv = sqrt(m) makes f constant in m. The corollary assumes one algorithm for each
-    epsilon and delta, so epsilon'' and delta' may be substituted.
+    for huge m. The reason is that n_priv = sqrt(m) makes f constant in m. The corollary assumes one
+    algorithm for each epsilon and delta, so epsilon'' and delta' may be substituted.
     """
     terms = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, **BOTH}
     worst = [{"c": 1.0, "priv": 1e12, "stat": 1.0, "epsilon": 1.0, "delta": 1e-12, "m": m}
@@ -275,11 +276,11 @@ def same_epsilon(ledger):
     O(epsilon/epsilon''), and running an algorithm on n_1(epsilon, delta') out of N samples is
     (epsilon'', delta')-item-level DP.
 
-    The claim holds with the constant 2.3 for epsilon <= 1/2: N <= n_1
-    (e^epsilon - 1)/epsilon'' + 1. It needs epsilon'' <= epsilon, which holds for
-    epsilon <= ln(2)^1.5 = .577 and delta <= 1/2 for every m. For larger epsilon this may fail, and
-    N may then be less than n_1. "Sufficiently small" excludes this case. As epsilon -> 0 for fixed
-    m the constant tends to 1. The subsample is in random order (Theorem 7).
+    The claim holds with the constant 2.3 for epsilon <= 1/2. Then N <= n_1 (e^epsilon -
+    1)/epsilon'' + 1. The claim needs epsilon'' <= epsilon, which holds for epsilon <= ln(2)^1.5 =
+    .577 and delta <= 1/2 for every m. For larger epsilon, epsilon'' <= epsilon may fail, and N may
+    then be less than n_1. "Sufficiently small" excludes this case. As epsilon -> 0 for fixed m, the
+    constant tends to 1. The subsample is in random order (Theorem 7).
     """
     small = {"epsilon": Interval(1e-6, 0.5, log=True), "delta": Interval(1e-12, 0.5, log=True),
              "m": ITEMS, "n1": SIZE}  # fmt: skip
@@ -317,12 +318,12 @@ def same_version(ledger):
     n_m(epsilon, delta; gamma - o(1)) <= Otilde(log(1/delta)/epsilon + m^(-1/2)
     (log(1/delta)^1.5/epsilon) n_1(epsilon, delta'; gamma)).
 
-    The theorem follows from Theorem 10 with the factor 2.3 sqrt(1 + log m/log(1/delta))
-    (epsilon <= 1/2), which contains a hidden sqrt(log m). Our pipeline with one subsample instead
-    of two has n <= 20 f sqrt(log f) sqrt(log m) users. Suppose that n_1 is of the order of sqrt(m)
-    and m is huge. Then Section 2's Otilde(f) = O(f log^c f) does not hide the sqrt(log m) of the
-    proof. The abstract hides it too. The theorem gives no fewer users than Theorem 10. With
-    n_1 = a/epsilon it is better than one example per user from the same m on.
+    The theorem follows from Theorem 10 with the factor 2.3 sqrt(1 + log m/log(1/delta)) (epsilon <=
+    1/2), which contains a hidden sqrt(log m). Our pipeline with one subsample instead of two has n
+    <= 20 f sqrt(log f) sqrt(log m) users. Suppose that n_1 is of the order of sqrt(m) and m is
+    huge. Then Section 2's Otilde(f) = O(f log^c f) does not hide the sqrt(log m) of the proof. The
+    abstract hides it too. The theorem gives no fewer users than Theorem 10. With n_1 = a/epsilon,
+    Theorem 11 is better than one example per user from the same m on.
     """
     small = {"epsilon": Interval(1e-3, 0.5, log=True), "delta": DELTA, "m": ITEMS, "n1": SIZE}
     ends = [{"epsilon": 0.5, "delta": 0.1, "m": m, "n1": 1e12} for m in (1.0, 2.0, 1e9)]
@@ -380,7 +381,7 @@ def compared(ledger):
         corollary = log ** (c + 1.5) / epsilon**2 * priv * m**-half
         return [private, rest], [corollary, m**half * log**1.5 / epsilon * stat / m]
 
-    @ledger.falsify("it is never less than that of Theorem 10", power=0.5, mutant={"power": 1.5},
+    @ledger.falsify("the part that depends on privacy is never less than that of Theorem 10", power=0.5, mutant={"power": 1.5},
                     extremal=[{"c": 1.0, "priv": 1.0, "stat": 1.0, **c} for c in WORST],
                     **terms)  # fmt: skip
     def more(c, priv, stat, epsilon, delta, m, power):
@@ -400,9 +401,9 @@ def frontier(ledger):
 
     epsilon'' of Theorem 10 is the stated value divided by sqrt(1 + log m/log(1/delta)). The extra
     factor log(1/delta)/epsilon comes from the distance 4 kappa. This distance is between 12 and 26
-    times the factor for epsilon <= 1 and delta <= 0.1. "It seems plausible" is a conjecture.
-    Another analysis of Algorithm 1 does not achieve it. Up to a constant, 4 kappa users with
-    extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n, n far above
+    times the factor for epsilon <= 1 and delta <= 0.1. "It seems plausible" marks a conjecture.
+    Another analysis of Algorithm 1 does not prove this conjecture. Up to a constant, 4 kappa users
+    with extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n, n far above
     kappa).
     """
 

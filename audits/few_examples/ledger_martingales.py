@@ -39,9 +39,9 @@ def clipping(ledger):
     clip_(l, r)(Z) and an i.i.d. copy Z~ of Z, E[abs(Z - Zhat)] <= (1 + e^(-epsilon)) E_(Z, Z~)[Z -
     e^epsilon Z~]_+.
 
-    Z = 1 with probability q and 0 otherwise attains the bound as q -> 0, for every epsilon:
-    E[Z - r]_+ and E[l - Z]_+ are then q and e^(-epsilon) q. For epsilon = 0 the sides are E
-    abs(Z - mu) and E abs(Z - Z~).
+    For every epsilon, Z = 1 with probability q and 0 otherwise attains the bound as q -> 0. Then
+    E[Z - r]_+ is q, and E[l - Z]_+ is e^(-epsilon) q. For epsilon = 0, the two sides are E abs(Z -
+    mu) and E abs(Z - Z~).
     """
 
     @ledger.falsify("distributions on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
@@ -66,7 +66,7 @@ def clipping(ledger):
 def mean_of_clipped(ledger):
     """For muhat = E[Zhat], abs(muhat - mu) <= E[abs(Z - Zhat)].
 
-    This is Jensen's inequality. It is attained if only one side is clipped.
+    This is Jensen's inequality. The bound is attained if only one side is clipped.
     """
 
     @ledger.falsify("distributions on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
@@ -88,13 +88,13 @@ def adjusted(ledger):
     z', e^epsilon z'].
 
     No counterexample was found for the Z' of the proof, in both cases and their mirror images,
-    including mu = 0 and epsilon = 0. For mu* = 0, Z' is 0. The constant can be 2 in place of 2
-    (1 + e^(-epsilon)), with the same Z'. The reason is as follows. E abs(Z - Z') is
-    abs(mu - mu*) + 2 E[Z' - Z]_+, or the same with E[Z - Z']_+. The direction in which the mean has
-    to move decides. Z' lies on that side at Zhat, so only one of the two terms of (2) is needed.
-    Every Z' needs 2: take Z = 1 with probability q -> 0 and 0 otherwise, and mu* = mu. In the limit
-    of large epsilon 2 (1 + e^(-epsilon)) is attained too. Z' is a function of Z, not random given
-    Z. So g in the proof of Lemma 32 is a function.
+    including mu = 0 and epsilon = 0. For mu* = 0, Z' is 0. With the same Z', the constant can be 2
+    instead of 2 (1 + e^(-epsilon)). The reason is as follows. E abs(Z - Z') is abs(mu - mu*) + 2
+    E[Z' - Z]_+, or the same with E[Z - Z']_+. The direction in which the mean has to move decides
+    which of the two it is. At Zhat, Z' lies on that side, so only one of the two terms of (2) is
+    needed. Every Z' needs the constant 2. To see this, take Z = 1 with probability q -> 0 and 0
+    otherwise, and mu* = mu. In the limit of large epsilon, 2 (1 + e^(-epsilon)) is attained too. Z'
+    is a function of Z, not random given Z. So g in the proof of Lemma 32 is a function.
     """
     cases = [
         {**RARE, "epsilon": 3.0, "share": 0.0}, {**RARE, "epsilon": 0.1, "share": 0.0},
@@ -213,8 +213,8 @@ def mean_of_log(epsilon, low, high):
 def escape(n, epsilon, G, drift, fine=3):
     """Return the largest probability that ln(Y_n/mu) leaves the interval of (4).
 
-    It is computed by dynamic programming. Steps are multiples of eps/fine, up or down by at most
-    eps, and keep the mean.
+    The probability is computed by dynamic programming. Steps are multiples of eps/fine, up or down
+    by at most eps, and keep the mean.
     """
     moves = [(a, b) for a in range(1, fine + 1) for b in range(1, fine + 1)]
     x = np.arange(-(n + 1) * fine, (n + 1) * fine + 1) * epsilon / fine
@@ -237,11 +237,12 @@ def ratio_concentration(ledger):
     """For a martingale Y_1, ..., Y_n as in Lemma 35, gamma := -8 epsilon^2 and all G > 0, Pr[e^(n
     gamma - epsilon sqrt(n G)) mu <= Y_n <= e^(epsilon sqrt(n G)) mu] >= 1 - 2 exp(-G/2).
 
-    The paper has Y_k, in the proof of a bound for Y_n. For k < n it is also true, because the
-    interval for n is wider. The bound was tested for long walks, and for the worst of all
+    The paper has Y_k in the proof of a bound for Y_n. For k < n, the bound is also true, because
+    the interval for n is wider. The bound was tested for long walks, and for the worst of all
     martingales whose logarithms move by multiples of eps/3. The worst martingale is found by
-    dynamic programming, and stops after it has left. The probability is at most 0.82 of 2
-    exp(-G/2), at n = 1 and G close to 1. The drift -8 epsilon^2 can be -epsilon^2/2, by Lemma 34.
+    dynamic programming, and stops after it has left. The largest probability is 0.82 of 2
+    exp(-G/2), at n = 1 and G close to 1. By Lemma 34, the drift -8 epsilon^2 can be replaced by
+    -epsilon^2/2.
     """
     known = [{"n": n, "epsilon": 0.1 / n, "G": g} for n, g in ((1, 0.99), (12, 2.0), (12, 4.0))]
 
@@ -278,14 +279,14 @@ def expected_deviation(ledger):
     surely, and mu := E[Y_1]. Then E[[Y_n - e^epsilon' mu]_+ + [mu - e^epsilon' Y_n]_+] <= O(mu
     delta), where epsilon' = O(epsilon sqrt(n log(1/delta))).
 
-    The result is exact for all martingales. The worst one moves to e^(+-eps) Y_(i-1) in each step,
-    since the mean of a convex function is maximised. With eps sqrt(n log(1/delta)) <= 1, no
+    The result is exact for all martingales. The worst martingale moves to e^(+-eps) Y_(i-1) in each
+    step, because the mean of a convex function is maximised. If eps sqrt(n log(1/delta)) <= 1, no
     counterexample was found with eps' = sqrt(2) eps sqrt(n log(1/delta)) and mu delta. The proof
-    has 10 (tau = 100 log(1/delta)) and 2 mu delta. The constant 1.23 is needed at delta = 1e-8,
-    1.39 at 1e-200, and sqrt(2) in the limit. The worst case is that of a binomial option price.
-    E[Y_i | ...] in the proof is E[C_i | ...]. Y_1 has to be close to mu, which the paper says only
-    in the proof (Y_0 := mu). All steps of the integral hold for delta <= 0.9 and eps sqrt(n) <= 0.6
-    sqrt(log(1/delta)).
+    has the constants 10 (from tau = 100 log(1/delta)) and 2 mu delta. At delta = 1e-8, the constant
+    1.23 is needed. At 1e-200, 1.39 is needed, and in the limit, sqrt(2) is needed. The worst case
+    is that of a binomial option price. In the proof, E[Y_i | ...] should be E[C_i | ...]. Y_1 has
+    to be close to mu. The paper says this only in the proof (Y_0 := mu). All steps of the integral
+    hold for delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
     """
     domain = {"n": Integer(1, 2000), "small": SMALL, "delta": DELTA}
     known = [{"n": 2000, "small": 1.0, "delta": d} for d in (0.01, 1e-8, 1e-12)]

@@ -50,8 +50,8 @@ def sensitivity(ledger):
     item-level step would sum up the error across all the samples, resulting in the sensitivity as
     large as m.
 
-    The sensitivity is one. A user who had no error and then has one attains it. The sum of errors
-    over all samples moves by up to m, which is also attained.
+    The sensitivity is one. A user who had no error and then has one error attains the bound. The
+    sum of errors over all samples moves by up to m, and this is also attained.
     """
 
     @ledger.falsify("all hypotheses on two points", cap=1.0, mutant={"cap": 3.0}, end_to_end=True,
@@ -79,14 +79,15 @@ def representation(ledger):
     (alpha, beta)-PR P of C, where size(P) is the maximum of log(card H) over H in supp(P), and
     PRDim(C) = PRDim_(1/4, 1/4)(C).
 
-    This is a definition. The minimum exists, because abs(H) is a number, or is infinite. A class
-    represents itself, so PRDim(C) <= ln card C. It is 0 only for one concept: a point on which two
-    concepts differ would have to be labelled both ways with probability 3/4. So PRDim(C) is 0 or at
-    least ln 2. It need not grow with the domain. By Markov's inequality points are represented by
-    16 buckets of a hash function, and 7 points by 5. For thresholds it does grow: card H >= (3/4)
-    2^(.189 b) for 2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over
-    all D_X. H is fixed before D_X is, and so is c: "for every D_X". "Concept classes" are sets of
-    hypotheses (misprint).
+    This is a definition. The minimum exists, because abs(H) is a number or infinite. A class
+    represents itself, so PRDim(C) <= ln card C. PRDim(C) is 0 only for a class of one concept.
+    Otherwise a point on which two concepts differ would have to be labelled both ways with
+    probability 3/4. So PRDim(C) is 0 or at least ln 2. PRDim(C) need not grow with the domain. By
+    Markov's inequality, points are represented by 16 buckets of a hash function. For 7 points, 5
+    buckets are enough. For thresholds, PRDim(C) does grow, because card H >= (3/4) 2^(.189 b) for
+    2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over all D_X. H is
+    fixed before D_X is, and so is c. "for every D_X". The paper calls sets of hypotheses "concept
+    classes", which is a misprint.
     """
     hashed = hashed_points(5, 2)
 
@@ -129,15 +130,15 @@ def boosted(rounds, factor):
 def boosting(ledger):
     """For any C and alpha in (0, 1/2), PRDim_(alpha, 1/4)(C) <= Otilde(PRDim(C) log(1/alpha)).
 
-    The lemma follows by boosting, with explicit constants: PRDim_(alpha, 1/4)(C) <= T
+    The lemma follows by boosting, with explicit constants. The result is PRDim_(alpha, 1/4)(C) <= T
     (PRDim(C) + ln r). Here T = ceil(7 ln(1/alpha)) is the number of rounds, and r = ceil(log_4(4
     T)) classes are joined in each round. So all T rounds find a hypothesis of error 1/4 with
     probability 3/4, by a union bound. The step of every round is (1/2) ln 3, whatever D and c are.
-    So each T hypotheses have one majority, and the count is right. The errors multiply by at most
-    sqrt(3)/2 each. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 + ln(1/alpha))), as
-    PRDim(C) >= ln 2 unless both sides are 0. So the Otilde hides log log(1/alpha). For alpha >= 1/4
-    nothing has to be done. For points ln(4/alpha) is enough (few.def20). The union bound is by
-    hand.
+    So each set of T hypotheses has one majority, and the count is correct. Each round multiplies
+    the errors by at most sqrt(3)/2. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
+    ln(1/alpha))), because PRDim(C) >= ln 2 unless both sides are 0. So the Otilde hides log
+    log(1/alpha). For alpha >= 1/4, nothing has to be done. For points, ln(4/alpha) is enough
+    (few.def20). The union bound is proved by hand.
     """
 
     @ledger.falsify(
@@ -187,10 +188,10 @@ def indicators(ledger):
     0.01 alpha)^m <= 0.01 alpha m. If err_D(h) > alpha, then p_h >= 1 - (1 - alpha)^m >= 1 -
     e^(-alpha m) >= 0.2 alpha m, using that alpha m <= 1.
 
-    The claims hold exactly. (i) is attained as alpha m -> 0. The last step is loose: 1 - e^(-alpha
-    m) >= .632 alpha m for alpha m <= 1. This stronger bound is needed, because the proof continues
-    with Pr[scr_h <= 0.2 alpha n m]. From p_h >= 0.2 alpha m this probability would only be bounded
-    by one half. If err > alpha, then p_h > 1 - (1 - alpha)^m.
+    The claims hold exactly. (i) is attained as alpha m -> 0. The last step is loose, because 1 -
+    e^(-alpha m) >= .632 alpha m for alpha m <= 1. This stronger bound is needed, because the proof
+    continues with Pr[scr_h <= 0.2 alpha n m]. From p_h >= 0.2 alpha m alone, this probability would
+    only be bounded by one half. If err > alpha, then p_h > 1 - (1 - alpha)^m.
     """
 
     @ledger.falsify("by all samples of a user", error=SHARE, m=Integer(1, 8), one=1.0,
@@ -227,14 +228,14 @@ def both_cases(ledger):
     alpha n m.
 
     The lemma holds with kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact
-    binomials and a union bound. The proof's failure 0.01 (in place of 0.1) needs 120. (i) is
+    binomials and a union bound. The proof's failure 0.01 (instead of 0.1) needs kappa = 120. (i) is
     decisive. Chernoff's bounds give alpha n m >= 37.5 (size + ln 100). One step of the proof does
-    not follow. From p_h >= .2 alpha m alone, Lemma 25 says nothing about Pr[scr_h <= .2 alpha n m],
-    which is about 1/2 at p_h = .2 alpha m. With .1 in place of .2 in the threshold, as in the
-    lemma, it follows: exp(-alpha n m/40). It also follows with 1 - 1/e in place of .2 in the bound
-    of p_h. Only alpha n m >= kappa size is used: for epsilon > kappa the hypothesis requires too
-    few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >= 2: for one hypothesis
-    only n >= 0 is required.
+    not follow. From p_h >= .2 alpha m alone, Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m],
+    which is about 1/2 at p_h = .2 alpha m. If the threshold has .1 instead of .2, as in the lemma,
+    the step follows with exp(-alpha n m/40). The step also follows if the bound of p_h has 1 - 1/e
+    instead of .2. The proof uses only alpha n m >= kappa size. For epsilon > kappa, the hypothesis
+    requires too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >= 2. For one
+    hypothesis, only n >= 0 is required.
     """
     domain = {"size": SIZE, "alpha": Interval(1e-4, 0.5, log=True), "share": SHARE,
               "extremal": [{"size": 2, "alpha": 0.01, "share": 0.0},
@@ -301,8 +302,8 @@ def both_cases(ledger):
 def failure(n, m, alpha, candidates, epsilon):
     """Return the exact failure of the exponential mechanism with one good hypothesis.
 
-    Its error is 0.01 alpha. All other hypotheses have errors just above alpha, on the same
-    examples.
+    The error of the good hypothesis is 0.01 alpha. All other hypotheses have errors just above
+    alpha, on the same examples.
     """
     p, q = 1 - (1 - 0.01 * alpha) ** m, 1 - (1 - alpha) ** m
     spread = np.arange(n + 1)
@@ -329,18 +330,20 @@ def pac(ledger):
     any distribution D over X x {0,1} that has zero error on some concept c* in C, to output c: X ->
     {0,1} with err_D(c) = Pr_((x,y) ~ D)[c(x) != y] <= alpha.
 
-    The upper bound was computed with all constants (pac_users), exactly on one good and many bad
-    hypotheses. There 3/4 times the success of the exponential mechanism is above 2/3, even with a
-    tenth of the users. The proof multiplies 3/4 of the representation, 0.9 of Lemma 22 and 2/3 of
-    Theorem 9, which is 0.45. With 0.99, which Lemma 22's proof gives, and 0.9 it is 0.668.
+    The upper bound was computed with all constants (pac_users), exactly on one good hypothesis and
+    many bad hypotheses. In this case, 3/4 times the success of the exponential mechanism is above
+    2/3, even with a tenth of the users. The proof multiplies 3/4 of the representation, 0.9 of
+    Lemma 22 and 2/3 of Theorem 9. The product is 0.45. With 0.99, which Lemma 22's proof gives, and
+    with 0.9 for Theorem 9, the product is 0.668.
 
     The lower bound holds for every class and every learner of success 2/3. Let q be the probability
-    that a user has an example that a fixed dataset lacks. On this dataset A outputs a good answer
+    that a user has an example that a fixed dataset lacks. On this dataset, A outputs a good answer
     for (c, D) with probability at least e^(-1.5 epsilon n q) 2/3. So ln 4 times the inverse is a
-    number of draws that represents C, and d <= 1.5 epsilon n q + 0.74. q = 1 gives d/epsilon.
-    (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln 2 for the labels of x_0,
-    and so d/(epsilon alpha m). For two labels of one point the least n is 2
-    ln(1.5)/epsilon = .81/epsilon, and d/epsilon = .69/epsilon. d = 0 is one concept.
+    number of draws that represents C, and d <= 1.5 epsilon n q + 0.74. The value q = 1 gives
+    d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln
+    2 for the labels of x_0. This gives d/(epsilon alpha m). For two labels of one point, the least
+    n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d = 0, there is one
+    concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
              {"alpha": 0.1, "m": 1000}]  # fmt: skip
@@ -408,13 +411,14 @@ def boost(ledger):
     """The standard techniques can boost the success probability from 2/3 to an arbitrary
     probability 1 - beta with a multiplicative factor of log(1/beta) cost.
 
-    Two ways work, with constants. The first is direct: r = ceil(log_4(3/beta)) classes are joined.
-    Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times size + ln(3
-    r/beta). This is at most 3 ln(1/beta) times the number for 2/3, for beta <= 1/3. log(1/beta) is
-    even added to size, not multiplied. The second works for any learner. Run it r times on separate
-    users; all runs fail with probability 3^-r. Then choose among the r answers by the exponential
-    mechanism on new users. This costs ln(r/beta)/(epsilon alpha m), which is of the order of the
-    lower bound if d >= ln 2, and alpha grows by a constant. Without new users epsilon would grow.
+    There are two ways with constants. The first way is direct. It joins r = ceil(log_4(3/beta))
+    classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times
+    size + ln(3 r/beta). This is at most 3 ln(1/beta) times the number for 2/3, for beta <= 1/3. The
+    term log(1/beta) is even added to size, not multiplied. The second way works for any learner.
+    Run the learner r times on separate users. All runs fail with probability 3^-r. Then choose
+    among the r answers by the exponential mechanism on new users. This costs ln(r/beta)/(epsilon
+    alpha m), which is of the order of the lower bound if d >= ln 2. The value of alpha grows by a
+    constant factor. Without new users, epsilon would grow.
     """
     domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
               "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [

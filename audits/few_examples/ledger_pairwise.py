@@ -52,9 +52,9 @@ def item_sensitivity(ledger):
     psi_(H, H')(x) and scr^psi_H(x) = max_(H' in H without H) pscr^psi_(H, H')(x): scr^psi_H has
     (item-level) sensitivity of at most 2.
 
-    The bound is attained: all psi move from -1 to 1, or the psi of one of two candidates. A maximum
-    of functions that move by at most 2 moves by at most 2. Two candidates are needed (convention).
-    psi_(H', H) is arbitrary.
+    The bound is attained if all psi move from -1 to 1, or if the psi of one of two candidates do. A
+    maximum of functions that move by at most 2 moves by at most 2. Two candidates are needed
+    (convention). psi_(H', H) is arbitrary.
     """
 
     @ledger.falsify("users of one item, nothing clipped", psi=Array(UNIT, (3, 3, 2)), tau=1.0,
@@ -78,8 +78,8 @@ def item_sensitivity(ledger):
 def user_sensitivity(ledger):
     """The (user-level) sensitivity of scr^(psi, tau)_H is at most Delta = 2 tau (due to clipping).
 
-    The bound is attained for tau <= m: one user moves from -tau to tau. For tau > m the sensitivity
-    is 2 m. Without clipping it is 2 m, as in group privacy.
+    The bound is attained for tau <= m, if one user moves from -tau to tau. For tau > m, the
+    sensitivity is 2 m. Without clipping, the sensitivity is 2 m, as in group privacy.
     """
     domain = {**TABLE, "tau": Interval(0.1, 5.0), "loose": 1.0, "extremal": [{**FROM, "tau": 2.0}]}
 
@@ -104,9 +104,10 @@ def clipped_pairwise(ledger):
 
     The algorithm is epsilon-user-level DP, exactly. All of epsilon is spent in the limit. Two
     candidates with psi_(H, H') = -psi_(H', H) move by Delta in opposite directions. If one of them
-    is very unlikely, its probability changes by e^epsilon. With five users at epsilon = 3, 99.9
-    percent of epsilon is spent. Without the clipping, three items are enough for 3 epsilon. For one
-    candidate the maximum is empty (convention); our implementation gives it the score 0.
+    is very unlikely, its probability changes by the factor e^epsilon. With five users at epsilon =
+    3, 99.9 percent of epsilon is spent. Without the clipping, three items are enough for a loss of
+    3 epsilon. For one candidate, the maximum is empty (convention). Our implementation gives this
+    candidate the score 0.
     """
 
     @ledger.falsify(
@@ -141,10 +142,10 @@ def clipped_pairwise(ledger):
 
 
 def failure(n, m, alpha, tau, candidates, epsilon):
-    """Return the exact failure with one good candidate, of mean 0.1 alpha.
+    """Return the exact failure with one good candidate, which has mean 0.1 alpha.
 
-    All others have a mean just above 0.5 alpha, and their comparisons of signs are independent of
-    it.
+    All other candidates have a mean just above 0.5 alpha, and their comparisons of signs are
+    independent of the good candidate.
     """
     good, _ = clipped_sum(n, m, 0.1 * alpha, tau)
     bad, _ = clipped_sum(n, m, 0.5 * alpha, tau)
@@ -168,14 +169,15 @@ def clipped_guarantee(ledger):
     The theorem holds with explicit constants. The threshold is tau = min(m, 5.71 (alpha m + sqrt(m
     ln(1/alpha)))). The conditions are n >= 40 tau ln(3 card H/beta)/(epsilon alpha m) and n >= 800
     ln(6 card H^2/beta)/(alpha^2 m). This was computed exactly on one good candidate and copies of a
-    bad one, with signs as comparisons. A fifth of this n is enough there. Up to m = 33 ln(1/alpha)
-    this tau is m and nothing is clipped. (10) prints an exponent that is 20 times too large, which
-    C' absorbs. There is slack: E_2 holds with .16 in place of .2 and E_3 with .44 in place of .4.
-    So .09 would be enough in place of .05 in (10). Without clipping sums are at most m, so alpha n
-    m needs m log(card H/beta)/epsilon. The conditions epsilon <= 1/2 and alpha, beta <= 1/2 are
-    used only for constants; Theorem 41 allows any epsilon. Footnote 12 says increase where E_3
-    needs to decrease psi. E_2 and E_3 print pscr^psi for the clipped pscr^(psi, tau). With
-    unclipped scores they could not be combined with E_1.
+    bad one, with signs as comparisons. In this case, a fifth of this n is enough. Up to m = 33
+    ln(1/alpha), this tau is m, so nothing is clipped. (10) prints an exponent that is 20 times too
+    large. The constant C' absorbs this factor. There is slack: E_2 holds with .16 instead of .2,
+    and E_3 holds with .44 instead of .4. So .09 would be enough instead of .05 in (10). Without
+    clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon. The conditions
+    epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41 allows any
+    epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print pscr^psi
+    instead of the clipped pscr^(psi, tau). With unclipped scores they could not be combined with
+    E_1.
     """
     cases = [{"m": 1, "alpha": 0.5}, {"m": 2, "alpha": 0.5}, {"m": 3, "alpha": 0.4},
              {"m": 5, "alpha": 0.5}]  # fmt: skip
@@ -264,13 +266,13 @@ def concentrated(ledger):
     second inequality is due to the choice of n when C' is sufficiently large.
 
     The exponent is 20 times too large. Use McDiarmid's inequality with c = 2, t = 0.05 alpha n m
-    and n m items. It gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n m). Take
-    signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. They are farther out with
-    probability .570, and .164 is printed (n = 400). At n = 1600 the probability is .290, and 9e-5
-    is printed. The proof uses only the second inequality. It holds with n >= 800 ln(6 card
-    H^2/beta)/(alpha^2 m): C' is not specified, so Theorem 37 holds as printed. The score is a
-    2-bounded difference function, because clipping moves no two values farther apart; the bound is
-    in fact min(2, 2 tau).
+    and n m items. This gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n m). Take
+    signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. At n = 400, the sum is farther
+    out with probability .570, but .164 is printed. At n = 1600, the probability is .290, but 9e-5
+    is printed. The proof uses only the second inequality. The second inequality holds with n >= 800
+    ln(6 card H^2/beta)/(alpha^2 m). C' is not specified, so Theorem 37 holds as printed. The score
+    is a 2-bounded difference function, because clipping increases no distance. The bound is in fact
+    min(2, 2 tau).
     """
 
     @ledger.sweep("signs of mean alpha/2, one item for each user, tau >= 1", alpha=0.5,
@@ -324,8 +326,8 @@ def concentrated(ledger):
 def means(ledger):
     """mu_(D^(nm))(pscr^(psi, tau)_(H, H')) = n mu_(D^m)(clip_(-tau, tau) o pscr^psi_(H, H')).
 
-    This is linearity of the mean. It was computed exactly over all datasets of two users with two
-    items of three kinds.
+    This statement is linearity of the mean. Both sides were computed exactly over all datasets of
+    two users with two items of three kinds.
     """
 
     @ledger.falsify("all datasets", psi=Array(UNIT, (3,)), weights=Array(SHARE, (3,)), n=2.0,
@@ -357,11 +359,11 @@ def tail(ledger):
     Pr_(x ~ D^m)[pscr^psi_(H, H')(x) > tau] <= 2 exp(-0.5 (tau - mu m)^2/m) <= 10^-4 alpha^2, where
     the second inequality is due to the choice of tau when C is sufficiently large.
 
-    The bound holds with C = 3.76 for all m >= 1 and alpha <= 1/2. To three digits this is the least
-    C: m = 1 and alpha = 1/2 is the hardest case. Without the term alpha m of tau, 2
-    alpha^(C^2/2) <= 10^-4 alpha^2 would require C = 5.71. For signs of mean 0.5 alpha the first
-    inequality is loose by a factor of at least 2. It is about one side only, so the 2 is not
-    needed.
+    The bound holds with C = 3.76 for all m >= 1 and alpha <= 1/2. To three digits, this is the
+    least C, because m = 1 and alpha = 1/2 is the hardest case. Without the term alpha m of tau, 2
+    alpha^(C^2/2) <= 10^-4 alpha^2 would require C = 5.71. For signs of mean 0.5 alpha, the first
+    inequality is loose by a factor of at least 2. The inequality is about one side only, so the
+    factor 2 is not needed.
     """
 
     @ledger.falsify("the second inequality", C=CONSTANT, mutant={"C": 3.75},
@@ -400,8 +402,8 @@ def clipped_mean(ledger):
     = 0.49 alpha m.
 
     The bound was computed exactly for signs and for other psi with two values. With the C = 3.76 of
-    few.eq12 clipping loses at most 1e-6 alpha m. The step by Cauchy and Schwarz is generous, and
-    C = 1.5 is enough for 0.01 alpha m with signs. Clipping from below only adds.
+    few.eq12, clipping loses at most 1e-6 alpha m. The step by Cauchy and Schwarz is generous. With
+    signs, C = 1.5 is enough for 0.01 alpha m. Clipping from below only increases the mean.
     """
     domain = {"m": Integer(1, 4000), "alpha": Interval(1e-3, 0.5, log=True),
               "low": Interval(-1.0, 0.0)}  # fmt: skip

@@ -30,11 +30,11 @@ def perfect_generalization(ledger):
     delta)-perfectly generalizing iff, for any distribution D over Z, there exists a distribution
     SIM_D such that Pr_(x ~ D^n)[A(x) ~_(epsilon, delta) SIM_D] >= 1 - beta.
 
-    SIM_D is arbitrary, and not always the distribution of A(x). The indicator of x = (0, 1) is
-    (1/4, 0, 0)-perfectly generalizing with SIM = 0. But its own distribution at p = 1/2 is 1/4 away
-    from both outputs in one direction or the other. A fixed A(x') is also a possible SIM_D. For a
-    sample perfectly generalizing algorithm, the best x' is at least as good as a random x'. So the
-    algorithm is perfectly generalizing with the same beta, epsilon and delta (see Lemma 30).
+    SIM_D is arbitrary, so it is not always the distribution of A(x). The indicator of x = (0, 1) is
+    (1/4, 0, 0)-perfectly generalizing with SIM = 0. But at p = 1/2, its own distribution is 1/4
+    away from both outputs in one direction or the other. A fixed A(x') is also a possible SIM_D.
+    For a sample perfectly generalizing algorithm, the best x' is at least as good as a random x'.
+    So the algorithm is perfectly generalizing with the same beta, epsilon and delta (see Lemma 30).
     """
 
     @ledger.sweep("the indicator of (0, 1): SIM = 0 is close with probability 3/4",
@@ -65,15 +65,15 @@ def to_sample_perfect(ledger):
 
     Both constants fail. Two inputs have to be close to SIM, so beta becomes 1 - (1 - beta)^2 <= 2
     beta. The indicator of x = (0, 1), n = 2, is (1/4, epsilon, delta)-perfectly generalizing for
-    all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D). But two outputs agree only with
-    probability 5/8 < 3/4, at p = 1/2. The order is not needed: "exactly one 1 among three bits" has
-    beta = 4/9, and outputs agree with probability 0.506 < 5/9.
+    all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D). But at p = 1/2, two outputs agree
+    only with probability 5/8 < 3/4. The counterexample does not need the order. For example,
+    "exactly one 1 among three bits" has beta = 4/9, and outputs agree with probability 0.506 < 5/9.
 
-    The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2 (by
-    Lemma 5 as printed: 2 e^epsilon delta). Take A with Pr[1] = 0 or (1 + e^epsilon) delta. Both
-    distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so every beta > 0 is
-    possible. But half of all pairs are not (2 epsilon, 3 delta)-close. The repair is attained in
-    both constants by an algorithm on many symbols: if x_1 > x_2, output both.
+    The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2. With
+    Lemma 5 as printed, it becomes 2 e^epsilon delta. Take A with Pr[1] = 0 or (1 + e^epsilon)
+    delta. Both distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so every beta >
+    0 is possible. But half of all pairs are not (2 epsilon, 3 delta)-close. An algorithm on many
+    symbols attains both constants of the repair. If x_1 > x_2, this algorithm outputs both.
     """
 
     @ledger.falsify("beta: the indicator of (0, 1)", p=SHARE, beta=0.25, extremal=[{"p": 0.5}],
@@ -134,8 +134,9 @@ def to_sample_perfect(ledger):
         return 1 - (1 - beta) ** 2 - pairs / symbols**4, 1 - (1 - beta) ** both
 
     ledger.consequence(
-        "Nothing depends on it: Theorem 31 uses the second sentence of Lemma 30. A reader who "
-        "infers sample perfect generalization from it has twice the failure probability.",
+        "Nothing depends on the first sentence of Lemma 30. Theorem 31 uses the second sentence "
+        "of Lemma 30. A reader who infers sample perfect generalization from this claim has "
+        "twice the failure probability.",
         harm="a constant",
     )
 
@@ -146,12 +147,13 @@ def to_perfect(ledger):
     epsilon, delta + sqrt(beta))-perfectly generalizing; furthermore, this holds even when we set
     SIM_D to be the distribution of A(x) where x ~ D^n.
 
-    The claim follows by Markov's inequality and convexity. It is nearly attained only for beta
-    close to 1. If all outputs are different on a set of probability q -> 1, then q of the allowed
-    sqrt(2 q - q^2) is attained. For small beta, a quarter of sqrt(beta) was the most that was
-    found. The first half is true without any loss. Pr_x[A(x) close to A(x*)] >= 1 - beta for some
-    x*, so SIM_D = A(x*) makes the algorithm (beta, epsilon, delta)-perfectly generalizing. Only the
-    distribution of A(x) as SIM_D costs sqrt(beta). "x ~ D^m" in the paper is D^n: A takes n items.
+    The claim follows by Markov's inequality and convexity. The bound is nearly attained only for
+    beta close to 1. If all outputs are different on a set of probability q -> 1, the probability q
+    is attained, and sqrt(2 q - q^2) is allowed. For small beta, a quarter of sqrt(beta) was the
+    most that was found. The first half is true without any loss. Pr_x[A(x) close to A(x*)] >= 1 -
+    beta for some x*, so SIM_D = A(x*) makes the algorithm (beta, epsilon, delta)-perfectly
+    generalizing. The loss sqrt(beta) is needed only if SIM_D is the distribution of A(x). "x ~ D^m"
+    in the paper is D^n: A takes n items.
     """
     domain = {"law": Array(WEIGHT, (6,)), "laws": Array(WEIGHT, (6, 4)), "sharp": Integer(1, 9),
               "epsilon": Interval(0.0, 1.0), "delta": Interval(1e-6, 0.6)}  # fmt: skip
@@ -207,7 +209,7 @@ def private_perfectly_generalizes(ledger):
     distribution of A(x) as SIM_D. This SIM_D costs delta' + sqrt(beta) in Lemma 30. Substituting
     the beta of the theorem does not give O(n delta), but substituting min(beta, n delta)^2 does.
     Then 2 log(1/beta) + 3 log(1/delta) under the root is at most 3 times the original. For some
-    SIM_D the theorem follows from Theorem 13 without any loss (see Lemma 30).
+    SIM_D, the theorem follows from Theorem 13 without any loss (see Lemma 30).
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -252,12 +254,12 @@ def by_markov(ledger):
     get an arbitrarily high probability bound (i.e., for any beta as in Theorem 13); for example,
     using Markov's inequality would only be able to handle beta > delta'.
 
-    From a mean of at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So, except
-    with probability beta, two outputs are at most delta'/beta apart. For beta <= delta' this is at
-    least 1 and says nothing. The mean implies no more: if d = 1 with probability delta' and 0
-    otherwise, the mean is delta', and Pr[d > t] = delta' for every t < 1. Strictly, Theorem 13's
-    own delta'' would have to be delta'/beta. For the same delta' up to a constant, Markov's
-    inequality covers only constant beta, so the printed condition is generous.
+    If the mean is at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So two
+    outputs are at most delta'/beta apart, except with probability beta. For beta <= delta', this
+    bound is at least 1 and gives no information. The mean implies no more. If d = 1 with
+    probability delta' and d = 0 otherwise, the mean is delta', and Pr[d > t] = delta' for every t <
+    1. Strictly, Theorem 13's own delta'' would have to be delta'/beta. For the same delta' up to a
+    constant, Markov's inequality covers only constant beta. So the printed condition is generous.
     """
     domain = {"weights": Array(WEIGHT, (5,)), "d": Array(SHARE, (5,))}
 

@@ -78,7 +78,7 @@ def first(f, n):
 
 
 def dictator(n, rest=0.0):
-    """Return a function that is 1 if the first item is 0, else `rest`."""
+    """Return a function that is 1 if the first item is 0, and `rest` otherwise."""
     f = np.full((2, 2, 2, 2), rest)
     f[0] = 1.0
     return {"f": f, "n": n}
@@ -90,10 +90,10 @@ def adjustment(ledger):
     E_(x ~ D^n)[abs(g(x) - f(x))] <= rho sum_(i = 1..n) E_(x, x~ ~ D^n)[f(x) - e^epsilon
     f(x~^(i))]_+.
 
-    The construction was executed: g is built from functions of up to four bits, in the order of the
-    items. By Lemma 33 with 2 in place of 2 (1 + e^(-epsilon)), rho can be 2. This is attained for
-    n = 1 and a function that is 1 with a small probability and 0 otherwise. "for i = 1, ..., n - 1"
-    must end at n. Otherwise g is not defined on whole inputs.
+    The construction was executed, and g was built from functions of up to four bits, in the order
+    of the items. By Lemma 33 with 2 instead of 2 (1 + e^(-epsilon)), rho can be 2. The value 2 is
+    attained for n = 1 and a function that is 1 with a small probability and 0 otherwise. The loop
+    "for i = 1, ..., n - 1" must end at n. Otherwise g is not defined on whole inputs.
     """
     rare = [{**dictator(n), "p": q, "epsilon": 0.3} for n, q in ((1, 0.01), (3, 0.99), (4, 0.5))]
 
@@ -149,9 +149,9 @@ def adjusted_concentrates(ledger):
     log(1/delta))).
 
     No counterexample was found with eps' = 4 sqrt(2) eps sqrt(n log(1/delta)) and mu delta, for eps
-    sqrt(n log(1/delta)) <= 1/2. This is Lemma 35 with 2 epsilon, exact for all martingales. The
-    proof has 40 and 2 mu delta. The Y_i = g(x_1, ..., x_i) are the martingale. The check confirms
-    that the constructed g stay below its worst case.
+    sqrt(n log(1/delta)) <= 1/2. This is Lemma 35 with 2 epsilon, and it is exact for all
+    martingales. The proof has 40 and 2 mu delta. The Y_i = g(x_1, ..., x_i) are the martingale. The
+    check confirms that the constructed g never exceed the worst case of Lemma 35.
     """
 
     @ledger.falsify("the worst of all martingales with ratios e^(2 eps)", n=Integer(1, 2000),
@@ -186,14 +186,15 @@ def robust_mcdiarmid(ledger):
     x_i replaced by x~_i.
 
     No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)), mu delta and 2 for the
-    constants of O, including n = 1. The proof, with its slips repaired, gives 40, 2 e^(eps'/2) and
-    (1 + e^-eps)(1 + e^eps'). The sharper forms of Lemmas 33 and 35 give 4 sqrt(2), e^(eps'/2) and
-    1 + e^eps'. The last constant must be at least 1: take an f that depends on one item.
+    constants of O, including n = 1. The proof, with its slips repaired, gives the constants 40, 2
+    e^(eps'/2) and (1 + e^-eps)(1 + e^eps'). The sharper forms of Lemmas 33 and 35 give 4 sqrt(2),
+    e^(eps'/2) and 1 + e^eps'. The last constant must be at least 1, as an f that depends on one
+    item shows.
 
-    The last display of the proof drops e^eps' from E[e^eps' (g(x') - f(x'))]_+. As it stands it is
-    false for arbitrarily small eps'. Let f be a walk in prefixes that may fall to e^(-eps'/2) mu
-    and is stopped there. It can fall that far if n is at least 400 log(1/delta). Then let the last
-    item make f 0 with a small probability.
+    The last display of the proof drops e^eps' from E[e^eps' (g(x') - f(x'))]_+. As printed, the
+    last display is false for arbitrarily small eps'. Let f be a walk in prefixes that may fall to
+    e^(-eps'/2) mu, where the walk is stopped. The walk can fall that far if n is at least 400
+    log(1/delta). Then let the last item make f 0 with a small probability.
     """
     domain = {**BITS, "epsilon": Interval(1e-3, 0.2, log=True),
               "delta": Interval(1e-9, 0.1, log=True)}  # fmt: skip
@@ -261,7 +262,7 @@ def robust_mcdiarmid(ledger):
         return gaps, (high + beyond + e ** (2 * kept) * low) * (1 + ROUNDING) + 1e-12
 
     ledger.consequence(
-        "None for the results: the lost factor is at most a constant, and O hides it.",
+        "None for the results, because the lost factor is at most a constant, which O hides.",
         harm="a constant",
     )
 
@@ -278,8 +279,8 @@ def lipschitz(ledger):
     tested on the steepest and other functions of up to 60 bits. For eps' = 2 epsilon sqrt(n
     log(1/delta)), the value f(x) exceeds e^eps' f(x') by at most mu delta on average. The function
     ln f satisfies McDiarmid's inequality. The tail of ln f implies the form of the lemma, with
-    another constant. The lemma is about an excess, and McDiarmid's inequality about a probability.
-    This is the meaning of "essentially".
+    another constant. The lemma is about an excess, but McDiarmid's inequality is about a
+    probability. The word "essentially" refers to this difference.
     """
     domain = {"n": Integer(1, 60), "p": SHARE, "slopes": Array(SHARE, (60,)),
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip

@@ -30,9 +30,10 @@ def neighbors(ledger):
     x_(-i) = x'_(-i) for some i in [n], where x_(-i) is the input with the data x_i = (x_(i,1), ...,
     x_(i,m)) of user i removed.
 
-    This is a definition. Our pairs agree with it over all pairs of three users with two bits each.
-    At n = 1 all inputs are neighbours. Every input is its own neighbour. The count n and the index
-    i are the same in both inputs: swapping two users that differ changes two of them.
+    This is a definition. Over all pairs of three users with two bits each, our pairs agree with
+    this definition. At n = 1, all inputs are neighbours. Every input is its own neighbour. The
+    count n and the index i are the same in both inputs, so swapping two differing users changes two
+    users.
     """
     bits = ["".join(items) for items in itertools.product("01", repeat=6)]
     pairs = [{"left": a, "right": b} for a in bits for b in bits]
@@ -57,9 +58,9 @@ def privacy(ledger):
     have Pr[A(x) in S] <= e^epsilon Pr[A(x') in S] + delta. When m = 1, A is (epsilon,
     delta)-item-level DP. The case delta = 0 is referred to as pure-DP.
 
-    This is a definition. The divergence that other rows use is its supremum over all S. Randomized
-    response to one bit of every user is exactly (epsilon, 0)-DP. At item level n counts items, so n
-    users of m = 1 item and n items are the same.
+    This is a definition. The divergence that other rows use is the supremum over all S. Randomized
+    response to one bit of every user is exactly (epsilon, 0)-DP. At item level, n counts items. So
+    n users of m = 1 item and n items are the same.
     """
 
     @ledger.identity("the largest P(S) - exp(epsilon) P'(S) over all S", epsilon=EPSILON,
@@ -84,13 +85,13 @@ def usefulness(ledger):
     delta)-user-level DP algorithm that is gamma-useful for T. When gamma is not stated, it is
     assumed to be 2/3.
 
-    This is a definition. It was tested exactly, over all algorithms that distinguish two coins.
-    What n users can do, n + 1 users can do, so "smallest" means a threshold. The best algorithm may
-    ignore the order of users and items, because averaging over all orders keeps both privacy and
-    usefulness. For two constant sources the best failure probability at delta = 0 is e^(-n
-    epsilon/2)/2 for even n, whatever m is. So n_m is about 2 ln(3/2)/epsilon. The number n_m is 0
-    if one answer is right for all D, and infinite if no n is enough. The level gamma may not exceed
-    the attainable value.
+    This is a definition. The definition was tested exactly, over all algorithms that distinguish
+    two coins. n + 1 users can do everything that n users can do, so "smallest" is a threshold. The
+    best algorithm may ignore the order of users and items, because averaging over all orders keeps
+    both privacy and usefulness. For two constant sources, the best failure probability at delta = 0
+    is e^(-n epsilon/2)/2 for even n, whatever m is. So n_m is about 2 ln(3/2)/epsilon. The number
+    n_m is 0 if one answer is correct for all D, and infinite if no n is enough. The level gamma may
+    not exceed the attainable value.
     """
     coins = {"bias": [0.7, 0.95], "epsilon": [0.2, 1.5], "delta": [0.0, 0.01]}
 
@@ -129,14 +130,15 @@ def discrete_distributions(ledger):
     distance of alpha > 0, the user complexity for the user-level DP is n_m^(DDk(alpha))(epsilon,
     delta) = Thetatilde_delta(k/(epsilon alpha sqrt(m)) + k/(alpha^2 m)).
 
-    The bound is cited, without a range of m. As m grows the display tends to 0. But k = 2 includes
-    the two constant sources. For delta far below epsilon, an (epsilon, delta)-DP algorithm needs
-    about 2 ln(3/2)/epsilon users for them, whatever m is. At epsilon = 1/1000 and delta = 10^-9 it
-    needs 811. Table 2 has a term 1/epsilon for the same bound. It is needed from about
-    m = (k/alpha)^2 on. Within the regime of few examples this occurs only for k/alpha bounded. If
-    the subscript hides any dependence on delta, publishing one of about 1/delta users makes the
-    display true. If it hides logarithms of 1/delta, as Table 2 says, the display is false. The
-    bounds themselves are cited and not run.
+    The paper cites the bound without a range of m. As m grows, the display tends to 0. But k = 2
+    includes the two constant sources. If delta is far below epsilon, an (epsilon, delta)-DP
+    algorithm needs about 2 ln(3/2)/epsilon users for these sources, whatever m is. At epsilon =
+    1/1000 and delta = 10^-9, the algorithm needs 811 users. Table 2 has a term 1/epsilon for the
+    same bound. The term is needed from about m = (k/alpha)^2 on. Within the regime of few examples,
+    this occurs only if k/alpha is bounded. If the subscript hides any dependence on delta,
+    publishing one of about 1/delta users makes the display true. If the subscript hides only
+    logarithms of 1/delta, as Table 2 says, the display is false. The bounds themselves are cited
+    and not run.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two constant sources: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -175,8 +177,8 @@ def clipping(ledger):
     """For a, b in R such that a <= b, let clip_(a,b): R -> R denote the function with clip_(a,b)(x)
     = a if x < a, b if x > b, and x otherwise.
 
-    This is a definition: the middle one of a, x and b. At a = b it is constant. It moves no two
-    points apart, which bounds the sensitivities of clipped scores.
+    The definition takes the middle one of a, x and b. At a = b, clipping is constant. Clipping
+    increases no distance between two points, which bounds the sensitivities of clipped scores.
     """
     values = [-math.inf, -2.0, -1.0, 0.0, 0.5, 1.0, 3.0, math.inf]
 
@@ -233,7 +235,7 @@ def covers(ledger):
     These are definitions. For points on a line, least covers and largest packings were computed
     exactly. A largest alpha-packing is an alpha-cover, so least covers are no larger than largest
     packings. No alpha-cover is smaller than a packing with distances above 2 alpha. At distances of
-    exactly 2 alpha one center can cover two points, which the 3 alpha of Theorem 42 avoids. A cover
+    exactly 2 alpha, one center can cover two points. The 3 alpha of Theorem 42 avoids this. A cover
     need not lie in the family. The KL-divergence is not symmetric, so its diameter is over both
     orders. The letter d denotes distances, dimensions and PRDim.
     """
@@ -261,7 +263,7 @@ def largest_packing(points, distance):
 
 
 def smallest_cover(points, centers, alpha):
-    """Return its size on a line: cover the leftmost open point by the rightmost possible center."""
+    """Return its size on a line, by covering the leftmost open point with the rightmost center."""
     size, reached = 0, -math.inf
     for x in np.sort(points):
         if x > reached + ROUNDING:

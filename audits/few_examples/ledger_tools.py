@@ -33,10 +33,10 @@ def triangle(ledger):
     || B) <= delta and d_epsilon(B || A) <= delta.
 
     The check covers all triples exactly. Merging outcomes into an event and the rest keeps both
-    hypotheses, so two outcomes are enough, and there the extreme B and A are known. The bound is
-    attained at epsilon = 0, at epsilon' = 0 and if one of the deltas is 0. Otherwise
-    max(delta' + e^epsilon' delta, delta + e^epsilon delta') is enough, one term for each direction.
-    This is attained at C = (0, 1).
+    hypotheses. So two outcomes are enough, and for two outcomes the extreme B and A are known. The
+    bound is attained at epsilon = 0, at epsilon' = 0 and if one delta is 0. Otherwise max(delta' +
+    e^epsilon' delta, delta + e^epsilon delta') is enough, with one term for each direction. This
+    maximum is attained at C = (0, 1).
     """
     apart = {"first": Interval(0.0, 3.0), "second": Interval(0.0, 3.0)}
     small = Interval(0.0, 0.5)
@@ -88,11 +88,11 @@ def group_privacy(ledger):
     A(x) ~_(epsilon', delta') A(x') where epsilon' = k epsilon, delta' = ((e^(k epsilon) -
     1)/(e^epsilon - 1)) delta <= k e^(k epsilon) delta.
 
-    The lemma is exact, and an algorithm that counts attains it: from (0, 1) on, each step
+    The lemma is exact, and an algorithm that counts attains it. From (0, 1) on, each step
     multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear programs over all
-    algorithms on two and three bits nothing is worse. The last inequality is loose: k e^((k - 1)
-    epsilon) is enough, and is attained as epsilon -> 0. k may exceed the number of items that
-    differ. At epsilon = 0 the quotient is 0/0, which must be read as k.
+    algorithms on two and three bits, no algorithm is worse. The last inequality is loose. The bound
+    k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. k may exceed the number of
+    items that differ. At epsilon = 0, the quotient is 0/0, which must be read as k.
     """
     steps = {"k": [1, 2, 5, 20], "epsilon": [1e-3, 0.1, 1.0], "delta": [1e-9, 1e-4, 0.05]}
 
@@ -203,16 +203,17 @@ def subsampling(ledger):
     n out of the n' input samples and then runs A on the subsample. Then A' is (epsilon', delta')-DP
     where epsilon' = ln(1 + eta (e^epsilon - 1)), delta' = eta delta for eta = n/n'.
 
-    The result depends on how A reads the subsample. In random order, or with an A that does not
-    depend on the order, the theorem holds. This was computed exactly, by linear programs over all
-    algorithms on up to three of four items. An A that counts attains it for every n, n', epsilon
-    and delta. In the order of the input the theorem fails. On two of three items, let A(x_1,
-    x_2) = 1 with probability p e^(epsilon (x_2 - x_1)), p small. This A is (epsilon, 0)-DP. On (0,
-    1, 0) and (1, 1, 0) the ratio is (e^(2 epsilon) + e^epsilon + 1)/(e^epsilon + 2). This is above
-    1 + (2/3)(e^epsilon - 1) for every epsilon > 0. At epsilon = 1/2, epsilon' is .386 and .359 is
-    claimed. On three of five items it is .361, and .329 is claimed. Without x_1 the other items
-    move to other places, and A may depend on this. The theorem that is cited is about sets and
-    multisets. Theorem 10 may use a random order, which also makes A symmetric as Theorem 17 needs.
+    The result depends on the order in which A reads the subsample. In random order, or for an A
+    that does not depend on the order, the theorem holds. For these cases, the result was computed
+    exactly, by linear programs over all algorithms on up to three of four items. An A that counts
+    attains the bound for every n, n', epsilon and delta. In the order of the input, the theorem
+    fails. On two of three items, let A(x_1, x_2) = 1 with probability p e^(epsilon (x_2 - x_1)),
+    where p is small. This A is (epsilon, 0)-DP. On (0, 1, 0) and (1, 1, 0), the ratio is (e^(2
+    epsilon) + e^epsilon + 1)/(e^epsilon + 2). This is above 1 + (2/3)(e^epsilon - 1) for every
+    epsilon > 0. At epsilon = 1/2, epsilon' is .386, but .359 is claimed. On three of five items,
+    epsilon' is .361, but .329 is claimed. Without x_1, the other items move to other places, and A
+    may depend on their places. The cited theorem is about sets and multisets. Theorem 10 may use a
+    random order, which also makes A symmetric as Theorem 17 needs.
     """
     sizes = [{"sample": s, "population": p, "letters": q} for s, p, q in
              [(1, 2, 2), (2, 3, 2), (3, 4, 2), (2, 3, 3)]]  # fmt: skip
@@ -271,8 +272,8 @@ def subsampling(ledger):
 
     ledger.consequence(
         "An implementation that keeps the order, with an algorithm that depends on the order, "
-        "spends more privacy than claimed. On two of three items it spends 7 percent more at "
-        "epsilon = 1/2, and 13 percent more at epsilon = 3.",
+        "loses more privacy than claimed. On two of three items, the loss is 7 percent larger at "
+        "epsilon = 1/2, and 13 percent larger at epsilon = 3.",
         harm="privacy",
     )
 
@@ -288,10 +289,11 @@ def truncated_noise(ledger):
 
     This is a definition. The properties that the proof of Lemma 18 needs hold. Masses of
     neighbouring values differ by exactly e^epsilon. The masses of 0 and 2 kappa are at most
-    delta/5, which is attained at epsilon = ln 2 and delta = 1/2. (For small delta they are (3 - 2
-    sqrt(2)) delta = .172 delta.) So the 1 + in kappa is not needed: ceil(ln(1/delta)/epsilon) gives
-    at most delta. A count that moves by 1 is (epsilon, delta/5)-DP with this noise. For delta = 1
-    the support is {0, 1, 2}. From delta = e^epsilon on it is {0}, then empty.
+    delta/5. This is attained at epsilon = ln 2 and delta = 1/2. (For small delta, both masses are
+    (3 - 2 sqrt(2)) delta = .172 delta.) The 1 + in kappa is not needed: ceil(ln(1/delta)/epsilon)
+    gives at most delta. A count that moves by 1 is (epsilon, delta/5)-DP with this noise. For delta
+    = 1, the support is {0, 1, 2}. From delta = e^epsilon on, the support is {0}, and then it is
+    empty.
     """
     exact = [{"epsilon": math.log(2), "delta": 2.0**-k} for k in (1, 2, 9)]  # nothing is rounded up
     domain = {"epsilon": Interval(0.01, 5.0, log=True), "delta": DELTA, "extremal": exact}
@@ -346,10 +348,11 @@ def exponential_mechanism(ledger):
     proportional to exp(-epsilon scr_h(x)/(2 Delta)).
 
     The theorem holds with a = 2 Delta ln(card H/beta)/epsilon, exactly. The failure probability is
-    largest for one best candidate and all others just above a. There it is below beta (1 - 1/card
-    H). The 2 cannot be smaller for all card H, and epsilon is attained in the limit of a candidate
-    that moves against many others. With one candidate nothing fails. The data are arbitrary, and
-    scores may be negative. beta >= 1 requires nothing.
+    largest if there is one best candidate and all others are just above a. In this case, the
+    failure probability is below beta (1 - 1/card H). The factor 2 cannot be smaller for all card H.
+    The loss epsilon is attained in the limit, for a candidate that moves against many others. With
+    one candidate, nothing fails. The data are arbitrary, and scores may be negative. A beta >= 1
+    requires nothing.
     """
     private = {"epsilon": EPSILON, "sensitivity": Interval(0.01, 100.0, log=True)}
 

@@ -13,7 +13,7 @@ from dpaudit.properties import Array
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)
 WEIGHT = Interval(1e-6, 1.0)
-"""Weights of outcomes; they are normalised to probabilities."""
+"""Weights of outcomes, which are normalised to probabilities."""
 SMALL = Interval(1e-3, 1.0, log=True)
 """Values that a statement calls sufficiently small, such as eps sqrt(n log(1/delta))."""
 DELTA = Interval(1e-9, 0.1, log=True)
@@ -30,9 +30,9 @@ def steepest_test(n, epsilon, delta, at, value):
 
 
 def sums(n, p, signs):
-    """Return the distribution of a sum of n bits; some count -1 and some do not count.
+    """Return the distribution of a sum of n bits, where some bits count -1 and some do not count.
 
-    If some count -1, order matters.
+    If some bits count -1, the order matters.
     """
     plus = round(n * signs[0])
     minus = round((n - plus) * signs[1])

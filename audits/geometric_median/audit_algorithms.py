@@ -28,7 +28,7 @@ EPSILON = 1.0
 
 
 def less_noise(mechanism, multipliers=SLACK, **options):
-    """Return the mechanism with less and less noise, to measure how loose its constants are."""
+    """Return the mechanism with decreasing noise, to measure how loose its constants are."""
     return {x: partial(mechanism, noise_multiplier=x, **options) for x in multipliers}
 
 
@@ -130,7 +130,7 @@ FAR = np.array([1e6, 0.0])  # public: the value for runs that fail the test of l
 
 
 def center_pairs():
-    """Return pairs; line 9 passes for about 0.4 of the runs if all 400 points lie together."""
+    """Return pairs; if all 400 points lie together, line 9 passes in about 0.4 of the runs."""
     together = groups((400, 0.0), d=2)
     together[-1, 0] = 2.0
     return [
@@ -153,7 +153,7 @@ def audit_fast_center(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_fast_center_centers(auditor):
-    """Audit with the noise of line 13 integrated out; failed runs have a value of their own."""
+    """Audit with the noise of line 13 integrated out; failed runs have a separate value."""
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
     sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
     result = auditor.check(
@@ -245,7 +245,7 @@ def audit_fixed_order_dpsgd(auditor):
 
 
 def audit_fixed_order_dpsgd_centers(auditor):
-    """Audit the first phase, which the data determine, so that its profile is exact."""
+    """Audit the first phase. The data determine it, so its profile is exact."""
     options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
     plan = schedule.fixed_order_schedule(
         USERS, 1, **{k: v for k, v in options.items() if k != "center"}

@@ -1,4 +1,4 @@
-"""Domains that the checks of this paper share; ``statements.md`` lists its conventions."""
+"""Domains that the checks of this paper share. ``statements.md`` lists its conventions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ DELTA = Interval(1e-12, 0.5, log=True)
 """The convention is delta <= 1/2."""
 
 ANY_DELTA = Interval(1e-12, 0.999, log=True)
-"""For statements that hold for every delta, and are tested there too."""
+"""For statements that hold for every delta, and are tested for every delta."""
 
 USERS = Integer(2, 10**9)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, if only their proportions matter."""
+"""Coordinates of points, if only their ratios matter."""
 
 RADII = Integer(1, 400)
-"""T, the number of radii that FastRadius tries: R / r up to 2^400."""
+"""T, the number of radii that FastRadius tries. The ratio R / r is up to 2^400."""

@@ -39,10 +39,10 @@ def running_times_of_hsu24(ledger):
     additional n^3 epsilon^2 up to logarithms, and by cutting planes n d^2 + d^(2+omega) up to
     logarithms, omega < 2.372.
 
-    rho is of the order of epsilon^2, so n^3 epsilon^2 is right. It exceeds n^2 d from n
-    epsilon^2 > 256 d on. The radius step needs only n^2 (d + log(R / r)), since the same distances
-    serve all radii. The times for cutting planes and for the centre are quoted. They were not
-    measured.
+    rho is of the order of epsilon^2, so n^3 epsilon^2 is correct. This time exceeds n^2 d from n
+    epsilon^2 > 256 d on. The radius step needs only n^2 (d + log(R / r)), because the same
+    distances serve all radii. The times for cutting planes and for the centre are quoted from other
+    papers. They were not measured.
     """
     sizes = {"n": [10, 200], "steps": [1, 8]}
 
@@ -89,12 +89,12 @@ def radius_finder(ledger):
     plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta) plus Laplace(6/epsilon). It
     is epsilon-DP.
 
-    A query moves by at most 1 + (n - 2) / m. This is below 3 and sharp: a star in dimension n - 1
-    attains it. The noise is larger than needed: at a third of it, as for sensitivity 1, no loss
-    above .7 epsilon was found. Up to n = 191 the threshold is above n. Genuine halts are examined
-    only at n = 400. The implementation follows the published code, because the text of HSU24 was
-    not available. Its beta (.05 in the code) and its output if no query passes are not in this
-    paper. Its last radius may be up to 2 R.
+    A query moves by at most 1 + (n - 2) / m. This is below 3 and sharp, because a star in dimension
+    n - 1 attains it. The noise is larger than needed. At a third of the noise, as for sensitivity
+    1, no loss above .7 epsilon was found. Up to n = 191, the threshold is above n. Halts that are
+    not caused by noise are examined only at n = 400. The implementation follows the published code,
+    because the text of HSU24 was not available. The beta of HSU24 (.05 in the code), and its output
+    if no query passes, are not in this paper. The last radius of HSU24 may be up to 2 R.
     """
     radii = np.array([0.5, 1.0, 2.0])
     domain = {
@@ -105,7 +105,7 @@ def radius_finder(ledger):
         "d": Choice((1, 3)),
     }
     stars = [star(n) for n in (3, 8, 21, 60)]
-    # # 353 or 354 of 400 points are in one place, so the query can reach the threshold, 386.
+    # 353 or 354 of 400 points are in one place, so the query can reach the threshold, 386.
     crowd = {
         "points": np.repeat([[0.0], [10.0]], [353, 47], axis=0),
         "other": np.zeros(1),
@@ -173,7 +173,7 @@ def gradient_descent(ledger):
     def spent(n, rho, steps):
         return steps * (2 / n) ** 2 / (2 * baselines.dpgd_sigma(n, rho, steps) ** 2), rho
 
-    # # So close to the start that the squares of the distances underflow.
+    # So close to the start that the squares of the distances underflow.
     small = np.array([2.7e-162, 1.57e-162])
 
     @ledger.step("one point moves the gradient by at most 2 / n").falsify(
@@ -215,9 +215,10 @@ def stable_dpsgd_at_their_sizes(ledger):
     sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), whatever eta.
 
     At d = 50, rho = .5 and one pass, the noise of phase 1 is four times the distance that all later
-    phases can move, for every eta. A small eta leaves the start where it is, and a large eta drowns
-    it in noise. With delta = 1e-5 the best of all step sizes improves the error by 2 % at n = 1000.
-    The best step size of FixedOrderDPSGD improves it by 75 %.
+    phases can move. This holds for every eta. If eta is small, the start hardly moves, and if eta
+    is large, the noise is larger than the progress. With delta = 1e-5, the best of all step sizes
+    improves the error by 2 % at n = 1000. The best step size of FixedOrderDPSGD improves the error
+    by 75 %.
     """
 
     @ledger.falsify(
@@ -226,7 +227,7 @@ def stable_dpsgd_at_their_sizes(ledger):
         extremal=[{"n": n, "delta": 0.5} for n in (511, 512)], mutant={"kind": "fixed_order"},
     )  # fmt: skip
     def walked_back(n, delta, kind):
-        """Compare all later phases together with the noise of the first, in units of eta."""
+        """Compare all later phases together with the noise of the first phase, in units of eta."""
         parameters = getattr(schedule, f"{kind}_dpsgd_parameters")
         steps = 2 ** n.bit_length() - 1
         plan = parameters(n, DIMENSION, radius=1.0, rho=RHO, delta=delta, step=1.0, n_steps=steps)
@@ -262,7 +263,7 @@ def wall_clock(ledger):
     even where it makes significantly more passes.
 
     The times are seconds on one machine. 16 passes of DPGD take about a hundredth of the time of 8
-    passes of FixedOrderDPSGD, and end at .55 of its error.
+    passes of FixedOrderDPSGD. Their error is .55 of that of FixedOrderDPSGD.
     """
     seed = (ledger.seed, "wall")
     points = cluster(1000, seed)
@@ -279,7 +280,7 @@ def wall_clock(ledger):
         return min(took), mean_excess(points, run(10), CLUSTER_RADIUS, middle)
 
     def passes(size):
-        """Run eight passes with about the best step size."""
+        """Run eight passes with approximately the best step size."""
         return boosting.fixed_order_dpsgd(
             points, size, **shared, delta=NOT_TOLD["delta"], step=0.003 * CLUSTER_RADIUS,
             n_steps=2**13 - 1, rng=generator(*seed, "fixed"),
@@ -287,7 +288,7 @@ def wall_clock(ledger):
 
     fixed, fixed_error = least_time(passes)
 
-    @functools.cache  # measured once: another measurement would be another inequality
+    @functools.cache  # measured once, because another measurement would be another inequality
     def measured(steps):
         full, full_error = least_time(
             lambda size: baselines.dpgd(
@@ -315,12 +316,13 @@ def step_size_of_dpgd(ledger):
     and multipliers 0.25, 0.5, ..., 1.75, DPGD is consistently best with r_hat / sqrt(T) and 1:
     larger ones are better on GaussianCluster, but very unstable on HeavyTailed.
 
-    The paper names no T. On HeavyTailed multiplier 1 is best after 4 steps (errors .0007, .03 and
-    .23 at n = 1000 for 1, 1.5 and 1.75). It is also best at n = 100 after 400 steps. Both agree
-    with the paper. After 39 steps, the number of HSU24 at n = 1000, the multipliers 1.5 and 1.75
-    have about a third of its error. The errors are those of the average of z_1 to z_T, as in
-    HSU24's code. The average of z_0 to z_(T-1) has other errors. The paper's footnote 9 says that
-    larger multipliers are better on GaussianCluster. r_hat / sqrt(T) is the better base.
+    The paper does not specify T. On HeavyTailed, multiplier 1 is best after 4 steps. At n = 1000,
+    its error is .0007, the error of 1.5 is .03, and the error of 1.75 is .23. Multiplier 1 is also
+    best at n = 100 after 400 steps. Both results agree with the paper. After 39 steps, which is the
+    number of HSU24 at n = 1000, the multipliers 1.5 and 1.75 have about a third of the error of
+    multiplier 1. The errors are those of the average of z_1 to z_T, as in HSU24's code. The average
+    of z_0 to z_(T-1) has different errors. The paper's footnote 9 says that larger multipliers are
+    better on GaussianCluster. So r_hat / sqrt(T) is the better base.
     """
     seed = (ledger.seed, "ablate")
     many = baselines.dpgd_parameters(1000, DIMENSION, radius=1.0, rho=RHO).n_steps

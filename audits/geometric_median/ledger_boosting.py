@@ -20,7 +20,7 @@ from dpaudit.properties import Array
 from dpaudit.stats import oracles
 from mutants import geometric_median as mutants
 
-FAR = 1e6  # from here a point pulls in one direction, for all iterates
+FAR = 1e6  # from here on, a point pulls in one direction, for all iterates
 RUN = {"radius": 1.0, "rho": 0.5, "delta": 0.5, "step": 1.0}
 ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
@@ -59,7 +59,7 @@ def quiet(phase):
 
 
 def increments(mechanism, **options):
-    """Return a mechanism with the outputs of all phases, each minus the output before it."""
+    """Return a mechanism with the outputs of all phases, each minus the previous output."""
 
     def outputs(data, size, *, rng):
         found = mechanism(data, size, transcript=True, center=[0.0], **options, rng=rng)
@@ -86,7 +86,7 @@ def moves(centers, points, other, row, outputs, rows=None, factors=None, **optio
 
 
 def crowd(n, phases, row):
-    """Return points that are all far on the left, except one, which is replaced by such a point."""
+    """Return points that are all far on the left except one, which a far left point replaces."""
     points = np.full((n, 1), -FAR)
     points[row] = FAR
     return {"points": points, "other": np.array([-FAR]), "outputs": np.zeros((phases, 1))}
@@ -115,11 +115,12 @@ def subgradient(ledger):
     """For a uniformly random i in [n], (z - x_i) / norm(z - x_i), taken as 0 where z = x_i, is
     unbiased for a subgradient of f at z.
 
-    The check uses the steps of the implementation, also at and very close to a data point.
+    The check uses the steps of the implementation, also at a data point and very close to a data
+    point.
     """
     extremal = [
         {"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)},
-        # # The square of this distance loses most of its digits.
+        # The square of this distance loses most of its digits.
         {"points": np.zeros((1, 1)), "z": np.array([2.7e-162]), "y": np.ones(1)},
     ]
     vectors = {name: Array(UNIT, ("d",)) for name in "zy"} | {"n": Choice((1, 2, 4))}
@@ -142,10 +143,10 @@ def as_printed(ledger):
     sqrt(rho). K^(1) = B(xbar, r_hat), K^(k) = B(x_hat^(k-1), 2 sigma_k sqrt(d log(4K/delta))).
 
     The implementation does what the printed lines say. A transcription of the lines, with the same
-    random numbers, gives the same output of every phase. m is not an integer. Line 9 centers the
-    ball at the noisy output of phase k - 1, but takes its radius from the smaller noise of phase k:
-    see gm.lemma13.cont. Phase K is a single step, whose average contains only its start. So it only
-    adds noise to the output of phase K - 1.
+    random numbers, gives the same output of every phase. The number m is not an integer. Line 9
+    centers the ball at the noisy output of phase k - 1, but takes its radius from the smaller noise
+    of phase k (see gm.lemma13.cont). Phase K is a single step, whose average contains only its
+    start. So phase K only adds noise to the output of phase K - 1.
     """
     domain = {
         "points": Array(UNIT, ("n", "d")), "center": Array(UNIT, ("d",)), "n": Choice((2, 3)),
@@ -196,7 +197,7 @@ def fixed_order(ledger):
 
     The passes have to continue from phase to phase, and the order may depend only on public
     positions. In phase k at most ceil(T^(k) / n) accesses matter, which is less than m. So passes
-    that start again in each phase are private too, although the first rows are then accessed more
+    that start again in each phase are private too, although some first rows are then accessed more
     than ceil(T/n) times. The most expensive case is a first access with T = n, which costs at most
     rho / 8.
     """
@@ -249,9 +250,9 @@ def accesses(ledger):
     """With probability at least 1 - delta/8, the indices I that Algorithm 4 samples in all phases
     contain at most m = 3 (T/n + log(8/delta)) copies of the index n, where T >= n.
 
-    The bound is loose: for T = n and delta = 1e-6 it allows 50 accesses, but 10 would be enough.
-    The constant 3 can be 1.53, by the same Chernoff bound. This halves the noise of Algorithm 4.
-    T >= n is not needed.
+    The bound is loose. For T = n and delta = 1e-6, it allows 50 accesses, but 10 would be enough.
+    By the same Chernoff bound, the constant 3 can be 1.53. With 1.53, the noise of Algorithm 4 is
+    halved. T >= n is not needed.
     """
     most = [{"n": n, "phases": k, "delta": 0.999} for n, k in ((1023, 10), (2, 2))]
     domain = {"n": Integer(2, 4000), "phases": Integer(1, 20), "delta": ANY_DELTA, "term": True}
@@ -292,7 +293,7 @@ def projections(ledger):
         def onto(z):
             if not ball:
                 return np.clip(z, -radius, radius)
-            # # At a data point the step only projects.
+            # At a data point the step only projects.
             options = {"step": 1.0, "radius": radius, "center": np.zeros(len(z))}
             return boosting.sgd_trajectory([z], z, [0], **options)[1]
 
@@ -333,9 +334,9 @@ def when_a_step_contracts(ledger):
     norm(x' - y') <= norm(x - y) if and only if a + b >= eta, because norm(x - y)^2 - norm(x' -
     y')^2 = 2 eta (a + b - eta) (1 - u^T v).
 
-    For u = v the distance never changes, for any a + b. Lemma 11 needs only that a + b >= eta
-    implies contraction. This holds, and so does the identity. The last line of the proof needs u^T
-    v <= 1, which always holds. The paper prints u^T v >= 0 there.
+    For u = v, the distance never changes, for any a + b. Lemma 11 needs only that a + b >= eta
+    implies contraction. This implication holds, and so does the identity. The last line of the
+    proof needs u^T v <= 1, which always holds. The paper prints u^T v >= 0 there.
     """
     apart = {**PLANE, "angle": Interval(0.1, math.pi)}
     repair = ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta")
@@ -362,10 +363,10 @@ def a_step_moves_apart_by_little(ledger):
     """For any unit vectors u, v and a, b > 0, let x = a u and y = b v. Then x' = (a - eta) u and y'
     = (b - eta) v satisfy norm(x' - y') <= max(norm(x - y), 3 eta).
 
-    2 is the sharp constant. With it Corollary 1 gives 2 m eta instead of (2 m + 1) eta. For
-    a + b <= eta the new distance is at most (eta - a) + (eta - b) <= 2 eta. The proof bounds it by
-    the old distance plus 2 eta instead, which gives 3. The proof uses (13), which is not an
-    equivalence. Its last line proves (13) only for u^T v >= 0 (gm.eq13).
+    The sharp constant is 2. With the constant 2, Corollary 1 gives 2 m eta instead of (2 m + 1)
+    eta. For a + b <= eta, the new distance is at most (eta - a) + (eta - b) <= 2 eta. Instead, the
+    proof bounds the new distance by the old distance plus 2 eta, which gives 3. The proof uses
+    (13), which is not an equivalence. Its last line proves (13) only for u^T v >= 0 (gm.eq13).
     """
     near = {**NEAR, "extremal": [ANTIPODAL], "end_to_end": True}
     back = {**PLANE, "angle": math.pi, "eta": -1.0, "constant": 3.0}
@@ -408,7 +409,7 @@ TURNING = {
     "points": np.array([[0.0], [1.0]]), "other": np.array([-1.0]), "where": np.full(4, 0.9),
     "step": 0.1, "radius": None,
 }  # fmt: skip
-SMALL = np.array([2.7e-162, 1.57e-162])  # so close to the start that squares underflow
+SMALL = np.array([2.7e-162, 1.57e-162])  # so close to the start that the squares underflow
 UNDERFLOW = {**TURNING, "points": np.array([[1.0, 0.0], SMALL]), "other": -SMALL}
 UNDERFLOW["where"] = np.array([0.9])
 
@@ -426,11 +427,11 @@ def sensitivity_of_iterates(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     sensitivity of every iterate z_t^(k), 0 <= t < T^(k), is at most (2m + 1) eta^(k).
 
-    2 m eta is enough, and sharp: a point is replaced by one on the other side, at every access. The
-    proof shows Phi_t <= max(2 m_t + 1, 3) eta, (14), by induction. For m_t = 0 this allows
-    Phi_t = 3 eta. The first access may add 2 eta, and 5 eta is more than (14) allows for m_t = 1.
-    The branch without an access uses Lemma 11 also for z_t = x_i, which the lemma excludes. There
-    the step is 0 by footnote 5, and the same bound holds.
+    2 m eta is enough, and sharp. It is attained if a point is replaced by one on the other side, at
+    every access. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is (14), by induction. For
+    m_t = 0, this allows Phi_t = 3 eta. The first access may add 2 eta. The sum 5 eta is more than
+    (14) allows for m_t = 1. The branch without an access uses Lemma 11 also for z_t = x_i, a case
+    that the lemma excludes. For z_t = x_i, the step is 0 by footnote 5, and the same bound holds.
     """
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
@@ -480,7 +481,7 @@ def sensitivity_of_the_average(ledger):
     average iterate xbar^(k) has sensitivity at most (2m + 1) eta^(k), too.
 
     The average omits the last iterate, so a last access has no effect. The worst case comes close
-    to the bound: all accesses are the first of a long phase.
+    to the bound if all accesses are the first of a long phase.
     """
 
     @ledger.falsify(
@@ -507,12 +508,12 @@ def privacy_of_stable_dpsgd(ledger):
     """Let epsilon in [0, 1]. If 1/rho >= 4 log(2/delta) / epsilon^2 + 2/epsilon, then Algorithm 4
     is (epsilon, delta)-DP.
 
-    The bound is loose. All phases together cost 9 rho / 14, and even 9 rho / 32, since the proof
+    The bound is loose. All phases together cost 9 rho / 14, and even 9 rho / 32, because the proof
     counts the m accesses of a row again in each phase. Also m is about twice as large as needed.
-    The condition that few accesses occur in all phases together makes the phases dependent. Given
-    an output that reveals many accesses before it, fewer accesses are left. What the outputs reveal
-    depends on the data. But the proof composes the phases as if their indices had the same
-    distribution in both runs. epsilon <= log 3 is enough.
+    The condition that all phases together have few accesses makes the phases dependent. If an
+    output reveals many earlier accesses, fewer accesses remain. What the outputs reveal depends on
+    the data. But the proof composes the phases as if their indices had the same distribution in
+    both runs. The bound epsilon <= log 3 is enough.
     """
     delta, phases = 1e-3, 7
     rho = schedule.stable_dpsgd_rho(1.0, delta)
@@ -593,7 +594,7 @@ def sum_over_phases(ledger):
     together, sum_k (16/9)^-k rho/2, at most rho.
 
     The costs are computed from the moves and the noise of the implementation, phase by phase. The
-    sum is 9 rho / 14. So the noise could be smaller by a fifth.
+    sum is 9 rho / 14. So the noise could be reduced by a fifth.
     """
 
     @ledger.sweep("each phase with all m accesses first in it", cases=WORST, noise=1.0,

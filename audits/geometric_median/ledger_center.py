@@ -33,7 +33,7 @@ CLOUDS = {
 
 
 def samples(n, delta, constant=600.0, union=True):
-    """Return k; a mutant omits the union bound over n points."""
+    """Return k; a mutant omits the union bound over the n points."""
     return math.ceil(constant * math.log(18 * (n if union else 1) / delta))
 
 
@@ -53,8 +53,9 @@ def fast_center_as_printed(ledger):
     and Z = sum_i p_i, it returns 0 if Z + Laplace(24/epsilon), bounded by b, is <= 0.55 n + b; else
     sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n epsilon)) sqrt(log(12/delta)).
 
-    k is not an integer. It is rounded up. S^(i) on line 4 is S_i of line 3. The constants are those
-    of Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400 r_hat / n.
+    The number k is not an integer. It is rounded up. S^(i) on line 4 denotes the S_i of line 3. The
+    constants are those of Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400
+    r_hat / n.
     """
 
     @ledger.identity(
@@ -82,7 +83,7 @@ def fast_center_as_printed(ledger):
             printed.append(min(max(0.0, (f - 0.5 * 8) / (0.25 * 8)), 1.0))
         return center_weights(points, chosen, 0.4), np.array(printed)
 
-    # # All points are in one place: Z = n, and only the noise is random.
+    # All points are in one place: Z = n, and only the noise is random.
     place, n, delta = np.array([1.0, -2.0, 5.0]), 200, 0.5
     passes = bounded_laplace_tail(24 * math.log(48) - 0.45 * n, 24.0, delta)
     middle = fast_center_sigma(n, 1.0, 1.0, delta) ** 2 * chi2.ppf(0.5, 3)
@@ -128,9 +129,10 @@ def scores_are_accurate(ledger):
     - delta/18, for all i in [n], f_star_i >= 0.75 k implies f_i >= 0.7 k, and f_star_i <= 0.45 k
     implies f_i <= 0.5 k.
 
-    k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed chain for
-    the second implication is right. The epsilon of Fact 1 is at least 1/9, and epsilon mu is at
-    least k / 20. So its bound is exp(-k / 400), and k makes this (delta / (18 n))^1.5.
+    The value k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed
+    chain for the second implication is correct. The epsilon of Fact 1 is at least 1/9, and epsilon
+    mu is at least k / 20. So the bound of Fact 1 is exp(-k / 400), and k makes this (delta / (18
+    n))^1.5.
     """
     exact = {"union": True, **SCORES}
     ledger.falsify("exact tails", mutant={"union": False}, **exact)(inaccurate)
@@ -175,8 +177,8 @@ def survivors_are_near(ledger):
     """Assume r_hat >= r^(0.75) in Algorithm 3. With probability at least 1 - delta/18, every i with
     p_i > 0 satisfies norm(x_i - x_star) <= 3 r_hat, and Z >= 0.6 n.
 
-    3 is sharp. Z >= .6 n is loose. The worst data give .74 n, with 54, 21 and 25 % of the points at
-    0, 1 and 3. The proof prints f* >= .7 k, but .75 k is meant and used.
+    3 is sharp. The bound Z >= .6 n is loose. The worst data give .74 n. They have 54 % of the
+    points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but .75 k is meant and used.
     """
     worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
     delta, places, times = 0.9, *split(worst["places"], worst["copies"], 400)
@@ -218,7 +220,7 @@ def survivors_are_near(ledger):
 
 
 def largest_weights(places, times):
-    """Return the weights that (8) allows: 0 for f* <= .45 k, .4 for f* <= .55 k, else 1."""
+    """Return the weights that (8) allows: 0 for f* <= .45 k, .4 for f* <= .55 k, and 1 above."""
     score = adjacent(places) @ times / times.sum()
     return np.where(score <= 0.45, 0.0, np.where(score <= 0.55, 0.4, 1.0)), score
 
@@ -241,14 +243,15 @@ def survivors_lie_in_a_ball(ledger):
     ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with probability at
     least 1 - delta/9.
 
-    For a ball around a data point, as in the proof, 4 is sharp. In the example 29, 25, 34 and 12 %
-    lie at 0, 2, 4 and 6 (in units of r_hat). All of them survive. The two points with a score above
-    .55 k are 2 and 4, and each is 4 away from a survivor. No two survivors are more than 6 apart,
-    which is sharp too. To prove this, suppose that two survivors are more than 6 apart. Balls of
-    radius 2 around them leave less than .1 n points outside. But more than .25 n points have a
-    score above .55 k, so one of these points is in a ball. It is within 4 of the other ball's
-    center, a contradiction. On a line this gives a ball of radius 3. The proof says that (7) holds
-    'with probability delta / 18', which should be 1 - delta / 18.
+    For a ball around a data point, as in the proof, 4 is sharp. In the example, 29 % of the points
+    lie at 0, 25 % at 2, 34 % at 4 and 12 % at 6, in units of r_hat. All of them survive. The two
+    points with a score above .55 k are 2 and 4, and each is at a distance of 4 from a survivor. No
+    two survivors are more than 6 apart, and this is sharp too. To prove this, suppose that two
+    survivors are more than 6 apart. Balls of radius 2 around the two survivors leave less than .1 n
+    points outside. But more than .25 n points have a score above .55 k, so one of these points is
+    in a ball. That point is within 4 of the other ball's center, which is a contradiction. On a
+    line, this gives a ball of radius 3. The proof says that (7) holds 'with probability delta /
+    18', which should be 1 - delta / 18.
     """
 
     @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)

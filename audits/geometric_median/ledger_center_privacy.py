@@ -47,8 +47,8 @@ def sensitivity_of_the_weights(ledger):
     most 2k times among those of i in [n - 1], abs(Z - Z') <= 12, and even (9), sum_i abs(p_i -
     p'_i) <= 12.
 
-    9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. So the noise of
-    line 8 could have scale 18 / epsilon.
+    The constant 9 is sharp for n >= 9, because the weight of the replaced point moves by 1, not by
+    4. So the noise of line 8 could have scale 18 / epsilon.
     """
 
     def worst(rows):
@@ -88,7 +88,7 @@ def sensitivity_of_the_weights(ledger):
 
 
 def filled(room, total):
-    """Take from the first places as much as there is, up to a total."""
+    """Take as much weight as possible from the first places, up to a total."""
     before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
     return np.clip(total - before, 0.0, room)
 
@@ -96,9 +96,9 @@ def filled(room, total):
 def displacement(places, copies, n=1000):
     """Return n times the largest move of the mean, in units of r_hat, at the worst weights.
 
-    The replaced point moves to a survivor a, from the survivor that is farthest from a. The other
-    points get as much weight far from a as (8) allows, until Z > .55 n. Then a weight of 8 more is
-    put next to a.
+    The replaced point moves to a survivor a, from the survivor farthest from a. The other points
+    receive as much weight far from a as (8) allows, until Z > .55 n. Then a weight of 8 more is put
+    next to a.
     """
     places, times = split(places, copies, n)
     top, _ = largest_weights(places, times)
@@ -140,11 +140,12 @@ def sensitivity_of_the_mean(ledger):
     most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
-    The bound is loose. The worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for
-    n = 10^5). There .1, 55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. A short proof
-    gives 211 r_hat / n. Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others
-    and of two terms for the replaced point. The balls of Lemma 8 have centers within 4 r_hat of one
-    another. The constant 400 sets the noise of line 13.
+    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. It is 31 r_hat
+    / n for n = 20, and 63 r_hat / n for n = 10^5. For n = 1000, .1 % of the points lie at 0, 55 %
+    at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n. The sum Z' (xbar -
+    xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points and of two terms for the
+    replaced point. The balls of Lemma 8 have centers within 4 r_hat of one another. The constant
+    400 sets the noise of line 13.
     """
 
     @ledger.falsify(
@@ -177,8 +178,9 @@ def common_survivors(ledger):
     """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
     least two indices survive in both, and one of them stands for the same point.
 
-    10 is enough. For 9 only one index is common. Up to n = 20 the condition is not needed: line 9
-    passes with probability at most delta / 100 there. So the answer is 0, and private, anyway.
+    10 is enough. If the condition has 9 instead, only one index is common. Up to n = 20, the
+    condition is not needed, because line 9 passes with probability at most delta / 100 there. So
+    the answer is 0, which is private anyway.
     """
 
     @ledger.sweep(
@@ -207,8 +209,8 @@ def common_survivors(ledger):
 def privacy_of_fast_center(ledger):
     """If n >= 20, Algorithm 3 is (epsilon, delta)-DP.
 
-    It holds as (epsilon, 11 delta / 18). In one place of the proof, copies of n are counted over i
-    in [n], but [n - 1] is meant. Its 'Line 19' is line 14.
+    The lemma holds as (epsilon, 11 delta / 18). In one place of the proof, copies of n are counted
+    over i in [n], but [n - 1] is meant. The 'Line 19' of the proof is line 14.
     """
     options = {"radius": 1.0, "epsilon": 1.0, "delta": 0.1}
     laplace = "algorithms.geometric_median.center.bounded_laplace_mechanism"
@@ -273,8 +275,8 @@ def privacy_of_fast_center(ledger):
 
     conditioning = ledger.step(
         "both runs are conditioned on (8), and still coupled by their samples",
-        fix="bound P[A(D) in E] on the event that (8) holds for both datasets, and add "
-        "2 delta / 9 for its complement: then nothing is conditioned",
+        fix="bound P[A(D) in E] on the event that (8) holds for both datasets, and add 2 delta / "
+        "9 for its complement. Then nothing is conditioned",
     )
 
     @conditioning.sweep(
@@ -286,7 +288,7 @@ def privacy_of_fast_center(ledger):
     )
     def apart(n, k):
         stays, leaves = (binom.sf(3 * k // 5, k, together / n) for together in (11, 10))
-        # # (8) requires f <= .6 k: for the 11 points with f* = .55 k, and for 10 points with
+        # (8) requires f <= .6 k: for the 11 points with f* = .55 k, and for 10 points with
         # f* = .5 k.
         return 1 - (1 - stays) ** 11 / (1 - leaves) ** 10, 0.0
 

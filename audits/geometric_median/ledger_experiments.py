@@ -1,8 +1,9 @@
 """Private geometric median: Section 5, figures and table, in a reduced size.
 
-`python -m audits.geometric_median.experiments` runs the full size, with all choices and pictures.
-Averages are judged by 95 % intervals. A claim fails if the whole interval contradicts it. Its
-mutant, mostly the opposite claim, is killed if the whole interval agrees with the claim.
+`python -m audits.geometric_median.experiments` runs the experiments in full size, with all choices
+and figures. Averages are judged by 95 % intervals. A claim fails if the whole interval contradicts
+it. Its mutant is usually the opposite claim. The mutant is killed if the whole interval agrees with
+the claim.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ RADII = {"taken": setup.true_radius, "other": setup.other_radius}
 
 @functools.cache
 def ratios(seed, family, scale, n, d):
-    """Return r_hat / r_true by method, one row per trial; GaussianCluster varies more."""
+    """Return r_hat / r_true by method, with one row per trial; GaussianCluster varies more."""
     trials = 30 if family == CLUSTER and n <= 1000 else 8
     found = radius_ratios(family, scale, n, d, trials=trials, seed=seed)
     return found.pivot(index="trial", columns="method", values="ratio")
 
 
 def missed(seed):
-    """Return the least factor by which an average misses 1.2 to 3; "roughly" allows 1.25."""
+    """Return the least factor by which an average misses 1.2 to 3. "Roughly" allows 1.25."""
 
     def sides(family, scale, n, d, by, r_true="taken"):
         unit = setup.true_radius(family, scale, d) / RADII[r_true](family, scale, d)
@@ -65,10 +66,11 @@ def radius_estimates(ledger):
     estimate between roughly 1.2 and 3 times r_true: (a) GaussianCluster for R in {0.5, 1, 2, 4, 8,
     10}, (b) HeavyTailed for nu in {2, 4, ..., 20}, averages over 100 trials.
 
-    This holds with F^-1 for F in r_true of HeavyTailed (gm.exp.rtrueF). With the CDF as printed the
-    averages are 4 to 8. For GaussianCluster it holds with sigma sqrt(d), and also with the radius
-    that really contains .75 of the data (gm.exp.rtrue). Some averages are above 3, and single
-    trials reach 7 and more. RadiusFinder has beta = .05, as in HSU24's code.
+    The claim holds with F^-1 instead of F in r_true of HeavyTailed (gm.exp.rtrueF). With the CDF as
+    printed, the averages are 4 to 8. For GaussianCluster, the claim holds with sigma sqrt(d). It
+    also holds with the radius that really contains .75 of the data (gm.exp.rtrue). Some averages
+    are above 3, and single trials reach 7 and more. RadiusFinder uses beta = .05, as in HSU24's
+    code.
     """
     shared = {"n": 1000, "d": 10, "by": [FAST, FINDER], **MISSED}
     wrong = {"mutant": {"family": HEAVY, "r_true": "other"}}
@@ -89,10 +91,10 @@ def time_ratio(ledger):
     ratio of 29.0, and 1.204 s and 0.0413 s where nu varies, a ratio of 29.2; wall-clock averages
     over 100 trials.
 
-    The quotients are computed here. The ratio of the numbers of computed distances does not depend
-    on the machine. It is about 20 if distances are computed again for each radius. In seconds,
-    counting row by row in Python gives 25 to 30. A RadiusFinder that stores its n^2 distances would
-    have a ratio of only 2. The table does not exclude this.
+    The check computes the ratios. The ratio of the numbers of computed distances does not depend on
+    the machine. The ratio is about 20 if distances are computed again for each radius. In seconds,
+    counting row by row in Python gives a ratio of 25 to 30. A RadiusFinder that stores its n^2
+    distances would have a ratio of only 2. The table does not exclude such a RadiusFinder.
     """
 
     @ledger.sweep(
@@ -111,11 +113,13 @@ def other_sizes(ledger):
     """The performance of RadiusFinder and FastRadius shows qualitatively similar trends for all n
     in {500, 1000, 2000} and d in {5, 10, 20}.
 
-    RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500 this is more
-    than the .9 n inliers of GaussianCluster. At d = 10 its averages are about 16 with beta = .05,
-    as in HSU24's code, 11 with .2, and 4 to 5.7 with .5. They are within bounds only with .999. The
-    paper names no beta. FastRadius, which has no beta, is on the border there: 3.71 at d = 5 over
-    400 trials, of which 30 % are above 3.75. FastRadius competes with RadiusFinder at all sizes.
+    RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500, this number
+    is more than the .9 n inliers of GaussianCluster. At d = 10, RadiusFinder's averages are about
+    16 with beta = .05, as in HSU24's code. They are 11 with beta = .2, and 4 to 5.7 with beta = .5.
+    The averages are within bounds only with beta = .999. The paper does not specify beta.
+    FastRadius, which has no beta, is on the border at n = 500. At d = 5, its average over 400
+    trials is 3.71, and 30 % of the trials are above 3.75. FastRadius competes with RadiusFinder at
+    all sizes.
     """
     trend = {"d": [10, 5, 20], "cases": [
         {"family": family, "scale": scale} for family, scale in ((CLUSTER, 4.0), (HEAVY, 8.0))
@@ -171,7 +175,7 @@ def errors(seed, family, n, scales=()):
 
 
 def beaten(seed, family):
-    """Return functions that compare a factor with the least error ratio over FixedOrderDPSGD's."""
+    """Return functions that compare a factor with the least error ratio to FixedOrderDPSGD."""
 
     def sides(n, over, factor, eta=setup.TUNED, against=False, at=None):
         found = list(advantage(errors(seed, family, n), over, eta).values())
@@ -196,9 +200,10 @@ def gaussian_cluster(ledger):
     significant margin once n is large enough.
 
     The paper does not say how eta was chosen for the SGD methods. If eta is tuned on separate data,
-    FixedOrderDPSGD wins by far at n = 10000, but loses to DPGD at 100 and 1000. With the eta that
-    minimises the error bound of Lemma 14 it does not win against DPGD, but still beats StableDPSGD.
-    At n = 100 StableDPSGD has 1.1 to 1.3 times its error, and at n = 10000 90 times.
+    FixedOrderDPSGD wins by far at n = 10000, but loses to DPGD at n = 100 and n = 1000. With the
+    eta that minimises the error bound of Lemma 14, FixedOrderDPSGD does not win against DPGD, but
+    still beats StableDPSGD. At n = 100, StableDPSGD has 1.1 to 1.3 times the error of
+    FixedOrderDPSGD. At n = 10000, it has 90 times that error.
     """
     sides, sizes = beaten(ledger.seed, CLUSTER), {"n": [100, 1000, 10_000]}
     tuned = ledger.reading("eta tuned on separate data")
@@ -237,10 +242,11 @@ def heavy_tailed(ledger):
     or better than DPGD for larger n of {100, 1000, 10000}.
 
     The paper does not specify "larger n" and eta. The claim holds at n = 10000 with eta tuned on
-    separate data. It does not hold at n = 1000. There DPGD with steps r_hat / sqrt(T) is by luck
-    near the median after 4 passes. Its iterates are about .25, -.25, .25 and -.25, whose average is
+    separate data. The claim does not hold at n = 1000. At n = 1000, DPGD with steps r_hat / sqrt(T)
+    is near the median after 4 passes, by luck. Its iterates are about .25, -.25, .25 and -.25,
+    whose average is
     0. This is the average of z_1 to z_T, as in HSU24's code. The average of z_0 to z_(T-1) is not
-    0. At 1 pass the claim holds at n = 1000 too.
+    0. At 1 pass, the claim holds at n = 1000 too.
     """
     sides, similar = beaten(ledger.seed, HEAVY), {"over": DPGD, "factor": 1 / setup.ROUGHLY}
     ledger.reading("n = 10000, eta tuned").sweep(
@@ -297,8 +303,9 @@ def scale_of_the_cluster(ledger):
 
     The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
     ratio changes by a factor of 1.3 to 1.5, with 95 % intervals up to 2.0. StableDPSGD's ratio
-    changes by 1.2, up to 1.4. With starts around 0, which keep x_star out of DPGD's ball
-    (gm.exp.init), DPGD's ratio changes by 2.2 [1.4, 3.5].
+    changes by a factor of 1.2, with intervals up to 1.4. With starts around 0, which keep x_star
+    out of DPGD's ball (gm.exp.init), DPGD's ratio changes by a factor of 2.2, with interval [1.4,
+    3.5].
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, R = 25, 50 and 100", **UNCHANGED
@@ -311,9 +318,10 @@ def degrees_of_freedom(ledger):
     FixedOrderDPSGD is essentially unchanged between nu = 2.5, 5 and 10.
 
     The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
-    ratio changes by a factor of 1.2 to 1.7, and StableDPSGD's by 1.2. The largest change is after 4
-    passes, where DPGD's error is .0009 r_hat for nu = 2.5 and .0005 for 10. There 20 trials, as in
-    the paper, leave 95 % intervals up to 3. They cannot separate "unchanged" from a factor of 2.
+    ratio changes by a factor of 1.2 to 1.7, and StableDPSGD's ratio by 1.2. The largest change is
+    after 4 passes, where DPGD's error is .0009 r_hat for nu = 2.5 and .0005 r_hat for nu = 10. At 4
+    passes, 20 trials, as in the paper, leave 95 % intervals up to 3. Such intervals cannot separate
+    "unchanged" from a factor of 2.
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, nu = 2.5, 5 and 10", **UNCHANGED

@@ -46,12 +46,12 @@ def approximation_in_the_introduction(ledger):
     x_hat with f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta, in time n d +
     d/alpha^2 up to logarithms.
 
-    It holds with the balls and constants of the repaired Lemma 14 (gm.lemma14) and with logarithms
-    that are at least 1 (gm.thm4). Otilde and the sign of n allow these changes. The paper lists
-    what Otilde hides, and n is not in the list. But the time has a factor log n (gm.thm4.time). It
-    is a logarithm of the other quantities as long as sizes are polynomial. The proof requires 30000
-    sqrt(d) log^2.5 / (alpha epsilon) users, which is not practical. At d = alpha = epsilon = 1 and
-    delta = 1/2 this begins at 1.5 million.
+    The theorem holds with the balls and constants of the repaired Lemma 14 (gm.lemma14) and with
+    logarithms that are at least 1 (gm.thm4). Otilde and the sign of n allow these changes. The
+    paper lists what Otilde hides, and n is not in the list. But the time has a factor log n
+    (gm.thm4.time). This factor is a logarithm of the other quantities as long as sizes are
+    polynomial. The proof requires 30000 sqrt(d) log^2.5 / (alpha epsilon) users, which is not
+    practical. At d = alpha = epsilon = 1 and delta = 1/2, this number is at least 1.5 million.
     """
     ledger.falsify(
         "n of the repaired Theorem 4 is enough for alpha f(x_star)", constant=30_000,
@@ -87,10 +87,10 @@ def warm_start_in_the_introduction(ledger):
     to logarithms, there is an (epsilon, delta)-DP algorithm that returns x_hat with f(x_hat) =
     O(f(x_star)) with probability at least 1 - delta, in time n d up to logarithms.
 
-    At epsilon = 1, delta = 1/2 and R = 20 r the lemmas require 21034 users. There the algorithm
-    never fails, because its constants are loose. With 200 users most runs fail. The time has a
-    factor log n, which is not in the list of what Otilde hides, as in gm.thm1. The condition r > 0
-    excludes data of which nine tenths coincide.
+    At epsilon = 1, delta = 1/2 and R = 20 r, the lemmas require 21034 users. With so many users,
+    the algorithm never fails, because its constants are loose. With 200 users, most runs fail. The
+    time has a factor log n, which is not in the list of what Otilde hides, as in gm.thm1. The
+    condition r > 0 excludes data of which nine tenths coincide.
     """
     least = 21_100  # the number that the lemmas require here
     search = {"min_radius": 1.0, "max_radius": 20.0, "epsilon": 1.0, "delta": 0.5}

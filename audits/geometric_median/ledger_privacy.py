@@ -30,9 +30,10 @@ def neighbours(ledger):
     """Two datasets D, D' in X^n are neighbouring if their symmetric difference has size 1, that is,
     if they differ in a single element.
 
-    All proofs replace one entry, which is to "differ in a single element". The symmetric difference
-    of two multisets of equal size never has size 1. For a replaced entry it has size 2. The
-    symmetric difference of two sets may have size 1 although the datasets differ in many entries.
+    All proofs replace one entry, which agrees with "differ in a single element". The symmetric
+    difference of two multisets of equal size never has size 1. For a replaced entry, the symmetric
+    difference has size 2. The symmetric difference of two sets may have size 1 although the
+    datasets differ in many entries.
     """
     words = ["".join(word) for n in (1, 2, 3) for word in itertools.product("abc", repeat=n)]
     pairs = [{"left": a, "right": b} for a in words for b in words if len(a) == len(b)]
@@ -61,8 +62,8 @@ def differential_privacy(ledger):
     """A randomized algorithm A is (epsilon, delta)-DP, for (epsilon, delta) in [0, 1]^2, if P[A(D)
     in E] <= exp(epsilon) P[A(D') in E] + delta for all events E and all neighbouring D, D'.
 
-    The supremum over events is the hockey-stick divergence, which other rows use. (epsilon, delta)
-    may be 0 here. Then the noise scales in later statements are infinite.
+    The supremum over events is the hockey-stick divergence, which other rows use. In this
+    definition, epsilon and delta may be 0. Then the noise scales in later statements are infinite.
     """
     apart = {"distributions": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}
 
@@ -79,7 +80,7 @@ def differential_privacy(ledger):
 
 
 def close(epsilon, delta, channel):
-    """Return two (epsilon, delta)-close distributions: the worst such pair, after a channel."""
+    """Return two (epsilon, delta)-close distributions, the worst such pair after a channel."""
     likely = 1 / (1 + math.exp(-epsilon))
     worst = np.array([delta, (1 - delta) * likely, (1 - delta) * (1 - likely), 0.0])
     channel = (channel + 1e-9) / (channel + 1e-9).sum(axis=1, keepdims=True)
@@ -92,7 +93,7 @@ def basic_composition(ledger):
     (epsilon_2, delta_2)-DP, then running A_2 on D and the output of A_1(D) is (epsilon_1 +
     epsilon_2, delta_1 + delta_2)-DP.
 
-    It also holds with delta_1 + delta_2 - delta_1 delta_2, which is sharp.
+    The claim also holds with delta_1 + delta_2 - delta_1 delta_2, which is sharp.
     """
     domain = {"channels": Array(SHARE, (3, 4, 4)), "epsilons": Array(SHARE, (2,))}
     domain |= {"deltas": Array(Interval(0.0, 0.5), (2,))}
@@ -120,8 +121,8 @@ def gaussian_noise(ledger):
     draw from N(v(D), sigma^2 I_k) is (epsilon, delta)-DP for any sigma >= (2 Delta / epsilon)
     sqrt(log(2/delta)).
 
-    It also holds with sqrt 2 for the 2 in front, which is the limit for small delta. delta = 0
-    requires an infinite sigma.
+    The claim also holds with sqrt 2 instead of the 2 in front, which is the limit for small delta.
+    If delta = 0, an infinite sigma is required.
     """
     domain = {"epsilon": EPSILON, "delta": Interval(1e-250, 0.5, log=True)}
     domain["extremal"] = [{"epsilon": 1.0, "delta": 1e-250}]
@@ -153,9 +154,9 @@ def bounded_laplace_noise(ledger):
     Laplace noise of scale Delta/epsilon conditioned on abs(xi) <= tau. Then s(D) + xi is (epsilon,
     delta)-DP for any tau >= (Delta/epsilon) log(4/delta).
 
-    The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), at most .25 delta. So
-    log(1.36 / delta) for log(4 / delta) is enough, and so is epsilon <= log 8. But .6 of the noise
-    is not enough.
+    The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), at most .25 delta. So log(1.36
+    / delta) instead of log(4 / delta) is enough, and the condition epsilon <= log 8 is enough. But
+    .6 of the noise is not enough.
     """
     worst = {"epsilon": 1.0, "delta": 0.5}
     case = {"epsilon": EPSILON, "delta": DELTA, "extremal": [worst], "inside": 4.0}
@@ -197,11 +198,11 @@ def coupling(ledger):
     that on every D the total variation distance between A(D) and A_bar(D) is at most delta'. Then
     A_bar is (epsilon, delta + 4 delta')-DP.
 
-    1 + e^epsilon is sharp in place of 4: it is 3.72 at epsilon = 1. The last line of the proof,
-    which replaces it by 4, needs epsilon <= log 3.
+    The factor 1 + e^epsilon is sharp instead of 4. At epsilon = 1, it is 3.72. The last line of the
+    proof, which replaces it by 4, needs epsilon <= log 3.
     """
 
-    def moved(distribution, to, amount):  # moves mass to one outcome, from all others
+    def moved(distribution, to, amount):  # moves mass to one outcome from all others
         moves = (
             min(amount, 1 - distribution[to])
             * (np.eye(len(distribution))[to] - distribution)
@@ -284,8 +285,9 @@ def above_threshold_guarantees(ledger):
     bottom and q_t(D) <= tau + alpha for all t < k, and a_k is top and q_k(D) >= tau - alpha, or k =
     T + 1.
 
-    Privacy is tight in each of the two noises: a tenth less of either breaks it. In alpha, 4 is
-    enough in place of 8, with gamma / 3 for gamma. 3.6 is not enough.
+    Privacy is tight in each of the two noises. If either noise is a tenth smaller, privacy fails.
+    In alpha, the factor 4 is enough instead of 8, with gamma / 3 instead of gamma. The factor 3.6
+    is not enough.
     """
 
     def falling(low, last):  # 100 low queries that rise, and one query that falls
@@ -337,9 +339,9 @@ def above_threshold_guarantees(ledger):
     def inaccurate(t, gamma, constant, union):
         """Return the probability of a wrong answer on the hardest data.
 
-        All queries are at tau - alpha, and the last may be at tau + alpha. A query between them
-        cannot be answered wrongly. After a query at tau + alpha, no query is asked without a
-        mistake.
+        All queries are at tau - alpha, and the last may be at tau + alpha. A query between these
+        two values cannot be answered wrongly. After a query at tau + alpha, another query is asked
+        only if there was a mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         no, yes = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)

@@ -22,7 +22,7 @@ def renyi_privacy(ledger):
     >= 1.
 
     The bound is alpha rho, not rho as in Mironov (2017). D_alpha is defined only for alpha > 1. At
-    1 its limit is meant, the Kullback-Leibler divergence.
+    alpha = 1, its limit is meant, the Kullback-Leibler divergence.
     """
 
     @ledger.identity(
@@ -49,8 +49,8 @@ def renyi_composition(ledger):
     """If A_1 is (alpha, rho_1)-RDP and A_2 is (alpha, rho_2)-RDP for any fixed output of A_1, then
     the composition of A_2 and A_1 is (alpha, rho_1 + rho_2)-RDP.
 
-    It is an equality for independent runs. The second mechanism may depend on the output of the
-    first.
+    The bound is an equality for independent runs. The second mechanism may depend on the output of
+    the first.
     """
     swapped = np.array([[[5, 5], [1, 9], [5, 5]], [[5, 5], [9, 1], [5, 5]]]) / 10.0
     distributions = {
@@ -77,8 +77,9 @@ def renyi_to_approximate(ledger):
     """If A is (alpha, rho)-RDP, it is also (alpha rho + log(1/delta) / (alpha - 1), delta)-DP for
     all delta in (0, 1).
 
-    It holds for alpha > 1, and is tight only near 1. It also holds with delta / alpha
-    (1 - 1 / alpha)^(alpha - 1) for the second delta (Canonne, Kamath and Steinke 2020).
+    The conversion holds for alpha > 1, and is tight only near alpha = 1. The conversion also holds
+    with delta / alpha (1 - 1 / alpha)^(alpha - 1) for the second delta (Canonne, Kamath and Steinke
+    2020).
     """
 
     def promised(divergence, alpha, delta, less, gain):
@@ -115,7 +116,7 @@ def gaussian_renyi_privacy(ledger):
     """Let v map datasets to R^k with sensitivity Delta. Then, for any sigma > 0, a draw from
     N(v(D), sigma^2 I_k) is Delta^2 / (2 sigma^2)-CDP.
 
-    It is an equality if v moves by Delta.
+    The bound is an equality if v moves by Delta.
     """
     domain = {"shift": Interval(0.1, 2.0), "sigma": Interval(1.0, 9.0), "tolerance": 1e-6}
 

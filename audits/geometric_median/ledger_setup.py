@@ -19,7 +19,7 @@ from dpaudit.properties import Array, Method
 __all__ = ["DIMENSION", "RHO"]  # ledger_baselines imports them
 
 CLUSTER_RADIUS = setup.effective_radius(CLUSTER)  # r-hat of Section 5.2
-NOT_TOLD = {"delta": DELTA}  # not given in Section 5.2; taken from Section 5.1
+NOT_TOLD = {"delta": DELTA}  # not given in Section 5.2, so it is taken from Section 5.1
 DRAWN = {"method": Method.MONTE_CARLO}
 SETTINGS = [{"family": k, "scale": s} for k, scales in setup.SCALES.items() for s in scales]
 
@@ -54,10 +54,11 @@ def true_radius_of_a_cluster(ledger):
     """For GaussianCluster with inlier fraction 0.9 the quantile radius of gamma = 0.75 is taken to
     be r_true = sigma sqrt(d).
 
-    The paper says "we estimate". As an estimate it is right up to 25 % at d = 5, 19 % at d = 10 and
-    9 % at d = 50. It is not the quantile radius. At d = 10 the ball contains 56 % of the inliers,
-    which is half of the data. With the quantile radius all ratios of Figure 1 (a) are smaller by a
-    factor of 1.19. They are 1.9 to 2.7 here instead of 2.2 to 3.2.
+    The paper says "we estimate". As an estimate, it is correct up to 25 % at d = 5, 19 % at d = 10
+    and 9 % at d = 50. But this value is not the quantile radius. At d = 10, the ball contains 56 %
+    of the inliers, which is half of the data. With the quantile radius, all ratios of Figure 1 (a)
+    are smaller by a factor of 1.19. With the quantile radius, the ratios here are 1.9 to 2.7
+    instead of 2.2 to 3.2.
     """
 
     @ledger.reading("it is the quantile radius").sweep(
@@ -86,12 +87,12 @@ def true_radius_of_heavy_tails(ledger):
     where F is the CDF of the Fisher F-distribution with d and nu degrees of freedom.
 
     The squared norm divided by d has the distribution F(d, nu). So the radius that contains a share
-    gamma is sqrt(d F^-1(gamma)), and the quantile function is meant. At d = 10, nu = 4 the printed
-    radius contains 7 % of the data.
+    gamma is sqrt(d F^-1(gamma)), and the quantile function is meant. At d = 10 and nu = 4, the
+    printed radius contains 7 % of the data.
     """
     ledger.consequence(
-        "With the formula as printed the ratios of Figure 1 (b) are 2.1 to 3.3 times as large, "
-        "and r_hat in Section 5.2, for d = 50 and nu = 5, is .4 times as large.",
+        "With the formula as printed, the ratios of Figure 1 (b) are 2.1 to 3.3 times as large. "
+        "For d = 50 and nu = 5, r_hat in Section 5.2 is .4 times as large.",
         harm="a constant",
     )
 
@@ -119,8 +120,8 @@ def data_in_the_ball(ledger):
     whose inliers are N(mu, sigma^2 I) with norm(mu) = R/2 and whose outliers are uniform in B(R),
     and HeavyTailed.
 
-    At R = .5 one inlier in ten lies outside. From R = 1 on almost none does. HeavyTailed is not
-    contained in any ball.
+    At R = .5, one inlier in ten lies outside. From R = 1 on, almost no inlier lies outside.
+    HeavyTailed is not contained in any ball.
     """
     ledger.consequence(
         "FastRadius stays private on such data. But the accuracy results of the paper do not cover "
@@ -158,10 +159,11 @@ def objective_and_radius(ledger):
     """For the datasets of Section 5.2, f_D >= r_hat, because of outliers. There r_hat is 20 sigma
     sqrt(d) for GaussianCluster and 20 sqrt(d F(0.75)) for HeavyTailed.
 
-    f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. It is .24, .43
-    and .82 for GaussianCluster with R = 25, 50 and 100 and nine tenths of inliers. The paper does
-    not give frac_in. With half of the points outliers, the claim would hold for R >= 50. For
-    HeavyTailed even the start, .75 r_hat from the median, has f below r_hat.
+    f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. For
+    GaussianCluster with nine tenths of inliers, f(x_star) / r_hat is .24 for R = 25, .43 for R = 50
+    and .82 for R = 100. The paper does not give frac_in. With half of the points outliers, the
+    claim would hold for R >= 50. For HeavyTailed, even the start, .75 r_hat from the median, has f
+    below r_hat.
     """
     ledger.consequence(
         "An error that is small as a multiple of r_hat may be 25 times as large as a multiple of "
@@ -199,9 +201,11 @@ def error_metric(ledger):
     """The error that Figures 2 to 5 show is (f(x_hat) - f(x_hat)) / r_hat, the excess error as a
     multiple of the radius r_hat.
 
-    f(xhat) - f(xhat) is 0 for every xhat. f(xhat) - f(x_star) is meant.
+    f(xhat) - f(xhat) is 0 for every xhat, so f(xhat) - f(x_star) is meant.
     """
-    ledger.consequence("It is a typing error: nobody computes the printed metric.", "the wording")
+    ledger.consequence(
+        "This is a typing error, because nobody computes the printed metric.", "the wording"
+    )
     domain = {
         "points": Array(Interval(-1.0, 1.0), ("n", "d")),
         "z": Array(Interval(-1.0, 1.0), ("d",)),
@@ -232,11 +236,11 @@ def initial_point(ledger):
     r_hat, whose centre is not named, and K^(1) is the ball of radius r_hat around that start, which
     is to hold x_star.
 
-    The paper writes B(.75 r_hat) without a centre. By Section 2.1 the centre is then 0. For R = 50
-    and 100 the cluster, at R / 2, at least 25, is farther than r_hat = 14.1 from every start. So
-    K^(1) cannot contain x_star. At R = 25 it contains x_star for few directions. If the ball is
-    around the cluster or x_star, which must be meant, K^(1) always contains x_star. For HeavyTailed
-    both readings agree.
+    The paper writes B(.75 r_hat) without a centre. By the convention of Section 2.1, the centre is
+    then 0. For R = 50 and 100, the cluster is at R / 2, which is at least 25. This is farther than
+    r_hat = 14.1 from every start. So K^(1) cannot contain x_star. At R = 25, K^(1) contains x_star
+    only for a small set of directions. If the ball is around the cluster or x_star, which must be
+    meant, K^(1) always contains x_star. For HeavyTailed, both readings agree.
     """
 
     @ledger.reading("the ball around 0").sweep(
@@ -267,9 +271,9 @@ def what_the_protocol_leaves_out(ledger):
     The open choices change the figures. The delta in m changes StableDPSGD's noise by a factor of 2
     between .01 and 1e-6. The choice of frac_in changes f(x_star) by a factor of 4.5 between .5 and
     .9. The choice of beta changes RadiusFinder's offset by a factor of 1.6 between .05 and .001.
-    The eta of the SGD methods decides Figures 2 and 3. R of HeavyTailed matters little, because the
-    number of radii grows with log R. So the figures can be reproduced in several ways, with
-    different results.
+    The choice of eta for the SGD methods decides the outcome of Figures 2 and 3. The R of
+    HeavyTailed matters little, because the number of radii grows with log R. So the figures can be
+    reproduced in several ways, with different results.
     """
     same = ledger.reading("all reasonable choices give the same results, up to a tenth")
 

@@ -48,7 +48,7 @@ def users(d, alpha, epsilon, delta, doublings, floor=True, constant=30_000):
 
 
 def parameters(n, d, alpha, epsilon, delta, doublings):
-    """Return the parameters of the repaired proof at n, or None if there are none."""
+    """Return the parameters of the repaired proof at n, or None if there are no such parameters."""
     try:
         return private_geometric_median_parameters(
             n, d, alpha=alpha, min_radius=1.0, max_radius=2.0**doublings, epsilon=epsilon,
@@ -72,7 +72,7 @@ def many_radii(constant, delta, n, log2_ratio):
     """Bound the probability of failure from below, at d = alpha = epsilon = 1.
 
     The noise of FastRadius' threshold is negative with probability 1/2. Then the noise of one of so
-    many queries passes it, and FastCenter finds no neighbours and fails.
+    many queries exceeds this noise. FastCenter finds no neighbours and fails.
     """
     assert n >= constant * math.log(math.log(1 / delta) / delta) ** 2.5
     passes = math.exp(-0.775 * n / 48) / 2  # probability for each query, for all data
@@ -131,14 +131,14 @@ def approximation(ledger):
     then Algorithm 4 with (xbar, r_hat) from Theorem 3 is (epsilon, delta)-DP and returns x_hat with
     f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
-    It is refuted for the algorithm that it names. For every C there is a ratio R / r, a little more
-    than exp(.775 n epsilon / 48) doublings, at which FastRadius halts far below all distances, by
-    noise alone. The proof uses Theorem 3, which requires n >= C log(log(R / r) / delta) / epsilon.
-    Theorem 4 omits this condition. So n is not independent of R / r. In another case a logarithm
-    vanishes, and the condition requires no data at all, but only for delta beyond 1/2. With both
-    conditions corrected, and with repaired balls in Algorithm 4, the theorem holds. Without the
-    repaired balls its proof fails (gm.lemma14). The proof requires the most at
-    d = alpha = epsilon = 1 and delta near 1/2.
+    The theorem is refuted for the algorithm that it specifies. For every C, there is a ratio R / r,
+    a little more than exp(.775 n epsilon / 48) doublings, at which noise alone makes FastRadius
+    halt far below all distances. The proof uses Theorem 3, which requires n >= C log(log(R / r) /
+    delta) / epsilon. Theorem 4 omits this condition. So n is not independent of R / r. In another
+    case, a logarithm is 0, and the condition requires no data at all. But this needs delta above
+    1/2. With both conditions corrected, and with repaired balls in Algorithm 4, the theorem holds.
+    Without the repaired balls, its proof fails (gm.lemma14). The proof requires the largest number
+    of users at d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",
@@ -195,8 +195,9 @@ def approximation(ledger):
         return asked, users(d, alpha, epsilon, delta, 0.0 if forgotten else doublings)
 
     ledger.consequence(
-        "A user who takes n from Theorem 4 for a wide search range gets an answer that is as far "
-        "from the median as the data are from 0, more often than delta. Privacy is not affected.",
+        "A user who takes n from Theorem 4 for a wide search range often gets an answer that is "
+        "as far from the median as the data are from 0. This happens with probability above "
+        "delta. Privacy is not affected.",
         harm="accuracy",
     )
 
@@ -205,7 +206,7 @@ def approximation(ledger):
 
 
 def promised(terms, phases, n, epsilon, delta, step):
-    """Return a display's right side for d = 1; terms are inverse, linear, noise and power."""
+    """Return a display's right side for d = 1. Its terms are inverse, linear, noise and power."""
     inverse, linear, noise, power = terms
     t, level = 2**phases - 1, math.log(16 * phases / delta)
     square = noise * t * level**power / (epsilon * n) ** 2
@@ -213,9 +214,10 @@ def promised(terms, phases, n, epsilon, delta, step):
 
 
 def least_error(phases, n, epsilon, delta, step):
-    """Return what is left after all steps and ten sigma of all noises, from distance 1, for d = 1.
+    """Return the distance that remains after all steps and ten sigma of all noises, for d = 1.
 
-    More is left of the way except with probability 1e-20.
+    The start is at distance 1. Except with probability 1e-20, at least the returned distance
+    remains.
     """
     rho = epsilon**2 / (32 * math.log(4 / delta))
     m = 3 * ((2**phases - 1) / n + math.log(16 / delta))
@@ -230,9 +232,9 @@ def constant_after_rho(ledger):
     probability at least 1 - delta/2, f(x_hat) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8
     r_hat sqrt(log(16K/delta) / T) + 5256 T eta d log^5(16K/delta) / (epsilon^2 n^2).
 
-    5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)), but rho has a 32, two lines
-    above. Also the first term is that of Lemma 14, which is too small. A small step eta promises
-    more than such a short way can give.
+    5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)). But two lines above, rho has
+    32 instead of 4. Also, the first term is that of Lemma 14, which is too small. If the step eta
+    is small, the bound promises an error that such short steps cannot reach.
     """
     run = {"phases": 18, "n": 2**18 - 1, "epsilon": 1.0, "delta": 0.5, "step": 1e-6}
 
@@ -283,9 +285,9 @@ def optimised_step(ledger):
     n^2), L = log(16K/delta), in eta gives f(x_hat) - f(x_star) <= 12 r_hat sqrt(L/T) + 37 r_hat
     sqrt(d L^5) / (epsilon n).
 
-    The arithmetic from the printed Lemma 14 is right, but that lemma is not. At its best eta all
-    steps together cover a twentieth of the way. So the error stays at .9 r_hat, where less than
-    half of it is promised. With the repaired terms the constants are 20 and 821.
+    The arithmetic from the printed Lemma 14 is correct, but that lemma is not. At its best eta, all
+    steps together cover a twentieth of the distance. So the error stays at .9 r_hat, although less
+    than half of it is promised. With the repaired terms, the constants are 20 and 821.
     """
     run = {"phases": 18, "n": 10_000, "epsilon": 1.0, "delta": 0.5}
 
@@ -333,7 +335,7 @@ def optimised_step(ledger):
 
     ledger.consequence(
         "A user who takes T and eta from here stops at .9 r_hat, far from the median. With the "
-        "repaired constants n must be 22 times as large for the same error.",
+        "repaired constants, n must be 22 times as large for the same error.",
         harm="accuracy",
     )
 
@@ -353,10 +355,11 @@ def number_of_steps(ledger):
     log(16K/delta) / alpha^2, the sum 12 r_hat sqrt(L/T) + 37 r_hat sqrt(d L^5) / (epsilon n), L =
     log(16K/delta), is at most alpha r_hat / (10C').
 
-    As pure arithmetic, with the smallest such T = 2^K - 1, it holds for C = 2400 C'. This does not
-    help the theorem, because 12 and 37 are wrong. With 20 and 821 it needs 160000 for 57600 and
-    C = 53000 C'. For delta beyond 1/2 the condition on n can vanish. If T may be larger than
-    necessary, no C is enough, because K is in the second term.
+    As pure arithmetic, with the smallest such T = 2^K - 1, the claim holds for C = 2400 C'. This
+    does not help the theorem, because the constants 12 and 37 are wrong. With 20 and 821 instead,
+    the theorem needs 160000 instead of 57600 and C = 53000 C'. For delta above 1/2, the condition
+    on n can vanish. If T may be larger than necessary, no C is enough, because K is in the second
+    term.
     """
     extremal = [{**EASIEST, "delta": 0.5}]
     printed = {"first": 12, "second": 37, "factor": 57_600, "constant": 2400}
@@ -427,9 +430,9 @@ def running_time(ledger):
     """The algorithm of Theorem 4 runs in time O(n d log(R/r) log(d log(R/r) / (alpha delta
     epsilon)) + (d/alpha^2) log(log(d / (alpha delta epsilon)) / delta)).
 
-    It holds if sizes are polynomial. Otherwise FastCenter's 600 log(72 n / delta) samples for each
-    point exceed a logarithm without n, because n may be arbitrarily large. The bound vanishes if R
-    is near r. Rounding T up to 2^K - 1 at most doubles it.
+    The bound holds if sizes are polynomial. Otherwise, FastCenter's 600 log(72 n / delta) samples
+    for each point exceed a logarithm without n, because n may be arbitrarily large. The bound
+    vanishes if R is near r. Rounding T up to 2^K - 1 at most doubles it.
     """
     most = {**EASIEST, "delta": 0.5, "doublings": 2.0, "power": 3.0}
 

@@ -23,7 +23,7 @@ def one_step(ledger):
     """One step of phase k with a stochastic gradient g of norm at most 1 satisfies, for any u in
     K^(k), eta^(k) g^T (z_t - u) <= norm(z_t - u)^2 / 2 - norm(z_(t+1) - u)^2 / 2 + (eta^(k))^2 / 2.
 
-    It is sharp if the projection changes nothing. u has to lie in the ball.
+    The bound is sharp if the projection changes nothing. The point u has to lie in the ball.
     """
 
     def shortened(vector, longest=1.0):
@@ -52,9 +52,10 @@ def the_last_output_lies_in_the_ball(ledger):
     """With probability at least 1 - delta/4, norm(xi^(k)) <= 2 sigma^(k) sqrt(d log(4K/delta)) for
     all k in [K]; thus xbar^(k-1) lies in K^(k) for all 2 <= k <= K, and x_star in K^(1).
 
-    The noises are as short as stated, but the second half does not follow. The ball of phase k is
-    around xbar^(k-1) + xi^(k-1). This noise has three times the sigma^(k) of the radius. For d = 1,
-    each xbar^(k-1) is outside with a probability of about (delta / 4K)^(2/9).
+    The noises are as short as stated, but the second half of the claim does not follow. The ball of
+    phase k is around xbar^(k-1) + xi^(k-1). This noise has three times the sigma^(k) that the
+    radius uses. For d = 1, each xbar^(k-1) is outside with a probability of about (delta /
+    4K)^(2/9).
     """
 
     @ledger.sweep(
@@ -85,10 +86,10 @@ def error_of_each_phase(ledger):
     T^(1)) and, for 2 <= k <= K, f(xbar^(k)) - f(xbar^(k-1)) <= 2 (sigma^(k))^2 d L / (eta^(k)
     T^(k)) + eta^(k)/2 + 8 sigma^(k) L sqrt(2d / T^(k)).
 
-    The proof takes u = xbar^(k-1), which need not lie in K^(k). It bounds norm(z_0 - u), the noise
-    of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there. If its
-    noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is right, and
-    sharp if all data lie in one point that the steps just reach.
+    The proof takes u = xbar^(k-1), which need not lie in K^(k). It replaces norm(z_0 - u), the
+    noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there. If
+    its noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is correct.
+    It is sharp if all data lie in one point that the steps just reach.
     """
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
@@ -103,7 +104,7 @@ def error_of_each_phase(ledger):
         "for sigma^(k), for 2 <= k <= K"
     ).falsify(ball=1, bound=1, mutant={"ball": 2, "bound": 2}, extremal=[seen], **RUNS)
     def second_phase(phases, delta, rho, ball, bound):
-        """Bound how much nearer phase 2 gets to xbar: by all steps, or by the radius, at most."""
+        """Bound how much nearer phase 2 gets to xbar, by all steps or by the radius at most."""
         steps, level, sigmas = settings(phases, delta, rho)
         eta, length, s = 1 / 16, (steps + 1) // 4, sigmas[bound - 1]
         most = 2 * s**2 * level / (eta * length) + eta / 2 + 8 * s * level * math.sqrt(2 / length)
@@ -121,7 +122,10 @@ def error_of_each_phase(ledger):
         allowed = 1 / (half * way) + way / length / 2 + 4 * math.sqrt(2 * level / length)
         return 1 - way * (length - 1) / length / 2, allowed
 
-    ledger.consequence("Bounds and balls are too small, by up to 9 and 3.", harm="accuracy")
+    ledger.consequence(
+        "Bounds are too small by a factor of up to 9, and balls by a factor of up to 3.",
+        harm="accuracy",
+    )
 
 
 @statement("gm.lemma13.azuma")
@@ -131,10 +135,10 @@ def martingale_terms(ledger):
     is at most 4 r_hat sqrt(2L / T^(1)) for k = 1, and 8 sigma^(k) L sqrt(2d / T^(k)) for all 2 <= k
     <= K.
 
-    It holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). Whether this u
-    is in K^(k) is known when the phase begins, so nothing later is conditioned. Given the past, a
-    term ranges over twice the diameter, not four times the diameter. So both bounds could be
-    halved.
+    The claim holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). Whether
+    this u is in K^(k) is known when the phase begins, so nothing later is conditioned. Given the
+    past, a term has a range of twice the diameter, not of four times the diameter. So both bounds
+    could be halved.
     """
     some = {"steps": Integer(1, 4000), "phases": Integer(1, 12), "delta": ANY_DELTA, "log": True}
     some["extremal"] = [{"steps": 4000, "phases": 12, "delta": 1e-12}]
@@ -163,8 +167,8 @@ def total_error(ledger):
     sqrt(log(4K/delta) / T) + 1314 T eta d log^4(8K/delta) / (rho n^2).
 
     There are two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), up to 64
-    times the printed term. At eta = 3.5 r_hat / T all steps together cover half of the way to data
-    at distance r_hat. So the error is .5 r_hat, not .05. Second, take data at xbar. With a
+    times the printed term. At eta = 3.5 r_hat / T, all steps together cover half of the distance to
+    data at distance r_hat. So the error is .5 r_hat, not .05. Second, take data at xbar. With a
     probability of about (delta / 4K)^(4/9), which exceeds a small delta, the noise is longer than
     the later balls together can correct. With both errors repaired, 19 and 1314 are three times as
     large as needed.
@@ -224,9 +228,9 @@ def steps_of_the_chain(ledger):
     eta M^2 / (sqrt(rho) n), and all but A at most 19 eta + 1314 T eta d M^4 / (rho n^2).
 
     r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T). eta = 10^-6
-    r_hat shows the difference. The other sums are right, but inherit sigma^(k) from Lemma 13. With
-    sigma^(k-1) they are 3.91 and 2.51 times as large as 144 and 12 allow. The constants 19 and 1314
-    are large enough for that (Lemma 14).
+    r_hat shows the difference. With sigma^(k-1), the sums are 3.91 and 2.51 times as large as 144
+    and 12 allow. The constants 19 and 1314 are large enough for these sums (Lemma 14). The
+    constants 19 and 1314 are large enough for that (Lemma 14).
     """
     sides = {"lhs": "the first term of the first line, alone", "rhs": "the last line"}
 
@@ -280,7 +284,8 @@ def steps_of_the_chain(ledger):
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2
 
     ledger.consequence(
-        "The first term of Lemma 14 is wrong, and all that follows from it.", harm="accuracy"
+        "The first term of Lemma 14 is wrong, and so is everything that follows from it.",
+        harm="accuracy",
     )
 
 
@@ -289,7 +294,7 @@ def last_noise(ledger):
     """The last noise satisfies norm(xi^(K)) <= 2 sigma^(K) sqrt(d log(2/delta)) with probability at
     least 1 - delta/2, so that this and Lemma 13 both hold with probability at least 1 - delta.
 
-    sqrt 2 is enough in place of 2.
+    The constant sqrt 2 is enough instead of 2.
     """
     some = {**NOISES, "phases": 1, "parts": 2, "mutant": {"c": 1.3}}
     ledger.falsify("the exact tail", c=2.0, **some)(too_long)

@@ -63,10 +63,10 @@ def fast_radius_as_printed(ledger):
     returns the first r_t with q_t + Laplace(12/epsilon) >= 0.775 n + Laplace(6/epsilon), whose
     noise is drawn once, or R where none passes.
 
-    k is not an integer, but a product of k distributions needs an integer. It is rounded up. S^(i)
-    on line 9 is S_t^(i) of line 8. The implementation is compared with the exact distribution of
-    the printed lines, at epsilon = 20. There four points make the sampling and both noises visible.
-    The mutants have half or twice the noise.
+    The number k is not an integer, but a product of k distributions needs an integer. It is rounded
+    up. S^(i) on line 9 denotes the S_t^(i) of line 8. The implementation is compared with the exact
+    distribution of the printed lines, at epsilon = 20. At epsilon = 20, four points make the
+    sampling and both noises visible. The mutants have half or twice the noise.
     """
 
     @ledger.identity(
@@ -124,10 +124,10 @@ def instance_of_above_threshold(ledger):
     """Algorithm 2 is an instance of Algorithm 1 with Delta = 3, but for the fact that the
     sensitivities of its queries are random, as they depend on the subsampled sets.
 
-    Algorithm 1 requires queries of sensitivity 3. The queries of Algorithm 2 have it only while an
-    index is sampled at most 2 k times, as the paper says, and up to n otherwise. The exact
-    distribution of the lines of Algorithm 2 is that of Algorithm 1 on the same queries, averaged
-    over the queries.
+    Algorithm 1 requires queries of sensitivity 3. The queries of Algorithm 2 have sensitivity 3
+    only while an index is sampled at most 2 k times, as the paper says. Otherwise their sensitivity
+    is up to n. The exact distribution of the lines of Algorithm 2 is that of Algorithm 1 on the
+    same queries, averaged over the queries.
     """
 
     def above_threshold(queries, n, epsilon, sensitivity):
@@ -170,8 +170,8 @@ def sensitivity_of_a_query(ledger):
     the index n occurs at most 2k times in the samples of all i in [n - 1], then abs(q_t - q'_t) <=
     3.
 
-    3 is attained from n = 3 on. For n = 2 the largest move is 2. The mean of a query over the
-    samples moves by less than 2.
+    The value 3 is attained from n = 3 on. For n = 2, the largest move is 2. The mean of a query
+    over the samples moves by less than 2.
     """
 
     def star(n, k, copies=2):
@@ -215,15 +215,15 @@ PULLED = {"places": np.zeros((12, 1)), "other": np.array([0.4]), "doublings": 2}
 def privacy_of_fast_radius(ledger):
     """Algorithm 2 is (epsilon, delta)-DP.
 
-    It is even (epsilon, delta / 4)-DP. The event that index n is sampled too often in any of T
-    iterations does not depend on the data. So Lemma 1, which replaces delta / 4 by delta, is not
-    needed. Two steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n - 1) / (3
-    n)), which is more than delta / (4 T). Also the variant is conditioned on the copies "in all
+    The algorithm is even (epsilon, delta / 4)-DP. The event that index n is sampled too often in
+    any of T iterations does not depend on the data. So Lemma 1, which replaces delta / 4 by delta,
+    is not needed. Two steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n - 1) /
+    (3 n)), which is more than delta / (4 T). Also, the variant is conditioned on the copies "in all
     encountered iterations". How many iterations are encountered depends on the data. So the samples
-    of the two runs have different distributions once conditioned, and Lemma 2, which needs the same
-    queries in both runs, does not apply. The value k = 2.6 log(4 T / delta) is enough, but 2.5 is
-    not. By exact computation, the largest epsilon found is 0.47 of the promised one with 20 points
-    in one place, one of which moves, and 0.48 with 40 points. The reason is that the mean of a
+    of the two runs have different distributions once conditioned. Lemma 2 needs the same queries in
+    both runs, so it does not apply. The value k = 2.6 log(4 T / delta) is enough, but 2.5 is not.
+    By exact computation, the largest epsilon found is 0.47 of the promised epsilon with 20 points
+    in one place, one of which moves. With 40 points, it is 0.48. The reason is that the mean of a
     query moves by less than 2, not by 3.
     """
     ledger.audit(
@@ -313,7 +313,7 @@ def privacy_of_fast_radius(ledger):
         return abs(away / away.sum() - distribution / distribution.sum()).sum() / 2, 0.0
 
     ledger.consequence(
-        "No user is affected: with samples drawn beforehand the proof gives "
-        "(epsilon, delta / 4)-DP, which is more than claimed.",
+        "No user is affected, because with samples drawn beforehand the proof gives (epsilon, "
+        "delta / 4)-DP, which is more than claimed.",
         harm="the wording",
     )

@@ -65,11 +65,12 @@ def queries_are_accurate(ledger):
     least 1 - delta/2, in all iterations t that Algorithm 2 completes, q_star_t > 0.8 n implies q_t
     > 0.79 n, and q_star_t < 0.75 n implies q_t < 0.76 n.
 
-    It holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
-    Bernoulli variables of mean n q_star_t. It is n / k times a sum of n k of them. Its tail is not
-    exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which is still enough. Equal numbers of
-    neighbours are the worst case (Hoeffding 1956). The term log(delta / 4 T) in the proof is
-    negative. 4 T / delta is meant. The values .7 and .71 should be .75 and .76.
+    The claim holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
+    Bernoulli variables of mean n q_star_t. Instead, n q_t is n / k times a sum of n k such
+    variables. Its tail is not exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which is still
+    enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term log(delta / 4
+    T) in the proof is negative, so 4 T / delta is meant. The values .7 and .71 should be .75 and
+    .76.
     """
     tight = {"t": 1, "epsilon": 1.0, "share": 0.0}
     case = {**SIZES, "extremal": [{**tight, "delta": delta} for delta in (0.999, 1e-12)]}
@@ -94,8 +95,8 @@ def queries_are_accurate(ledger):
 
     attack_the_sum(ledger)
     ledger.consequence(
-        "No user is affected, as n k is large enough too. But the printed tail is too small by "
-        "factors like exp(2900).",
+        "No user is affected, because n k is large enough too. But the printed tail is too small "
+        "by factors like exp(2900).",
         harm="a constant",
     )
 
@@ -106,9 +107,10 @@ def exponents(ledger):
     1/75 and e mu >= n^2/100, exp(-e^2 mu / (2 + e)) <= exp(-e mu / 151) <= exp(-n^2 / 15100) <=
     delta / (2T).
 
-    The inequalities hold. The first is an equality at e = 1/75. But their premise fails: n q_t is
-    not a sum of Bernoulli variables, see (5). The numbers .7 and .71 before (6) should be .75 and
-    .76, which give e >= 1/75. With the printed numbers (6) holds too.
+    The inequalities hold. The first inequality is an equality at e = 1/75. But the premise of both
+    inequalities fails, because n q_t is not a sum of Bernoulli variables (see (5)). The numbers .7
+    and .71 before (6) should be .75 and .76, which give e >= 1/75. With the printed numbers, (6)
+    holds too.
     """
     links = {"e^2 mu / (2 + e) >= e mu / 151": {"divisor": 150}}
     links |= {"e mu / 151 >= n^2 / 15100": {"excess": 0.0095}}
@@ -174,12 +176,13 @@ def utility_of_fast_radius(ledger):
     """If r <= 4 r^(0.9) and n >= (2400/epsilon) log(4T/delta), T = ceil(log2(R/r)), then with
     probability at least 1 - delta Algorithm 2 outputs r_hat with r^(0.75)/4 <= r_hat <= 4 r^(0.9).
 
-    n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within its proof fails, as
-    described there. "Lemma 6" in it should be Lemma 2. The lower bound is loose. The worst case
-    found is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. It is a bent chain of half of the
-    points, a quarter and a quarter. The factor tends to 2 as bend and rounding vanish, and a search
-    found no more than 2. But r_hat >= r^(.75), which Lemma 7 needs, fails there. It also fails on a
-    line with 37 % at each of -.49 and .49, and 13 % at each of -1.48 and 1.48.
+    n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within the proof of the lemma
+    fails, as described there. "Lemma 6" in it should be Lemma 2. The largest ratio that was found
+    is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. The example is a bent chain of half of the
+    points, a quarter and a quarter. It is a bent chain of half of the points, a quarter and a
+    quarter. The factor tends to 2 as bend and rounding vanish, and a search found no factor above
+    2. But in this example, r_hat >= r^(.75), which Lemma 7 needs, fails. It also fails on a line
+    with 37 % of the points at each of -.49 and .49, and 13 % at each of -1.48 and 1.48.
     """
 
     @ledger.falsify(
@@ -253,9 +256,9 @@ def edges_of_the_search(ledger):
     """The bounds of Lemma 6, r^(0.75)/4 <= r_hat <= 4 r^(0.9), also hold where Algorithm 2 returns
     in its first iteration, r_hat = r, or after its last, r_hat = R.
 
-    They hold. For t = 1 the upper bound is the hypothesis. gm.lemma6 shows the lower bound for any
-    radius. The paper omits a third edge, r = R, where no radius is tried. R is returned, which is
-    right, as r <= 4 r^(.9).
+    They hold. For t = 1, the upper bound is the hypothesis. gm.lemma6 shows the lower bound for any
+    radius. The paper omits a third edge, r = R, where no radius is tried. In this case R is
+    returned, which is correct because r <= 4 r^(.9).
     """
 
     @ledger.falsify(
@@ -290,11 +293,11 @@ def edges_of_the_search(ledger):
 def running_time(ledger):
     """Algorithm 2 runs in time O(n d log(R/r) log(log(R/r) / delta)).
 
-    n k T distances are computed. For R >= 4 r and delta <= 1/2 this is at most 22 n log(R/r)
-    log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r grows. As R / r falls to
-    e^delta, the printed bound falls to 0, and below. At R = 1.6 r and delta = .5 it is negative, so
-    no constant helps. (1 + log(R/r)) log((1 + log(R/r)) / delta), with another constant, always
-    holds.
+    n k T distances are computed. For R >= 4 r and delta <= 1/2, the number of distances is at most
+    22 n log(R/r) log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r grows. As R
+    / r falls to e^delta, the printed bound falls to 0 and below. At R = 1.6 r and delta = .5, the
+    printed bound is negative, so no constant helps. (1 + log(R/r)) log((1 + log(R/r)) / delta),
+    with another constant, always holds.
     """
 
     @ledger.identity(

@@ -1,8 +1,8 @@
-"""Audits of the algorithms of both versions of the paper, at the constants that `scaled` derives.
+"""Audits of the algorithms of both versions of the paper, at constants that `scaled` derives.
 
-Each phase ends in Gaussian noise, which the audits integrate out. Each user takes part in one phase
-only. On linear losses, a shift of one iterate persists in all later iterates. If users have
-different curvatures, the scores change with the iterate.
+Each phase ends by adding Gaussian noise, which the audits integrate out. Each user takes part in
+one phase only. On linear losses, a shift of one iterate persists in all later iterates. If users
+have different curvatures, the scores change with the iterate.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def less_noise(mechanism, **options):
 # --- v2: Algorithms 1 and 2 ---------------------------------------------------------------------
 
 FILTERED = scaled.scaled_euclidean(8000, 2, 1, **SIZES, **SHARES)
-"""Phases of 4, 2 and 1 batches of 935 users; honest gradients are assumed to be 0.01 apart."""
+"""Phases of 4, 2 and 1 batches of 935 users, with honest gradients assumed to be 0.01 apart."""
 
 EUCLIDEAN = {"loss": Linear(), "domain": Ball(100.0), "plan": FILTERED, "start": [0.0]}
 FIRST_BATCH, LAST_BATCH = 0, FILTERED.phases[0].n_users - 1
 
 
 def crowd(place, other, share, gap, user=FIRST_BATCH):
-    """Return a pair in which one user differs, a share of the others is at `gap`, the rest at 0."""
+    """Return a pair where one user differs; a share of the others is at `gap`, the rest is at 0."""
     data = np.zeros((FILTERED.n_users, 2, 1))
     data[np.arange(FILTERED.n_users) % 20 < 20 * share] = gap
     left, right = data.copy(), data.copy()
@@ -55,7 +55,7 @@ def crowd(place, other, share, gap, user=FIRST_BATCH):
 
 
 def crowds(user=FIRST_BATCH):
-    """Return the pairs to search: the user can be inside the filter, on its edge, or far out."""
+    """Return the pairs to search, where the user is inside the filter, on its edge, or far out."""
     return SearchSpace(
         partial(crowd, user=user),
         {
@@ -68,7 +68,7 @@ def crowds(user=FIRST_BATCH):
 
 
 EDGE = crowd(0.02, -0.02, 0.0, 0.0)
-"""Scores of 0.81 B, where F = 0.8 B: such a user is kept in three quarters of the runs."""
+"""Return a pair with scores of 0.81 B, where F = 0.8 B, so a user is kept in 3/4 of the runs."""
 
 
 @pytest.mark.from_profile("full")
@@ -103,7 +103,7 @@ def audit_filtered_phase_in_its_last_batch(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_user_level_sco(auditor):
-    """Audit everything that is released, for a user of the first phase."""
+    """Audit all released values, for a user of the first phase."""
 
     def transcript(data, size, *, rng):
         found = euclidean.user_level_sco(data, size, transcript=True, **EUCLIDEAN, rng=rng)
@@ -125,7 +125,7 @@ def audit_user_level_sco(auditor):
 
 
 def audit_second_phase(auditor):
-    """Audit a user of the second phase; its start is an output that the first phase released."""
+    """Audit a user of the second phase, whose start is a released output of the first phase."""
     options = {**EUCLIDEAN, "start": [0.5], "phase": 2}
     centers = partial(euclidean.filtered_sgd, **options)
     auditor.check(
@@ -140,7 +140,7 @@ CURVED = scaled.scaled_euclidean(
     9_200, 1, 1, smoothness=2.0, sensitivity=3.1, keep=0.85,
     **{**SIZES, **SHARES, "epsilon": 3.0, "delta": 0.1},
 )  # fmt: skip
-"""Step sizes eta = 2 / beta, at which steps neither shrink nor stretch distances."""
+"""Audit step sizes eta = 2 / beta, at which steps neither shrink nor increase distances."""
 
 
 def bent(place, other, gap, share):
@@ -154,7 +154,7 @@ def bent(place, other, gap, share):
 
 @pytest.mark.from_profile("full")
 def audit_contraction_edge(auditor):
-    """Audit step sizes 2 / beta and curvatures that differ: scores change with the iterates."""
+    """Audit step sizes 2 / beta and differing curvatures; scores then change with the iterates."""
     options = {
         "loss": VaryingQuadratic(2.0), "domain": Ball(0.4), "plan": CURVED, "start": [0.0],
     }  # fmt: skip
@@ -211,7 +211,7 @@ TRIMMED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic="trimm
 
 
 def audit_trimmed_mean(auditor):
-    """Audit a mean that trims two fifths at either end, on searched pairs."""
+    """Audit a mean that trims two fifths of the values at either end, on searched pairs."""
     options = {**ROBUST, "plan": TRIMMED}
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **options)
     sigma = TRIMMED.phases[0].sigma

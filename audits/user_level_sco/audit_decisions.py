@@ -1,9 +1,9 @@
 """Audits of what filters and tests reveal without the Gaussian noise, by exact distributions.
 
-Given the noise of the differing user, the filter reveals of a batch only which other users it
+Given the noise of the differing user, the filter reveals only which other users of a batch it
 filters. On linear losses, users with equal gradients are exchangeable. So the number of filtered
-users in each group of equal gradients is sufficient. Here there are two groups. The concentration
-test is AboveThreshold on scores that change by up to 2.
+users in each group of equal gradients is a sufficient statistic. Here there are two groups. The
+concentration test is AboveThreshold on scores that change by up to 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ THRESHOLD = 0.8 * BATCH
 
 
 class Filtered:
-    """Numbers of filtered users in either group, up to `TARGETS` in total.
+    """Numbers of filtered users in the two groups, up to `TARGETS` in total.
 
     The differing user is not counted.
     """
@@ -59,7 +59,7 @@ class Filtered:
 
 
 def two_groups(place, other, share, gap):
-    """Return a pair in which one user differs, a share of the others is at `gap`, the rest at 0."""
+    """Return a pair where one user differs; a share of the others is at `gap`, the rest is at 0."""
     left = np.zeros((BATCH, 1))
     left[1 : 1 + round(share * (BATCH - 2))] = gap
     right = left.copy()
@@ -79,7 +79,7 @@ GROUPS = SearchSpace(
 
 
 def audit_filter_decisions(auditor):
-    """Audit the decisions of one batch against the bound of `charging`, exactly."""
+    """Compare the decisions of one batch with the bound of `charging`, exactly."""
     delta = charging.stream_profile(1.5, targets=TARGETS, epsilon0=1 / SCALE)
     result = auditor.check(
         Filtered(SCALE),
@@ -169,8 +169,8 @@ def audit_above_threshold(auditor, sensitivity):
 
 
 @pytest.mark.known_violation(
-    "Lemma 36 takes for 1 what (17) and Lemma 35 bound by 2; scores of B > 6 users move by 2 once, "
-    "and by 2/3 later, which the printed noise covers"
+    "Lemma 36 takes 1 where (17) and Lemma 35 have the bound 2; scores of B > 6 users move by 2 "
+    "once, and later by 2/3, which the printed noise covers"
 )
 def audit_above_threshold_for_sensitivity_1(auditor):
     auditor.check(

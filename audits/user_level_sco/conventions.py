@@ -1,4 +1,4 @@
-"""Domains that the checks of both versions share; ``statements.md`` lists their conventions."""
+"""Domains that the checks of both versions share. ``statements.md`` lists their conventions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DELTA = Interval(1e-12, 0.5, log=True)
 
 SHARE = Interval(0.0, 1.0)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, for checks in which only their proportions matter."""
+"""Coordinates of points, for checks in which only ratios of the coordinates matter."""
 
 USERS = Integer(2, 10**9)
 FEW = Choice((1, 2, 3))
-"""Dimensions of small cases."""
+"""T of Algorithm 3 and n of the tree, within the conventions T >= 2 and n >= 2."""

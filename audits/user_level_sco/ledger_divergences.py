@@ -83,8 +83,9 @@ def user_level_privacy(ledger):
     that differ from one user and any output event set O, Pr[M(D) in O] <= e^epsilon Pr[M(D') in O]
     + delta.
 
-    This is the definition of item-level DP with users in place of items. For m = 1 it is (1).
-    "Differ from one user" must read "differ in one user". All proofs replace the data of one user.
+    This is the definition of item-level DP with users in place of items. For m = 1, this definition
+    is (1). "Differ from one user" must read "differ in one user". All proofs replace the data of
+    one user.
     """
     attack_definition(ledger)
     words = ["".join(items) for items in itertools.product("ab", repeat=4)]
@@ -119,9 +120,9 @@ def noisy_mean(ledger):
     """For points q_t(Z_1), ..., q_t(Z_B) in the unit ball, their mean plus N(0, sigma_1^2 I_d),
     with sigma_1 proportional to 1/B, is private.
 
-    With the points in the unit ball the mean moves by at most 2 / B, and it moves by 2 / B if u
-    becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25 / delta)) / epsilon is enough, and noise for a
-    move of 1 / B is not. For every (epsilon, delta) the scale is proportional to 1 / B, as
+    If the points lie in the unit ball, the mean moves by at most 2 / B. It moves by 2 / B if u
+    becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for a
+    move of 1 / B is not enough. For every (epsilon, delta) the scale is proportional to 1 / B, as
     displayed.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "extremal": [{"epsilon": 1.0, "delta": 0.5}]}
@@ -149,8 +150,8 @@ def gaussian_noise(ledger):
     """If 0 < epsilon <= 1 and norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D)
     + N(0, sigma^2 I_d) with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    The condition is loose. If delta <= 1/2, the constant .6 is enough in place of 1.25 for epsilon
-    up to 1. For such delta the printed bound holds for all epsilon up to 4.4. "f : P^* -> R^d"
+    The condition is loose. If delta <= 1/2 and epsilon <= 1, the constant .6 is enough instead of
+    1.25. For delta <= 1/2, the printed bound holds for all epsilon up to 4.4. "f : P^* -> R^d"
     takes datasets, which are written Z^* elsewhere.
     """
     attack_gaussian(ledger, top=1.0)
@@ -161,9 +162,9 @@ def gaussian_noise_without_condition(ledger):
     """If norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D) + N(0, sigma^2 I_d)
     with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    No condition on epsilon is printed. For large epsilon the statement fails: from 4.5 on at
-    delta = 1/2, and from 8.9 on at delta = 1e-6. It holds for epsilon <= 1, and even up to 4.4. The
-    second version adds the condition.
+    No condition on epsilon is printed. For large epsilon, the statement fails. At delta = 1/2 it
+    fails from epsilon = 4.5 on, and at delta = 1e-6 from epsilon = 8.9 on. The statement holds for
+    epsilon <= 1, and even up to epsilon = 4.4. The second version adds the condition.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -222,10 +223,10 @@ def divergences(ledger):
     gamma; D^delta(mu || nu) = max of log((mu(S) - delta)/nu(S)) over S within supp(mu) with mu(S)
     >= delta; D^delta(mu, nu) is the maximum of D^delta(mu || nu) and D^delta(nu || mu).
 
-    These are definitions, and other rows use these divergences. An event with mu(S) = delta and
-    nu(S) = 0 has the ratio 0 / 0 and imposes no condition. If mu and nu are close and delta > 0, D
-    is negative: D^delta(mu, mu) is log(1 - delta). The infimum in W_inf is attained. So
-    "W_inf <= b" means that some coupling keeps the two points within b.
+    These statements are definitions, and other rows use the divergences. An event with mu(S) =
+    delta and nu(S) = 0 has the ratio 0 / 0, so it imposes no condition. If mu and nu are close and
+    delta > 0, D is negative. For example, D^delta(mu, mu) is log(1 - delta). The infimum in W_inf
+    is attained. So "W_inf <= b" means that some coupling keeps the two points within b.
     """
 
     @ledger.identity("total variation over all events", half=0.5, mutant={"half": 1.0}, **PAIRS)
@@ -266,7 +267,7 @@ def divergence_and_privacy(ledger):
     pair D, D' of neighbouring datasets.
 
     The equivalence is exact on both sides of the boundary, if 0 / 0 imposes no condition. The
-    divergence omits events with mu(S) < delta. Such an event imposes no condition in (1) either.
+    divergence omits events with mu(S) < delta. Such an event imposes no condition in (1).
     """
     domain = {**PAIRS, "epsilon": Interval(0.0, 2.0), "delta": Interval(0.0, 0.5)}
     domain["extremal"] = [
@@ -282,7 +283,7 @@ def divergence_and_privacy(ledger):
         p, q = pair
         sticks = hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon) * swapped
         if min(abs(stick - delta) for stick in sticks) < 1e-9:
-            return None  # on the boundary rounding decides
+            return None  # on the boundary, rounding decides
         return max(sticks) <= delta, max_divergence(p, q, delta) <= epsilon
 
     @ledger.identity("on the boundary", side=[-1e-6, 1e-6], delta=0.1, gap=[0.3, 1.0, 3.0])
@@ -318,10 +319,10 @@ def robust_divergences(ledger):
     d_tv(mu, mu') <= zeta, and D^(delta,(b,zeta))(mu, nu) is the infimum of D^delta(mu', nu) over
     mu' with W^zeta(mu, mu') <= b.
 
-    These are definitions. By Strassen's theorem W^zeta(mu, nu) <= b means that some coupling keeps
-    the two points within b, except with probability zeta. So W^zeta is symmetric. The robust
-    shifted divergence is not symmetric: it moves only its first argument by zeta and b, not the
-    second. The proof of Lemma 3 nevertheless says "by symmetry", and the proof of Lemma 10 moves
+    These are definitions. By Strassen's theorem, W^zeta(mu, nu) <= b holds if and only if some
+    coupling keeps the two points within b, except with probability zeta. So W^zeta is symmetric.
+    The robust shifted divergence is not symmetric, because it moves only its first argument by zeta
+    and b. The proof of Lemma 3 nevertheless says "by symmetry", and the proof of Lemma 10 moves
     both arguments.
     """
     domain = {**PAIRS, "reach": Choice((0, 1, 2)), "wide": 1.0, "examples": 100}
@@ -353,9 +354,9 @@ def gaussian_mechanism_of_close_distributions(ledger):
     """If W_inf(mu, nu) <= b and sigma >= b sqrt(2 log(1.25/delta))/epsilon, then D^delta(mu * rho,
     nu * rho) <= epsilon for rho = N(0, sigma^2 I_d).
 
-    By joint convexity the worst case is a shift by b. For a shift this is Proposition 16, and it is
-    equally loose. Proposition 16 requires epsilon <= 1, which is not repeated here. At epsilon = 10
-    the statement fails.
+    By joint convexity, the worst case is a shift by b. For a shift, the statement is Proposition
+    16, which is equally loose. Proposition 16 requires epsilon <= 1, but this statement does not
+    repeat the condition. At epsilon = 10 the statement fails.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "constant": 1.25, "factor": 2.0}
     worst = [{"epsilon": 1.0, "delta": 0.5}, {"epsilon": 1.0, "delta": 1e-12}]

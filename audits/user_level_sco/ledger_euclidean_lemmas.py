@@ -18,14 +18,14 @@ SIZES = {"log_nm": Interval(14.0, 200.0, log=True), "log_delta": Interval(0.7, 6
 SIZES |= {"epsilon": Interval(0.01, 0.99, log=True)}
 """Ranges of log(nm), log(1/delta) and epsilon.
 
-`allowed` keeps only those with n >= 300 log^3(mn/delta) / epsilon^1.5.
+`allowed` keeps only the values with n >= 300 log^3(mn/delta) / epsilon^1.5.
 """
 LEAST = {"log_nm": 16.2, "log_delta": 13.8, "epsilon": 0.99}
 GRADIENTS = Array(UNIT, ("b", 2))
 
 
 def allowed(log_nm, log_delta, epsilon):
-    """Return whether some n <= nm meets the condition of Section 3."""
+    """Return whether some n <= nm satisfies the condition of Section 3."""
     return log_nm >= math.log(300 / epsilon**1.5) + 3 * math.log(log_nm + log_delta)
 
 
@@ -44,7 +44,7 @@ def beyond(log_nm, log_delta, epsilon, level):
 def never_halted(log_n, log_m, delta, epsilon, users):
     """Return P[no halt on D] - e^(epsilon/4) P[no halt on D'] in batch 1, and delta.
 
-    In D user 1 passes. In D' it is far away, which lowers `users` scores from F to F - 3/4. In
+    In D user 1 passes. In D', user 1 is far away, which lowers `users` scores from F to F - 3/4. In
     addition, ceil(c) gradients are 2G away from all others.
     """
     c, width = 10 * (log_n + log_m - math.log(delta)) / epsilon, np.linspace(0, 400, 8001)
@@ -67,16 +67,17 @@ def first_iterates_are_close(ledger):
     """If b = O(eta/(B tau)), then D^(delta/4,(b,delta/4))(x_1, x'_1) <= epsilon/4, for the first
     iterates of Algorithm 2 on neighbouring datasets that differ in Z_(1,1).
 
-    On halt, x_0 is read as the output; Algorithm 2 does not say what it returns. The statement then
-    fails by a little, for every constant in b. The noise of chat costs epsilon/4 for the decision
-    on user 1, which changes count by one. The decisions on all other users cost more in addition.
-    Runs that halt in batch 1 return x_0, which is far from every other x_1. So the probability of
-    not halting is larger on one side by a factor slightly above e^(epsilon/4), and no shift changes
-    this. If no run halted, all B decisions would cost privacy. With count and chat the excess is
-    about .05 epsilon. The proof shows W(x_1, xbar_1) <= b, D(xbar_1, xbar'_1) <= epsilon/4 and
-    W(xbar'_1, x'_1) <= b. These are two shifts, and Definition 2 has only one. Apply a kernel that
-    couples xbar'_1 with x'_1 to xbar_1. This puts both shifts in front, with 2b. Kept users are
-    within 1 to 3 / tau of one another, not 100 / tau.
+    Algorithm 2 does not say what it returns on halt. We read the output as x_0. With this reading,
+    the statement fails by a little, for every constant in b. The noise of chat costs epsilon/4 for
+    the decision on user 1, because this decision changes the count by one. The decisions on all
+    other users have an additional cost. Runs that halt in batch 1 return x_0, which is far from
+    every other x_1. So the probability of not halting is larger on one side by a factor slightly
+    above e^(epsilon/4). No shift changes this factor. If no run halted, all B decisions would cost
+    privacy. With count and chat, the excess is about .05 epsilon. The proof shows W(x_1, xbar_1) <=
+    b, D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b. These are two shifts, and
+    Definition 2 has only one. Apply a kernel that couples xbar'_1 with x'_1 to xbar_1. This puts
+    both shifts in front, with 2b instead of b. Kept users are within 1 / tau to 3 / tau of one
+    another, not only within 100 / tau.
     """
     ledger.sweep("P[no halt]", rhs="delta", **HALT)(never_halted)
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
@@ -125,9 +126,9 @@ def scores_of_the_first_batch(ledger):
     """Neighbouring datasets that differ in Z_(1,1) only have abs(kappa_(1,i) - kappa'_(1,i)) <= 1
     for any i >= 2.
 
-    One term of the sum changes, from one value in (0, 1] to another. The largest change approaches
-    1 if the user moves from the gradient of user i to a distant one. It is at most 1 - e^(-2 tau
-    G).
+    One term of the sum changes, from one value in (0, 1] to another value in (0, 1]. The largest
+    change approaches 1 if the user moves from the gradient of user i to a distant one. The largest
+    change is at most 1 - e^(-2 tau G).
     """
     far = {"gradients": np.zeros((3, 2)), "other": np.full(2, 1.0), "tau": 30.0}
 
@@ -149,7 +150,7 @@ def cutoffs_below_half_a_batch(ledger):
     and chat' <= B/2, has probability at least 1 - delta/24.
 
     The bound is far from tight. B / 2 is about 15 log(mn/delta) / sqrt(epsilon) times c. At
-    log(mn/delta) = 16, the smallest possible value, B / 320 would be enough.
+    log(mn/delta) = 16, which is the smallest possible value, B / 320 would be enough.
     """
     domain = {"log": Interval(16.0, 500.0, log=True), "epsilon": EPSILON, "part": 0.5}
     domain |= {"extremal": [{"log": 16.0, "epsilon": 1.0}]}
@@ -181,12 +182,12 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     delta/24.
 
     2 sigma is about 143 sqrt(log(mn/delta) log(1/delta)) / epsilon^1.5. So 20 log^2 is only .14
-    log^1.5(mn/delta) / log^.5(1/delta) scales. At delta = 1e-6 and the smallest n this is 6 scales,
-    but a noise must stay below 30 scales. The event then fails with near certainty. For
-    delta = (mn)^-1 it fails for every n. For fixed delta it is true from some n on (mn of about
-    e^77 at delta = 1e-6). The score 3B/5 needs only 45 log^2, which is also too small for
-    delta = (mn)^-1. The probability that user 1 is kept at a distance is nevertheless below delta,
-    see sco2.eq3.
+    log^1.5(mn/delta) / log^.5(1/delta) scales of the noise. At delta = 1e-6 and the smallest n, 20
+    log^2 is 6 scales, but the proof needs every noise below 30 scales. Then the event fails with
+    near certainty. For delta = (mn)^-1, the event fails with near certainty for every n. For fixed
+    delta, the statement is true from some n on (mn of about e^77 at delta = 1e-6). The score 3B/5
+    requires only that noises are at most 45 log^2, which is also too small for delta = (mn)^-1. The
+    probability that user 1 is kept at a distance is nevertheless below delta, see sco2.eq3.
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
@@ -228,12 +229,12 @@ def far_from_one_that_passes(ledger):
     then kappa_(1,1) <= 2B/3, also for the projected gradient qtilde_1(Z_(1,1)), and Z_(1,1) is
     filtered out.
 
-    The statement holds given the events. 3B/5 could be 41B/60, and 2B/3 could be B
-    (1 - .59 + small). A score of 3B/5 needs .59 B users within 4 / tau. Half of a batch within
-    4 / tau and half beyond it gives .509 B. "For any j and j != 1" holds only for j in N_i, which
-    is enough. qtilde is printed as a projection on a ball around the projected point itself. A ball
-    around q_1(Z_(1,i)) is meant. The constant 100 can be about 1.003: two scores of 41B/60 allow a
-    distance of at most log(30/11) / tau.
+    Given the events, the statement holds. The number 3B/5 could be 41B/60, and 2B/3 could be B (1 -
+    .59 + small). A score of 3B/5 needs .59 B users within 4 / tau. If half of a batch is within 4 /
+    tau and half is beyond it, the score is .509 B. "For any j and j != 1" holds only for j in N_i,
+    which is enough. The paper defines qtilde as a projection on a ball around the projected point
+    itself. The intended ball is around q_1(Z_(1,i)). The constant 100 can be reduced to about
+    1.003, because two scores of 41B/60 allow a distance of at most log(30/11) / tau.
     """
     share = {"share": SHARE, "extremal": [{"share": 0.4999}]}
 
@@ -284,10 +285,10 @@ def an_outlier_survives_rarely(ledger):
     within 100/tau of a gradient that passes, where Z_(1,1) is not filtered out. Then d_tv(x_1,
     xtilde_1) <= delta/8.
 
-    The bound is true, but it does not follow from the events, since E_2 fails (sco2.lemma10.E2). At
-    a score of 2B/3 user 1 passes with probability 1e-2, not delta. But in a run that continues, at
-    most c users and a few more are far from the others. So a user who is 100 / tau away has a score
-    of at most that number. It passes with probability at most .5 exp(-1.57
+    The bound is true, but it does not follow from the events, because E_2 fails (sco2.lemma10.E2).
+    At a score of 2B/3, user 1 passes with probability 1e-2, not delta. But in a run that continues,
+    only slightly more than c users are far from the others. So the score of a user who is 100 / tau
+    away is at most that number. Such a user passes with probability at most .5 exp(-1.57
     log^1.5(mn/delta) / log^.5(1/delta)).
     """
     worst = [{"log_nm": 200.0, "log_delta": 200.0, "epsilon": 0.99}, LEAST]
@@ -315,10 +316,11 @@ def outlier_out_or_in(ledger):
     W_inf(xtilde_1, xbar_1) <= O(eta/(B tau)) =: b.
 
     The bound holds for runs that continue, with the constant 216 in O. The projection qtilde is
-    within 108 / tau of all users that are kept, and at least B/2 are kept. With the distance 1 to
-    2.6 / tau of the exact account, the constant 3 is enough. W_inf is not that of x_1, but only
-    that on the events; a robust W is meant. If user 1 counts in one run and not in the other, the
-    runs halt at different times. No coupling within O(eta / (B tau)) covers this case.
+    within 108 / tau of all kept users, and at least B/2 users are kept. The exact account has the
+    distance 1 / tau to 2.6 / tau, with which the constant 3 is enough. W_inf is not that of x_1,
+    but only that on the events. The paper must mean a robust W. If one run counts user 1 and the
+    other run does not, the runs halt at different times. No coupling within O(eta / (B tau)) covers
+    this case.
     """
     case = {"kept": np.full((5, 2), 0.5), "first": np.array([-0.5, 0.5])}
 
@@ -342,12 +344,12 @@ def decisions_on_the_others(ledger):
     """D^(delta/4)(xbar_1, xbar'_1) <= D^(delta/4)({a_(1,i)}_(i>=2), {a'_(1,i)}_(i>=2)) <=
     epsilon/4, by the property of SVT, as the cutoff is noisy.
 
-    On halt, x_0 is read as the output; Algorithm 2 does not say what it returns. The answers end
-    when the run halts. This depends on count, which includes the decision on user 1. The noise of
-    chat costs the whole of epsilon/4 for this decision, and the answers on the others cost more in
-    addition. "Theorem 3.25" of Dwork and Roth is about queries of sensitivity 1 with noise on the
-    threshold, and has no such term. If user 1 is counted on both sides or on neither, xbar_1 is a
-    function of the other decisions, but then (4) fails.
+    Algorithm 2 does not say what it returns on halt. We read the output as x_0. The answers end
+    when the run halts. The halt depends on count, which includes the decision on user 1. The noise
+    of chat costs the whole of epsilon/4 for this decision. The answers on the others have an
+    additional cost. "Theorem 3.25" of Dwork and Roth is about queries of sensitivity 1 with noise
+    on the threshold. It has no term for the decision on user 1. If user 1 is counted on both sides
+    or on neither, xbar_1 is a function of the other decisions, but then (4) fails.
     """
     ledger.sweep("no halt in batch 1", rhs="delta, although only delta / 4 is allowed", **HALT)(
         never_halted

@@ -28,11 +28,11 @@ def gradients_close_to_their_mean(ledger):
     log(ndm/omega)/sqrt(m)] <= omega/(nm), omega = 1/(nm)^3; so E_1, that all these norms are at
     most 1/(20 tau), has probability at least 1 - omega.
 
-    The statement is true, by McDiarmid's inequality: exp(-(x - 1)^2 / 2) with x = log(nmd) is below
+    The statement is true by McDiarmid's inequality. With x = log(nmd), exp(-(x - 1)^2 / 2) is below
     (nm)^-4 from x = 10 on, and x >= 16. However, 1 / (20 tau) is G log(nmd) / sqrt(m), not G
     log(ndm/omega) / sqrt(m), which is up to four times as large. Theorem 20 hides a constant, and a
-    centred gradient has norm up to 2G. The power of the logarithm has to absorb both. The point
-    x_(t-1) does not depend on batch t.
+    centred gradient has norm up to 2G. The power of the logarithm has to absorb both effects. The
+    point x_(t-1) does not depend on batch t.
     """
     domain = {"log": Interval(16.0, 300.0), "power": 4.0, "extremal": [{"log": 16.0}]}
 
@@ -74,11 +74,11 @@ def noise_of_all_steps(ledger):
     and i in [B], nu ~ Lap(2 sigma), has probability at least 1 - omega, omega = 1/(nm)^3.
 
     20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise. At delta = 1e-6 and
-    the smallest n this is 1.1 scales, and a third of all users exceed it. A bound of 20 log^2, as
-    in Lemma 10, would not be enough either. The proof uses only that noises that push a user out
-    are at most B / 7, which is 43 log^2. For this weaker bound omega is also too small. At
-    delta = 1e-6 and the smallest n an honest user is filtered with probability 1e-4. This does no
-    harm, since up to c of them may be filtered.
+    the smallest n, the bound is 1.1 scales, and a third of all users exceed it. A bound of 20
+    log^2, as in Lemma 10, would not be enough either. The proof uses only that noises that push a
+    user out are at most B / 7, which is 43 log^2. Even for this weaker bound, omega is too small.
+    At delta = 1e-6 and the smallest n, an honest user is filtered with probability 1e-4. This does
+    no harm, because up to c honest users may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -107,9 +107,9 @@ def honest_users_pass(ledger):
 
     E_1 puts every gradient within 1 / (20 tau) of the mean, so two gradients are within 1 / (10
     tau) of one another. But f counts only the gradients within half of this distance. If half of a
-    batch is on either side of the mean, f = B / 2. All users pass nevertheless: scores are at least
-    B e^(-1/10) = .904 B. All this holds within E_1. Users are much closer together than E_1 says,
-    except with a small probability.
+    batch is on each side of the mean, f = B / 2. All users pass nevertheless, because scores are at
+    least B e^(-1/10) = .904 B. All these claims hold within E_1. Except with a small probability,
+    users are much closer together than E_1 says.
     """
 
     @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
@@ -143,12 +143,12 @@ def filtered_descent_converges(ledger):
     """For D drawn i.i.d. from P and any x in X, the final output xbar of Algorithm 2 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
 
-    It holds for beta eta <= 1, a condition that it inherits from Lemma 13, on the line. The total
-    variation is not (nm)^-3. E_2 fails. The event chat <= 0 alone, in which every run halts, has
-    probability (delta/nm)^2.5 / 2. But an honest user that is filtered hardly moves the mean of the
-    others, and a halt costs G norm(x_0 - x). By the inequality of means the first two terms are at
-    least 2 G norm(x_0 - x) / sqrt(nm). So a probability of 1 / (nm) does no harm, and c guarantees
-    this probability.
+    On the line, it holds for beta eta <= 1. This condition comes from Lemma 13. The total variation
+    is not (nm)^-3. E_2 fails. The event chat <= 0 alone, in which every run halts, has probability
+    (delta/nm)^2.5 / 2. But filtering an honest user hardly moves the mean of the others, and a halt
+    costs only G norm(x_0 - x). By the inequality of arithmetic and geometric means, the first two
+    terms are at least 2 G norm(x_0 - x) / sqrt(nm). So a probability of 1 / (nm) does no harm, and
+    c guarantees this probability.
     """
     case = {"eta": 1.0, "steps": 1, "start": 0.0, "noise": 1.0}
     domain = {"eta": Interval(0.001, 1.0, log=True), "steps": Integer(1, 200), "factor": 1.0}
@@ -195,8 +195,8 @@ def filtered_descent_converges(ledger):
 def last_noise(log_n, m, constant, power):
     """Return a lower bound for E F(x_S), and the claimed rate times log(nmd/delta)^power, over GD.
 
-    F(x) = G norm(x), smoothed, with d = n, epsilon = 1/2 and delta = 1e-6. The rate is
-    1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m)).
+    F(x) = G norm(x), smoothed, with d = n, epsilon = 1/2 and delta = 1e-6. The rate is 1/sqrt(nm) +
+    sqrt(d)/(n epsilon sqrt(m)).
     """
     log, epsilon = 2 * log_n + math.log(m) + math.log(1e6), 0.5
     if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(log):
@@ -232,8 +232,8 @@ REPAIR = (
 def series(log_n, more, dimension, at, log_delta, root, curved, base, power):
     """Return the sum and the last noise over the rate, and log^2, for G = D = 1.
 
-    The constant in sigma_s is 1. At at = 1, B is n^(1 / root), or n / B is log(mn/delta). At
-    at = 0, epsilon = 1.
+    The constant in sigma_s is 1. At at = 1, B is n^(1 / root), or n / B is log(mn/delta). At at =
+    0, epsilon = 1.
     """
     log_m, log_d = more * log_n, dimension * log_n
     log = log_n + log_m + log_delta
@@ -282,17 +282,17 @@ def utility_of_the_euclidean_algorithm(ledger):
 
     The bound fails for m <= 5, whatever Otilde hides. Take F = G norm(x), smoothed, with d = n. Up
     to a constant, the noise of the last phase has length at least D (log m)^-S. If log log m < 1/2,
-    (log m)^-S = (n/B)^(-log log m) is more than n^(-1/2). At m <= 2 the steps do not shrink at all
-    and the error is that of x_0. At m = 3, 4, 5 no convention on log m matters. In the proof, the
-    sum needs log m > 2, and its last term needs log log m > 1.
+    (log m)^-S = (n/B)^(-log log m) is more than n^(-1/2). If m <= 2, the steps do not shrink at
+    all, and the error is that of x_0. For m = 3, 4, 5, no convention on log m changes the failure.
+    In the proof, the sum needs log m > 2, and its last term needs log log m > 1.
 
     With 4 in place of log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum
-    was found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta). So for small
-    epsilon S is about log log, and G E norm(zeta_S) is 10^8 times the allowed value or more,
-    whatever m is (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S costs only beta
-    E norm(zeta_S)^2 / 2. With beta <= 1 / eta, no counterexample to the sum was then found for all
-    m and n of Section 3. The number of gradients is at most nm: n - n / 2^S users, each twice, as
-    printed (lines 6 and 8 of Algorithm 2).
+    was found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta), not n >= B^2. So
+    for small epsilon, S is about log log. Then G E norm(zeta_S) is at least 10^8 times the allowed
+    value, whatever m is (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S costs
+    only beta E norm(zeta_S)^2 / 2. With beta <= 1 / eta and this smaller cost, no counterexample to
+    the sum was found for all m and n of Section 3. The number of gradients is at most nm. As
+    printed (lines 6 and 8 of Algorithm 2), n - n / 2^S users each compute their gradients twice.
     """
     rate_fails(ledger)
     attack_repair(ledger)
@@ -307,9 +307,10 @@ def constant_number_of_items(ledger):
     sqrt(n) + sqrt(d)/epsilon.
 
     For m <= 5 the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
-    recover the item-level rate at all. The smoothness is that of Feldman et al. times epsilon^1.5:
-    sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) in place of sqrt(n) + sqrt(d) / epsilon. (A factor of
-    1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits G/D and epsilon.
+    achieve the item-level rate at all. The smoothness is that of Feldman et al. times epsilon^1.5,
+    because sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) replaces sqrt(n) + sqrt(d) / epsilon. (A
+    factor of 1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits G/D and
+    epsilon.
     """
     rate_fails(ledger)
 
@@ -331,9 +332,9 @@ def noise_of_the_phases(ledger):
     E[norm(zeta_s)^2] = d sigma_s^2 = eta_s^2 d G^2 log(1/delta) log(nmd)/(B^2 m epsilon^2) <= D^2
     log^(-s) m.
 
-    For s >= 1 the bound holds, even with log^(-2s) m, which the next display needs. At s = 0,
-    x_0 - x* is not Gaussian. If X lies in a ball of radius D, its norm is at most 2D, not D. The
-    constant of sigma_s is taken as 1. For m <= 2 nothing shrinks.
+    For s >= 1, the bound holds, even with log^(-2s) m, which the next display needs. For s = 0, x_0
+    - x* is not Gaussian. If X lies in a ball of radius D, its norm is at most 2D, not D. The
+    constant of sigma_s is taken as 1. For m <= 2, nothing shrinks.
     """
     domain = {"n": Interval(1e7, 1e20, log=True), "d": Interval(1.0, 1e20, log=True)}
     domain |= {"m": Interval(1.0, 1e20, log=True), "logs": Interval(1.0, 1e4), "s": Integer(1, 40)}
@@ -392,14 +393,14 @@ def the_sum_over_phases(ledger):
     sum_s (log(m)/2)^(-(s-2)) (D^2/(eta n/B) + eta G^2/(2Bm)) + GD/(log m)^{O(log n)} <= Otilde(GD
     (1/sqrt(nm) + sqrt(d)/(n sqrt(m) epsilon))).
 
-    The last inequality fails for m <= 7. There log(m)/2 < 1, and the sum is a power of n/B. At
-    m = 7 this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
-    norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. It loses a factor of 4:
-    (log(m)/2)^(-(s-2)) is printed in place of log^2(m) (2/log m)^s. It also takes S for a multiple
-    of log n. Section 3 gives only n/B >= log(mn/delta). At its smallest n, where epsilon is small,
-    S is about log log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S, or a little less. At
-    d = 1 this exceeds the rate by a power of n, whatever m is. The first inequality takes Lemma 14
-    with constants 1, without (beta + 1/eta) <= 2/eta and GD/(nm)^3.
+    The last inequality fails for m <= 7. For these m, log(m)/2 < 1, and the sum is a power of n/B.
+    At m = 7, this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
+    norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. The inequality also loses a factor of 4.
+    It prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats S as a
+    multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of Section 3,
+    where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S,
+    or a little less. At d = 1, this exceeds the rate by a power of n, whatever m is. The first
+    inequality takes Lemma 14 with constants 1. It omits (beta + 1/eta) <= 2/eta and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

@@ -37,8 +37,8 @@ def fingerprints_of_a_mean(ledger):
     """For every fixed number p and every f: R^n -> [-1, 1], let g(p) := E f(X) for X_1, ..., X_n ~
     N(p, 1). Then E[(1 - p^2)(f(X) - p) sum_i (X_i - p)] = (1 - p^2) g'(p).
 
-    The lemma holds; it is Stein's identity. The function f needs no bound, only a finite mean. The
-    number p is arbitrary, and any constant can be subtracted from f(X) in place of p.
+    The lemma holds, because it is Stein's identity. The function f needs no bound, only a finite
+    mean. The number p is arbitrary, and any constant can be subtracted from f(X) in place of p.
     """
     domain = {**WAVES, "n": Choice((1, 2, 3)), "p": UNIT, "floor": 1e-3, "tolerance": 1e-7}
 
@@ -48,7 +48,7 @@ def fingerprints_of_a_mean(ledger):
         mutant={"centre": 0.0}, **domain,
     )  # fmt: skip
     def wave(waves, phase, p, centre):
-        """Compute both sides; the mutant sums X_i, not X_i - p."""
+        """Compute both sides; the mutant sums X_i instead of X_i - p."""
         grid, weights = normal_grid(len(waves), 24)
         scores = (grid + p * (1 - centre)).sum(axis=1)
         f = np.cos((grid + p) @ waves + phase)
@@ -83,10 +83,10 @@ def monomial(power):
 def integration_by_parts(ledger):
     """For p uniform on [-1, 1], E[(1 - p^2) g'(p)] = E[g(p) p].
 
-    A factor of 2 is lost: the integral of g(p) p over [-1, 1] is 2 E[g(p) p], as the density is
-    1/2. So the left side is twice the right side, for every g. For f = sign(X_1) the left side is 2
-    phi(1) = .484, and the right side is .242. The mistake weakens the authors' result: with the
-    factor, (19) holds with d - 4 alpha, and the same proof gives the constant 3/32 in Lemma 41.
+    A factor of 2 is lost. The integral of g(p) p over [-1, 1] is 2 E[g(p) p], because the density
+    is 1/2. So the left side is twice the right side, for every g. For f = sign(X_1), the left side
+    is 2 phi(1) = .484, and the right side is .242. The mistake weakens the authors' result. With
+    the factor, (19) holds with d - 4 alpha, and the same proof gives the constant 3/32 in Lemma 41.
     """
 
     @ledger.sweep(
@@ -128,8 +128,9 @@ def fingerprints_of_a_mechanism(ledger):
     mu[k])(Zbar_i[k] - mu[k]) = E sum_k M(D)[k] mu[k].
 
     The left side is twice the right side, because Lemma 43 lost a factor of 2. Nothing else is
-    wrong. M may be random and let each coordinate depend on all others, and mu[k] in the factor
-    (M(D)[k] - mu[k]) adds nothing. For n = 1 and M = sign the sides are .484 d and .242 d.
+    wrong. M may be random, and each coordinate of M may depend on all others. The term mu[k] in the
+    factor (M(D)[k] - mu[k]) adds nothing. For n = 1 and M = sign, the left side is .484 d and the
+    right side is .242 d.
     """
 
     @ledger.sweep(
@@ -233,11 +234,11 @@ def fingerprints_of_small_error(ledger):
     """Where the weighted sign error of M is at most alpha, E sum_(i,k) (1 - mu[k]^2)(M(D)[k] -
     mu[k])(Zbar_i[k] - mu[k]) >= d/2 - 2 alpha.
 
-    Read as in Lemma 41, whose proof contains it: M(D) in {-1, 1}^d and alpha <= d/8. There it
-    holds. It even holds with d - 4 alpha, which is twice d/2 - 2 alpha. The reason is that the two
-    sides of Lemma 44 differ by a factor of 2. Without alpha <= d/4 the statement fails
-    (M = -sign(Zbar_1), n = d = 1: left -.484, right -.242). For M in [-1, 1]^d, as in Lemma 45, it
-    also fails.
+    The statement is read as in Lemma 41, whose proof contains it. So M(D) is in {-1, 1}^d and alpha
+    <= d/8. There it holds. The statement even holds with d - 4 alpha, which is twice d/2 - 2 alpha.
+    The reason is that the two sides of Lemma 44 differ by a factor of 2. Without alpha <= d/4, the
+    statement fails. For example, let M = -sign(Zbar_1) and n = d = 1. Then the left side is -.484,
+    and the right side is -.242. The statement also fails for M in [-1, 1]^d, as in Lemma 45.
     """
     domain = {"n": Integer(1, 10**3), "flips": Interval(0.0, 0.3), "scale": 1.0}
     domain["extremal"] = [{"n": 2, "flips": 0.0}, {"n": 10**3, "flips": 0.24}]

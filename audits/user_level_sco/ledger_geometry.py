@@ -58,8 +58,8 @@ def lipschitz_in_a_norm(ledger):
     norm_p(x - y) for any x, y in X. This means norm_q(grad f(x)) <= G for any x in X, where 1/p +
     1/q = 1.
 
-    Both directions hold for all p in [1, inf], by Hoelder's inequality, on domains with interior
-    points. On flat domains the gradient along the domain is meant.
+    By Hoelder's inequality, both directions hold for all p in [1, inf] on domains with interior
+    points. On flat domains, the text means the gradient along the domain.
     """
     attack_lipschitz(ledger, ORDERS)
 
@@ -70,7 +70,7 @@ def lipschitz_in_l1(ledger):
     norm_1(x - y) for any x, y in X. This means norm_inf(grad f(x)) <= G for any x in X.
 
     Both directions hold. The heading says "Lipschitz in l_inf", but the function is Lipschitz with
-    respect to l_1. It is the gradient that is bounded in l_inf.
+    respect to l_1. The gradient is the quantity that is bounded in l_inf.
     """
     attack_lipschitz(ledger, Choice((1.0,)))
 
@@ -98,10 +98,10 @@ def smooth_in_linf(ledger):
     norm_inf(A) is the maximum over i of sum_j abs(A_(i,j)). This implies norm_inf(grad f(x) - grad
     f(y)) <= beta norm_inf(x - y) for any x, y in X.
 
-    The implication holds, with equality for quadratics and moves along signs. A Hessian that varies
-    is averaged over the segment, so the domain has to be convex. In other papers, smoothness with
-    respect to l_inf bounds the l_1-norm of the change of the gradient, which is a stronger
-    condition.
+    The implication holds, with equality for quadratics and moves along signs. If a Hessian varies,
+    the proof averages it over the segment, so the domain has to be convex. In other papers,
+    smoothness with respect to l_inf bounds the l_1-norm of the change of the gradient, which is a
+    stronger condition.
     """
     domain = {"x": Array(UNIT, (2,)), "y": Array(UNIT, (2,)), "mutant": {"norm": spectral}}
     domain["norm"] = row_sum
@@ -131,10 +131,11 @@ def diagonal_dominance(ledger):
     """A d x d matrix A is diagonally dominant if abs(A_(i,i)) >= sum over j != i of abs(A_(i,j))
     for all i in [d].
 
-    This is a definition. Averages of such Hessians, such as those of F and q_t, are also diagonally
-    dominant, because the functions are convex and so the diagonals are not negative. Without
-    convexity this may fail. For a symmetric matrix with such a diagonal, dominance is stronger than
-    convexity (Gershgorin). It depends on the choice of coordinates.
+    This is a definition. Averages of such Hessians, for example those of F and q_t, are also
+    diagonally dominant. The functions are convex, so the diagonals are not negative. Without
+    convexity, an average may not be diagonally dominant. For a symmetric matrix with such a
+    diagonal, dominance is stronger than convexity (Gershgorin). Dominance depends on the choice of
+    coordinates.
     """
     pair = {"off": Array(UNIT, (2,)), "more": Array(Interval(0.0, 1.0), (2, 2))}
 
@@ -172,9 +173,9 @@ def assumption_in_linf(ledger):
     """Let X = B_inf(0, D). Each function f(.; z) on X in the universe is convex, G-Lipschitz with
     respect to the l_1-norm (Definition 24) and beta-smooth in l_inf-norm (Definition 25).
 
-    Losses log(1 + exp(<x, z>)) with norm_inf(z) <= G meet the assumption with beta = norm_inf(z)
+    Losses log(1 + exp(<x, z>)) with norm_inf(z) <= G satisfy the assumption with beta = norm_inf(z)
     norm_1(z) / 4, and attain it. This beta is at most d G^2 / 4. The losses of the lower bound also
-    meet it, with beta = 0. The l_2 diameter of the domain is 2 sqrt(d) D.
+    satisfy the assumption, with beta = 0. The l_2 diameter of the domain is 2 sqrt(d) D.
     """
 
     @ledger.falsify(
@@ -192,10 +193,10 @@ def assumption_in_linf(ledger):
 def assumption_of_dominance(ledger):
     """The Hessian of each function f(.; z) in the universe is diagonally dominant (Definition 26).
 
-    The assumption can be met. Sums of convex functions of single coordinates and of differences of
-    two coordinates have such Hessians, the differences with equality. Logistic and linear
-    regression do not meet it. A Hessian c z z^T is dominated by its diagonal only if z has at most
-    two nonzero entries, which must have equal size.
+    The assumption can be satisfied. Sums of convex functions of single coordinates and of
+    differences of two coordinates have such Hessians. The differences attain equality. Logistic and
+    linear regression do not satisfy the assumption. A Hessian c z z^T is dominated by its diagonal
+    only if z has at most two nonzero entries, which must have equal size.
     """
 
     @ledger.falsify(
@@ -205,7 +206,7 @@ def assumption_of_dominance(ledger):
     def pairs(x, single):
         """Use the Hessian of a sum of phi(x_i - x_j).
 
-        Functions of one coordinate add to its diagonal.
+        Functions of one coordinate add to the diagonal of the Hessian.
         """
         off = bent(np.subtract.outer(x, x)) * (1 - np.eye(len(x)))
         return (off.sum(axis=1) / (off.sum(axis=1) + single)).max(), 1 + ROUNDING
@@ -230,9 +231,10 @@ def contractivity(ledger):
     f(y))) <= norm_inf(x - y).
 
     The bound is tight at eta = 2 / beta and at every smaller step size. The proof uses one z on the
-    segment for a vector-valued function. The mean-value theorem does not provide such a z: for
-    x_1^3 / 6 + x_2^4 / 12 none exists. The display has a wrong sign and lacks an eta. Smoothness is
-    that of Definition 25. The spectral norm of Definition 4 would not be enough.
+    segment for a vector-valued function. The mean-value theorem does not provide such a z. For
+    x_1^3 / 6 + x_2^4 / 12, no such z exists. The display has a wrong sign, and a factor eta is
+    missing. Smoothness is that of Definition 25. The spectral norm of Definition 4 would not be
+    enough.
     """
     domain = {"share": Interval(0.0, 1.0), "most": 2.0, "mutant": {"most": 2.2}}
     domain |= {"x": Array(UNIT, (3,)), "y": Array(UNIT, (3,))}
@@ -341,7 +343,8 @@ def smoothed_score(ledger):
     is smoother, a continuous measure of closeness, and allows a more stable concentration test.
 
     Each summand is tau-Lipschitz in the distance, with equality near 0. The indicator jumps by 1 at
-    1 / tau. "Smoother" means continuous: exp(-tau norm(.)) has a kink at 0.
+    1 / tau. Here "smoother" can only refer to continuity, because exp(-tau norm(.)) has a kink at
+    0.
     """
 
     @ledger.falsify(
@@ -361,9 +364,9 @@ def rate_of_euclidean_algorithms(ledger):
     """As the l_2 diameter of an l_inf ball is sqrt(d), applying existing linear-time algorithms to
     this setting yields a suboptimal rate O(d^(3/2)/(sqrt(nm) epsilon)).
 
-    The factor sqrt(d) enters three times, and the text names only one of them. It enters through
-    the rate G D sqrt(d) / (sqrt(nm) epsilon), the radius sqrt(d) D, and gradients of norm sqrt(d)
-    G.
+    The factor sqrt(d) occurs three times, but the text mentions only one occurrence. It occurs in
+    the rate G D sqrt(d) / (sqrt(nm) epsilon), in the radius sqrt(d) D, and in gradients of norm
+    sqrt(d) G.
     """
 
     @ledger.identity("the arithmetic", gradient=0.5, mutant={"gradient": 0.0}, **RATES)

@@ -31,11 +31,12 @@ def robust_descent(ledger):
     the same gradients; if a_t = top for all t it returns the average of x_1, ..., x_T, and else the
     initial point x_0.
 
-    The implementation gives the iterates and the average of the printed lines. B users, one of each
-    subset, are B users in another order. The average is that of x_1, ..., x_T. T = abs(D)/B need
-    not be an integer. Among the parameters of Algorithm 8, D_t is not defined and delta/(2Tmnd) is
-    not used. All T steps are made before the first test, so the work after a failed test is
-    discarded. The threshold is used with both scores and gradients, as 1/tau.
+    The implementation gives the iterates and the average of the printed lines. B users, one from
+    each subset, are B users in another order. The average is that of x_1, ..., x_T. T = abs(D)/B
+    need not be an integer. Among the parameters of Algorithm 8, D_t is not defined and
+    delta/(2Tmnd) is not used. All T steps are made before the first test, so the work after a
+    failed test is discarded. The threshold is used both with scores and with gradients, where it is
+    1/tau.
     """
 
     @ledger.identity(
@@ -65,9 +66,9 @@ def localisation(ledger):
     The implementation gives the printed lines, from the same random numbers. The lines leave some
     points open. The base of the logarithm in S is not given. "Return x_s" means x_S. n/2^s and T
     are not integers, and the last phase may have fewer than B users (sco2.thmC2.defined). At m = 1
-    and m = 2, log m <= 1, and steps and noise do not shrink (sco2.thmC2.util). The point x_s is not
-    projected on X, although the next phase starts there and f is assumed to have its properties
-    only on X.
+    and m = 2, log m <= 1, so steps and noise do not shrink (sco2.thmC2.util). The point x_s is not
+    projected on X. But the next phase starts at x_s, and f is assumed to have its properties only
+    on X.
     """
     sizes = {"n": Integer(10**5, 10**9), "m": Integer(3, 10**6), "d": Integer(1, 100)}
     sizes |= {"delta": Interval(1e-9, 0.1, log=True), "epsilon": Interval(0.2, 1.0)}
@@ -111,11 +112,11 @@ def enough_users(ledger):
     log(mnd/delta)/epsilon: its phases s = 1, ..., S = ceil(log n/B) of n_s = n/2^s users hold at
     least one batch of B users each.
 
-    The hypothesis lacks the factor 100 and m. At epsilon = 1, delta = 0.1, d = 1, m = 2 it admits
-    50 users, but B = 691. It would be enough only if log(nd/delta) were 100. Even with n >= 2B the
-    last phase may lack a batch. S = ceil(log(n/B)) with the natural logarithm leaves n/2^S < B at
-    n/B = 7.5. With the binary logarithm n/2^S <= B always. The text does not say what Algorithm 6
-    does for T = 0.
+    The hypothesis omits the factor 100 and m. At epsilon = 1, delta = 0.1, d = 1 and m = 2, the
+    hypothesis admits 50 users, but B = 691. The hypothesis would be enough only if log(nd/delta)
+    were 100. Even if n >= 2B, the last phase may have fewer users than a batch. With the natural
+    logarithm, S = ceil(log(n/B)) gives n/2^S < B at n/B = 7.5. With the binary logarithm, n/2^S <=
+    B always. The text does not say what Algorithm 6 does for T = 0.
     """
 
     @ledger.sweep(

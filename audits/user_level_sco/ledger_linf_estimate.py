@@ -52,10 +52,10 @@ def lipschitz_statistics(ledger):
     norm_inf(q_t(Z_i) - q'_t(Z_i)) <= beta norm_inf(x_t - x'_t) by smoothness, and the robust
     statistic of the gradients moves by at most beta norm_inf(x_t - x'_t).
 
-    The bounds are tight if all points move alike and all gradients have the same Hessian. They hold
-    for every statistic that is monotone in each point and commutes with shifts, including the mean.
-    So the 1-Lipschitz property is not what makes a statistic robust. "Remains bounded by" means
-    "moves by at most", for two points x_t and x'_t and the same users.
+    The bounds are tight if all points move alike and all gradients have the same Hessian. The
+    bounds hold for every statistic that is monotone in each point and commutes with shifts,
+    including the mean. So the 1-Lipschitz property is not what makes a statistic robust. "Remains
+    bounded by" is read as "moves by at most", for two points x_t and x'_t and the same users.
     """
 
     @ledger.falsify(
@@ -95,12 +95,13 @@ def robust_statistics(ledger):
     Delta; (iii) for any real numbers a and b, if Z_i = a X_i + b for each i, then Z_rs = a X_rs +
     b.
 
-    The assumption can be met by the coordinate-wise median (for even B the mean of the middle two).
-    No trimmed mean that trims less meets it (Remark 29). Property (i) is sharp: at B/2 points of an
-    even B it fails. Lemma 33 needs (iii) for negative a, which the lower median does not satisfy.
-    It also needs a vector b, although "real numbers" are printed. For a statistic that treats each
-    coordinate separately, as in Algorithm 7, the two are the same. The mean also satisfies (ii) and
-    (iii). Only (i) expresses robustness.
+    The coordinate-wise median satisfies the assumption, if for even B the median is the mean of the
+    middle two. No trimmed mean that trims less satisfies the assumption (Remark 29). Property (i)
+    is sharp, because it fails at B/2 points of an even B. Lemma 33 needs (iii) for negative a,
+    which the lower median does not satisfy. Lemma 33 also needs a vector b, although the paper
+    prints "real numbers". For a statistic that treats each coordinate separately, as in Algorithm
+    7, a vector b and a real number b are the same. The mean also satisfies (ii) and (iii). Only (i)
+    expresses robustness.
     """
 
     @ledger.falsify(
@@ -139,10 +140,11 @@ def median_and_trimmed_mean(ledger):
     Assumption 28.
 
     The claim is true for the median, if the median of an even number of points is the mean of the
-    middle two. (The lower median fails (iii) at a < 0.) A trimmed mean satisfies (ii) and (iii). It
-    satisfies (i) only if it trims (B - 1)//2 points at either end, which makes it the median. With
-    six points at 1 and five at 10, the statistic is 5 with 10% trimming, 4.86 with 25% and 4.6 with
-    a third. Lemma 32 uses (i) only for 2B/3 points, so trimming a third is enough for it.
+    middle two. (The lower median fails (iii) at a < 0.) A trimmed mean satisfies (ii) and (iii). A
+    trimmed mean satisfies (i) only if it trims (B - 1)//2 points at either end, which makes it the
+    median. Take six points at 1 and five points at 10. The statistic is 5 with 10% trimming, 4.86
+    with 25% trimming, and 4.6 with trimming of a third. Lemma 32 uses (i) only for 2B/3 points, so
+    trimming a third is enough for it.
     """
 
     @ledger.sweep(
@@ -192,12 +194,12 @@ def euclidean_analogue(ledger):
     Assumption 28, even with a mild relaxation such as norm(X_rs - Y_rs) <= (1 + r) Delta for some r
     = o(1).
 
-    This is a question and claims nothing. If (i) is read as it stands, the answer is simple: no
+    The text asks a question and claims nothing. If (i) is read literally, the answer is simple. No
     statistic has the l_2 analogue of (i) for B >= 3 and d >= 2, whatever (ii) says. The balls that
     contain two given points have only the segment between them in common. The three sides of a
-    triangle have no point in common. For larger B, put a third of the points into each corner. By
-    Helly's theorem (i) can be met if it is required only for more than d/(d + 1) of the points. For
-    such an (i) the question is open.
+    triangle have no point in common. For larger B, put a third of the points at each corner. By
+    Helly's theorem, (i) can be satisfied if it is required only for more than d/(d + 1) of the
+    points. For such an (i) the question is open.
     """
 
     @ledger.sharper("no statistic satisfies the l_2 analogue of (i)").sweep(
@@ -226,8 +228,8 @@ def gradient_estimate(ledger):
     xbar[j].
 
     The implementation gives the same result as the printed lines, with X_rs[j] for Y_j, which is
-    not defined. The condition has no effect: if a mean is closer than varsigma, its projection is
-    the mean itself. The ball is an interval here, so the estimate is the clipped mean.
+    not defined. The condition has no effect. If a mean is closer than varsigma, the projection of
+    the mean is the mean itself. Here the ball is an interval, so the estimate is the clipped mean.
     """
     domain = {**POINTS, "clip": Interval(0.0, 3.0), "ball": 1.0, "always": False}
     aside = [{"points": np.array([[0.0], [0.0], [0.0], [4.0]]), "clip": 0.3}]

@@ -44,10 +44,10 @@ def concentration_test(ledger):
     """The concentration test receives, for t = 1, ..., T, a query q_t, forms the score s_t(D, tau)
     of (15) and runs AboveThreshold on it with epsilon/2 and threshold v.
 
-    From the same random numbers, the implementation returns the average exactly in those runs in
-    which one AboveThreshold at epsilon/2 on the stream s_1, ..., s_T always answers top. Lemma 36
-    implies that one stream is meant. The pseudocode calls AboveThreshold anew for each t, and
-    returns in the loop. Its parameter delta is not used. The noise is Lap(4/epsilon) on the
+    Run on the same random numbers, the implementation returns the average exactly if one
+    AboveThreshold at epsilon/2 on the stream s_1, ..., s_T always answers top. Lemma 36 shows that
+    the paper means one stream. The pseudocode calls AboveThreshold anew for each t, and returns in
+    the loop. The parameter delta of the pseudocode is not used. The noise is Lap(4/epsilon) on the
     threshold and Lap(8/epsilon) on a score, for sensitivity 1.
     """
 
@@ -98,8 +98,8 @@ def score_of_a_batch(ledger):
 def one_user_moves_the_score(ledger):
     """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
 
-    The exact maximum is 2 (B - 1)/B. It is attained if all other gradients agree, and the user
-    joins them or is far away. Lemma 36 then uses 1 in place of 2.
+    The exact maximum is 2 (B - 1)/B. The maximum is attained if all other gradients agree, and the
+    user either joins them or is far away. Lemma 36 then uses 1 in place of 2.
     """
     moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
     far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}
@@ -142,13 +142,13 @@ def scattered_batches_fail(ledger):
     and that for any point Y fewer than B/3 of the gradients q_1(Z_(i,1)) lie in B_inf(Y, 1/tau).
     Then with probability at least 1 - delta/T exp(epsilon) AboveThreshold returns a_1 = bottom.
 
-    The lemma holds with slack, for either meaning of delta/T exp(epsilon), since s_1 <= .579 B
-    under the hypothesis. The proof is for fewer than 2B/3 in any ball, where
-    s_1 <= 2B/3 + B/(3e) < .79 B. Lemma 36 needs this version, which is also true for epsilon <= 1.
-    But it does not follow from Lemma 17. The alpha of Lemma 17 at epsilon/2 is 16 log(2T
-    e^epsilon/delta)/epsilon for one query. Only 13.1 log(T/delta)/epsilon lie between .79 B and v.
-    The noise is Lap(8/epsilon) and Lap(4/epsilon), not one Lap(6/epsilon), whose tail is lighter.
-    Two places, with 2/3 and 1/3 of the users, have the score .616 B.
+    The lemma holds with slack, for either reading of delta/T exp(epsilon), because s_1 <= .579 B
+    under the hypothesis. The proof is for fewer than 2B/3 users in any ball, where s_1 <= 2B/3 +
+    B/(3e) < .79 B. Lemma 36 needs the version for fewer than 2B/3 users, which is also true for
+    epsilon <= 1. But this version does not follow from Lemma 17. The alpha of Lemma 17 at epsilon/2
+    is 16 log(2T e^epsilon/delta)/epsilon for one query. Only 13.1 log(T/delta)/epsilon lie between
+    .79 B and v. The noise is Lap(8/epsilon) and Lap(4/epsilon), not one Lap(6/epsilon), whose tail
+    is lighter. If 2/3 of the users are at one place and 1/3 at another, the score is .616 B.
     """
     third = {"share": 1 / 3, "scale": 1.0, "mutant": {"scale": 6.0}, **SIZES, "extremal": HARD}
     ledger.reading("delta/(T exp(epsilon))").falsify("exact tail", direction=-1, **third)(top)
@@ -189,8 +189,8 @@ def scattered_batches_fail(ledger):
         return alpha, v - (2 / 3 + 1 / (3 * math.e)) * b
 
     ledger.consequence(
-        "Lemma 36 applies it to data with up to 2B/3 users in a ball, which its hypothesis "
-        "excludes.",
+        "Lemma 36 applies the lemma to data with up to 2B/3 users in a ball, which its "
+        "hypothesis excludes.",
         harm="the wording",
     )
 
@@ -229,12 +229,13 @@ def later_scores(ledger):
     = 1/tau. Then the sensitivity of the query is bounded by at most 2: abs(s_t(D, tau) - s_1(D',
     tau)) <= 2 for all t >= 2.
 
-    s_1(D') is a misprint for s_t(D'): scores of different steps are unrelated. The bound 2 is far
-    from tight. For B > 6 iterates move by 4 eta/tau (Lemma 32). Differences of gradients move by
-    beta norm(x_t - y_t), not by twice as much, because Hessians are positive semidefinite and
-    diagonally dominant. So scores move by B (1 - exp(-4 beta eta)) <= 2/3, and by 1/3 on the line.
-    Lemma 36 needs less than 2. The condition 6 beta eta B <= 1 implies eta <= 2/beta, but it is not
-    a hypothesis of Lemma 36 or Theorem C.2. "Algorithm 3" must read Algorithm 7.
+    s_1(D') is a misprint for s_t(D'), because scores of different steps are unrelated. The bound 2
+    is far from tight. For B > 6, iterates move by 4 eta/tau (Lemma 32). Differences of gradients
+    move by beta norm(x_t - y_t), not by twice as much, because Hessians are positive semidefinite
+    and diagonally dominant. So scores move by B (1 - exp(-4 beta eta)) <= 2/3. On the line, they
+    move by 1/3. Lemma 36 needs a bound below 2. The condition 6 beta eta B <= 1 implies eta <=
+    2/beta, but it is not a hypothesis of Lemma 36 or Theorem C.2. The paper writes "Algorithm 3",
+    but Algorithm 7 is meant.
     """
     domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
     domain |= {"part": Interval(0.05, 1.0)}
@@ -276,14 +277,15 @@ def cost_of_the_answers(ledger):
     """For aligned neighbours the query sensitivity is always bounded by 1, by Lemma 35, hence by
     Lemma 17 the answers {a_t} and {a'_t} are (epsilon/2, 0)-indistinguishable.
 
-    Lemma 35 and (17) say 2, and s_1 does move by 2 (B - 1)/B. Lemma 35 requires 6 beta eta B <= 1,
-    which is not a hypothesis of Lemma 36. Theorem C.2 allows beta eta = 1/2. At this value and
-    B = 5000, one user's gradient in batch 1 decides whether the test of batch 2 is passed. But if 6
-    beta eta B <= 1, the conclusion is true with the printed noise. Later scores move by at most 2/3
-    (Lemma 35). Suppose that the first score moves by Delta_1 and later scores move by Delta. This
-    costs epsilon (Delta_1 + 3 Delta)/8. The noise of the threshold covers Delta, the noise of the
-    first query covers Delta_1 - Delta, and the noise of the last query covers 2 Delta. With 2 and
-    2/3 the cost is epsilon/2.
+    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) have 2, and s_1 does move by 2 (B - 1)/B.
+    Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma 36. Theorem C.2 allows
+    beta eta = 1/2. At this value and B = 5000, one user's gradient in batch 1 decides whether the
+    test of batch 2 is passed. But if 6 beta eta B <= 1, the conclusion is true with the printed
+    noise. Later scores move by at most 2/3 (Lemma 35). Suppose that the first score moves by
+    Delta_1 and later scores move by Delta. These two queries together cost epsilon (Delta_1 + 3
+    Delta)/8. The noise of the threshold covers Delta, the noise of the first query covers Delta_1 -
+    Delta, and the noise of the last query covers 2 Delta. With Delta_1 = 2 and Delta = 2/3, the
+    cost is epsilon/2.
     """
 
     @ledger.sweep(
@@ -329,8 +331,8 @@ def cost_of_the_answers(ledger):
         return max(found.max_loss, found.swapped().max_loss), epsilon / 2
 
     ledger.consequence(
-        "Without 6 beta eta B <= 1 the answers reveal one user's data. So does the choice between "
-        "x_0 and the average iterate, which depends on them.",
+        "Without 6 beta eta B <= 1, the answers reveal one user's data. The choice between x_0 "
+        "and the average iterate depends on the answers, so it reveals the data too.",
         harm="privacy",
     )
 
@@ -342,12 +344,12 @@ def scattered_pairs(ledger):
     a'_1, Pr[a_1 = a'_1 = bottom] >= 1 - (1 + exp(epsilon)) delta/2e^epsilon. Then Pr[x_1 in O] <=
     e^(epsilon/2) Pr[x'_1 in O] + delta/2.
 
-    The last inequality follows from either of the two bounds, and its sum is right. But with
-    Pr[a_1 = bottom] >= 1 - delta/2 alone, the union bound is (1 + e^(epsilon/2)) delta/2, up to e
-    times the printed bound. Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. Pairs that
-    are not aligned need not meet the hypothesis of Lemma 34. If half of the users are at one place
-    and half at another, a ball contains 1/2 of them, but the lemma requires less than 1/3. The
-    score s_1 moves by 2, not by 1, which costs epsilon/4 for a_1 alone.
+    The last inequality follows from either of the two bounds, and its sum is correct. But Pr[a_1 =
+    bottom] >= 1 - delta/2 alone gives only the union bound (1 + e^(epsilon/2)) delta/2, which is up
+    to e times the printed bound. Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. Pairs
+    that are not aligned need not satisfy the hypothesis of Lemma 34. If half of the users are at
+    one place and half at another place, a ball contains 1/2 of them, but the lemma requires less
+    than 1/3. The score s_1 moves by 2, not by 1. This costs epsilon/4 for a_1 alone.
     """
     chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
     full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]

@@ -95,14 +95,14 @@ def error_of_a_phase(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 6 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    As in Lemma 13, nothing keeps beta eta small. Theorem C.2 allows beta eta = 10 up to m = 20000.
-    Then full steps jump over a minimiser between slopes -G/2 and G. The average keeps an error of
-    .035 eta G^2, without any noise, and Bm is arbitrarily large. For beta eta < 1 the lemma is
-    true. Here tau is printed as a distance. "Passes all the tests" then needs a distance that is 40
-    times smaller: gradients within 1/tau of their mean may have a score of .57 B, but v > .9B. The
-    printed tau is enough because gradients are typically closer by a factor of log(nmd/omega), but
-    the text does not say so. "<= 1 - omega/nm" must read "<= omega/(nmd)", and "GDd omega" must
-    read "2 GDd omega".
+    As in Lemma 13, no condition keeps beta eta small. Theorem C.2 allows beta eta = 10 up to m =
+    20000. Then full steps jump over a minimiser between slopes -G/2 and G. The average keeps an
+    error of .035 eta G^2, even without any noise, and Bm is arbitrarily large. For beta eta < 1,
+    the lemma is true. Here the paper prints tau as a distance. "Passes all the tests" then needs a
+    distance that is 40 times smaller. Gradients within 1/tau of their mean may have a score of .57
+    B, but v > .9B. The printed tau is enough because gradients are typically closer by a factor of
+    log(nmd/omega), but the text does not say so. "<= 1 - omega/nm" should be "<= omega/(nmd)", and
+    "GDd omega" should be "2 GDd omega".
     """
     attack_phase(ledger)
 
@@ -113,8 +113,8 @@ def error_of_a_phase_first_version(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 1 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    It fails like sco2.lemma37. The display of its proof misses 1/B: E sum_i q_t(Z_(i,t)) is B grad
-    F(x_(t-1)).
+    It fails like sco2.lemma37. In the display of its proof, 1/B is missing. The correct value of E
+    sum_i q_t(Z_(i,t)) is B grad F(x_(t-1)).
     """
     attack_phase(ledger)
 
@@ -130,10 +130,11 @@ def cost_of_the_noise(ledger):
     """A naive bound on the excess loss due to the privatization of xbar_1 as x_1 = xbar_1 + zeta_1
     is E[F(x_1) - F(xbar_1)] <= G norm(zeta_1), in the Euclidean norm.
 
-    F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1). This is up to
-    sqrt(d) times G norm_2(zeta_1). For Gaussian noise it is .8 sqrt(d) times G norm_2(zeta_1). At
-    d = 100 the loss is 78.8 G sigma, but the display has at most 10 G sigma. The text concludes
-    only that this is too much. E is over the noise on the left and missing on the right.
+    F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1). This norm is up
+    to sqrt(d) times norm_2(zeta_1). For Gaussian noise, G norm_1(zeta_1) is .8 sqrt(d) times G
+    norm_2(zeta_1). At d = 100, the loss is 78.8 G sigma, but the display has at most 10 G sigma.
+    The text concludes only that this is too much. The expectation E is over the noise on the left
+    side. It is missing on the right side.
     """
 
     @ledger.sweep(
@@ -251,15 +252,16 @@ def localised(ledger):
     the dataset is drawn i.i.d. from P, the output x_S of Algorithm 5 satisfies E[F(x_S) -
     F(x_star)] <= Otilde(GD (d/sqrt(mn) + d^(3/2)/(n epsilon^2 sqrt(m)))).
 
-    "Set eta <=" admits steps so small that nothing is learned: eta = D/(G n), f = -G x. With eta at
-    its bound, the lemma fails at constant m. So does Theorem C.2, whose bound on beta has two
-    summands; the lemma has the first of them. The proof has five flaws. First, E
-    norm(zeta_s)^2 <= D^2 d log^(-2s) m holds up to a constant. It needs sqrt(d ...) in eta, where
-    the proof recalls d ..., and G^2 in place of G. Second, the sum of (log m/2)^(-(s-2)) converges
-    only for m > e^2. Third, (log m)^(log n) uses S = log n in place of log(n/B), which is far
-    smaller if n is near 2B. Fourth, F(xbar_s - xbar_(s-1)) must read F(xbar_s) - F(xbar_(s-1)).
-    Fifth, G norm(zeta_S) is in l_1. The condition on beta lacks the second summand of Theorem C.2,
-    and neither condition gives the beta eta <= 1 of Lemma 13.
+    "Set eta <=" admits steps so small that nothing is learned, for example eta = D/(G n) and f = -G
+    x. If eta is at its bound, the lemma fails at constant m. Theorem C.2 fails too. Its bound on
+    beta has two summands, and the lemma has only the first of them. The proof has five flaws.
+    First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. This bound needs
+    sqrt(d ...) in eta, where the proof recalls d ..., and G^2 instead of G. Second, the sum of (log
+    m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses S = log n instead of
+    log(n/B), which is far smaller if n is near 2B. Fourth, F(xbar_s - xbar_(s-1)) should be
+    F(xbar_s) - F(xbar_(s-1)). Fifth, the norm in G norm(zeta_S) is the l_1-norm. The condition on
+    beta lacks the second summand of Theorem C.2, and neither condition gives the beta eta <= 1 of
+    Lemma 13.
     """
     refute_few_items(ledger, second=0)
     refute_small_steps(ledger)
@@ -278,7 +280,7 @@ def localised(ledger):
         return d * sigma**2, part * d / math.log(m) ** s
 
     ledger.consequence(
-        "Nothing is said about how small eta may be, or about small m.", harm="accuracy"
+        "The lemma says nothing about how small eta may be, or about small m.", harm="accuracy"
     )
 
 
@@ -288,14 +290,14 @@ def error_of_the_algorithm(ledger):
     i.i.d. drawn from P, Algorithm 5 takes mn gradient computations and outputs x_S with E[F(x_S) -
     F(x_star)] <= Otilde(d/sqrt(nm) + d^(3/2)/(n epsilon^2 sqrt(m))).
 
-    The rate fails for constant m. At m <= e steps and noise do not shrink. (Here log m is read as
-    at least 1. The printed log^(-s) m makes them grow at m = 2 and divides by zero at m = 1.) The
+    The rate fails for constant m. If m <= e, steps and noise do not shrink. (Here log m is read as
+    at least 1. The printed log^(-s) m makes both grow at m = 2 and divides by zero at m = 1.) The
     last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function of
     curvature beta. The error is then at least G d E h(sigma_1 N(0, 1)), whatever the earlier steps
-    do. For n -> infinity this is of the order of GD d^(3/2)/(sqrt(n) epsilon^2), which exceeds the
-    rate by sqrt(d). At d = sqrt(n) no power of a logarithm compensates n^(1/4). The rate also fails
-    at m = 3, where steps shrink only by 1.1. With max(4, log m) in place of log m, and beta
-    eta <= 1/2, the sum of the proof gives the rate.
+    do. For n -> infinity, this error is of the order of GD d^(3/2)/(sqrt(n) epsilon^2), which
+    exceeds the rate by sqrt(d). At d = sqrt(n), no power of a logarithm compensates n^(1/4). The
+    rate also fails at m = 3, where steps shrink only by 1.1. With max(4, log m) instead of log m,
+    and beta eta <= 1/2, the sum of the proof gives the rate.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
@@ -331,8 +333,9 @@ def announced_rate(ledger):
     As in sco2.thmC2.util, the algorithm as printed does not achieve the rate for constant m. With
     other step sizes it does. The gradients are bounded in the l_inf-norm, which is Lipschitz
     continuity in the l_1-norm. The lower bound needs a minimum with d, as Theorem 23 of v2 has it.
-    For n sqrt(m) epsilon < sqrt(d) it exceeds 2GDd, the largest possible error, by an arbitrary
-    factor as epsilon decreases. Where both bounds hold they differ by 1/epsilon.
+    For n sqrt(m) epsilon < sqrt(d), the bound exceeds 2GDd, the largest possible error. As epsilon
+    decreases, it exceeds 2GDd by an arbitrary factor. Where both bounds hold, they differ by a
+    factor 1/epsilon.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
@@ -354,10 +357,10 @@ def limitations(ledger):
     batch sizes; the diagonal dominance requirement is more restrictive than standard smoothness,
     and the techniques are tailored to the l_inf setting.
 
-    This is true. The power of epsilon comes from D^2/(eta T) in the first phase. T = n/(2B) has
-    B ~ 1/epsilon, and eta ~ epsilon. Theorem 8 has eta ~ B epsilon, because there the noise
-    decreases with B. Diagonal dominance excludes all generalised linear models with three or more
-    features: in a a^T at most the largest row is dominated by its diagonal.
+    This is true. The power of epsilon comes from D^2/(eta T) in the first phase. T is n/(2B), B is
+    of order 1/epsilon, and eta is of order epsilon. Theorem 8 has eta ~ B epsilon, because there
+    the noise decreases with B. Diagonal dominance excludes all generalised linear models with three
+    or more features, because at most the largest row of a a^T is dominated by its diagonal.
     """
 
     @ledger.identity(
@@ -367,7 +370,7 @@ def limitations(ledger):
     def exponent(epsilon, d, with_b, power):
         """Return the power of epsilon in d B/eta, and the claimed one.
 
-        eta sqrt(m)/(D sqrt(d)) is min(...), with the factor B of Theorem 8 or without it.
+        eta sqrt(m)/(D sqrt(d)) is min(...), with the factor B of Theorem 8 or without this factor.
         """
         found = []
         for x in (epsilon, epsilon / 2):

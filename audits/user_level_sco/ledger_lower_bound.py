@@ -32,18 +32,18 @@ def lower_bound(ledger):
     for any (epsilon, delta)-user-level DP algorithm M, given an i.i.d. dataset D drawn from P,
     E[F(M(D)) - F(x_star)] >= GD Omegatilde(min{d, d/sqrt(mn) + d^(3/2)/(n epsilon sqrt(m))}).
 
-    No condition on delta is printed. To publish 2 random users is (0, 2/n)-DP. One pass of SGD over
-    their 2 m items has an error of at most GD d/sqrt(2 m), for every P and f. At m = n, d = n^3 the
-    theorem claims GD d, up to a constant and logarithms, which is sqrt(2 n) times as much. Under
-    delta <= 1/(dnm), as in Lemma 39, it holds, by another proof: mu is drawn from [-R, R]^d with
-    R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1, which gives nothing for
-    sqrt(d/m) < n epsilon < sqrt(d). Beyond this range it uses a mixture, which does not give i.i.d.
-    items.
+    The paper prints no condition on delta. Publishing 2 random users is (0, 2/n)-DP. One pass of
+    SGD over their 2 m items has an error of at most GD d/sqrt(2 m), for every P and f. At m = n and
+    d = n^3, the theorem claims an error of GD d, up to a constant and logarithms. This is sqrt(2 n)
+    times as much. Under delta <= 1/(dnm), as in Lemma 39, the theorem holds by another proof. This
+    proof draws mu from [-R, R]^d with R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1,
+    which gives nothing for sqrt(d/m) < n epsilon < sqrt(d). Beyond this range, Lemma 39 uses a
+    mixture, which does not give i.i.d. items.
 
-    One imprecise wording is not counted as a mistake. "There exists P such that for any M" must
-    read "for any M there exists P", as in Lemma 39, or P must be drawn at random. As printed, the
-    constant mechanism x_star(P) has error 0. The term d/sqrt(mn) is cited, not proved; biased coins
-    give it.
+    One imprecise wording is not counted as a mistake. "There exists P such that for any M" should
+    be "for any M there exists P", as in Lemma 39, or P must be drawn at random. As printed, the
+    constant mechanism x_star(P) has error 0. The term d/sqrt(mn) is cited, not proved. Biased coins
+    give this term.
     """
     words = {"lhs": "claimed, in units of GD d", "rhs": "error of SGD on 2 m items, at most"}
     words |= {"epsilon": 0.1, "end_to_end": True}
@@ -103,10 +103,10 @@ def linear_instance(ledger):
     Assumptions 21 and 22 with G = sqrt(m), D = 1 and beta = 0, and F(M(D)) - F(x_star) = sum_i
     (sign(mu[i]) - M(D)[i]) mu[i] >= sum_i abs(mu[i]) 1(sign(mu[i]) != sign(M(D)[i])).
 
-    The function f is linear: beta = 0, and its Hessian, 0, is diagonally dominant. The inequality
-    is an equality if M(D)[i] = 0, whose sign is wrong. It needs M(D) in [-1, 1]^d. In Lemma 39, z
-    lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G = sqrt(m) loses a root of a logarithm,
-    which Omegatilde hides.
+    The function f is linear, so beta = 0, and its Hessian 0 is diagonally dominant. If M(D)[i] = 0,
+    whose sign is wrong, the inequality is an equality. The inequality needs M(D) in [-1, 1]^d. In
+    Lemma 39, z lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G = sqrt(m) loses a square
+    root of a logarithm, which Omegatilde hides.
     """
     domain = {"mu": Array(UNIT, ("d",)), "answer": Array(UNIT, ("d",)), "d": Choice((1, 2, 4))}
     domain["extremal"] = [
@@ -116,7 +116,7 @@ def linear_instance(ledger):
 
     @ledger.falsify("the inequality", stretch=1.0, mutant={"stretch": 3.0}, **domain)
     def weighted(mu, answer, stretch):
-        """Compare both sides; the mutant leaves X."""
+        """Compare both sides; the mutant allows points outside of X."""
         gap = (np.sign(mu) - stretch * answer) @ mu
         return np.abs(mu) @ (np.sign(mu) != np.sign(answer)), gap + 1e-12
 
@@ -131,7 +131,7 @@ def linear_instance(ledger):
         extremal=[{"z": np.ones(3), "x": np.array([1.0, 0.5, 0]), "m": 4}],
     )  # fmt: skip
     def lipschitz(z, x, m):
-        """Compare with the value at 0, since f is linear."""
+        """Compare with the value at 0, because f is linear."""
         return abs(math.sqrt(m) * z @ x), math.sqrt(m) * np.abs(x).sum() + 1e-12
 
 
@@ -151,12 +151,12 @@ def error_of_signs(ledger):
     almost surely, and, given D i.i.d. drawn from P_2, E_(D,M,mu) sum_i abs(mu[i]) 1(sign(mu[i]) !=
     sign(M(D)[i])) >= Omegatilde(d^(3/2)/(n epsilon)).
 
-    The minimum with d, which Theorem 23 has, is missing. Since norm_inf(E z) <= 1, the sum is at
-    most d. For n epsilon far below sqrt(d), d is less than d^(3/2)/(n epsilon) by a power of d. The
-    proof is for n far above sqrt(d)/epsilon, which is not printed. With the minimum the lemma
-    holds, even for epsilon <= 1 and delta <= 1/(4n), and without the logarithms. Take the P_2 that
-    clips N(mu, m I) for mu uniform on [-R, R]^d, R = min{1, sqrt(d)/(3 n epsilon)}. "There exists
-    P_2" and "E_mu" both describe a mean that is drawn first.
+    The minimum with d, which Theorem 23 has, is missing. Because norm_inf(E z) <= 1, the sum is at
+    most d. For n epsilon far below sqrt(d), d is smaller than d^(3/2)/(n epsilon) by a power of d.
+    The proof is for n far above sqrt(d)/epsilon, a condition that is not printed. With the minimum,
+    the lemma holds, even for epsilon <= 1 and delta <= 1/(4n), and without the logarithms. Take the
+    P_2 that clips N(mu, m I) for mu uniform on [-R, R]^d, R = min{1, sqrt(d)/(3 n epsilon)}. "There
+    exists P_2" and "E_mu" both describe a mean that is drawn first.
     """
     words = {"lhs": "claimed", "rhs": "sum_i abs(mu[i]) at most", "n": 2, "epsilon": 0.1}
     ledger.sweep("n = 2, m = 1, epsilon = .1, delta = 0", d=1e6, constant=1.0, power=0, **words)(
@@ -216,10 +216,10 @@ def chain(ledger):
     by n_star/n. Average the signs of the users' means, and add Gaussian noise for their sensitivity
     2 sqrt(d)/n. The error is at most 2.2 d v, where v = 1/n + 8 d log(1.25/delta)/(n epsilon)^2.
     For n = d^2 this is d^(3/2)/(n epsilon) times a constant times epsilon/sqrt(d). The reason is
-    P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) - 1 >= .68 abs(mu). To read P_2 for P_1
-    does not help: the mean of a user's i.i.d. items from a mixture is not distributed as Pbar_2. A
-    narrow prior, without a mixture, repairs both ends. The second and the third inequality hold,
-    and by Markov's inequality without a logarithm.
+    P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) - 1 >= .68 abs(mu). Reading P_2 for P_1
+    does not help, because the mean of a user's i.i.d. items from a mixture is not distributed as
+    Pbar_2. A narrow prior, without a mixture, repairs both ends. The second and the third
+    inequality hold. By Markov's inequality, they hold even without a logarithm.
     """
     words = {"lhs": "d^(3/2)/(epsilon n)", "epsilon": 0.1}
     words |= {"rhs": "Error[P_1, M, nm] of Gaussian noise on users' signs, at most"}
@@ -279,8 +279,9 @@ def users_to_items(ledger):
     the same performance.
 
     Given its mean, a user's Gaussian sample has a distribution that does not depend on mu. So the
-    sample is drawn anew and given to the user-level algorithm. "The same performance" is the same
-    distribution of the output, for every mu simultaneously. The scale sigma has to be known.
+    sample can be drawn anew and given to the user-level algorithm. "The same performance" is read
+    as the same distribution of the output, for every mu simultaneously. The scale sigma has to be
+    known.
     """
 
     @ledger.identity("covariance of items drawn anew", m=range(1, 9), sigma=[0.5, 3.0], centred=1.0,
@@ -314,11 +315,12 @@ def clipped_mean(ledger):
     """Let P_2 clip each coordinate of z ~ N(mu, m I_d) to [-G, G] with G = Theta(sqrt(m log(mnd))).
     Then, for fixed mu in [-1, 1]^d, norm_inf(E z - mu) <= O(1/dn^2) for z ~ P_2.
 
-    It holds with G = 3 sqrt(m log(mnd)) and 1 for the O(). The display is for a truncated normal.
-    P_2 is a clipped normal, whose bias is smaller. The difference phi(alpha) - phi(beta) is
-    negative for mu > 0, so its absolute value is meant. The factor n_star/n is for the mixture,
-    whose mean is (n_star/n) mu. There mu has to be scaled as well. Clipping keeps the sign of mu,
-    and abs(mu') >= .95 abs(mu) is more useful in the proof of Lemma 39.
+    The bound holds with G = 3 sqrt(m log(mnd)) and the constant 1 for the O(). The display is the
+    formula for a truncated normal. P_2 is a clipped normal, whose bias is smaller. The difference
+    phi(alpha) - phi(beta) is negative for mu > 0, so the paper means its absolute value. The factor
+    n_star/n is for the mixture, whose mean is (n_star/n) mu. In the mixture, mu has to be scaled as
+    well. Clipping keeps the sign of mu, and abs(mu') >= .95 abs(mu) is more useful in the proof of
+    Lemma 39.
     """
     domain = {"m": Integer(1, 10**9), "n": Integer(2, 10**9), "d": Integer(1, 10**6), "mu": SHARE}
     domain["extremal"] = [

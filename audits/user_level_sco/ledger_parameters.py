@@ -70,10 +70,10 @@ def localisation_lines(ledger):
 
     The implementation gives the iterates of the printed lines, run by run, from the same random
     numbers. The lines leave four points open. The constant of sigma_s is not given (sco2.thm8.priv:
-    none is enough). At m = 1, log m makes eta_s = eta / 0. The base of the logarithm in S is not
-    given, and only the natural logarithm leaves B users in each phase. The point x_s, the start of
-    phase s + 1, may lie outside of X. The S phases use n_s = n / 2^s users each, so n / 2^S users
-    are never used.
+    none is enough). At m = 1, log m = 0 makes eta_s = eta / 0. The base of the logarithm in S is
+    not given, and only the natural logarithm leaves B users in each phase. The point x_s, the start
+    of phase s + 1, may lie outside of X. The S phases use n_s = n / 2^s users each, so n / 2^S
+    users are never used.
     """
 
     @ledger.falsify("x_1 and x_2", again=0, mutant={"again": 1}, **SMALL)
@@ -117,8 +117,8 @@ def filtered_descent_lines(ledger):
     random numbers. The lines do not say what is returned on halt. It must be x_0, because
     everything else depends on the data without noise. The cutoff chat may be negative, but its root
     is taken. The scale sigma is computed from chat. So two runs with different chat have different
-    noise on all scores, which no proof addresses. The gradient q_t(Z) is computed in two lines,
-    once for all users and once for each user.
+    noise on all scores. No proof addresses this. The gradient q_t(Z) is computed in two lines, once
+    for all users and once for each user.
     """
     changes = {"late": 0.0, "mean_of": None, "first": 0}
 
@@ -155,12 +155,12 @@ def running_time(ledger):
     """With Otilde(nm) gradients the total running time is Otilde(nmd/epsilon^3); the bottleneck is
     the concentration score, which takes Otilde(md/epsilon^3) time for each step.
 
-    These are upper bounds, and hold with slack. A step takes B^2 d for the scores and B m d for the
-    gradients, with B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is right if all gradients are
-    recomputed for each pair of users, as line 10 can be read. Otherwise it is too large by a factor
-    m. The number of steps is n epsilon^1.5 / Otilde(1). The total omits this and is
-    Otilde(nmd + nd / epsilon^1.5). Otilde(nm) gradients are those of n (1 - 2^-S) users, once or,
-    as printed, twice.
+    These costs are upper bounds, and hold with slack. A step takes B^2 d for the scores and B m d
+    for the gradients, with B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if all
+    gradients are recomputed for each pair of users, as line 10 can be read. Otherwise it is too
+    large by a factor m. The number of steps is n epsilon^1.5 / Otilde(1). The total omits the
+    number of steps and is Otilde(nmd + nd / epsilon^1.5). Otilde(nm) gradients are the gradients of
+    n (1 - 2^-S) users, once or, as printed, twice.
     """
 
     def priced(n, m, d, epsilon, log):
@@ -198,11 +198,11 @@ def hypotheses_and_parameters(ledger):
     size B := 300 log^2(mn/delta)/epsilon^(3/2) and the starting learning rate eta := (D/G) B
     sqrt(m) min{1/sqrt(n), epsilon/sqrt(d log(1/delta) log(nmd))}.
 
-    The number n is on both sides of the condition. A smallest n exists, and it is large. With
-    constant 1 the bound on beta admits beta eta up to 600 log^2(mn/delta). Otilde has to hide this
+    The number n occurs on both sides of the condition. A smallest n exists, and it is large. With
+    constant 1, the bound on beta admits beta eta up to 600 log^2(mn/delta). Otilde has to hide this
     factor, and the 432 of Lemmas 10 and 11. The hypothesis gives n / B >= log(mn/delta) batches. So
     S may be about log log(mn/delta), but Section 3.3.2 takes it for a multiple of log n
-    (sco2.util.sum). B is at least 480 c, so E_1 is no restriction.
+    (sco2.util.sum). B is at least 480 c, so E_1 restricts nothing.
     """
     least = {
         epsilon: [f"{printed.euclidean_least_users(m, epsilon, 1e-6):.3g}" for m in (1, 2, 10, 100)]
@@ -243,12 +243,13 @@ def hypotheses_and_parameters(ledger):
 def temperature(ledger):
     """The temperature of the concentration test is tau := sqrt(m)/(20 G log(nmd)).
 
-    For honest users, within G log(nmd) / sqrt(m) of their mean, scores are at least B e^(-1/10), as
-    Lemma 14 needs. But all gradients are within 2G of one another. For m < (10 log(4/3)
-    log(nmd))^2, which is 6000 items at log(nmd) = 27, all scores exceed F whatever users send. The
-    filter then removes users only by its noise. There 1 / tau is more than 2G / log(4/3) = 7G. So a
-    bound eta / (B tau) on the shift is weaker than 2 eta G / B, which is true without a filter. The
-    constant 20 leaves slack: 20 / 2.8 would be enough for B e^(-1/10) to be F.
+    For honest users, within G log(nmd) / sqrt(m) of their mean, scores are at least B e^(-1/10),
+    which Lemma 14 needs. But all gradients are within 2G of one another. For m < (10 log(4/3)
+    log(nmd))^2, all scores exceed F whatever users send. At log(nmd) = 27, this is m < 6000 items.
+    For such m, the filter removes users only by its noise. In that case, 1 / tau is more than 2G /
+    log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than 2 eta G / B, which is true
+    without a filter. The constant 20 leaves slack: 20 / 2.8 would be enough for B e^(-1/10) to be
+    F.
     """
     near = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
     domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [near]}
@@ -274,8 +275,8 @@ def privatizing_every_iterate(ledger):
 
     Consider one pass over the users in batches of B. Noise of size G / (B sqrt(m) epsilon) in every
     step gives GD / sqrt(nm) + GD sqrt(d) / (sqrt(nBm) epsilon) for non-smooth losses. This is worse
-    than the optimal rate by sqrt(n/B), and worse than 1 / sqrt(n) only for d > B m epsilon^2. With
-    more passes, all earlier optimal algorithms have noise in every step (Table 1).
+    than the optimal rate by sqrt(n/B). It is worse than 1 / sqrt(n) only for d > B m epsilon^2.
+    With more passes, all earlier optimal algorithms add noise in every step (Table 1).
     """
     ledger.conclude(
         "ambiguous", "It is a conjecture that names no algorithm, parameters or number of passes."
@@ -317,9 +318,9 @@ def with_a_floor(log_n, at, floor):
 def last_term(ledger):
     """1/(log m)^{O(log n)} <= 1/(nm) when m <= n^{O(log log n)}.
 
-    The claim fails whatever O() hides. For m = 1, 2 the left side is at least 1, because log
-    m <= 1. For m <= 15 the claim needs a constant in O(log n) that is larger than S / log n, which
-    is at most 1. See sco1.B9.fact.
+    The claim fails for every constant that O() can hide. For m = 1, 2, the left side is at least 1,
+    because log m <= 1. For m <= 15, the claim needs a constant in O(log n) that is larger than S /
+    log n, which is at most 1. See sco1.B9.fact.
     """
 
     @ledger.sweep("m = 2, where log 2 is 1 or .69", constant=[1.0, 10.0, 1e3], n=10**9,

@@ -51,9 +51,9 @@ def projections_of_reals(ledger):
     projection of c on B(a, r) and d' that of d on B(b, r) for any r >= 0. Then abs(c' - d') <= 1.
 
     The bound is tight, and the case analysis is complete. Its second "without loss of generality"
-    exchanges the two pairs and all signs. A short proof: clip is monotone in point and center and
-    commutes with shifts, so d' <= clip(c + 1; a + 1, r) = c' + 1, and likewise c' <= d' + 1. The
-    same proof works for any bound in place of 1.
+    exchanges the two pairs and all signs. A short proof uses that clip is monotone in point and
+    center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1, and likewise c' <= d'
+    + 1. The same proof works for any bound instead of 1.
     """
     domain = {"a": Interval(-1.0, 1.0), "b": Interval(-1.0, 1.0), "r": Interval(0.0, 2.0)}
     domain |= {"c": Interval(-4.0, 4.0), "move": Interval(-1.0, 1.0), "most": 1.0}
@@ -77,9 +77,9 @@ def projections_in_the_plane(ledger):
     with norm(a - b) <= 1 and norm(c - d) <= 1 whose projections on B(a, r) and B(b, r) are more
     than 1 apart.
 
-    This is true, from the plane on. A distance up to sqrt(2) in place of 1 is possible, and no more
-    in any dimension. The reason is that a projection p of a move w lies in the ball whose diameter
-    is w.
+    The claim is true from the plane on. A distance up to sqrt(2) instead of 1 is possible, and no
+    larger distance is possible in any dimension. The reason is that a projection p of a move w lies
+    in the ball whose diameter is w.
     """
 
     @ledger.sweep("two balls of radius 100: more than 1.41 apart", r=100.0, plane=1.0, lhs="1.41",
@@ -127,9 +127,10 @@ def unstable_median(ledger):
     with alpha > 0 a very small perturbation. Then their geometric medians are M(P) = (0, 0) and
     M(P') = (1, 0): the geometric median is unstable in two dimensions.
 
-    This is exact for every alpha > 0, small or not: the other unit vectors sum to less than 2, and
-    the median has two copies. No point moves by more than alpha, and the median moves by 1, so no
-    Lipschitz constant exists. At alpha = 0 each point between 0 and (1, 0) is a median of both.
+    The claim is exact for every alpha > 0, small or not. The other unit vectors sum to less than 2,
+    and the median has two copies. No point moves by more than alpha, and the median moves by 1, so
+    no Lipschitz constant exists. At alpha = 0, each point between 0 and (1, 0) is a median of both
+    datasets.
     """
 
     @ledger.falsify(
@@ -137,7 +138,7 @@ def unstable_median(ledger):
         mutant={"copies": 1}, extremal=[{"alpha": 1e-6}],
     )  # fmt: skip
     def optimal(alpha, copies):
-        """Test P; for P' the same holds by symmetry."""
+        """Test P; by symmetry, the same holds for P'."""
         unit = np.array([1.0, alpha]) / math.hypot(1.0, alpha)
         return np.linalg.norm(unit + np.array([1.0, 0.0])), copies
 

@@ -33,7 +33,7 @@ def most_after_noise(epsilon, delta, zeta, cut, forward):
     eye = sparse.identity(n)
     blocks = {"pi": pairs, "of_mu": n, "of_moved": n, "nu": n, "over": n, "under": n}
 
-    def rows(**parts):  # a matrix for all variables; blocks that are not named are 0
+    def rows(**parts):  # a matrix for all variables; a block that is not named is 0
         height = next(iter(parts.values())).shape[0]
         empty = {name: sparse.csr_matrix((height, width)) for name, width in blocks.items()}
         return sparse.hstack([{**empty, **parts}[name] for name in blocks]).tocsr()
@@ -70,14 +70,14 @@ def gaussian_noise_for_shifted_divergence(ledger):
     epsilon. If sigma >= b sqrt(2 log(1.25/delta))/epsilon, then D^((1+e^epsilon) delta + zeta)(mu *
     rho, nu * rho) <= 2 epsilon, in both directions.
 
-    Only one direction is true, from mu to nu. The other direction is said to follow "by symmetry",
-    but the divergence moves only its first argument. In this direction zeta costs an additional
-    factor e^epsilon, and this is attained. W^zeta is symmetric, so (nu * rho)(S) <= e^epsilon
-    (mu' * rho)(S) + delta <= e^epsilon (e^epsilon (mu * rho)(S) + delta + zeta) + delta. Here the
-    Gaussian mechanism moves the close part of a coupling of mu and mu', and the rest, zeta, is
-    lost. The e^(2 epsilon) zeta of a literal reversal is not needed. A zeta of about
-    delta / (1 - e^-epsilon) is needed to break the lemma. In its only use, zeta is half of its
-    delta.
+    Only one direction is true, from mu to nu. The paper says that the other direction follows "by
+    symmetry", but the divergence moves only its first argument. In the other direction, zeta costs
+    an additional factor e^epsilon, and this factor is attained. W^zeta is symmetric, so (nu *
+    rho)(S) <= e^epsilon (mu' * rho)(S) + delta <= e^epsilon (e^epsilon (mu * rho)(S) + delta +
+    zeta) + delta. Here the Gaussian mechanism moves the close part of a coupling of mu and mu', and
+    the rest, zeta, is lost. The e^(2 epsilon) zeta of a literal reversal is not needed. A zeta of
+    about delta / (1 - e^-epsilon) is needed to break the lemma. In its only use, zeta is half of
+    its delta.
     """
     words = {"lhs": "(nu * rho)(S) - exp(2 epsilon) (mu * rho)(S), S beyond half the gap"}
     words |= {"rhs": "(1 + exp(epsilon)) delta + zeta"}
@@ -131,8 +131,8 @@ def forward_direction(ledger):
     """Under the premises of Lemma 3, (mu * rho)(S) <= e^(2 epsilon) (nu * rho)(S) + (1 + e^epsilon)
     delta + zeta for any set S: the direction from mu to nu.
 
-    The bound holds, and the part zeta is attained. On half-lines at most 1.04 delta was found in
-    place of (1 + e^epsilon) delta: the two losses of delta cannot be in the same event.
+    The bound holds, and the term zeta is attained. On half-lines, at most 1.04 delta was found
+    instead of (1 + e^epsilon) delta, because the two losses of delta cannot be in the same event.
     """
     forward = {"forward": True, **WORST, "extremal": FAR}
 
@@ -158,8 +158,8 @@ def chain_of_lemma_3(ledger):
 
     Each step of the chain holds. (8) and (10), (11) use infima as if they were minima. The infima
     are attained, by weak compactness, since mu'' stays within a fixed distance of mu' except for a
-    fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling gives one near
-    mu', which is what the other direction needs.
+    fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling gives a mu''
+    near mu', which the other direction needs.
     """
     cases = {"weights": Array(SHARE, (2, 5)), "reach": Choice((1, 2)), "examples": 100}
 
@@ -229,10 +229,10 @@ def composition_over_three(ledger):
     delta)(P, R) <= 2 epsilon; of delta/4 and epsilon/4 in (6) and (7), delta/2 and epsilon/2.
 
     The deltas do not add. (1 + e^(epsilon/4)) delta / 4 is what follows, and three distributions on
-    two outcomes attain it. The step is the triangle inequality known from group privacy, not a
-    composition of mechanisms. The infimum over mu' on the left does not help. Suppose that xbar has
-    an additional zeta on the outcome that xbar' avoids, and that the two outcomes lie far apart.
-    Then all admitted mu' keep the mass that P has in the counterexample.
+    two outcomes attain it. The step is the triangle inequality that is known from group privacy,
+    not a composition of mechanisms. The infimum over mu' on the left does not help. Suppose that
+    xbar has an additional zeta on the outcome that xbar' avoids, and that the two outcomes lie far
+    apart. Then all admitted mu' keep the mass that P has in the counterexample.
     """
     words = {"lhs": "hockey-stick divergence of P and R at 2 e", "rhs": "2 d"}
 

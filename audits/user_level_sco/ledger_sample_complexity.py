@@ -54,9 +54,9 @@ def private_error(n, d, epsilon, width, noise=1.0):
 
 
 def published(n, d, epsilon, users):
-    """Return both sides for a mechanism that publishes random users: it is (0, users/n)-DP.
+    """Return both sides for a mechanism that publishes random users, which is (0, users/n)-DP.
 
-    The answer is the signs of their sums.
+    The answer consists of the signs of their sums.
     """
     error = d * quad(lambda x: x * ndtr(-np.sqrt(users) * x), 0, 1)[0]
     return np.sqrt(d) / (32 * epsilon) if error <= d / 8 else 0.0, n
@@ -101,8 +101,8 @@ def attack_sample_complexity(ledger):
         return SCORE * math.sinh(epsilon) / (third * epsilon) + RANGE / 4, 0.5
 
     ledger.consequence(
-        "In its use in Lemma 39, delta <= 1/(dnm), which is enough. Without this condition, "
-        "publishing users beats the bound.",
+        "In Lemma 39, which uses this lemma, delta <= 1/(dnm), which is enough. Without this "
+        "condition, publishing users has a smaller error than the bound.",
         harm="the wording",
     )
 
@@ -113,10 +113,10 @@ def sample_complexity(ledger):
     sigma^2 I_d). If M: R^(n x d) -> {-1, 1}^d is (epsilon, delta)-DP and E sum_i abs(mu[i])
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon).
 
-    Conditions on epsilon and delta are missing. To publish 2 random users is (0, 2/n)-DP, and the
-    sign of their mean has the error .093 d sigma, whatever n, d and epsilon are. Under
-    delta <= 1/(4n) the lemma holds, for epsilon <= 1 and with sqrt(d)/(3 epsilon). The proof uses
-    E[A_i] <= .583 sinh(epsilon) sqrt(d) + 1.064 delta d, without any T, and twice (19). So the
+    Conditions on epsilon and delta are missing. Publishing 2 random users is (0, 2/n)-DP. The sign
+    of their mean has the error .093 d sigma, whatever n, d and epsilon are. Under delta <= 1/(4n),
+    the lemma holds, for epsilon <= 1 and with sqrt(d)/(3 epsilon). The proof uses E[A_i] <= .583
+    sinh(epsilon) sqrt(d) + 1.064 delta d, without any T, and uses (19) with a factor of two. So the
     lemma holds under delta <= 1/dn^2, a condition in its proof that is far stronger than needed.
     "i.i.d. from [-sigma, sigma]" means uniform.
     """
@@ -158,10 +158,10 @@ def sample_complexity_of_the_first_version(ledger):
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon). The proof
     sets T = O(sqrt(d log(1/delta))) for E[A_i] <= 4 epsilon sqrt(d) + d/8n.
 
-    It fails like sco2.lemma41, because there is no condition on delta. Its T = O(sqrt(d
-    log(1/delta))) is enough unless n and d are both tiny, and so is the larger T of the second
-    version. Beyond T the tail of A_i is not Gaussian, since M(D) may be sign(Zbar_i) with
-    probability delta. But it is at most 1.1 delta d.
+    The statement fails like sco2.lemma41, because there is no condition on delta. Its T = O(sqrt(d
+    log(1/delta))) is enough unless n and d are both tiny. The same is true for the larger T of the
+    second version. Beyond T, the tail of A_i is not Gaussian, because M(D) may be sign(Zbar_i) with
+    probability delta. But the tail of A_i beyond T is at most 1.1 delta d.
     """
     attack_sample_complexity(ledger)
     attack_tail(ledger, power=0.5)
@@ -185,10 +185,10 @@ def constants_of_the_sample_complexity(ledger):
     leads to n >= sqrt(d)/(32 epsilon).
 
     E[A_i] <= 4 epsilon sqrt(d) + d/8n fails for nd <= 3, n >= 2. If each user's signs are published
-    with probability delta = 1/dn^2, then E[A_i] = .484/n^2. For nd >= 9 it holds, by the repair, in
-    which A_i has a range given Zbar_i and mu, and T is not needed. E abs(Atilde_i) is at most .78
-    sqrt(d), and exp(epsilon) - 1 <= 2 epsilon holds up to 1.25. The tail of Atilde_- beyond T is
-    missing in the second line.
+    with probability delta = 1/dn^2, then E[A_i] = .484/n^2. For nd >= 9, the bound holds by the
+    repair, in which A_i has a range given Zbar_i and mu, and T is not needed. E abs(Atilde_i) is at
+    most .78 sqrt(d), and exp(epsilon) - 1 <= 2 epsilon holds for epsilon up to 1.25. The tail of
+    Atilde_- beyond T is missing in the second line.
     """
     ledger.sweep(
         "d = 1, n = 2 and 3, epsilon = .001, users published with probability delta = 1/dn^2",
@@ -235,7 +235,7 @@ def constants_of_the_sample_complexity(ledger):
     )
     @size.sweep("the answer farthest from mu", d=[1, 10**9], bound=2.0, mutant={"bound": 0.5})
     def absolute(d, bound):
-        """Use that it is normal given mu.
+        """Use that Atilde_i is normal given mu.
 
         Its variance is sum_k (1 - mu[k]^2)^2 (1 + abs(mu[k]))^2.
         """
@@ -273,4 +273,4 @@ def constants_of_the_sample_complexity(ledger):
     def lost(delta, t):
         return 3 * t * delta, 2 * delta * t
 
-    ledger.consequence("It is known to fail only for nd <= 3.", harm="a constant")
+    ledger.consequence("The bound is known to fail only for nd <= 3.", harm="a constant")

@@ -45,9 +45,10 @@ def above_threshold_lines(ledger):
     query is not below the noisy threshold, and at the first that is below answers bottom and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t in place of q_i. It does not print a sensitivity, by which
-    2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query below the
-    threshold. This is the mirror image of Dwork and Roth's algorithm, and of its own name.
+    numbers. The test prints q_t in place of q_i. The pseudocode does not print a sensitivity, by
+    which 2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query
+    below the threshold. This is the mirror image of Dwork and Roth's algorithm, and the opposite of
+    what the name says.
     """
     domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
 
@@ -72,10 +73,10 @@ def above_threshold_guarantees(ledger):
     a_t = top and q_t(D) >= Delta - alpha for all t < k, and a_k = bottom and q_k(D) <= Delta +
     alpha, or k = T + 1.
 
-    For queries of sensitivity 1, privacy is tight in each of the two noises: a tenth less of either
-    breaks it. In alpha, 4 is enough in place of 8, with gamma / 3 in place of gamma, but 3.6 is
-    not. Sensitivity 1 is printed only for the accuracy. "Is a query above the threshold", in the
-    text, describes Dwork and Roth's algorithm.
+    For queries of sensitivity 1, privacy is tight in each of the two noises. If either noise is a
+    tenth smaller, privacy fails. In alpha, the factor 4 is enough instead of 8, with gamma / 3
+    instead of gamma. The factor 3.6 is not enough. Sensitivity 1 is printed only for the accuracy.
+    "Is a query above the threshold", in the text, describes Dwork and Roth's algorithm.
     """
 
     def rising(high, last):  # 100 high queries that fall, and one that rises
@@ -131,8 +132,8 @@ def above_threshold_guarantees(ledger):
         """Return the probability of a wrong answer on the hardest data, in the mirror of gm.lemma2.
 
         All queries are at Delta + alpha, except perhaps the last, which may be at Delta - alpha. A
-        query between them cannot be answered wrongly. After a query at Delta - alpha, another query
-        is asked only if there was a mistake.
+        query between these two values cannot be answered wrongly. After a query at Delta - alpha,
+        another query is asked only if there was a mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         top, bottom = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)
@@ -173,7 +174,7 @@ def target_charging_lines(ledger):
 def stopped(cutoff, epsilon, gap, loss):
     """Return the exact delta at `loss` of Algorithm 4 on equal queries, `gap` above threshold.
 
-    On the neighbour the queries are 1 lower. Only the number of bottoms before the c-th top
+    On the neighbour, the queries are lower by 1. Only the number of bottoms before the c-th top
     matters.
     """
     chances = [float(laplace_tail(-x, 1 / epsilon)) for x in (gap, gap - 1)]
@@ -188,13 +189,13 @@ def target_charging(ledger):
     """Assume epsilon <= 1. Then Algorithm 4 is (O(sqrt(c log(1/delta)) epsilon), 2^(-Omega(c)) +
     delta)-DP for every delta in (0, 1).
 
-    The lemma fails for all constants. On equal queries at their thresholds the mean of the privacy
-    loss is c times a relative entropy, about c epsilon^2. No O(sqrt(c)) bounds it at fixed epsilon
-    and delta. With K for O and 1 / K for Omega, the lemma fails from c of the order of K^2
-    log(1/delta) / epsilon^2 on. If c epsilon^2 <= log(1/delta), this term is the smaller one. Then
-    no counterexample was found for the constants 6 and 1, but 5 and 1 fail. That 6 and 1 are enough
-    was not proved. Algorithm 2 has c / sigma^2 <= epsilon^2 / (512 log(1/delta)). Sensitivity 1 is
-    not printed.
+    The lemma fails for all constants. On equal queries at their thresholds, the mean of the privacy
+    loss is c times a relative entropy, about c epsilon^2. No O(sqrt(c)) bounds this mean at fixed
+    epsilon and delta. With K for O and 1 / K for Omega, the lemma fails from c of the order of K^2
+    log(1/delta) / epsilon^2 on. If c epsilon^2 <= log(1/delta), the term with c epsilon^2 is the
+    smaller one. In that case, no counterexample was found for the constants 6 and 1, but the
+    constants 5 and 1 fail. There is no proof that the constants 6 and 1 are enough. Algorithm 2 has
+    c / sigma^2 <= epsilon^2 / (512 log(1/delta)). Sensitivity 1 is not printed.
     """
     words = {"lhs": "exact delta at K sqrt(c log(1/delta)) epsilon, c = 8 K^2 log(1/delta) / eps^2"}
     words |= {"rhs": "2^(-c / K) + delta"}
@@ -263,10 +264,10 @@ def cost_of_filtering(ledger):
     Otilde(epsilon).
 
     With the c and sigma of Algorithm 2, and sensitivity 2 as in Lemma 11, the filtering decisions
-    cost .09 epsilon at delta / 4, by an exact computation. The allowed cost is epsilon / 4. A third
-    of the noise is too little. The cutoff c meets the condition that Lemma 18 lacks. The sigma
-    displayed here is smaller by sqrt(log(1/delta)), which Otilde hides. With this sigma the cost is
-    of the order of epsilon sqrt(log(1/delta)).
+    cost .09 epsilon at delta / 4. This is an exact computation. The allowed cost is epsilon / 4. A
+    third of the noise is too little. The cutoff c satisfies the condition that is missing in Lemma
+    18. The sigma displayed here is smaller by sqrt(log(1/delta)), which Otilde hides. With this
+    sigma, the cost is of the order of epsilon sqrt(log(1/delta)).
     """
     domain = {"epsilon": EPSILON, "items": Interval(4.0, 1e12, log=True), "delta": DELTA}
 

@@ -21,10 +21,10 @@ def euclidean_assumption(ledger):
     """Each function f(.; z) on X is convex, G-Lipschitz and beta-smooth, where X is a convex
     compact domain of radius D in l_2-norm.
 
-    Losses log(1 + exp(<x, z>)) with norm(z) <= G meet the assumption with beta = G^2 / 4, and
-    attain both constants. The linear losses of the lower bound also meet it. "Radius D" is not
-    defined. Section 3.3.2 infers norm(x_0 - x_star) <= D from it, so D is a diameter there. If D is
-    a radius, the bound is 2 D.
+    Losses log(1 + exp(<x, z>)) with norm(z) <= G satisfy the assumption with beta = G^2 / 4, and
+    attain both constants. The linear losses of the lower bound also satisfy the assumption. "Radius
+    D" is not defined. Section 3.3.2 infers norm(x_0 - x_star) <= D from "radius D", so D is a
+    diameter there. If D is a radius, the bound is 2 D.
     """
 
     @ledger.falsify(
@@ -53,8 +53,9 @@ def average_gradients_concentrate(ledger):
     Otilde(1/sqrt(m)).
 
     By McDiarmid's inequality, (1 + sqrt(2 log(1 / gamma))) G / sqrt(m) is exceeded with probability
-    at most gamma, in every dimension. The inequality needs x_t to be independent of the batch,
-    which fresh users ensure. Algorithm 2 takes the gradients at x_(t-1), the introduction at x_t.
+    at most gamma, in every dimension. The inequality needs x_t to be independent of the batch, and
+    fresh users ensure this. Algorithm 2 takes the gradients at x_(t-1), but the introduction takes
+    them at x_t.
     """
     domain = {"m": Integer(1, 300), "p": Interval(0.01, 0.99), "sigmas": Interval(0.0, 6.0)}
     domain |= {"extremal": [{"m": 300, "p": 0.5, "sigmas": 1.5}, {"m": 1, "p": 0.5, "sigmas": 0.0}]}
@@ -80,8 +81,8 @@ def subgaussian(ledger):
     t] <= 2 exp(-t^2/(2 zeta^2)) for all t > 0.
 
     These are definitions. A vector with norm(X - E X) <= M is nSG(M / sqrt(2 log 2)), and this
-    parameter is the smallest one. It is what the paper needs. N(0, s^2 I_d) is SG(s) and nSG(s
-    sqrt(d)).
+    parameter is the smallest one. The paper needs exactly this fact. N(0, s^2 I_d) is SG(s) and
+    nSG(s sqrt(d)).
     """
 
     @ledger.falsify(
@@ -110,7 +111,7 @@ def tail_of_sum(k, t):
     """Return a bound for P[sum >= t sqrt(k)] of k coordinates.
 
     Each coordinate has the worst tail, min(1, 2 exp(-t^2 / 2)). One coordinate has this tail
-    itself. The sum of many is nearly normal, of variance 2 + 2 log 2.
+    itself. The sum of many coordinates is nearly normal, with variance 2 + 2 log 2.
     """
     if k == 1:
         return min(1.0, 2 * math.exp(-(t**2) / 2))
@@ -124,10 +125,11 @@ def hoeffding_for_vectors(ledger):
     > 0, P[norm(sum_i X_i) >= c sqrt(log(d/gamma) sum_i zeta_i^2)] <= gamma.
 
     The absolute constant c is that of Jin et al. (2019), who write log(2 d / gamma). One summand
-    needs c >= 1.84 and many need c >= 2.6. For 3 no counterexample was found with the hardest
-    single vectors, with many of them, and with signs in several coordinates. "Any gamma > 0" is too
-    much. With log(d / gamma) as printed, no c is enough at d = 1 and gamma near 1, and beyond
-    gamma = d nothing is defined. Logarithms that are at least 1 repair both.
+    needs c >= 1.84, and many summands need c >= 2.6. For c = 3, no counterexample was found with
+    the hardest single vectors, with many of them, and with signs in several coordinates. "Any gamma
+    > 0" admits too many values. With log(d / gamma) as printed, no c is enough at d = 1 and gamma
+    near 1. Beyond gamma = d, the bound is not defined. If logarithms are at least 1, both problems
+    are solved.
     """
     domain = {"gamma": Interval(1e-12, 0.999, log=True), "c": 3.0}
 
@@ -181,11 +183,12 @@ def earlier_rates(ledger):
     same with max{beta^(1/4) (nm)^(9/8), beta^(1/2) n^(1/4) m^(5/4)} or n^(11/8) m^(5/4), or
     sqrt(d)/(sqrt(nm) eps) with nm; this work the same rate, up to logarithms, with nm.
 
-    These are theorems of other papers. Only their arithmetic is checked. The first rate of group
-    privacy is printed as 1 / (nm), which would beat the lower bound 1 / sqrt(nm) of estimation.
-    1 / sqrt(nm) is meant. An item-level rate 1 / sqrt(N) + sqrt(d) / (N epsilon) with N = nm items
-    and epsilon / m gives it, and sqrt(d) / (n epsilon). The rate of this work is the smallest in
-    the table up to logarithms. The linear-time rate is larger by sqrt(n).
+    These rates are theorems of other papers. Only the arithmetic of these rates is checked. The
+    first rate of group privacy is printed as 1 / (nm), which would be below the lower bound 1 /
+    sqrt(nm) of estimation. 1 / sqrt(nm) is meant. An item-level rate 1 / sqrt(N) + sqrt(d) / (N
+    epsilon) with N = nm items and epsilon / m gives 1 / sqrt(nm) + sqrt(d) / (n epsilon). The rate
+    of this work is the smallest in the table up to logarithms. The linear-time rate is larger by
+    sqrt(n).
     """
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)

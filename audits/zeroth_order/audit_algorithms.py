@@ -1,7 +1,7 @@
 """Oracles along a path, and the whole algorithm, on items that attain the sensitivities.
 
 An oracle releases an invertible image of nodes with independent noises. The audits integrate this
-noise out. In d = 1 the worst cases do not depend on the directions, and the answers are computed.
+noise out. In d = 1, the worst cases do not depend on the directions, and the answers are computed.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def path(rounds, dimension=1):
 
 
 def transcript(oracle, rounds, dimension=1, noise=1.0, directions=None):
-    """Return the noisy gradients of an epoch, with their noise to be integrated out.
+    """Return the noisy gradients of an epoch, so that audits can integrate out their noise.
 
-    On a line the centres do not depend on the directions of the items in `worst_cases`. With given
-    directions the centres are not random, and the audit is a computation.
+    On a line, the centres do not depend on the directions of the items in `worst_cases`. With given
+    directions, the centres are not random, and the audit is a computation.
     """
     given = {
         "loss": loss(dimension), "oracle": oracle, "radius": 1.0,
@@ -121,7 +121,7 @@ def audit_difference_estimate(auditor, directions):
 
 @pytest.mark.parametrize("rounds", [1, 2, 8, 32])
 def audit_oracle(auditor, rounds):
-    """Audit exact noise for the transcript in d = 1: less noise is not enough."""
+    """Audit exact noise for the transcript in d = 1, where less noise is not enough."""
     made = plan(rounds).oracle
     n = made.first_batch + rounds - 1
     result = auditor.check(
@@ -139,7 +139,7 @@ def audit_oracle(auditor, rounds):
 
 @pytest.mark.parametrize("rounds", [3, 8, 16])
 def audit_corollary_4_4(auditor, rounds):
-    """Audit the printed noise where it is enough; the frontier shows the margin."""
+    """Audit the printed noise where it is enough. The frontier shows the margin."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma).oracle
     result = auditor.check(
@@ -180,7 +180,7 @@ def audit_noise_for_short_moves(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_oracle_in_the_plane(auditor):
-    """Audit hidden directions in d = 2: most of the noise is not needed on this pair."""
+    """Audit hidden directions in d = 2, where most of the noise is not needed on this pair."""
     made = plan(4, dimension=2).oracle
     result = auditor.check(
         transcript(made, 4, 2),
@@ -205,7 +205,7 @@ def run(made, noise=1.0):
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(5, marks=pytest.mark.from_profile("full"))])
 def audit_private_zeroth_order(auditor, rounds):
-    """Audit the output of one epoch at the printed noise; the last gradient is never used."""
+    """Audit the output of one epoch at the printed noise, where the last gradient is never used."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma)
     n = made.n_points
@@ -219,7 +219,7 @@ def audit_private_zeroth_order(auditor, rounds):
 
 @pytest.mark.from_profile("full")
 def audit_private_zeroth_order_in_many_epochs(auditor):
-    """Audit the averages of 16 epochs, at the least noise with which they keep their guarantee.
+    """Audit the averages of 16 epochs, at the least noise with which their guarantee holds.
 
     The mutant uses the items of the first epoch in all epochs.
     """
@@ -256,10 +256,10 @@ class Averages:
 
 @pytest.mark.parametrize("kind", ["tree", "naive"])
 def audit_released_gradients(auditor, kind):
-    """Audit the gradients by draws, as released: coordinates and rounds must not share noise.
+    """Audit the released gradients by draws; coordinates and rounds must not share noise.
 
-    Here d = 2, and the item moves only the first coordinate. So noise that two coordinates share
-    gives no protection.
+    Here d = 2, and the item moves only the first coordinate. So noise that the two coordinates
+    share gives no protection.
     """
     made = plan(2, dimension=2).oracle if kind == "tree" else Naive(1, 2 * 2 / 1 / RHO)
     options = {"loss": loss(2), "radius": 1.0, "points": path(2, 2), "oracle": made}

@@ -18,7 +18,7 @@ SLACK = (0.99, 0.95, 0.9, 0.7, 0.5)
 
 
 def nodes(values):
-    """Return the centres of the nodes; the noisy sums are an invertible image of noisy nodes."""
+    """Return the centres of the nodes. The noisy sums are an invertible image of noisy nodes."""
     return node_sums(values)[:, 0]
 
 
@@ -31,7 +31,7 @@ def one_apart(n, position):
 
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 8, 256])
 def audit_running_sums(auditor, n):
-    """Audit the exact parameter: less noise is not enough."""
+    """Audit the exact parameter, where less noise is not enough."""
     positions = {1, max(1, n // 3), n}
     result = auditor.check(
         AdditiveNoise(nodes, "gaussian", 1.0),
@@ -43,7 +43,7 @@ def audit_running_sums(auditor, n):
 
 
 def audit_running_sums_with_given_noises(auditor):
-    """Audit sensitivities and noises that differ from time to time."""
+    """Audit sensitivities and noises that change from time to time."""
     s, sigmas = 1 / np.arange(1, 13), 1 + 0.1 * np.arange(12)
 
     def whitened(values):

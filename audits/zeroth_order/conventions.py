@@ -1,4 +1,4 @@
-"""Domains that the checks share; `statements.md` has their conventions."""
+"""Domains that the checks share. `statements.md` has their conventions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ORDER = Interval(1.001, 100.0, log=True)
 
 DIMENSION = Integer(1, 1000)
 FEW = Choice((1, 2, 3))
-"""Dimensions of small cases."""
+"""T of Algorithm 3 and n of the tree, within the conventions T >= 2 and n >= 2."""
 
 ROUNDS = Integer(2, 10**6)
 """T of Algorithm 3, n of the tree, within the conventions T >= 2 and n >= 2."""
 
 SHARE = Interval(0.0, 1.0)
 UNIT = Interval(-1.0, 1.0)
-"""Coordinates of points, for checks in which only their proportions matter."""
+"""Coordinates of points, for checks in which only ratios of the coordinates matter."""

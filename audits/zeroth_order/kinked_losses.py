@@ -22,7 +22,7 @@ APART = Interval(1e-3, 5.0, log=True)
 """norm(x - y) / delta."""
 TWO = {"slopes": Array(UNIT, (2, 3, "d")), "kinks": Array(UNIT, (2, 3)), "d": FEW}
 TWO |= {"at": Array(UNIT, ("d",)), "radius": RADII}
-"""Two items, +-(sum of three kinked ridges); a population in which each has probability 1/2."""
+"""Two items, +-(sum of three kinked ridges), and a population in which each has probability 1/2."""
 MOVED = {**TWO, "move": Array(UNIT, ("d",))}
 
 
@@ -36,7 +36,7 @@ def constant_of(slopes):
 
 
 def as_loss(slopes, kinks):
-    """Item (0) is the first sum of ridges; item (1) is minus the second sum."""
+    """Item (0) is the first sum of ridges, and item (1) is minus the second sum."""
     d = slopes.shape[-1]
 
     def function(points, items):
@@ -55,7 +55,7 @@ def opposite(d, kink, **more):
 
 @functools.cache
 def sphere(d, n=256):
-    """Return directions and weights: exact for d = 1, by quadrature for d = 2 and 3."""
+    """Return directions and weights, exact for d = 1 and by quadrature for d = 2 and 3."""
     if d == 1:
         return np.array([[1.0], [-1.0]]), np.full(2, 0.5)
     angles = 2 * math.pi * (np.arange(n) + 0.5) / n
@@ -69,7 +69,7 @@ def sphere(d, n=256):
 
 
 def single(f, radius, u, x, y=None):
-    """Return g_ij, or d_ij if there is a y, as numbers for many directions u."""
+    """Return g_ij, or d_ij if y is given, as numbers for many directions u."""
     d = u.shape[-1]
     if y is None:
         return d / (2 * radius) * (f(x + radius * u) - f(x - radius * u))
@@ -101,7 +101,7 @@ def unit(directions):
 
 
 def transcribed(f, items, radius, u, x, y=None):
-    """Evaluate line 3 of Algorithm 1 or 2, with its sums written out."""
+    """Evaluate line 3 of Algorithm 1 or 2, with written-out sums."""
     b, n, d = u.shape
     total = np.zeros(d)
     for i in range(b):

@@ -43,10 +43,10 @@ def distance_moved(ledger):
     Therefore, if norm(Delta_t^k) <= D for all t, k, then norm(w_(t+1)^k - w_t^k) <= 2 D, and in
     general norm(w_t^k - w_(t')^k) <= 2 abs(t - t') D for all t, t' in [T].
 
-    The bound 2 D is attained for successive rounds, by s_t = 0 and s_(t+1) = 1 on a straight path.
-    In general (abs(t - t') + 1) D is enough for t != t', about half of the printed bound for
-    distant rounds. The mean of norm(w_(t+1) - w_t)^2 over s is at most 7/6 D^2, not 4 D^2. Epochs
-    are separate: w_1 of an epoch is never compared with w_T of the previous epoch.
+    For successive rounds, the bound 2 D is attained by s_t = 0 and s_(t+1) = 1 on a straight path.
+    In general, (abs(t - t') + 1) D is enough for t != t', which is about half of the printed bound
+    for distant rounds. The mean of norm(w_(t+1) - w_t)^2 over s is at most 7/6 D^2, not 4 D^2.
+    Epochs are separate: w_1 of an epoch is never compared with w_T of the previous epoch.
     """
 
     @ledger.identity("random steps", late=0, mutant={"late": 1}, floor=1.0, **WALK)
@@ -74,7 +74,7 @@ def distance_moved(ledger):
         extremal=[{"first": np.ones(1), "then": np.ones((3, 1))}],
     )  # fmt: skip
     def squares(first, then, most):
-        """Use three Gauss-Legendre nodes: the mean and the variance of s are exact."""
+        """Use three Gauss-Legendre nodes, for which the mean and the variance of s are exact."""
         s, weights = uniform_nodes(3)
         first, total = projected(first, 1.0), 0.0
         for i, j in itertools.product(range(3), repeat=2):
@@ -99,7 +99,7 @@ def slope(v, x):
 
 
 def value(v, x):
-    """Return F with F(-4) = 0: the integral of a piecewise linear slope, exactly."""
+    """Return F with F(-4) = 0, the integral of a piecewise linear slope, exactly."""
     at = np.concatenate([[0.0], np.cumsum((v[1:] + v[:-1]) / 2 * 0.5)])
     k = np.clip(((x + 4) / 0.5).astype(int), 0, 15)
     rest = x - KNOTS[k]
@@ -109,7 +109,7 @@ def value(v, x):
 
 
 def least(v):
-    """Return inf F, attained at a knot or where the slope is 0; the ends slope outwards."""
+    """Return inf F, attained at a knot or where the slope is 0, because the ends slope outwards."""
     left, right = v[:-1], v[1:]
     cross = (left < 0) & (right > 0)
     zeros = KNOTS[:-1][cross] + 0.5 * left[cross] / (left[cross] - right[cross])
@@ -140,7 +140,7 @@ def shares(count):
 def converted(v, errors, T, K, radius, first, step, honest, gap, frozen, smooth, extra):
     """Return both sides of Lemma 4.6, or of Corollary 4.7 if F is smoothed.
 
-    The learner starts with first D in each epoch and steps against honest grad + error.
+    The learner starts with `first` D in each epoch and steps against honest grad + error.
     """
     if K * T > 4 and K < 10:
         return None
@@ -192,15 +192,15 @@ def conversion(ledger):
     gtilde_t^k, Delta_t^k - u^k>/(DKT), where u^k = -D sum_t grad F(w_t^k)/norm(sum_t grad
     F(w_t^k)).
 
-    The check is exact on a line. It takes differentiable F with piecewise linear slopes and
-    arbitrary errors of gtilde, of which the lemma needs nothing. A quadrature covers uniform s. The
-    bound is tight as K grows, for a long slope that the path slides down. The proof holds in every
-    dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the opposite difference.
-    u_t^k stands for u^k, and the first sum runs over i. If the gradients sum to 0, any u^k of
-    length at most D is suitable. The proof needs three facts that the paper does not state. Delta_t
-    is independent of s_t. F is integrable along segments. For x^2 sin(1/x^2) it is not, and E <grad
-    F(w_t), Delta_t> does not exist. For OSD the regret is against u^k, which depends on all
-    gradients.
+    On a line, the check is exact. It takes differentiable F with piecewise linear slopes, and
+    arbitrary errors of gtilde, about which the lemma assumes nothing. A quadrature covers uniform
+    s. The bound is tight as K grows, for a long slope along which the path moves down. The proof
+    holds in every dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the
+    opposite difference. u_t^k should be u^k, and the first sum is over i. If the gradients sum to
+    0, any u^k of length at most D is suitable. The proof needs three facts that the paper does not
+    state. Delta_t is independent of s_t. F is integrable along segments. The function x^2
+    sin(1/x^2) is not integrable along segments, and E <grad F(w_t), Delta_t> does not exist for it.
+    For OSD, the regret is against u^k, which depends on all gradients.
     """
     case = {**LINE, "smooth": False, "extra": 0.0, "extremal": [LONG, SHORT, VALLEY]}
     ledger.falsify("piecewise quadratic F, arbitrary errors", mutant={"gap": 0.5}, **case)(
@@ -240,10 +240,10 @@ def conversion_of_the_smoothing(ledger):
     Fhat_delta(w_t^k) - gtilde_t^k, Delta_t^k - uhat^k>/(DKT), where uhat^k = -D sum_t grad
     Fhat_delta(w_t^k)/norm(sum_t grad Fhat_delta(w_t^k)).
 
-    It follows from Lemma 4.6 for Fhat and then Corollary 2.3. The check is exact on a line, like
-    that of the lemma. The bound is tight as K grows. The term 2 L delta is generous. Since inf
-    Fhat >= inf F, F* + L delta d/(d + 1) is enough. The added term is then a quarter of 2 L delta
-    at d = 1. The proof omits grad signs in its last displays.
+    The claim follows from Lemma 4.6 for Fhat and then from Corollary 2.3. On a line, the check is
+    exact, like the check of the lemma. The bound is tight as K grows. The term 2 L delta is
+    generous. Because inf Fhat >= inf F, F* + L delta d/(d + 1) is enough. The added term is then a
+    quarter of 2 L delta at d = 1. In its last displays, the proof omits grad signs.
     """
     case = {**LINE, "smooth": True, "extremal": [LONG, SHORT]}
     words = "piecewise quadratic F, arbitrary errors"
@@ -283,9 +283,9 @@ def within_the_ball(ledger):
     norm((1/T) sum_(t=1..T) grad F(w_t^k)).
 
     The distance is at most ((T + 1)/2 - 1/T) D, attained on a straight path with s_1 = 0 and all
-    others 1. This is below delta, as the open ball requires, and about half of it for large T.
-    D = 2 delta/(T + 1), with steps nearly twice as long, would also be enough. If two points are
-    equal, the mean is still a convex combination.
+    others 1. This distance is below delta, as the open ball requires. For large T, it is about half
+    of delta. D = 2 delta/(T + 1), with steps nearly twice as long, would also be enough. If two
+    points are equal, the mean is still a convex combination.
     """
     ends = [{**straight([0, 1, 1, 1, 1]), "radius": 1.0}]
     domain = {**WALK, "radius": Interval(0.1, 5.0), "extremal": ends}
@@ -305,7 +305,7 @@ def within_the_ball(ledger):
 
     @ledger.sweep("every T, straight path", T=range(1, 400), longer=1, mutant={"longer": 2})
     def every(T, longer):
-        """Return both sides in units of delta; s_1 = 0, and all others are 1."""
+        """Return both sides in units of delta, for s_1 = 0 and all others equal to 1."""
         w = [Fraction(longer * t, T) for t in range(2, T + 1)]
         return sum(w, Fraction(0)) / T, Fraction(T - 1, T) if T > 1 else Fraction(0)
 

@@ -53,10 +53,11 @@ def from_renyi_to_approximate_privacy(ledger):
     ln(1/delta)^(1/2), delta)-DP for all delta >= exp(-rho^2).
 
     The direction of the last inequality is wrong: delta must be small against exp(-rho^2), not
-    large. By Mironov's Proposition 3 the best alpha gives epsilon = rho^2 / 2 + rho sqrt(2
-    ln(1/delta)). This is at most 2 rho sqrt(ln(1/delta)) exactly if delta <= exp(-c rho^2) with
-    c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough. Gaussian noise shows that c
-    is the best possible. Its own least c is .369 at rho = 5, .625 at 10, .7270 at 100 and .7285 at
+    large. By Mironov's Proposition 3, the best alpha gives epsilon = rho^2 / 2 + rho sqrt(2
+    ln(1/delta)). This epsilon is at most 2 rho sqrt(ln(1/delta)) exactly if delta <= exp(-c rho^2)
+    with c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough. Gaussian noise shows
+    that c is the best possible. Its own least c is .369 at rho = 5, .625 at 10, .7270 at 100 and
+    .7285 at
     1000. The printed range fails for Gaussian noise from rho = 3.8186 on (delta = .36,
     epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes it fails from
     rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2 epsilon is 4.56. For

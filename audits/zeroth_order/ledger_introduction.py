@@ -72,10 +72,10 @@ def data_complexity(ledger):
     It holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M = 10^5
     (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants, rounding and
     half the radius. With the printed minimum M has to grow like sqrt(d) rho/(delta epsilon^4). A
-    tenth of epsilon then needs 10^4 times the data, not 10^3. The weaker the privacy, the more data
-    are needed. Stationary means stationary in expectation. The complexity counts data, not values
-    of f. Each item costs 2 d values of f. The non-private analog (Kornowski and Shamir, 2023) uses
-    2 values for each item. So in values of f the algorithm is d times more expensive. The paper
+    tenth of epsilon then needs 10^4 times the data, not 10^3. If the privacy is weaker, the theorem
+    needs more data. "Stationary" is read as stationary in expectation. The complexity counts data,
+    not values of f. Each item costs 2 d values of f. The non-private analog (Kornowski and Shamir,
+    2023) uses 2 values for each item. So the algorithm needs d times as many values of f. The paper
     does not show that the non-private rate d/(delta epsilon^3) is optimal, and Section 5 calls the
     optimality of the rate uncertain. The minimum is the single mistake behind zoo.thm4.9.T, .conv
     and .int.
@@ -95,7 +95,8 @@ def data_complexity(ledger):
 
     few = {"d": [1, 100], "delta": [0.1], "rho": [0.1, 1.0, 10.0], "epsilon": [1e-9]}
     ledger.step(
-        "T is the minimum of the two terms",
+        "T = max{...}; the term that grows with T is at most the sum of the two, and each of the "
+        "others falls",
         fix="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
         "the others falls",
     ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
@@ -105,8 +106,8 @@ def data_complexity(ledger):
         method=Method.NUMERIC, **few,
     )(decades)  # fmt: skip
     ledger.consequence(
-        "A user who runs Theorem 4.9 as printed needs 1/epsilon times rho/sqrt(d) more data than "
-        "the abstract says, if that factor is above 1.",
+        "Let c = 1/epsilon times rho/sqrt(d). A user who runs Theorem 4.9 as printed needs c "
+        "times as much data as the abstract says, if c is above 1.",
         harm="accuracy",
     )
 
@@ -116,10 +117,10 @@ def privacy_for_free(ledger):
     """Privacy is "for free" whenever rho >= sqrt(d) epsilon: then the non-private term d/(delta
     epsilon^3) of the data complexity dominates the private term d^(3/2)/(rho delta epsilon^2).
 
-    It is exact, and "if and only if" holds, because the ratio of the two terms is sqrt(d)
-    epsilon/rho. With the L of Theorem 4.9 the condition is rho L >= sqrt(d) epsilon, both for the
+    The claim is exact, and "if and only if" holds, because the ratio of the two terms is sqrt(d)
+    epsilon/rho. With the L of Theorem 4.9, the condition is rho L >= sqrt(d) epsilon, both for the
     F* terms and for the L delta terms. The logarithms of Omegatilde multiply only the private term.
-    With the T that Theorem 4.9 prints the opposite is true. For rho > sqrt(d) epsilon, T is the
+    With the T that Theorem 4.9 prints, the opposite is true. For rho > sqrt(d) epsilon, T is the
     second term, and M grows with rho.
     """
     domain = {"d": Integer(1, 10**6), "epsilon": SMALL, "delta": RADIUS}
@@ -161,13 +162,13 @@ def naive_noise(ledger):
     obtained. Variance-reduced SGD with zeroth-order estimators only achieves O(d^(3/2)/(delta
     epsilon^3)) (Chen et al., 2023).
 
-    The estimator that is meant has B = 1. With rho = d its noise costs at most four times the data,
-    and 2.25 times on a line. So there are values of rho with the non-private rate. From
-    rho = sqrt(d) on the printed rate is itself the non-private rate, and Algorithm 6 attains it
-    with B = d^(3/2)/rho between 1 and d. The values of Theorem 4.9 begin at sqrt(d) epsilon. With
-    B = 1 the analysis of Appendix E does not give d^(3/2)/(rho delta epsilon^3). It gives
-    d^3/(rho^2 delta epsilon^3). The rate d^(3/2)/(delta epsilon^3) of variance-reduced SGD is
-    quoted (Chen et al., 2023), and not judged here.
+    The estimator that the paper means has B = 1. At rho = d, the noise of this estimator costs at
+    most four times the data. On a line, it costs 2.25 times the data. So there are values of rho
+    with the non-private rate. From rho = sqrt(d) on, the printed rate is itself the non-private
+    rate. Algorithm 6 attains it with B = d^(3/2)/rho between 1 and d. The values of rho in Theorem
+    4.9 begin at sqrt(d) epsilon. With B = 1, the analysis of Appendix E does not give d^(3/2)/(rho
+    delta epsilon^3). With B = 1, it gives d^3/(rho^2 delta epsilon^3). The rate d^(3/2)/(delta
+    epsilon^3) of variance-reduced SGD is quoted (Chen et al., 2023), and not judged here.
     """
     for words, B, rho in (("B = 1, rho = d", "1", "d"), ("B = d, rho = sqrt(d)", "d", "d**0.5")):
         ledger.sweep(
@@ -231,9 +232,10 @@ def decomposition(ledger):
     sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))), which is estimated by
     Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
 
-    This is a misprint. The sum must begin at i = 2, like in Algorithm 4. With i = 1 it is grad
-    Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. It is right if x_0 is taken to be x_1. The
-    proof of Lemma 4.8 begins at 2, but prints the index t for i in the sum.
+    This is a misprint. The sum must begin at i = 2, as in Algorithm 4. If it begins at i = 1, it is
+    grad Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. The display is correct if x_0 is defined
+    as x_1. In the proof of Lemma 4.8, the sum begins at 2, but the index is printed as t instead of
+    i.
     """
 
     @ledger.identity("from i = 2 on, Fhat of abs on a line", first=2, floor=1.0,
@@ -247,7 +249,7 @@ def decomposition(ledger):
         lhs="abs(right side - grad Fhat(x_t))", rhs="0",
     )  # fmt: skip
     def printed(start):
-        """delta = 1, so that the gradient of the smoothing is y on [-1, 1]."""
+        """Here delta = 1, so that the gradient of the smoothing is y on [-1, 1]."""
         gradients = [start, 1.0, 1.0, 1.0]  # at x_0, ..., x_3
         right = gradients[1] + sum(gradients[i] - gradients[i - 1] for i in (1, 2, 3))
         return abs(right - gradients[3]), 1e-12
@@ -272,7 +274,7 @@ def successive_points(ledger):
 
     The points x_t, which Section 3 uses in its decomposition, move by at most delta/T. But
     Algorithm 4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says. This
-    distance is attained in the limit: s_t near 0, s_(t+1) near 1 and Delta_t = Delta_(t+1). The
+    distance is attained in the limit of s_t near 0, s_(t+1) near 1 and Delta_t = Delta_(t+1). The
     bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T the
     constants would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
     """
@@ -316,10 +318,10 @@ def two_points(ledger):
     zeroth-order gradient estimator gtilde_t^k = (d/(2 delta)) (f(w_t^k + delta u, z_t^k) - f(w_t^k
     + delta u, z_t^k)) u, whose sensitivity is O(d L).
 
-    This is a misprint. Both terms are the same, so the display is 0. The second term must be
-    f(w - delta u, z), like in Algorithms 1 and 6. Then the estimator is unbiased (exactly for
-    linear f). Its sensitivity is 2 d L at fixed directions, which f = L <u, .> against -L <u, .>
-    attains.
+    This is a misprint. Both terms are the same, so the display is 0. The second term must be f(w -
+    delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which is checked exactly
+    for linear f. Its sensitivity is 2 d L at fixed directions. The losses f = L <u, .> and -L <u,
+    .> attain it.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(
@@ -327,7 +329,7 @@ def two_points(ledger):
         lhs="norm(grad fhat(w) - E of the estimator)", rhs="0",
     )  # fmt: skip
     def printed(angle, delta):
-        """The directions of a regular pentagon have the necessary moments of the circle."""
+        """The directions of a regular pentagon have the needed moments of the circle."""
         z, w, d = np.array([np.cos(angle), np.sin(angle)]), np.array([0.3, -1.0]), 2
         turns = 2 * np.pi * np.arange(5) / 5
         u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
@@ -337,7 +339,7 @@ def two_points(ledger):
     @ledger.identity("f(x, z) = <z, x> in the plane", z=Array(UNIT, (2,)), w=Array(UNIT, (2,)),
                      delta=RADIUS, back=-1.0, floor=1.0, mutant={"back": 0.0})  # fmt: skip
     def unbiased(z, w, delta, back):
-        """Compare rounded values, since floats lose digits if delta is small against w."""
+        """Compare rounded values, because floats lose digits if delta is small compared with w."""
         turns = 2 * np.pi * np.arange(5) / 5
         u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
         g = ((w + delta * u) @ z - (w + back * delta * u) @ z)[:, None] * u / delta

@@ -25,10 +25,10 @@ def second_moment(ledger):
     """The g_t^k of Algorithm 6 is an unbiased estimator, and E norm(g_t^k)^2 <~ L^2 (d/B + 1).
 
     It is an unbiased estimator of grad Fhat_delta(w_t^k), given w_t^k (Lemma 2.2 (iv)). For f = L
-    <e, x> the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2 it is at most
-    L^2 (d^2/((d - 1) B) + 1). The reason is Poincare's inequality on the sphere: odd 1-Lipschitz
-    functions have second moment at most 1/(d - 1). For d = 1 it is at most L^2. So the constant is
-    at most 2, at most 4/3 for B = 1, and 1 as d -> infinity.
+    <e, x>, the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2, the second
+    moment is at most L^2 (d^2/((d - 1) B) + 1). By Poincare's inequality on the sphere, odd
+    1-Lipschitz functions have second moment at most 1/(d - 1). For d = 1, the second moment is at
+    most L^2. So the constant is at most 2, at most 4/3 for B = 1, and 1 as d -> infinity.
     """
     domain = {"d": DIMENSION, "B": BATCH}
 
@@ -41,7 +41,7 @@ def second_moment(ledger):
     @ledger.identity("linear f, by a design of the sphere", d=[1, 2, 3, 5], B=[1, 2, 3],
                      one=1, mutant={"one": 0})  # fmt: skip
     def linear(d, B, one):
-        """Use directions +-e_j and a generic f: each pair +-e_j has the necessary moments."""
+        """Use directions +-e_j and a generic f, because each pair +-e_j has the needed moments."""
         z = np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))
         singles = np.array([d * z[j] * np.eye(d)[j] for j in range(d)])
         all_of = [np.mean(c, axis=0) for c in itertools.product(singles, repeat=B)]
@@ -81,16 +81,16 @@ def noise(ledger):
     of Algorithm 6 is bounded by O(d L/B). Consequently, with sigma = d L/(B rho), each gtilde_t^k
     achieves (alpha, alpha rho^2/2)-RDP.
 
-    There are two readings, because "if we set sigma = d L/B rho" follows a bound O(d L/B). The
-    sensitivity is 2 d L/B. In the first reading sigma is d L/(B rho) up to the constant of O. With
-    sigma = 2 d L/(B rho) the claim holds. In the second reading sigma is as printed, and then
-    mu = 2 rho. The Renyi divergence is 4 times as large as promised. In d = 1, f = L x against -L x
-    attains it at every alpha, B and rho. The argument by sensitivity gives nothing better in any
-    dimension. In d >= 2 the directions are hidden, and no counterexample was found for linear
-    losses. In the plane linear losses stay within alpha rho^2/2, and approach it for small rho. The
-    reason is that 2 <e, u> u is a circle that moves by only d L = 2. For d >= 3 the directions can
-    be coupled so that no centre moves by more than d L. For other losses in d >= 2 nothing is
-    known.
+    There are two readings of "if we set sigma = d L/B rho", which follows a bound O(d L/B). The
+    sensitivity is 2 d L/B. In the first reading, sigma is d L/(B rho) up to the constant of O. Then
+    the claim holds with sigma = 2 d L/(B rho). In the second reading, sigma is as printed, and then
+    mu = 2 rho. Then the Renyi divergence is 4 times as large as promised. In d = 1, f = L x against
+    -L x attains this divergence at every alpha, B and rho. The argument by sensitivity gives no
+    smaller bound in any dimension. In d >= 2, the directions are hidden, and no counterexample was
+    found for linear losses. In the plane, the divergence of linear losses stays within alpha
+    rho^2/2, and approaches this for small rho. The reason is that 2 <e, u> u is a circle that moves
+    by only d L = 2. For d >= 3, the directions can be coupled so that no centre moves by more than
+    d L. For other losses in d >= 2, nothing is known.
     """
     reading = ledger.reading("sigma up to the constant of O: sigma = 2 d L/(B rho)")
 
@@ -99,7 +99,7 @@ def noise(ledger):
                          {"d": 3, "B": 5, "rho": 1.0, "left": 1.0, "right": -1.0},
                      ])  # fmt: skip
     def shifted(d, B, rho, left, right, two):
-        """alpha = 2; f(w + delta u) - f(w - delta u) = 2 delta times left or right, L = 1."""
+        """alpha = 2; f(w + delta u) - f(w - delta u) = 2 delta times `left` or `right`, L = 1."""
         sigma = two * d / (B * rho)
         return (d / B * abs(left - right) / sigma) ** 2, rho**2 * (1 + ROUNDING)
 
@@ -116,8 +116,8 @@ def noise(ledger):
         method=Method.NUMERIC, mutant={"scale": 0.7},
     )(in_the_plane)  # fmt: skip
     ledger.consequence(
-        "With sigma as printed, Algorithm 6 in d = 1 has twice the rho that was required. It is "
-        "the baseline of the paper, not the algorithm that the paper proposes.",
+        "With sigma as printed, Algorithm 6 in d = 1 has twice the rho that was required. "
+        "Algorithm 6 is the baseline of the paper, not the algorithm that the paper proposes.",
         harm="privacy",
     )
 
@@ -152,11 +152,11 @@ def inner_products(ledger):
     Fhat_delta(w_t^k) - g_t^k)^2 + E norm(xi_t^k)^2) <~ D L sqrt(T) (sqrt(d)/sqrt(B) + 1 +
     d^(3/2)/(B rho)).
 
-    The check is exact on a line over all outcomes. The errors are uncorrelated with everything
-    before. For a uhat^k of the best sign the bound is attained up to the step E abs <= sqrt(E
-    ()^2). By zoo.appE.moment its constant is at most sqrt(2). With sigma = 2 d L/(B rho), which
-    privacy needs, it is at most 2. In the last display the 1 is not needed, because the error,
-    unlike g itself, has no part of size L.
+    On a line, the check is exact over all outcomes. The errors are uncorrelated with everything
+    before. For a uhat^k of the best sign, the bound is attained up to the step E abs <= sqrt(E
+    ()^2). By zoo.appE.moment, the constant of the bound is at most sqrt(2). With sigma = 2 d L/(B
+    rho), which privacy needs, the constant is at most 2. In the last display, the 1 is not needed,
+    because the error, unlike g itself, has no part of size L.
     """
     domain = {"h": SHARE, "shares": Array(SHARE, (3,)), "noise": Interval(0.0, 3.0), "fresh": True}
 

@@ -42,13 +42,14 @@ def naive_rate(ledger):
     F(wbar))_(2 delta) <= epsilon if M = Omega(d (F* L^2/(delta epsilon^3) + L^3/epsilon^3) +
     d^(3/2) (F* L^2/(rho delta epsilon^3) + L^3/(rho epsilon^3))).
 
-    It is false for every constant and for every T. At B = 1 let c = sqrt(d) + d^(3/2)/rho. The
-    least value of the left side is of order ((F* + L delta) c^2 L^2/(delta M))^(1/3). The right
-    side has d^(3/2)/rho in place of its square. The ratio grows like d^(1/2) for d -> infinity at
-    rho = 1, and like rho^(-1/3). The printed minimum also fails for rho -> infinity, like
-    rho^(1/3). It must be a maximum. Repaired at B = 1, M is of order d^3/(rho^2 delta epsilon^3).
-    The printed M is right with another batch, B = max{1, d^(3/2)/rho}. The 2 L delta of Corollary
-    4.7 and sigma = 2 d L/(B rho) change only constants.
+    The display is false for every constant and for every T. At B = 1, let c = sqrt(d) +
+    d^(3/2)/rho. The least value of the left side is of order ((F* + L delta) c^2 L^2/(delta
+    M))^(1/3). The right side has d^(3/2)/rho instead of its square. The ratio grows like d^(1/2)
+    for d -> infinity at rho = 1, and like rho^(-1/3). The printed minimum also fails for rho ->
+    infinity, where the ratio grows like rho^(1/3). The minimum must be a maximum. If the display is
+    repaired at B = 1, M is of order d^3/(rho^2 delta epsilon^3). The printed M is correct with
+    another batch size, B = max{1, d^(3/2)/rho}. The 2 L delta of Corollary 4.7 and sigma = 2 d L/(B
+    rho) change only constants.
     """
     words = {"rhs": "1000 times the right side"}
     ledger.sweep("B = 1, rho = 1, the best T", M=1e100, d=1e8, rho=1.0, times=1000.0,
@@ -88,7 +89,7 @@ def naive_rate(ledger):
         return bound(M, T, B, d, rho), most * right
 
     ledger.consequence(
-        "With B = 1 the naive oracle needs d^(3/2)/rho times as many data as printed.", "accuracy"
+        "With B = 1, the naive oracle needs d^(3/2)/rho times as many data as printed.", "accuracy"
     )
 
 
@@ -103,9 +104,10 @@ def without_noise(d, B, epsilon):
 def batch_of_one(ledger):
     """To achieve the optimal non-private rate O(d/(delta epsilon^3)), Algorithm 6 needs B = 1.
 
-    Every B <= d achieves it, at a cost of at most 4 in M. M is (sqrt(d) + sqrt(B))^2 (F* + L delta)
-    L^2/(delta epsilon^3) up to a constant. Noise needs a large B. With B = 1 privacy costs
-    d^3/rho^2, and with B = d^(3/2)/rho only d^(3/2)/rho. For B > d the rate is B/(delta epsilon^3).
+    Every B <= d achieves the rate, at a cost of at most a factor 4 in M. M is (sqrt(d) + sqrt(B))^2
+    (F* + L delta) L^2/(delta epsilon^3) up to a constant. With noise, a large B is needed. With B =
+    1, privacy costs d^3/rho^2. With B = d^(3/2)/rho, privacy costs only d^(3/2)/rho. For B > d, the
+    rate is B/(delta epsilon^3).
     """
 
     @ledger.sweep("B = d", d=[10**8, 10**4, 100], epsilon=[0.01, 0.1], times=10.0,
@@ -133,7 +135,7 @@ def batch_of_one(ledger):
             1 + ROUNDING
         )
 
-    ledger.consequence("It leads to B = 1, at which privacy costs more.", harm="accuracy")
+    ledger.consequence("The remark leads to B = 1, at which privacy costs more.", harm="accuracy")
 
 
 def proposed(d, epsilon, rho):
@@ -163,7 +165,7 @@ CROSSED = {
     (5, 0.5): 2.2e8, (5, 1.0): 7.5e8, (10, 0.5): 3.8e8, (10, 1.0): 5.5e8, (10, 2.0): 3.0e9,
     (20, 0.5): 9e8, (20, 1.0): 9e8, (20, 2.0): 1.6e9,
 }  # fmt: skip
-"""Values of M at which it is smaller, by d and rho."""
+"""Values of M at which the variance-reduced bound is smaller, by d and rho."""
 
 
 def best_batch(d, rho):
@@ -174,7 +176,7 @@ def best_batch(d, rho):
 
 
 def in_the_limit(d, more):
-    """Return the same for the variance-reduced bound, and the naive one at more * LIMIT."""
+    """Return the same for the variance-reduced bound, and the naive bound at more * LIMIT."""
     curved = d + (1 - 1 / d) * smoothness_constant(d) ** 2
     reduced = 2 * math.sqrt(d / (d - 1) + 1 - 1 / d + 7 / 6 * curved) + 1
     return 2 * reduced**2, best_batch(d, more * LIMIT[d])
@@ -194,18 +196,19 @@ def gap(ledger):
     d^(3/2)/(rho delta epsilon^2)) samples, as proved in Theorem 4.9: the naive algorithm suffers an
     additional cost of 1/epsilon for privacy.
 
-    There are three readings. The first is rho <= sqrt(d) epsilon and the best B of the naive
-    oracle, d^(3/2)/rho. Then the cost is exactly 1/epsilon, and no B is better. The second is
-    B = 1, as Appendix E prints. For small rho the naive data size is then of order d^3/(rho^2 delta
-    epsilon^3), and the cost d^(3/2)/(rho epsilon). The third is all rho. Above sqrt(d) epsilon the
-    naive oracle needs 1 + sqrt(d)/rho times more. For rho >= sqrt(d) the named term does not
-    dominate, and the cost is not 1/epsilon. The constants are those that can be proved, for
-    F* = L = 1, delta = 1/2 and the best T and B. For large M the variance-reduced bound is then the
-    smaller one if rho < 1.91 (d = 5), 3.17 (10), 5.03 (20). It is smaller at M = 2.2e8 and 7.5e8
-    (d = 5; rho = .5, 1). For d = 10 these M are 3.8e8, 5.5e8 and 3e9 (rho = .5, 1, 2), and for
-    d = 20 9e8, 9e8 and 1.6e9. Both bounds are .012 to .04 L there. At half of these M the naive
-    bound is smaller. At M = 1e5, d = 10, rho = 1 the bounds are .96 L and .46 L (naive). Bounds are
-    compared, not algorithms.
+    There are three readings. The first reading is rho <= sqrt(d) epsilon and the best B of the
+    naive oracle, d^(3/2)/rho. In this reading, the cost is exactly 1/epsilon, and no B is better.
+    The second reading is B = 1, as Appendix E prints. For small rho, the naive data size is then of
+    order d^3/(rho^2 delta epsilon^3), and the cost is d^(3/2)/(rho epsilon). The third reading is
+    all rho. Above sqrt(d) epsilon, the naive oracle needs 1 + sqrt(d)/rho times as much data. For
+    rho >= sqrt(d), the named term does not dominate, and the cost is not 1/epsilon. The constants
+    are those that can be proved, for F* = L = 1, delta = 1/2 and the best T and B. For large M, the
+    variance-reduced bound is then smaller for rho < 1.91 if d = 5, for rho < 3.17 if d = 10, and
+    for rho < 5.03 if d = 20. For d = 5, the variance-reduced bound is smaller at M = 2.2e8 if rho =
+    .5, and at M = 7.5e8 if rho = 1. For d = 10 these M are 3.8e8, 5.5e8 and 3e9 (rho = .5, 1, 2),
+    and for d = 20 9e8, 9e8 and 1.6e9. Both bounds are .012 L to .04 L at these M. At half of these
+    M, the naive bound is smaller. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96
+    L and the naive bound is .46 L. Bounds are compared, not algorithms.
     """
     best = ledger.reading("rho <= sqrt(d) epsilon, the naive oracle with its best B")
 
@@ -270,12 +273,12 @@ def gap(ledger):
         return explicit(M, 10, rho), (0.963, 0.456)
 
     ledger.consequence(
-        "For rho >= sqrt(d) epsilon the naive oracle, with its best B, needs 1 + sqrt(d)/rho times "
-        "more data, not 1/epsilon times.",
+        "For rho >= sqrt(d) epsilon, the naive oracle with its best B needs 1 + sqrt(d)/rho "
+        "times as much data, not 1/epsilon times.",
         harm="the wording",
     )
 
 
 def too_short(epsilon):
-    """F* + L delta = 2, L = delta = 1: T_2 = sqrt(M / 2) must be at least epsilon^-2."""
+    """Here F* + L delta = 2 and L = delta = 1. T_2 = sqrt(M / 2) must be at least epsilon^-2."""
     return 2 * epsilon**-4, 1e6 * 2 * (epsilon**-3 + epsilon**-2)

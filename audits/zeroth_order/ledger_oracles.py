@@ -28,8 +28,9 @@ ROUNDING = 1e-9
 def replay(seed, d, naive, step, restart, every):
     """Run Algorithm 3 on a loss that records its points, and follow it line by line.
 
-    The first array has w_1^1, ..., w_T^K and the output. The second array has x_t^k + s Delta_t^k
-    for the s in [0, 1] nearest to w_t^k, and the nearest of wbar^1, ..., wbar^K.
+    The first array has w_1^1, ..., w_T^K and the output. The second array has, for each w_t^k, the
+    nearest x_t^k + s Delta_t^k with s in [0, 1]. For the output, it has the nearest of wbar^1, ...,
+    wbar^K.
     """
     asked, T, K, radius = [], 3, 2, 0.3
     rng = np.random.default_rng(seed)
@@ -103,11 +104,11 @@ def online_to_nonconvex(ledger):
     uniform one of wbar^1, ..., wbar^K.
 
     The implementation, with either oracle and no noise, follows the printed lines. The check
-    replays steps, restarts, averages and output from the points at which the loss was evaluated. It
-    tests by draws that s is uniform and fresh in each round, and that the output is uniform over
-    the epochs. Gradient T of an epoch is computed but never used, so no output depends on it. The
-    paper does not print eta. With Delta_1 = 0 the first round of each epoch does not move, and
-    T = 1 never moves.
+    replays steps, restarts, averages and output from the points at which the loss was evaluated. By
+    draws, the check tests that s is uniform and fresh in each round, and that the output is uniform
+    over the epochs. Gradient T of an epoch is computed but never used, so no output depends on it.
+    The paper does not print eta. With Delta_1 = 0, the first round of each epoch does not move. If
+    T = 1, no round moves.
     """
     ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
     oracle = VarianceReduced(1, 1, 0.0)
@@ -147,8 +148,9 @@ def variance_reduced_oracle(ledger):
 
     The implementation agrees with lines 5 and 7, with the loops written out, and with the total
     number of points. Draws at t = 3 test that its noise is that of two nodes. There are two
-    misprints. The partition is for t = [2, T], not [2, K], which would use K (B_1 + B_2 (K - 1))
-    points, not the printed total. Line 9 has gtilde_t on both sides, and the right one is g_t.
+    misprints. The partition is for t = [2, T], not [2, K]. The latter would use K (B_1 + B_2 (K -
+    1)) points, not the printed total. Line 9 has gtilde_t on both sides, but the one on the right
+    side must be g_t.
     """
 
     @ledger.identity("T = 4, B_1 = 4, B_2 = 1", summed=True, mutant={"summed": False}, **PATH)
@@ -230,8 +232,8 @@ TRIPLE = list(
 def enumerated(slopes, kinks, radius, first, step, shares):
     """Return squared errors and increments of all runs of T = 3, d = 1 and B_1 = B_2 = 1.
 
-    The learner moves against g_t, without noise. s is given, or runs over the nodes of a
-    quadrature.
+    The learner moves against g_t, without noise. The values s are given, or range over the nodes of
+    a quadrature.
     """
     z = np.array(TRIPLE)[:, None, :]
     s = np.asarray(shares)[None]
@@ -275,10 +277,10 @@ def oracle_varies_little(ledger):
     So 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the constants that are enough in Lemmas 3.1 and
     3.2. For d = 1, L^2/B_1 + (7/6) L^2/(B_2 T) holds. Linear losses +-L <e, x> on a straight path
     have (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So 16 d is too large by 16 at d = 1 and
-    by about 8 d for large d, and 64 is too large by 33 to 55. At d = 1 the check enumerates all
-    runs of three rounds, with a learner that reacts to g_t. There are misprints: i <= j for i < j,
-    and the index t for i in the telescoping sum. The first inequality of the last display is an
-    equality.
+    by about 8 d for large d, and 64 is too large by 33 to 55. At d = 1, the check enumerates all
+    runs of three rounds, with a learner that reacts to g_t. There are misprints: i <= j should be i
+    < j, and the index t in the telescoping sum should be i. The first inequality of the last
+    display is an equality.
     """
     some = {**RUNS, "s": Array(SHARE, (3,)), "most": 1.0}
     some["extremal"] = [{**STEEP, "s": np.array([0.0, 1.0, 0.0])}]
@@ -295,7 +297,7 @@ def oracle_varies_little(ledger):
     @sharper.falsify("all runs at d = 1, over s too", most=1 + 7 / 6 * 2 / 9, mutant={"most": 1.2},
                      extremal=[STEEP], **RUNS)  # fmt: skip
     def averaged(slopes, kinks, radius, first, step, most):
-        """Use two nodes for each s: its mean and variance are exact, and no more is needed."""
+        """Use two nodes for each s, whose mean and variance are exact, which is enough."""
         s, weights = uniform_nodes(2)
         nodes = np.array(list(itertools.product(s, repeat=3)))
         w = np.prod(list(itertools.product(weights, repeat=3)), axis=1)

@@ -48,17 +48,18 @@ def private_oracle(ledger):
     rho^2/2)-RDP if the noises in the tree mechanism are set to sigma_t = sigma := sqrt(2 ln T) 4 d
     L/(B_2 T rho).
 
-    It is true for the output, and for all x, w and Delta. A is restarted after each epoch. So
-    nothing depends on g~_T, if eta does not. In T - 1 noisy gradients at most
+    The claim is true for the output, and for all x, w and Delta. A is restarted after each epoch.
+    So nothing depends on g~_T, if eta does not depend on it. Among T - 1 noisy gradients, at most
     floor(log2(T - 1)) + 1 <= 2 ln T noisy nodes contain an item. The bound is tightest at T = 5,
-    with .965 of rho, and has .85 for large T. The proof releases all T of the gradients. At T = 2
-    this costs 1.2011 rho and at T = 4 1.0402 rho, in d = 1 with B_1 = T B_2/2 and a slope that
-    changes its sign. For all other T the proof is right. At T = 1 sigma is 0, and g~_1 is released
-    without noise. The output is then x_1 for all data, if Delta_1 does not depend on the data. For
-    d >= 2 the sensitivities are attained only with probability 0, since directions are hidden. The
-    noise is not "the minimal noise" (Section 4.2). For all learners and B_1 = T B_2/2,
-    sqrt(floor(log2(T - 1)) + 1) in place of sqrt(2 ln T) is exactly enough. With Delta_1 = 0 and
-    B_1 = T + 1, a third of this is enough at T = 2, and .375 of it at T = 3.
+    where .965 of rho is used. For large T, .85 of rho is used. The proof releases all T of the
+    gradients. At T = 2, this costs 1.2011 rho, and at T = 4, 1.0402 rho. These costs hold in d = 1
+    with B_1 = T B_2/2 and a slope that changes its sign. For all other T, the proof is correct. At
+    T = 1, sigma is 0, and g~_1 is released without noise. In this case, the output is x_1 for all
+    data, if Delta_1 does not depend on the data. For d >= 2, the sensitivities are attained only
+    with probability 0, because directions are hidden. The noise is not "the minimal noise" (Section
+    4.2). For all learners and B_1 = T B_2/2, sqrt(floor(log2(T - 1)) + 1) instead of sqrt(2 ln T)
+    is exactly enough. With Delta_1 = 0 and B_1 = T + 1, a third of this is enough at T = 2, and
+    .375 of this at T = 3.
     """
 
     @ledger.sweep("all sensitivities attained, all learners", T=MANY, B_2=[1, 4], factor=1.0,
@@ -114,7 +115,8 @@ def private_oracle(ledger):
         survivors="Directions protect no user in d = 1.",
     )  # fmt: skip
     ledger.consequence(
-        "It affects users who release all noisy gradients of an epoch with T = 2 or 4 rounds.",
+        "The mistake affects users who release all noisy gradients of an epoch with T = 2 or 4 "
+        "rounds.",
         harm="privacy",
     )
 
@@ -141,9 +143,9 @@ def sensitivities(ledger):
     delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since B_1 >= T B_2/2, it holds
     that s_1 <= s_t for all t >= 2.
 
-    It holds if s_t is read as its bound, with equality at B_1 = T B_2/2. For two points that stay
-    together s_t is 0, and below s_1. Delta_1 = 0 makes s_2 half as large. The last line of the
-    proof has i <= n for i <= b and n for T.
+    The claim holds if s_t is read as its bound, with equality at B_1 = T B_2/2. For two points that
+    stay together, s_t is 0, which is below s_1. Delta_1 = 0 makes s_2 half as large. The last line
+    of the proof has i <= n instead of i <= b, and n instead of T.
     """
 
     @ledger.falsify("s_1 against 4 d L/(B_2 T)", T=ROUNDS, B_2=Integer(1, 1000), more=Integer(0, 9),
@@ -167,10 +169,10 @@ def privacy_of_the_theorem(ledger):
     Corollary 4.4, the output of Algorithm 3 is (alpha, alpha rho^2/2)-RDP, for any alpha > 1 and
     rho > 0.
 
-    It is true, also for all noisy gradients together. The reason is that B_1 = T + 1 is twice the
-    B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half as much as sigma
-    allows. The bound is tightest at every power of 2, with 1/sqrt(2 ln 2) = .849 of rho. Exact
-    parameters are computed for T = 2 to 512. For T = 1 see Corollary 4.4.
+    The claim is true, even for all noisy gradients together. The reason is that B_1 = T + 1 is
+    twice the B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half as much
+    as sigma allows. The bound is tightest at every power of 2, with 1/sqrt(2 ln 2) = .849 of rho.
+    Exact parameters are computed for T = 2 to 512. For T = 1, see Corollary 4.4.
     """
 
     @ledger.sweep("all noisy gradients, all learners", T=MANY, factor=1.0, mutant={"factor": 0.84},

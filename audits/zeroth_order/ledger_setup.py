@@ -61,18 +61,18 @@ def stationary(ledger):
     of radius delta centered at x such that norm(E[grad F(y)]) <= epsilon, where y is uniformly
     distributed over S.
 
-    This is Definition 2.1 in other words. For n points on pieces of a line the best mean is at most
-    (largest - least slope) / (2 n) above Goldstein's value, and never below. This bound is attained
-    at n = 1. The two definitions differ if an infimum is not attained. For x^2 / 2 at
-    x = delta + epsilon every mean over an open ball exceeds epsilon, and the value is epsilon.
-    "Uniformly distributed over S" fits finite sets and sets of positive volume. The infimum is the
-    same with both.
+    The statement is Definition 2.1 in other words. For n points on pieces of a line, the best mean
+    is at most (largest - least slope) / (2 n) above Goldstein's value, and never below. This bound
+    is attained at n = 1. The two definitions differ if an infimum is not attained. For x^2 / 2 at x
+    = delta + epsilon, every mean over an open ball exceeds epsilon, but the value is epsilon.
+    "Uniformly distributed over S" makes sense for finite sets and for sets of positive volume. The
+    infimum is the same for both kinds of sets.
     """
 
     @ledger.identity("the absolute value: stationary within delta of 0, nowhere else",
                      x=Interval(-3.0, 3.0), reach=1.0, mutant={"reach": 2.0})  # fmt: skip
     def absolute(x, reach):
-        """Use delta = 1 and two points, one on each side of 0 if both are in the ball."""
+        """Use delta = 1 and two points, one on each side of 0 if both sides are in the ball."""
         left, right = x - 0.999999 * reach, x + 0.999999 * reach
         least = abs(np.sign(left) + np.sign(right)) / 2
         if abs(abs(x) - 1) < 1e-5:
@@ -97,11 +97,11 @@ def goldstein(ledger):
     h(x))_delta is the infimum of norm(g) over g in it. A point x* is a Goldstein (delta,
     epsilon)-stationary point of h if norm(grad h(x*))_delta <= epsilon.
 
-    For the norm at a distance r >= delta from its minimum the value is sqrt(1 - (delta/r)^2). This
-    is less than 1, the norm of every gradient, so the hull matters. On a line the value is the
-    distance of 0 from an interval of slopes. The ball is open, so for abs(x) at x = delta the value
-    is 1. For a continuous gradient an open and a closed ball have the same value. The union is over
-    the sets {grad h(y)} of one point. The print drops these braces.
+    For the norm at a distance r >= delta from its minimum, the value is sqrt(1 - (delta/r)^2). This
+    is less than 1, which is the norm of every gradient, so the hull matters. On a line, the value
+    is the distance of 0 from an interval of slopes. The ball is open. So for abs(x) at x = delta,
+    the value is 1. For a continuous gradient, an open and a closed ball have the same value. The
+    union is over the sets {grad h(y)} of one point. The printed definition omits these braces.
     """
     outer = {"delta": Interval(0.01, 0.99), "reach": 1.0}
 
@@ -137,9 +137,10 @@ def means_bound_the_value(ledger):
     """For a differentiable h, norm(grad h(x))_delta is at most the infimum over subsets S of B(x,
     delta) of norm((1/card S) sum_(y in S) grad h(y)).
 
-    A mean is a convex combination, so the bound holds exactly, also for sets of positive volume.
-    Over finite sets it is an equality if the gradient is continuous. Points that lie close together
-    then approximate weights. For the norm in the plane two points attain it in the limit.
+    A mean is a convex combination, so the bound holds exactly, even for sets of positive volume.
+    Over finite sets, the bound is an equality if the gradient is continuous. In this case, points
+    that lie close together approximate weights. For the norm in the plane, two points attain the
+    bound in the limit.
     """
 
     @ledger.falsify("the norm in the plane, S of four points", delta=Interval(0.01, 0.99),
@@ -163,11 +164,11 @@ def smoothing_keeps_stationary_points(ledger):
     """Suppose F: R^d -> R is L-Lipschitz. Then for any epsilon, delta > 0, norm(grad
     Fhat_delta(x))_delta <= epsilon implies norm(grad F(x))_(2 delta) <= epsilon.
 
-    The check is exact on a line, where the value is the distance of 0 from an interval of slopes.
+    On a line, where the value is the distance of 0 from an interval of slopes, the check is exact.
     Every linear F attains the bound. The radius cannot be smaller. For s below 2, abs(x - s delta)
     has only the gradient -1 within s delta of 0. Its smoothing has a value of s - 1 at 0. The proof
-    needs that the mean of gradients over the ball B(y, delta) lies in their hull. This also holds
-    for the open ball. The proof also needs norm(y - x) < delta, but writes <=.
+    needs that the mean of gradients over the ball B(y, delta) lies in their hull. The mean lies in
+    the hull for the open ball too. The proof also needs norm(y - x) < delta, but writes <=.
     """
     bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
     flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
@@ -219,10 +220,11 @@ def equivalence(ledger):
     """Finding a (2 delta, epsilon)-stationary point of a nonsmooth objective F is equivalent to
     finding a (delta, epsilon)-stationary point of its uniform smoothing Fhat_delta.
 
-    Only one direction holds. It is Corollary 2.3, which is all that the paper uses, and Section 2
-    says "sufficient". The other direction fails. abs(y - s delta) has 0 in its subdifferential of
-    radius 2 delta at x = 0. Its smoothing has a value of s - 1 there, up to L. The remaining
-    statement is trivial: (2 delta, epsilon) for F follows from (delta, epsilon) for the smoothing.
+    Only one direction holds. This direction is Corollary 2.3, the only direction that the paper
+    uses. Section 2 says "sufficient". The other direction fails. abs(y - s delta) has 0 in its
+    subdifferential of radius 2 delta at x = 0. At 0, its smoothing has a value of s - 1, up to L.
+    The remaining statement is trivial. It says that (2 delta, epsilon) for F follows from (delta,
+    epsilon) for the smoothing.
     """
 
     @ledger.falsify(
@@ -271,10 +273,10 @@ def privacy(ledger):
     and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
     Renyi divergence.
 
-    These are definitions, and other rows use these divergences. Randomized response is exactly
-    (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2, and close to it for small
-    epsilon. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and
-    epsilon describe privacy, elsewhere stationarity.
+    These statements are definitions, and other rows use the divergences. Randomized response is
+    exactly (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2. For small epsilon,
+    it is close to this. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here
+    delta and epsilon describe privacy, but elsewhere they describe stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])
@@ -319,12 +321,13 @@ def without_a_component(ledger):
     """Neither utilizing the O2NC technique nor sampling d i.i.d. estimators for each data point
     results in an additional dimension dependence of sqrt(d).
 
-    Take one direction for each item instead of d. For linear losses estimates of gradient
-    differences then always have length d L norm(x - y)/delta. With d directions the error of the
-    mean is sqrt(d) times smaller. So with one direction the error grows by sqrt(d). But the data
-    complexity is proportional to the square of the error, and grows by d. The paper does not say
-    which of the two "dimension dependence" means. The number of values of f is the same for both.
-    That O2NC saves sqrt(d) is a comparison with Chen et al. (2023), which is not judged here.
+    Take one direction for each item instead of d. For linear losses, estimates of gradient
+    differences then always have length d L norm(x - y)/delta. With d directions, the error of the
+    mean is sqrt(d) times smaller. So with one direction, the error grows by sqrt(d). But the data
+    complexity is proportional to the square of the error, so it grows by d. The paper does not say
+    which of the two "dimension dependence" means. The number of values of f is the same with one
+    and with d directions. The claim that O2NC saves sqrt(d) is a comparison with Chen et al.
+    (2023), which is not judged here.
     """
     ledger.reading("the error of an estimate").identity(
         "standard deviation with one direction over that with d of them", d=[2, 5, 50], power=0.5,
@@ -365,10 +368,10 @@ def noise_of_the_tree(ledger):
     to each gtilde_t^k: compared to the naive approach, of variance O(d^2 L^2/rho^2), it reduces
     noise by a factor of T^2.
 
-    In each coordinate the variance is card Node(t) sigma^2. For T >= 2 this is at most 2 ln(T) * 2
-    ln(T) s^2/rho^2 with s = 4 d L/T. So the factor is T^2 up to 64 ln(T)^2. The square of the norm
-    is d times the variance, like for the naive oracle. Section 4.1 takes B_1 = T, and Theorem 4.9
-    has T + 1.
+    In each coordinate, the variance is card Node(t) sigma^2. For T >= 2, this variance is at most 2
+    ln(T) * 2 ln(T) s^2/rho^2 with s = 4 d L/T. So the factor is T^2 up to 64 ln(T)^2. As for the
+    naive oracle, the square of the norm is d times the variance. Section 4.1 takes B_1 = T, and
+    Theorem 4.9 has T + 1.
     """
 
     @ledger.falsify(

@@ -115,8 +115,9 @@ def smoothing_moves_little(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then norm(hhat_delta(x) - h(x)) <= L delta for all x.
 
     The bound is never attained, and is best possible only as d grows. The exact bound is L delta E
-    norm(v) = L delta d / (d + 1), half of the printed one at d = 1. L norm(y - x) attains it in
-    every dimension. (Both sides are numbers, so the printed norm on the left is an absolute value.)
+    norm(v) = L delta d / (d + 1), which is half of the printed bound at d = 1. L norm(y - x)
+    attains the exact bound in every dimension. (Both sides are numbers, so the printed norm on the
+    left is an absolute value.)
     """
 
     @ledger.falsify("the distance to x, in closed form", L=LIPSCHITZ, radius=RADIUS, d=DIMENSION,
@@ -142,12 +143,13 @@ def smoothing_is_smooth(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then hhat_delta is differentiable and (sqrt(d)
     L/delta)-smooth.
 
-    The constant is attained at d = 1 for every move up to 2 delta. For larger d it is loose, by
-    sqrt(pi/2) = 1.2533 in the limit. The exact constant is 2 Gamma(d/2 + 1) / (sqrt(pi)
-    Gamma((d + 1)/2)). h = L abs(<e, x>) attains it (4/pi for sqrt(2) at d = 2). The proof shows
-    only that hhat is differentiable almost everywhere. Differentiability everywhere follows, since
-    its gradient is equal to E grad h(x + delta v), which is continuous by the same display. This
-    display is exact for ridges. Its last step is Lemma A.1, whose proof is broken.
+    At d = 1, the constant is attained for every move up to 2 delta. For larger d, the constant is
+    loose, by sqrt(pi/2) = 1.2533 in the limit. The exact constant is 2 Gamma(d/2 + 1) / (sqrt(pi)
+    Gamma((d + 1)/2)). The function h = L abs(<e, x>) attains it (at d = 2, 4/pi instead of
+    sqrt(2)). The proof shows only that hhat is differentiable almost everywhere. Differentiability
+    everywhere follows, because its gradient is equal to E grad h(x + delta v), which is continuous
+    by the same display. This display is exact for ridges. The last step of the display is Lemma
+    A.1, whose proof is wrong.
     """
     domain = {"L": LIPSCHITZ, "radius": RADIUS, "d": DIMENSION, "apart": APART, "power": 0.5}
     domain["extremal"] = [{"L": 1.0, "radius": 1.0, "d": d, "apart": 1e-2} for d in (1, 1000)]
@@ -213,10 +215,10 @@ def gradient_by_finite_differences(ledger):
     hhat_delta(x) = E[(d/delta) h(x + delta u) u] = E[(d/(2 delta)) (h(x + delta u) - h(x - delta
     u)) u].
 
-    Both forms are exact. The proof makes two errors that cancel. Its Stokes' theorem lacks the
-    1 / delta of the chain rule, because the gradient of h(x + delta v) is in x. And vol(B) / vol(S)
-    of the unit ball and sphere is 1 / d, not delta / d. The proof also writes f for h, and u for u'
-    in its last line.
+    Both forms are exact. The proof makes two errors that cancel. The proof applies Stokes' theorem
+    without the 1 / delta of the chain rule, although the gradient of h(x + delta v) is in x. Also,
+    vol(B) / vol(S) of the unit ball and sphere is 1 / d, not delta / d. The proof also writes f
+    instead of h, and u instead of u' in its last line.
     """
     waves = {"d": [1, 2, 3, 4, 10, 100], "frequency": [0.1, 1.0, 3.0, 10.0]}
 
@@ -224,7 +226,7 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], dims=0, tolerance=1e-10, floor=1e-6, mutant={"dims": 1},
                      **waves)  # fmt: skip
     def plane_wave(d, frequency, radius, dims):
-        """Use h(x + y) = sin(<k, y> + a); both sides are linear in h, and waves span all h."""
+        """Use h(x + y) = sin(<k, y> + a); both sides are linear in h, and such waves span all h."""
         t, w = roots_jacobi(60, (d - 1) / 2, (d - 1) / 2)
         inside = frequency * (np.cos(frequency * radius * t) @ w) / w.sum()
         outside = on_sphere(d, lambda t: np.sin(frequency * radius * t) * t)
@@ -234,7 +236,7 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], kink=[-0.9, 0.0, 0.2, 0.7], two=[False, True],
                      tolerance=1e-9, floor=1e-6, mutant={"dims": 1})  # fmt: skip
     def kinked(d, kink, radius, two, dims):
-        """kink is in units of delta; two function values also give the second form."""
+        """The kink is in units of delta. Two function values also give the second form."""
         left, right = ((lambda t, s=s: np.abs(s * t - kink) * radius * t) for s in (1, -1))
         found = on_sphere(d, left, kink)
         if two:
@@ -290,12 +292,12 @@ def volume_between_balls(ledger):
     """Let x, y in R^d and S = B(x, delta) symdiff B(y, delta). Then vol(S)/vol(delta
     B) <= (sqrt(d)/delta) norm(x - y).
 
-    The bound is attained at d = 1 for every move up to 2 delta. It is loose by sqrt(pi/2) = 1.2533
-    for large d and small moves. The proof loses a factor 2 from its first display to its second,
-    and Lemma A.2 as printed cannot restore it. With the 2, Lemma A.2 yields 2 sqrt(2
-    d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n) / 2, yields sqrt(d)
-    exactly. The proof omits moves above 2 delta. They are trivial, because the ratio is 2 there.
-    r^n must read r^d in the volume of the ball.
+    At d = 1, the bound is attained for every move up to 2 delta. For large d and small moves, the
+    bound is loose by sqrt(pi/2) = 1.2533. The proof loses a factor 2 from its first display to its
+    second, and Lemma A.2 as printed cannot restore it. With the factor 2, Lemma A.2 gives 2 sqrt(2
+    d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n) / 2, gives sqrt(d) exactly.
+    The proof omits moves above 2 delta. Such moves are trivial, because the ratio is 2 there. In
+    the volume of the ball, r^n should be r^d.
     """
     domain = {"d": DIMENSION, "apart": Interval(1e-6, 10.0, log=True), "power": 0.5}
     domain["extremal"] = [{"d": 1, "apart": 2.0}, {"d": 1000, "apart": 1e-3}]
@@ -347,7 +349,7 @@ def volume_between_balls(ledger):
         return symmetric_difference(d, apart), twice * (caps[0] - caps[1]) * slab(d) / 2
 
     ledger.consequence(
-        "None. The printed sqrt(d) is right, and no smaller constant holds at d = 1.",
+        "None. The printed sqrt(d) is correct, and no smaller constant holds at d = 1.",
         "the wording",
     )
 
@@ -364,10 +366,10 @@ def gamma_ratio(n):
 def ratio_of_gammas(ledger):
     """For all n in N, Gamma(n/2 + 1)/Gamma((n - 1)/2 + 1) <= sqrt(2n).
 
-    The bound is loose. At n = 1 the ratio is .627 of the bound, and half of it for large n. The
-    bound sqrt(pi n) / 2 also holds, is attained at n = 1, and is what Lemma A.1 needs. The
-    induction is sound, with equality of its double factorials at the base case n = 2. It uses
-    0!! = 1, and gamma(n) must read Gamma(n). At n = 0 the bound fails, .564 > 0.
+    The bound is loose. At n = 1, the ratio is .627 of the bound, and for large n it is half of the
+    bound. The bound sqrt(pi n) / 2 also holds. It is attained at n = 1, and Lemma A.1 needs it. The
+    induction is sound, with equality of its double factorials at the base case n = 2. The induction
+    uses 0!! = 1, and gamma(n) should be Gamma(n). At n = 0, the bound fails, because .564 > 0.
     """
 
     @ledger.sweep("every n up to 5000", n=range(1, 5001), two=2.0, mutant={"two": 0.7})

@@ -42,11 +42,11 @@ def algorithm_5(ledger):
     {}; for i = 0, ..., ceil(log_2 t), while k < t, it sets k' = k + 2^(ceil(log_2 t) - i) and, if
     k' <= t, adds (k + 1, k') to S and sets k = k'. It returns S.
 
-    The implementation gives the printed nodes for all t of a tree of depth 12. From the same
-    generator it gives the printed sums. It stores only the noise of Node(t), for at most floor(log2
-    t) + 1 nodes, which is all that later times use. The exponent ceil(log2 t) - i is never
-    negative, so the printed loop ends in time. Node(t) is the binary representation of t, so floor
-    would be enough in place of ceil.
+    For all t of a tree of depth 12, the implementation gives the printed nodes. If it uses the same
+    generator, the implementation gives the printed sums. It stores only the noise of Node(t), for
+    at most floor(log2 t) + 1 nodes, which is all that later times use. The exponent ceil(log2 t) -
+    i is never negative, so the printed loop ends in time. Node(t) is the binary representation of
+    t, so floor would be enough instead of ceil.
     """
 
     @ledger.identity("Node", t=DEEP, printed=printed_node, mutant={"printed": by_floor})
@@ -73,7 +73,7 @@ def algorithm_5(ledger):
 
 
 def by_floor(t):
-    """A mistake: one layer is missing, so that t = 3 gives (1, 2) and nothing else."""
+    """A mistake that omits one layer, so that t = 3 gives only (1, 2)."""
     k, S, depth = 0, [(0, 0)], t.bit_length() - 1
     for i in range(depth):
         end = k + 2 ** (depth - i)
@@ -90,7 +90,7 @@ def example_of_nodes(ledger):
     Node(7) = {(1, 4), (5, 6), (7, 7)} and Node(8) = {(1, 8)}.
 
     It holds as printed. "The largest node in each layer, if it exists" is read as in Algorithm 5.
-    From the top, it is the node that continues at the end of the previous ones, if it ends by t.
+    From the top, this is the node that starts at the end of the previous nodes, if it ends by t.
     """
 
     @ledger.identity("both examples", t=[7, 8], last=7, mutant={"last": 8})
@@ -100,7 +100,7 @@ def example_of_nodes(ledger):
 
     @ledger.identity("the largest in each layer", t=DEEP, longer=0, mutant={"longer": 1})
     def layers(t, longer):
-        """Go from the top; a node continues at the end of the previous ones."""
+        """Go from the top; a node starts at the end of the previous nodes."""
         ends, end = [], 0
         for depth in range(math.ceil(math.log2(t)), -1, -1):
             if end + 2**depth <= t:
@@ -117,9 +117,9 @@ CARDINALITY = {"lhs": "number of nodes in Node(t)"}
 def number_of_nodes(ledger):
     """card Node(t) <= ceil(log_2 t) for every t in [T].
 
-    At t = 1 Node(1) = {(1, 1)} has one node and ceil(log2 1) = 0. For all other t it holds, and is
-    attained at t = 2^k - 1. card Node(t) is the number of binary digits 1 of t. This single t also
-    refutes zoo.rem4.2.c and zoo.cor4.5.mid.
+    At t = 1, Node(1) = {(1, 1)} has one node, but ceil(log2 1) = 0. For all other t, the bound
+    holds, and it is attained at t = 2^k - 1. card Node(t) is the number of binary digits 1 of t.
+    This single t also refutes zoo.rem4.2.c and zoo.cor4.5.mid.
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="ceil(log2 t)", **CARDINALITY)
@@ -136,7 +136,8 @@ def number_of_nodes(ledger):
     repair.sweep("floor(log2 t) + 1", t=DEEP)(lambda t: (len(node(t)), t.bit_length()))
     repair.sweep("from t = 2 on", t=DEEP[1:])(lambda t: (len(node(t)), (t - 1).bit_length()))
     ledger.consequence(
-        "It matters only at t = 1: the first noisy gradient has noise, but Corollary 4.5 has none.",
+        "The mistake matters only at t = 1, where the first noisy gradient has noise, but "
+        "Corollary 4.5 has none.",
         harm="a constant",
     )
 
@@ -145,8 +146,9 @@ def number_of_nodes(ledger):
 def logarithms(ledger):
     """ceil(log_2 t) <= 2 ln t for every t in [T].
 
-    Between powers of 2 only the right side grows, so t = 2^k + 1 is decisive: k + 1 <= 2
-    ln(2^k + 1). It is tightest at t = 5, with 3 against 3.22. At t = 1 both sides are 0.
+    Between powers of 2, only the right side grows. So t = 2^k + 1 is decisive, where k + 1 <= 2
+    ln(2^k + 1). The bound is tightest at t = 5, where 3 is compared with 3.22. At t = 1, both sides
+    are 0.
     """
 
     @ledger.sweep("a tree of depth 12", t=DEEP[1:], factor=2.0, mutant={"factor": 1.6})
@@ -162,8 +164,9 @@ def logarithms(ledger):
 def nodes_and_logarithms(ledger):
     """card Node(t) <= 2 ln t for every t in [T].
 
-    At t = 1 one node stands against 2 ln 1 = 0, so Corollary 4.5 loses the noise of the first
-    gradient. For t >= 2 it holds, since the number of binary digits 1 is at most log2(t + 1).
+    At t = 1, there is one node, but 2 ln 1 = 0. So Corollary 4.5 loses the noise of the first
+    gradient. For t >= 2, the bound holds, because the number of binary digits 1 is at most log2(t +
+    1).
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="2 ln t", **CARDINALITY)
@@ -190,10 +193,10 @@ def nodes_that_an_item_is_in(ledger):
     + 1 layers: card Out(q) = ceil(log_2 n) + 1 <= 2 ln n.
 
     The first equality holds in the complete tree. The inequality fails for n = 1 to 7, 9 to 12, 17
-    to 20 and 33. It fails most at n = 2, with 2 nodes against 1.39. The released sums use only
-    nodes that end at odd multiples of their length. An entry q is in at most floor(log2 n) + 1 of
-    these nodes, and q = 1 is in that many. This number is at most 2 ln n for n = 3 and n >= 5, so
-    Theorem 4.3 holds there.
+    to 20 and 33. The largest failure is at n = 2, with 2 nodes instead of at most 1.39. The
+    released sums use only nodes that end at odd multiples of their length. An entry q is in at most
+    floor(log2 n) + 1 of these nodes, and q = 1 is in exactly that many. This number is at most 2 ln
+    n for n = 3 and n >= 5, so Theorem 4.3 holds for these n.
     """
 
     @ledger.sweep("n = 2, 3, ...", n=DEEP[1:], lhs="ceil(log2 n) + 1", rhs="2 ln n")
@@ -225,7 +228,8 @@ def nodes_that_an_item_is_in(ledger):
         lambda n: (n.bit_length(), 2 * math.log(n))
     )
     ledger.consequence(
-        "It makes Theorem 4.3 fail for n = 2 and n = 4. For other n its constant is right.",
+        "The mistake makes Theorem 4.3 fail for n = 2 and n = 4. For other n, its constant is "
+        "correct.",
         harm="privacy",
     )
 
@@ -238,11 +242,11 @@ def noise_of_all_nodes(ledger):
     in Out(q)) max_(i in [a,b]) alpha s_i^2/(2 sigma_b^2).
 
     The display gives xi_b to the node (a, b), which makes n noises for 2n - 1 nodes. First, suppose
-    that nodes with the same right end share their noise, as the index says. Then
-    y_(1,2) - y_(2,2) = M^(1)(Z_1) has no noise, and the composition is not private at all. Lemma
-    C.1 needs fresh randomness in each step. Second, suppose that each node has separate noise. Then
-    the display holds. The theorem needs only the nodes of Node(1), ..., Node(n), of which exactly
-    one ends at each b. For these nodes both readings agree.
+    that nodes with the same right end share their noise, as the index says. Then y_(1,2) - y_(2,2)
+    = M^(1)(Z_1) has no noise, and the composition is not private at all. Lemma C.1 needs fresh
+    randomness in each step. Second, suppose that each node has separate noise. Then the display
+    holds. The theorem needs only the nodes of Node(1), ..., Node(n), of which exactly one ends at
+    each b. For these nodes, both readings agree.
     """
 
     @ledger.reading("nodes with the same right end share the noise xi_b").sweep(
@@ -290,8 +294,8 @@ def noise_of_all_nodes(ledger):
         return ends, np.full(n, one)
 
     ledger.consequence(
-        "Users who release all nodes of the tree with the noises of Algorithm 5, like the proof, "
-        "release differences without noise. The released sums are private.",
+        "Suppose that users release all nodes of the tree with the noises of Algorithm 5, as in "
+        "the proof. Then they release differences without noise. The released sums are private.",
         harm="privacy",
     )
 
@@ -329,12 +333,13 @@ def tree_mechanism(ledger):
 
     x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So the exact
     parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q). For
-    equal s and sigma it is s/sigma times sqrt(floor(log2 n) + 1). This is above the printed bound
-    for n = 2 (1.4142 against 1.1774), n = 4 (1.7321 against 1.6651) and n = 1 (1 against 0). It is
-    below the printed bound for all other n, with .85 as limit along n = 2^k. The check computes it
-    from the covariance for n = 1 to 256 and every q. For mixed s and sigma the printed maximum over
-    all i <= b is far from tight. Z_i in the sum stands for Z_j. The count and the noises in the
-    proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
+    equal s and sigma, it is s/sigma times sqrt(floor(log2 n) + 1). The exact parameter is above the
+    printed bound for n = 2 (1.4142 instead of 1.1774), n = 4 (1.7321 instead of 1.6651) and n = 1
+    (1 instead of 0). The exact parameter is below the printed bound for all other n. Along n = 2^k,
+    the limit of the ratio is .85. From the covariance, the check computes the parameter for n = 1
+    to 256 and every q. For mixed s and sigma, the printed maximum over all i <= b is far from
+    tight. Z_i in the sum should be Z_j. The count and the noises in the proof fail
+    (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,
@@ -384,9 +389,10 @@ def tree_mechanism(ledger):
         survivors="Half of one noise of two is too small a change for 3,000 draws to detect.",
     )  # fmt: skip
     ledger.consequence(
-        "With T = 2 or T = 4 rounds the noise of Corollary 4.4 is 17 or 4 per cent too small for "
-        "the gradients that its proof releases: 1.2011 and 1.0402 rho. The output depends on T - 1 "
-        "gradients and is private.",
+        "With T = 2 rounds, the noise of Corollary 4.4 is 17 per cent too small for the "
+        "gradients that its proof releases, which gives 1.2011 rho. With T = 4 rounds, it is 4 "
+        "per cent too small, which gives 1.0402 rho. The output depends on T - 1 gradients and "
+        "is private.",
         harm="privacy",
     )
 
@@ -396,7 +402,7 @@ def without_tree(values):
 
 
 def all_after(s, sigma):
-    """A mistake: each term affects all later noises."""
+    """A mistake in which each term affects all later noises."""
     return math.sqrt(max(s[q] ** 2 * (1 / sigma[q:] ** 2).sum() for q in range(len(s))))
 
 
@@ -413,8 +419,8 @@ def noise_of_a_sum(ledger):
     """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
     norm(Tree(t))^2 <= 2 ln(t) d sigma^2.
 
-    Exactly, E norm(Tree(t))^2 = card Node(t) d sigma^2. At t = 1, which is in [T], this is d
-    sigma^2 against 0. For t >= 2 it holds.
+    The exact value is E norm(Tree(t))^2 = card Node(t) d sigma^2. At t = 1, which is in [T], this
+    value is d sigma^2, but the bound is 0. For t >= 2, the bound holds.
     """
 
     @ledger.sweep("t in [T], T = 16", t=range(1, 17), T=16, d=1, rho=1.0,
@@ -431,7 +437,7 @@ def noise_of_a_sum(ledger):
     @repair.identity("from the noises themselves", n=[16], nodes=1, tolerance=1e-9,
                      mutant={"nodes": 2})  # fmt: skip
     def measured(n, nodes):
-        """Use unit noises one at a time: the squares of their coefficients add up."""
+        """Use unit noises one at a time, because the squares of their coefficients add up."""
         squares = np.zeros(n)
         for b in range(n):
             tree = TreeNoise(1, (1,), sigmas=np.eye(n)[b], rng=np.random.default_rng(b))
@@ -451,9 +457,9 @@ def noise_of_all_sums(ledger):
     norm(Tree(t))^2 <= (8 ln(T) d^(3/2) L/(B_2 T rho))^2.
 
     For 1 <= t <= T and T >= 2, card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T. The worst t is
-    the largest 2^k - 1 <= T. At T = 1 both sides are 0, because sigma is 0. The bound is tightest
-    at T = 3, with card Node(3) = 2 against 2 ln 3 = 2.197. The proof uses 2 ln(t), which is 0 at
-    t = 1.
+    the largest 2^k - 1 <= T. At T = 1, both sides are 0, because sigma is 0. The bound is tightest
+    at T = 3, where card Node(3) = 2 and 2 ln 3 = 2.197. The proof uses 2 ln(t), which is 0 at t =
+    1.
     """
 
     @ledger.sweep("all t <= T <= 256", cases=[{"t": t, "T": T} for T in range(1, 257)
@@ -476,7 +482,7 @@ def noise_of_all_sums(ledger):
         )
     )
     ledger.consequence(
-        "One of two inequalities of a display fails. The other one, which is used, holds.",
+        "One of two inequalities of a display fails. The other inequality, which is used, holds.",
         harm="a constant",
     )
 

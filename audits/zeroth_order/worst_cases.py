@@ -9,7 +9,7 @@ from dpaudit import NeighborPair
 
 
 def slope_and_kink(points, items):
-    """f(x, (a, b)) = a x_1 + b abs(x_1), 1-Lipschitz for abs(a) + abs(b) <= 1."""
+    """f(x, (a, b)) = a x_1 + b abs(x_1), which is 1-Lipschitz for abs(a) + abs(b) <= 1."""
     x = points[..., 0]
     a, b = items[..., 0], items[..., 1]
     return a * x + b * np.abs(x)
@@ -23,10 +23,11 @@ SLOPE, KINK = (1.0, 0.0), (0.0, 1.0)
 
 
 def flipped(n, position, item=None):
-    """Return neighbours of items with loss 0, except one item, which changes its sign.
+    """Return neighbours of items with loss 0, where one other item changes its sign.
 
-    This item is a slope at position 0, and a kink at 0 elsewhere. In d = 1 Grad of a slope is the
-    slope, and Diff of a kink is norm(x - y) / delta times its sign, for all directions.
+    At position 0, this other item is a slope. At other positions, it is a kink at 0. In d = 1, Grad
+    of a slope is the slope, and Diff of a kink is norm(x - y) / delta times the sign of the kink,
+    for all directions.
     """
     left = np.zeros((n, 2))
     left[position] = item or (SLOPE if position == 0 else KINK)

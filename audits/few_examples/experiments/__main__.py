@@ -1,11 +1,11 @@
-"""Experiments on user-level privacy with few examples per user; one command runs all of them.
+"""Experiments on user-level privacy with few examples per user. One command performs them all.
 
     python -m audits.few_examples.experiments [--quick|--full] [--out reports/few_examples]
 
-It writes the figures, `experiments.json` and `experiments.html`. They show how many users with m
-examples each are needed, at equal error and equal epsilon. There are three tasks, solved with
-clipping and by the two baselines. They also show the exact share of its budget that DelStab uses,
-and from which m on the theorems are informative.
+The command writes the figures, `experiments.json` and `experiments.html`. The figures show how many
+users with m examples each are needed, at equal error and equal epsilon. There are three tasks. Each
+task is solved with clipping and by the two baselines. The figures also show the exact share of its
+budget that DelStab uses, and from which m on the theorems give information.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ user.</p>
 
 
 def points(size: measure.Size) -> list[tuple[int, str, int]]:
-    """Return the points to measure: task, method and m; one example per user needs only m = 1."""
+    """Return the points to measure: task, method and m. For one example per user, m is 1."""
     return [
         (task, method, m)
         for task in range(3)

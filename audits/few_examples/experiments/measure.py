@@ -23,10 +23,10 @@ from dpaudit.stats import hockey_stick_inverse
 CLIPPED, ONE, GROUP = "clipped", "one example a user", "all examples, group privacy"
 METHODS = (CLIPPED, ONE, GROUP)
 EPSILON = 0.05
-"""Epsilon so small that privacy costs more than sampling."""
+"""Epsilon so small that privacy has a larger cost than sampling."""
 
 GOAL = 2 / 3
-"""Success probability that counts as learning: the paper's default."""
+"""Success probability that counts as learning, which is the paper's default."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Task:
     theory : float
         Power of m with which the privacy term decreases.
     until : float
-        Largest m for which this term is well above log(candidates) / epsilon, which is constant.
+        Largest m for which the privacy term is well above log(candidates) / epsilon, which is
+        constant.
     comparison : Comparison or None
         Pairwise comparison of candidates.
     """
@@ -84,7 +85,7 @@ FULL = Size("full", 300, (1, 2, 4, 8, 16, 32, 64, 128, 256))
 
 
 def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
-    """Return PAC learning of thresholds: uniform points, the threshold in the middle."""
+    """Return PAC learning of thresholds, with uniform points and the threshold in the middle."""
     middle = n_points // 2
 
     def draw(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -92,7 +93,7 @@ def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
         return np.stack([x, (x >= middle).astype(np.int64)], axis=-1)
 
     def losses(users: np.ndarray) -> np.ndarray:
-        """Return the errors of all thresholds: a threshold errs between itself and the middle."""
+        """Return the errors of all thresholds. A threshold errs between itself and the middle."""
         place = np.arange(len(users))[:, None] * n_points + users[..., 0]
         numbers = np.bincount(place.reshape(-1), minlength=len(users) * n_points)
         below = np.cumsum(numbers.reshape(-1, n_points), axis=1)
@@ -132,11 +133,11 @@ def tasks() -> list[Task]:
 
 
 def caps(task: Task, method: str, m: int) -> list[float]:
-    """Return the clipping thresholds to try, all of them private.
+    """Return the clipping thresholds to try, which are all private.
 
-    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)). Its constant of
-    5.71 clips nothing for m below 32 log(1/alpha), so smaller constants are tried. Group privacy
-    does not clip.
+    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)). The constant 5.71
+    of Theorem 37 clips nothing for m below 32 log(1/alpha), so smaller constants are tried. Group
+    privacy does not clip.
     """
     if task.comparison is None:
         return [float(m) if method == GROUP else 1.0]
@@ -152,8 +153,8 @@ def successes(
 ) -> Any:
     """Return the success probability with the first n users of a dataset, for each n of `sizes`.
 
-    The probability over the mechanism's own randomness is computed, because the selection
-    probabilities are known.
+    The selection probabilities are known, so the probability over the mechanism's own randomness is
+    computed.
     """
     sensitivity = cap
     total: np.ndarray | float = 0.0
@@ -173,8 +174,8 @@ def successes(
 def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -> dict[str, Any]:
     """Return the least n with which a method succeeds, with an interval by the bootstrap.
 
-    The clipping threshold is the best one. The choice depends on the outcome, and favours the
-    method by less than the interval.
+    The clipping threshold is the best of those that were tried. The choice depends on the outcome,
+    and favours the method by less than the width of the interval.
     """
     task = tasks()[task_number]
     items = 1 if method == ONE else m

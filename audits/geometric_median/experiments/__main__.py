@@ -2,9 +2,9 @@
 
     python -m audits.geometric_median.experiments [--quick|--full] [--out reports/experiments]
 
-It writes the figures, `experiments.json` and `experiments.html`, which begins with the verdict on
-each claim of that section. If the paper does not specify a choice, `RULES` states the choice that
-is made here, and `CHOICES` the others that are tried.
+The command writes the figures, `experiments.json` and `experiments.html`. The page begins with the
+verdict on each claim of Section 5. If the paper does not specify a choice, `RULES` states the
+choice that is made here, and `CHOICES` states the other choices that are tried.
 
 Times are measured within this process and compared with one another. Seconds are for information.
 """

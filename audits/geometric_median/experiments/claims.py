@@ -50,7 +50,7 @@ def decided(found: Interval, most_allowed: float, yes: str = YES) -> str:
 
 
 def averages(ratios: pd.DataFrame) -> pd.Series:
-    """Return the interval of each average; all intervals are right at once."""
+    """Return the interval of each average, with simultaneous coverage of all averages."""
     cells = ratios.groupby(CELL).ratio
     return cells.apply(lambda values: ratio(values, among=cells.ngroups))
 
@@ -62,7 +62,7 @@ def misses(average: Interval) -> Interval:
 
 
 def spans(found: pd.Series, *by: str) -> str:
-    """Return the span of the averages, by columns."""
+    """Return the range of the averages, by columns."""
     ends = found.map(lambda x: short(x.value)).groupby(list(by))
     return "; ".join(
         f"{', '.join(map(str, name))}: {min(x, key=float)} to {max(x, key=float)}"
@@ -152,7 +152,7 @@ def judge_sizes(found: Results, id: str, family: str, words: str, factor: float)
 
 
 def judge_scales(found: Results, id: str, family: str) -> Claim:
-    """Decide whether relative performance is independent of the scale."""
+    """Decide whether relative performance is independent of the scale of the data."""
     scales, name = setup.SCALES[family], setup.NAME[family]
     settings = {s: chosen(found.errors, family, 1000, s) for s in scales}
     over = {s: advantage(errors, DPGD).values() for s, errors in settings.items()}

@@ -53,9 +53,9 @@ def sgd_errors(
     method: str, trials: Sequence[setup.Problem], n_steps: int, *,
     multipliers: Sequence[float] = setup.MULTIPLIERS, rng: np.random.Generator, **options,
 ) -> np.ndarray:  # fmt: skip
-    """Run an SGD method on problems of one n, with all multipliers: ``[trials, multipliers]``.
+    """Run an SGD method on problems of one n, with all multipliers. ``[trials, multipliers]``.
 
-    All runs go side by side through `_sgd.run_phases`, the loop of `boosting`. Their data are
+    All runs proceed in parallel in `_sgd.run_phases`, the loop of `boosting`. Their data are
     concatenated, and each run reads its own rows. Step sizes, noise and balls are those of
     `boosting`, times the step size of the run.
     """
@@ -136,7 +136,8 @@ def descents(
 ) -> pd.DataFrame:
     """Run the methods on settings of one n and family.
 
-    Other choices run only at the most passes, and only with the methods that they change.
+    Other choices run only at the largest number of passes, and only with the methods that they
+    change.
     """
     n, change = settings[0].n, CHOICES.get(choice, {})
     settings = [replace(setting, **change.get("setting", {})) for setting in settings]
@@ -183,9 +184,9 @@ def chosen(
 def advantage(
     errors: pd.DataFrame, over: str, eta: str = TUNED, *, among: int | None = None
 ) -> dict[float, Interval]:
-    """Return the error of `over` divided by that of FixedOrderDPSGD, by passes of the latter.
+    """Return the error of `over` divided by that of FixedOrderDPSGD, by FixedOrderDPSGD's passes.
 
-    `errors` belong to one setting. All intervals are right at once, by default those of this
+    `errors` belong to one setting. The intervals hold simultaneously, by default for those of this
     comparison.
     """
     kept = errors[(errors.eta == eta) | (errors.method == DPGD)]
@@ -201,7 +202,7 @@ def advantage(
 
 
 def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> list[Interval]:
-    """Return the factors by which `advantage` changes between each two settings, pass by pass."""
+    """Return the factors by which `advantage` changes between each two settings, for each pass."""
     among = len(advantage(settings[0], over)) * len(settings) * (len(settings) - 1) // 2
     found = [advantage(errors, over, eta, among=among).values() for errors in settings]
     pairs = (zip(one, two, strict=False) for one, two in itertools.combinations(found, 2))
@@ -214,10 +215,10 @@ def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> li
 
 
 def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
-    """Time DPGD, and FixedOrderDPSGD at its smallest error, for errors of one setting.
+    """Time DPGD, and FixedOrderDPSGD at its smallest error, for the errors of one setting.
 
-    DPGD takes the fewest passes whose error is no larger. If all errors are larger, it takes as
-    many passes as were run.
+    DPGD takes the smallest number of passes whose error is no larger. If all errors are larger,
+    DPGD takes the largest number of passes that were run.
     """
     means = errors[errors.eta == TUNED].groupby(["method", "passes"]).error.mean()
     passes, least = means[FIXED].idxmin(), means[FIXED].min()

@@ -32,7 +32,7 @@ def _legend(figure: Figure, ncols: int) -> None:
 
 
 def _bars(ax, x: Sequence[float], values, **style) -> None:
-    """Draw averages with their standard deviations; `values` is grouped."""
+    """Draw averages with their standard deviations. The argument `values` is grouped."""
     ax.errorbar(x, values.mean(), yerr=values.std(ddof=0), elinewidth=0.9, **style)
 
 
@@ -85,10 +85,10 @@ def descent_figure(settings: dict[str, pd.DataFrame]) -> Figure:
 
 
 def all_figures(found: Results) -> dict[str, tuple[Figure, str]]:
-    """Return figures and captions by file name; the claims are in the table."""
+    """Return figures and captions by file name. The claims are in the table."""
     luck = (
-        "DPGD's dip at 4 passes is luck: from .75 r_hat, steps of r_hat / 2 end at .25, -.25, .25 "
-        "and -.25 r_hat from the median, and it returns their average."
+        "DPGD's dip at 4 passes is luck. From .75 r_hat, steps of r_hat / 2 end at .25, -.25, "
+        ".25 and -.25 r_hat from the median, and DPGD returns the average of these points."
     )
     sizes = (
         "The same for other n and d. RadiusFinder requires .75 n + 18 log(2T / .05) / epsilon "

@@ -18,7 +18,7 @@ def radius_ratios(
     family: str, scale: float, n: int, d: int, *, trials: int, seed: int,
     beta: float = setup.FAILURE_PROB,
 ) -> pd.DataFrame:  # fmt: skip
-    """Run both methods on `trials` data sets; return r_hat / r_true, one row for each run."""
+    """Run both methods on `trials` data sets; return r_hat / r_true, with one row for each run."""
     rng = generator(seed, "radius", family, f"{scale:.1f}", n, d)
     true, rows = setup.true_radius(family, scale, d), []
     for trial in range(trials):
@@ -41,7 +41,7 @@ def radius_ratios(
 
 
 def rows_in_python(points: np.ndarray, radius: float) -> np.ndarray:
-    """Count the neighbours of one point after the other, like a simple implementation."""
+    """Count the neighbours of one point after another, like a simple implementation."""
     counts = [np.count_nonzero(np.linalg.norm(points - x, axis=1) <= radius) for x in points]
     return np.array(counts)
 

@@ -1,4 +1,4 @@
-"""The protocol of geometric_median, Section 5, the choices it leaves open, and sizes of a run."""
+"""The protocol of geometric_median, Section 5, the choices that it leaves open, and run sizes."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ RULES = (  # parameter, the paper's value, the value used, and other values that
     ("r_true, HeavyTailed", "sqrt(d F(gamma)), F the CDF",
      "sqrt(d F^-1(gamma)), the quantile function", "as printed: it contains 7 % at nu = 4"),
     ("R of the radius search", "R of the data; none for HeavyTailed",
-     "the largest norm, rounded up to an integer, or R if that is larger (not private)", "-"),
+     "the largest norm, rounded up to an integer, or R if R is larger (not private)", "-"),
     ("gamma in FastRadius", "gamma = .75",
-     "Algorithm 2 has no gamma; its threshold is .775 n", "-"),
+     "Algorithm 2 has no gamma, and its threshold is .775 n", "-"),
     ("beta of RadiusFinder", "-", ".05, as in the code of HSU24", ".001, .5 and .999"),
     ("time of RadiusFinder", "wall-clock, code not available",
      "three ways to count the neighbours, each up to the radius at which it halts", "-"),
@@ -54,13 +54,14 @@ RULES = (  # parameter, the paper's value, the value used, and other values that
     ("domain", "K^(1) = B(start, r_hat) in Algorithm 4", "that ball for all three methods", "-"),
     ("delta, in m and in the balls", "-", "1e-5, as in Section 5.1", "1e-2 in StableDPSGD"),
     ("eta of the SGD methods", "-",
-     "the minimiser of Schedule.error_bound times a multiplier from {1/4, 1, 4, 8, 16, 32, 64}: "
-     "the best one for each method, n, T, family and centre, on separate data (not private; "
-     "the paper tuned DPGD only)",
-     "every multiplier alone; 1 is the minimiser itself"),
+     "the minimiser of Schedule.error_bound times a multiplier from {1/4, 1, 4, 8, 16, 32, 64}. "
+     "The best multiplier is chosen for each method, n, T, family and centre, on separate data "
+     "(not private; the paper tuned DPGD only)",
+     "each multiplier alone; the multiplier 1 is the minimiser itself"),
     ("eta of DPGD", "r_hat / sqrt(T), multiplier 1", "the same", "multiplier 1.5"),
     ("points of a curve", "passes over the data",
-     "each is a separate run that spends all of rho; T = 2^K - 1 >= n for the SGD methods", "-"),
+     "each number of passes is a separate run that spends all of rho; T = 2^K - 1 >= n for the "
+     "SGD methods", "-"),
     ("visits in FixedOrderDPSGD", "m = ceil(T / n)", "the same",
      "ceil(T^(k) / n) in phase k, as private and less noisy"),
     ("error", "(f(xhat) - f(xhat)) / r_hat", "(f(xhat) - f(x_star)) / r_hat", "-"),
@@ -69,7 +70,7 @@ RULES = (  # parameter, the paper's value, the value used, and other values that
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a run; SGD runs have T = 2**K - 1 >= n steps, for K up to longest[n]."""
+    """The size of a run. SGD runs have T = 2**K - 1 >= n steps, for K up to longest[n]."""
 
     name: str
     ratio_trials: int
@@ -80,7 +81,7 @@ class Size:
     tuning: int
     longest: dict[int, int]
     passes: dict[int, int]
-    """For each n, the largest number of passes of DPGD runs, which are 1, 2, 4, ..."""
+    """For each n, the largest number of passes of DPGD. DPGD has 1, 2, 4, ... passes."""
 
 
 QUICK = Size(
@@ -108,7 +109,7 @@ def cloud(family: str, scale: float, n: int, d: int, rng, fraction: float = INLI
 
 
 def true_radius(family: str, scale: float, d: int) -> float:
-    """Return r_true as printed, with the quantile function in place of the CDF."""
+    """Return r_true as printed, with the quantile function instead of the CDF."""
     if family == HEAVY:
         return datasets.heavy_tailed_radius(d, scale, GAMMA)
     return datasets.gaussian_cluster_radius(SIGMA, d)
@@ -127,14 +128,14 @@ def effective_radius(family: str, scale: float = 5.0) -> float:
 
 
 def search_radius(family: str, scale: float, points: np.ndarray) -> float:
-    """Return R of the radius search: the largest norm rounded up, and at least R."""
+    """Return R of the radius search, the largest norm rounded up, but at least R."""
     farthest = math.ceil(float(np.linalg.norm(points, axis=1).max()))
     return float(farthest if family == HEAVY else max(farthest, scale))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A data set of Section 5.2 and a start, up to randomness."""
+    """A data set of Section 5.2 and a start, described up to randomness."""
 
     family: str
     scale: float
@@ -171,6 +172,6 @@ def problem(setting: Setting, rng: np.random.Generator) -> Problem:
 
 
 def problems(setting: Setting, size: int, *, seed: int, role: str) -> list[Problem]:
-    """Draw the trials of a setting; each `role` has its own data, other choices share the data."""
+    """Draw the trials of a setting; each `role` has its own data, but other choices share them."""
     words = (role, setting.family, str(setting.scale), setting.n)
     return [problem(setting, generator(seed, *words, trial)) for trial in range(size)]

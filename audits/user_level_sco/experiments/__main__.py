@@ -1,11 +1,11 @@
-"""Experiments on user-level DP-SCO, whose papers have none; one command runs all of them.
+"""Experiments on user-level DP-SCO. Its papers have none. One command performs all of them.
 
     python -m audits.user_level_sco.experiments [--quick|--full] [--out reports/user_level_sco]
 
-It writes the figures, `experiments.json` and `experiments.html`. They show excess risk against n,
-m, d and epsilon for both versions' algorithms, at the constants that `scaled` derives, and for
-baselines. They also show the number of gradients, the cost and the benefit of the filter, and the
-printed constants, as far as they can be run.
+The command writes the figures, `experiments.json` and `experiments.html`. The figures show excess
+risk against n, m, d and epsilon. They compare both versions' algorithms, at the constants that
+`scaled` derives, with baselines. They also show the number of gradients, the cost and the benefit
+of the filter, and the printed constants where these constants are defined.
 """
 
 from __future__ import annotations

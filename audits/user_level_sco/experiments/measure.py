@@ -1,4 +1,4 @@
-"""Excess risk of both algorithms and the baselines; the cost and the benefit of the filter."""
+"""Excess risk of both algorithms and the baselines, and the cost and benefit of the filter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHODS = (FILTER, ROBUST, DPSGD, OUTPUT, PUBLIC)
 EPSILON, DELTA, BIAS = 4.0, 1e-3, 0.2
 PRINTED_USERS = 12_000_000
 SIGNALS = (1.0, 4.0, 16.0, 64.0)
-"""Multiples of sqrt(d / (n m)) for the common mean; the hardest one counts."""
+"""Multiples of sqrt(d / (n m)) for the common mean. The results use the hardest multiple."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def problem_of(setting: Setting, method: str) -> Problem:
 
 @functools.cache
 def filter_plan(setting: Setting) -> Plan:
-    """Return parameters of `scaled`; honest users are assumed to be 4 G / sqrt(m) apart."""
+    """Return parameters of `scaled`, where honest users are assumed to be 4 G / sqrt(m) apart."""
     return scaled.scaled_euclidean(
         setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
         radius=1.0, filter_share=0.6, cutoff_share=0.2,
@@ -89,7 +89,7 @@ def filter_plan(setting: Setting) -> Plan:
 
 @functools.cache
 def robust_plan(setting: Setting) -> Plan:
-    """Return parameters of `scaled`; honest users are assumed to be 4 sqrt(log(2 d) / m) apart."""
+    """Return parameters of `scaled`, where honest users are 4 sqrt(log(2 d) / m) apart."""
     return scaled.scaled_coordinatewise(
         setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
         radius=1.0,
@@ -130,7 +130,7 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
 
 
 def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
-    """Run SGD in 32 steps of (D / G) sqrt(B m / T), with the rate of single items."""
+    """Run SGD in 32 steps of size (D / G) sqrt(B m / T), at the rate of single items."""
     batch = len(data) // 32
     x, total = np.zeros((1, data.shape[2])), np.zeros((1, data.shape[2]))
     size = math.sqrt(batch * data.shape[1] / 32)
@@ -174,10 +174,10 @@ def all_excesses(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the number of filtered users, and the excess, on data with outliers.
+    """Yield the number of filtered users, and the excess risk, on data with outliers.
 
-    Outliers hold the item that pulls away from the minimiser the most. On data drawn as the papers
-    assume, no user is an outlier.
+    Each outlier holds the item that pulls the iterate away from the minimiser the most. On data
+    drawn as the papers assume, no user is an outlier.
     """
     setting = Setting(m=64, d=1)
     problem = linear(Ball(1.0), bias=BIAS)
@@ -205,7 +205,7 @@ def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def counted(size: Size) -> Iterator[dict[str, Any]]:
-    """Yield how many of the n m gradients are evaluated: those of the users of all phases, once."""
+    """Yield how many of the n m gradients are evaluated: those of all phases' users, once."""
     for n in size.n:
         setting = Setting(n=n)
         for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
@@ -249,7 +249,7 @@ def least_users() -> Iterator[dict[str, Any]]:
             yield {
                 "epsilon": epsilon, "m": m, "n of Section 3 (v2)": f"{least:,}",
                 "defined": "no: log m = 0" if m == 1 else "yes",
-                "users that n >= 2 B asks for (v1)": f"{_least_of_v1(m, epsilon, 1e-6):,}",
+                "users that n >= 2 B requires (v1)": f"{_least_of_v1(m, epsilon, 1e-6):,}",
                 "m from which the filter can act": math.ceil((10 * math.log(4 / 3) * size) ** 2),
             }  # fmt: skip
 

@@ -1,10 +1,11 @@
-"""Experiments on private zeroth-order optimisation, all run by one command.
+"""Experiments on private zeroth-order optimisation. One command performs all of them.
 
     python -m audits.zeroth_order.experiments [--quick|--full] [--out reports/zeroth_order]
 
-It writes the figures, `experiments.json` and `experiments.html`. They compare the variance-reduced
-oracle with its tree and the naive one with its best batch. Both have equal exact privacy and equal
-M, on three objectives. They also show the M from which the bounds with all constants are below L.
+The command writes the figures, `experiments.json` and `experiments.html`. The figures compare the
+variance-reduced oracle with its tree, and the naive oracle with its best batch. Both oracles have
+equal exact privacy and equal M, on three objectives. The figures also show the M from which the
+bounds with all constants are below L.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def parameter_figure(found: pd.DataFrame) -> Figure:
 
 
 def tree_figure() -> Figure:
-    """Draw the parameter of all running sums and of those the output uses, exact and as printed."""
+    """Draw the parameter of all running sums and of the used sums, exact and as printed."""
     figure = Figure(figsize=(9.6, 2.9))
     ax = figure.subplots()
     n = np.arange(1, 257)

@@ -17,7 +17,7 @@ from dpaudit.mechanisms import generator
 TREE, NAIVE, PUBLIC = "variance-reduced, tree", "naive, best batch", "variance-reduced, no noise"
 METHODS = (TREE, NAIVE, PUBLIC)
 RADIUS = 0.25
-"""delta; stationarity is measured at twice this radius, like in the bound."""
+"""delta; stationarity is measured at twice this radius, as in the bound."""
 
 OBJECTIVES = {
     "robust regression": problems.robust_regression,
@@ -54,7 +54,7 @@ class Size:
     Attributes
     ----------
     factorial : bool
-        Whether all d and rho are combined, or one changes at a time from d = 10 and rho = 1.
+        Whether all d and rho are combined. Otherwise one changes at a time from d = 10 and rho = 1.
     """
 
     name: str
@@ -111,8 +111,8 @@ def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
 def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> dict[str, float]:
     """Return averages over the points ``[k, d]``: objective, and an upper estimate of stationarity.
 
-    The answer is one of the averages of all epochs, at random. All averages are judged, so that
-    this randomness is averaged out.
+    The answer is one of the averages of all epochs, at random. All averages are evaluated, which
+    averages out this randomness.
     """
     problem = OBJECTIVES[setting.objective](setting.d)
     items = problem.items(1_000, rng=rng)
@@ -139,7 +139,7 @@ def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) ->
 def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
     """Return one row for each method and trial, at the plan with the best objective on other data.
 
-    The choice is not private, and favours every method alike.
+    The choice is not private. It favours every method alike.
     """
     rows = []
     for method in METHODS:
