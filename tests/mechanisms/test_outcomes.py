@@ -643,7 +643,7 @@ def test_what_cannot_be_sent_is_refused(module: str) -> None:
 
 def test_of_a_call_that_draws_many_no_error_is_an_outcome(module: str) -> None:
     made = Outcomes(Subprocess(sys.executable, f"{module}:noisy"), errors="outcome")
-    with pytest.raises(ValueError, match="needs a function that returns one draw"):
+    with pytest.raises(ValueError, match="unless the function returns one draw"):
         made(np.zeros(1), 2, rng=RNG(1))
 
 

@@ -97,7 +97,7 @@ def test_columns_are_declared_in_any_of_four_ways() -> None:
         ({"a": ["x"]}, {}, "at least two categories"),
         ({"a": "xyz"}, {}, "or a list of categories"),
         (SCHEMA, {"user": "age"}, "user must be a column that is not in columns"),
-        (SCHEMA, {"special": (None,)}, "special must hold numbers"),
+        (SCHEMA, {"special": (None,)}, "special must hold only numbers"),
         (SCHEMA, {"special": nan}, "special must be a list"),
         ({"a": (0, 3)}, {"special": (nan,)}, "need a column of real numbers"),
         (SCHEMA, {"frame": "spark"}, "frame must be one of"),

@@ -460,9 +460,9 @@ def test_a_noise_margin_tells_what_fell_from_what_stood():
 
 def test_charts_of_other_audits_are_refused():
     for describe, words in (
-        (charts.wealth, "kept must be a sequential audit"),
+        (charts.wealth, "kept must be the result of a sequential audit"),
         (charts.noise_margin, "kept has no noise margin"),
-        (charts.landscape, "kept must be an audit with a search"),
+        (charts.landscape, "kept must be the result of an audit with a search"),
     ):
         with pytest.raises(ValueError, match=words):
             describe(found()["kept"])
