@@ -205,7 +205,7 @@ class FloatAttack:
 
     @classmethod
     def for_pair(cls, pair: NeighborPair, claim: Claim) -> FloatAttack:
-        """Return guesses derived from the claim and from the two inputs, which the auditor knows."""
+        """Return guesses derived from the claim and the two inputs, which the auditor knows."""
         if (
             not isinstance(pair.left, np.ndarray)
             or pair.left.dtype.kind not in "biuf"

@@ -526,8 +526,8 @@ def expectation(
 def with_examples(
     primary: Event | Guess, profile: Sequence[Event], left: Floats, right: Floats
 ) -> tuple[Event | Guess, tuple[Event, ...]]:
-    """Add typical outputs, from encoded draws, to events whose score means nothing to a person."""
-    known: dict[tuple[int, str], Floats] = {}  # the events of a profile share few scores
+    """Add typical outputs, taken from encoded draws, to events whose score is hard to interpret."""
+    known: dict[tuple[int, str], Floats] = {}  # the events of a profile share only a few scores
 
     def described(event: Event) -> Event:
         if not isinstance(event.score, ModelScore):
@@ -546,7 +546,7 @@ def with_examples(
 
 
 def _with_example(event: Event, encoded: Floats, scores: Floats) -> Event:
-    """Add the middle output of those in the event, if there are any."""
+    """Add the middle output among the draws in the event, if there are any."""
     inside = np.flatnonzero(event.fires(scores))
     if len(inside) == 0:
         return event

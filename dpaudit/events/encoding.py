@@ -1,11 +1,11 @@
-"""Conversion of outputs of any kind to a matrix of numbers, by a rule that is learnt and frozen.
+"""Conversion of outputs of any kind to a matrix of numbers, by a learnt and frozen rule.
 
-Outputs are an array ``[size, ...]``. If each draw has a length of its own, they are an array of
-objects ``[size]`` that holds one array of floats for each draw.
+Outputs are an array ``[size, ...]``. If each draw has its own length, outputs are an array
+``[size]`` of objects. Each object is an array of floats for one draw.
 
 Texts are identified by 64-bit hashes of their characters. A hash is the sum over positions of the
-character times a fixed odd number. So it depends neither on the width of the array nor on the other
-texts in it. Two texts with the same hash share one code.
+character times a fixed odd number. So the hash depends neither on the width of the array nor on the
+other texts in the array. Two texts with the same hash share one code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 class Coordinate(NamedTuple):
-    """One number or text of each output, with its name; `derived` if it repeats others."""
+    """One number or text of each output, with a name; `derived` if it repeats others."""
 
     name: str
     values: NDArray[Any]
@@ -37,17 +37,18 @@ class Coordinate(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """The number of coordinates of an output; frozen once learnt.
+    """The number of coordinates of an output; it is frozen after learning.
 
     Parameters
     ----------
     width : int, optional
-        Cells of the longest output if shapes or lengths differ; None if all outputs have one shape.
+        Number of cells of the longest output, if shapes or lengths differ; None if all outputs have
+        one shape.
     shapes : bool
-        Whether the shape tells more than the number of cells.
+        Whether the shape contains more information than the number of cells.
     plain : tuple of int
-        Shape of every output that was seen, if all had one. If a later output has another shape,
-        its first cells are read.
+        Shape of every output that was seen, if all outputs had one shape. If a later output has
+        another shape, only its first cells are read.
     lengths : bool
         Whether the number of cells is a coordinate. It is not if draws differ only by exceptions.
     """
@@ -59,7 +60,7 @@ class Form:
 
     @property
     def derived(self) -> int:
-        """Number of leading coordinates that repeat information of others."""
+        """Number of leading coordinates that repeat information of other coordinates."""
         return 0 if self.width is None else self.shapes + self.lengths
 
     @classmethod
@@ -110,14 +111,14 @@ def _plain(outputs: NDArray[Any]) -> Iterator[Coordinate]:
 
 
 def _shapes(outputs: NDArray[Any]) -> list[tuple[int, ...]]:
-    """Return the shape of each output, or one shape if the outputs are one array."""
+    """Return the shape of each output, or a single shape if the outputs are one array."""
     if outputs.dtype != object:
         return [outputs.shape[1:]]
     return [row.shape for row in outputs]
 
 
 def _padded(outputs: NDArray[Any], width: int) -> NDArray[Any]:
-    """Return the first cells of each output, ``[size, width]``; NaN or "" beyond its end."""
+    """Return the first cells of each output, ``[size, width]``; missing cells are NaN or ""."""
     if outputs.dtype != object:
         flat = outputs.reshape(len(outputs), -1)[:, :width]
         if flat.dtype.kind in "US":
@@ -159,7 +160,7 @@ _AT_ONCE = 1024  # Characters of each text that are hashed together.
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts as characters: codes ``[size, width]``, zero behind the end, and lengths."""
+    """Texts as characters: codes ``[size, width]``, which are zero behind the end, and lengths."""
 
     codes: NDArray[np.uint32]
     lengths: NDArray[np.intp]
@@ -182,14 +183,14 @@ class Texts:
         return _hash(self.codes if count is None else self.codes[:, :count])
 
     def last(self, count: int) -> Hashes:
-        """Hash the last characters of each text; a shorter text is hashed whole."""
+        """Hash the last characters of each text; a shorter text is hashed completely."""
         at = np.maximum(self.lengths - count, 0)[:, None] + np.arange(count)
         inside = at < self.lengths[:, None]
         taken = np.take_along_axis(self.codes, np.minimum(at, self.codes.shape[1] - 1), axis=1)
         return _hash(np.where(inside, taken, np.uint32(0)))
 
     def parts(self, count: int) -> tuple[Hashes, NDArray[np.bool_]]:
-        """Hash all runs of `count` characters, ``[size, places]``; also return which lie inside."""
+        """Hash all runs of `count` characters, ``[size, places]``; also return which are inside."""
         places = self.codes.shape[1] - count + 1
         if places < 1:
             return np.zeros((len(self.codes), 1), np.uint64), np.zeros((len(self.codes), 1), bool)
@@ -202,7 +203,7 @@ class Texts:
         return "".join(map(chr, self.codes[row, max(start, 0) : end].tolist()))
 
 
-@functools.lru_cache(maxsize=4)  # a larger cache could fill the memory for long texts
+@functools.lru_cache(maxsize=4)  # a larger cache could fill the memory if texts are long
 def _multipliers(width: int) -> Hashes:
     """Return one odd number for each position (splitmix64)."""
     with np.errstate(over="ignore"):
@@ -213,7 +214,7 @@ def _multipliers(width: int) -> Hashes:
 
 
 def _hash(codes: NDArray[np.uint32]) -> Hashes:
-    """Return the sum of code times multiplier over the last axis, modulo 2^64."""
+    """Return the sum over the last axis of code times multiplier, modulo 2^64."""
     total = np.zeros(codes.shape[:-1], dtype=np.uint64)
     odd = _multipliers(codes.shape[-1])
     for start in range(0, len(odd), _AT_ONCE):
@@ -224,12 +225,12 @@ def _hash(codes: NDArray[np.uint32]) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels that were seen, with their hashes; the code of a text is its index among them.
+    """Labels that were seen, with their hashes; the code of a text is the index of its label.
 
     Parameters
     ----------
     names : tuple of str
-        Label of each code, sorted.
+        Labels in sorted order, one for each code.
     hashes : ndarray, shape (k,)
         Sorted hashes.
     codes : ndarray, shape (k,)
@@ -242,7 +243,10 @@ class Labels:
 
     @classmethod
     def learn(cls, hashes: Hashes, name: Callable[[int], str]) -> Labels:
-        """Keep the labels seen; if they are very many, only repeated ones. `name` labels a row."""
+        """Store the labels seen; if there are very many labels, store only the repeated ones.
+
+        `name` is the label of a row.
+        """
         kept, first, counts = np.unique(hashes, return_index=True, return_counts=True)
         if len(kept) > max(LABELS_ALWAYS_KEPT, len(hashes) // 2):
             repeated = counts > 1
@@ -257,7 +261,7 @@ class Labels:
         return cls(tuple(names[i] for i in order), kept, codes)
 
     def __call__(self, hashes: Hashes) -> Floats:
-        """Return the code of each text; -1 for unknown texts."""
+        """Return the code of each text; the code of an unknown text is -1."""
         if len(self.hashes) == 0:
             return np.full(len(hashes), -1.0)
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -269,13 +273,13 @@ View = tuple[str, tuple[str, ...] | None, Callable[[Texts], Floats]]
 
 
 def whole(texts: Texts) -> tuple[tuple[str, ...], Callable[[Texts], Floats]]:
-    """Return the labels of whole texts, and the function that reads their codes."""
+    """Return the labels of whole texts, and the function that reads the codes of texts."""
     labels = Labels.learn(texts.first(), lambda row: texts.words(row, 0, texts.codes.shape[1]))
     return labels.names, lambda t: labels(t.first())
 
 
 def views(name: str, texts: Texts, left: Texts, right: Texts) -> Iterator[View]:
-    """Yield the features of texts, other than the texts, that differ between the sides.
+    """Yield the features of texts that differ between the sides, except the texts themselves.
 
     Parameters
     ----------
@@ -284,10 +288,10 @@ def views(name: str, texts: Texts, left: Texts, right: Texts) -> Iterator[View]:
     texts : Texts
         Texts of both sides, from which labels are learnt.
     left, right : Texts
-        Texts of each side, by which useful features are chosen.
+        Texts of each side, from which useful features are chosen.
     """
     if len(np.unique(texts.first())) <= PLAIN_LABELS:
-        return  # a table of so few texts contains all information about them
+        return  # a table of so few texts contains all information about these texts
     if atoms_excess(left.lengths, right.lengths) > 0:
         yield f"length of {name}", None, lambda t: t.lengths.astype(np.float64)
     for at_end, word in ((False, "prefix"), (True, "suffix")):
@@ -327,7 +331,7 @@ def _occurrences(texts: Texts, part: tuple[int, int]) -> Floats:
 
 
 def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]]]:
-    """Return runs of characters that differ in frequency between the sides, with the best first."""
+    """Return runs of characters whose frequency differs between the sides; the best come first."""
     found: list[tuple[float, int, str, tuple[int, int]]] = []
     for count in _PARTS:
         samples, seen = [], []
@@ -335,7 +339,7 @@ def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]
             rows = max(min(len(side.codes), SCREENED, _PART_CELLS // side.codes.shape[1]), 1)
             samples.append(Texts(side.codes[:rows], side.lengths[:rows]))
             hashes, inside = samples[-1].parts(count)
-            # Each text counts once for each part, even if it contains the part repeatedly.
+            # Each text counts once for each part, even if the text contains the part repeatedly.
             hashes = np.sort(np.where(inside, hashes, np.uint64(0)), axis=1)
             fresh = np.ones(hashes.shape, dtype=bool)
             fresh[:, 1:] = hashes[:, 1:] != hashes[:, :-1]
@@ -351,7 +355,7 @@ def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]
 
 
 def _spelt(sides: list[Texts], count: int, hashed: int) -> str:
-    """Return the characters of a part, from a text that contains it."""
+    """Return the characters of a part, taken from a text that contains the part."""
     for texts in sides:
         hashes, inside = texts.parts(count)
         rows, places = np.nonzero((hashes == np.uint64(hashed)) & inside)
@@ -369,12 +373,12 @@ class Column:
     name : str
         Name in reports, such as "coordinate 3".
     labels : tuple of str, optional
-        For categories, the labels of the codes 0, 1, ..., seen during exploration. Any other label
-        has the code -1.
+        For categories, the labels of the codes 0, 1, ..., which were seen during exploration. Any
+        other label has the code -1.
     view : callable, optional
-        For features of texts: ``Texts -> [size]``.
+        For features of texts, a function ``Texts -> [size]``.
     derived : bool
-        Whether it repeats information of another column, as the suffix of a text does.
+        Whether the column repeats information of another column, as the suffix of a text does.
     """
 
     name: str
@@ -400,7 +404,7 @@ def number_words(value: float) -> str:
 
 
 def row_words(encoder: Encoder, row: Floats) -> str:
-    """Return one encoded output as text, with "-" for no answer, cut after 24 cells."""
+    """Return one encoded output as text of at most 24 cells, in which "-" means no answer."""
     cells = [
         c.words(v) for c, v in zip(encoder.columns, row.tolist(), strict=True) if not c.derived
     ]
@@ -410,20 +414,20 @@ def row_words(encoder: Encoder, row: Floats) -> str:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Converter of outputs ``[size, ...]`` to ``[size, k]`` floats; frozen once learnt.
+    """Converter of outputs ``[size, ...]`` to floats ``[size, k]``; it is frozen after learning.
 
     Numbers and booleans are kept. Categories become codes. The fields of records and the axes of
-    arrays become columns. A text may have more columns, which follow its own: its length, its ends,
-    and the parts that it contains.
+    arrays become columns. A text may have more columns, which follow the column of the text itself.
+    These are its length, its ends, and the parts that it contains.
 
-    If shapes or lengths differ, between sides or draws, the cells of a draw follow one after the
-    other, and NaN stands for cells that it lacks. Columns before them hold the number of cells and,
-    for arrays of several axes, the shape. Cells beyond the longest explored draw are left out.
+    Shapes or lengths may differ between sides or draws. Then the cells of a draw follow one after
+    the other, and missing cells are NaN. The columns before the cells hold the number of cells and,
+    for arrays of several axes, the shape. Cells beyond the longest explored draw are not used.
 
     Parameters
     ----------
     columns : tuple of Column
-        Meaning of each float.
+        Description of each float.
     groups : tuple of int
         Number of columns of each coordinate of the output.
     form : Form
@@ -440,8 +444,8 @@ class Encoder:
     ) -> Encoder:
         """Learn columns and labels from exploration outputs of both sides.
 
-        With `sides`, outputs of the left and of the right, the features of texts that differ
-        between the sides are learnt, too.
+        If `sides` (the outputs of the left and of the right side) is given, features of texts that
+        differ between the sides are also learnt.
         """
         form = Form.of(outputs)
         columns: list[Column] = []
@@ -467,12 +471,12 @@ class Encoder:
 
     @property
     def own(self) -> NDArray[np.intp]:
-        """Indices of the columns that are not derived from others."""
+        """Indices of the columns that are not derived from other columns."""
         return np.flatnonzero([not column.derived for column in self.columns])
 
     @property
     def form_columns(self) -> range:
-        """Indices of the columns that hold length and shape, if these differ."""
+        """Indices of the columns that hold length and shape, if length or shape differs."""
         return range(self.form.derived)
 
     def __call__(self, outputs: NDArray[Any]) -> Floats:

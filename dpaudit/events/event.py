@@ -1,4 +1,4 @@
-"""Events and guesses that certifying draws are counted for, and the goal of their choice.
+"""Events and guesses that are counted on certifying draws, and the goal of their choice.
 
 Events and guesses are fixed before the draws that certify them.
 """
@@ -24,9 +24,9 @@ Thresholds are chosen on the rest."""
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """A set of outputs, fixed before the draws that certify it.
+    """A set of outputs that is fixed before the draws that certify it.
 
-    Call it with outputs of the mechanism: ``event(outputs) -> bool [size]``.
+    Call the event with outputs of the mechanism: ``event(outputs) -> bool [size]``.
 
     Parameters
     ----------
@@ -35,18 +35,18 @@ class Event:
     threshold : float
         Threshold of the score.
     above : bool
-        Whether the event holds the outputs at and above the threshold, or those below it.
+        Whether the event holds the outputs at and above the threshold (True) or below it (False).
     likelier : {"left", "right"}
         The side on which the event is declared to be likelier.
     encoder : Encoder
-        Converts outputs to the matrix that the score reads.
+        Converts outputs to the matrix from which the score is computed.
     target : Target
-        The goal of its choice, at which the bound on its counts is sharpest.
+        The goal for which the event was chosen; there the bound on its counts is sharpest.
     example : str
-        A typical output in the event, if the score means nothing to a person.
+        A typical output in the event, if a person cannot interpret the score.
     learnt_share : float
-        Share of the first draws on which the score was learnt; 0 for a plain feature. The other
-        draws only chose the threshold, so they give a better estimate of the event's rates.
+        Share of the first draws from which the score was learnt; 0 for a plain feature. The other
+        draws only chose the threshold, so they give a better estimate of the rates of the event.
     """
 
     score: Score = field(repr=False)
@@ -60,17 +60,17 @@ class Event:
 
     @property
     def description(self) -> str:
-        """The event in words, with an example output if the score was learnt."""
+        """Description of the event, with an example output if the score was learnt."""
         words = self.score.words(self.threshold, self.above)
         return f"{words}, such as {self.example}" if self.example else words
 
     @property
     def definition(self) -> str:
-        """The event with all its parts, and thresholds to their last digit."""
+        """Description of the event with all its parts and with all digits of its thresholds."""
         return self.score.words(self.threshold, self.above, exact=True)
 
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
-        """Return whether each output lies in the event, from its computed score."""
+        """Return whether each output lies in the event, given the computed scores."""
         above = scores >= self.threshold
         return above if self.above else ~above
 
@@ -81,15 +81,15 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """A guess of the side of each output, from both tails of one score: left, right, or none.
+    """A guess of the side of each output, from both tails of one score: left, right or no guess.
 
-    Call it with outputs of the mechanism: ``guess(outputs) -> int8 [size]``. It returns 1 for left,
-    -1 for right and 0 if it abstains.
+    Call the guess with outputs of the mechanism: ``guess(outputs) -> int8 [size]``. The value is 1
+    for left, -1 for right and 0 for no guess.
 
     Parameters
     ----------
     left, right : Event
-        Events in which left or right is guessed: two cuts of one score that never hold together.
+        Events in which left or right is guessed. They are two disjoint cuts of one score.
     """
 
     left: Event
@@ -97,7 +97,7 @@ class Guess:
 
     @classmethod
     def of(cls, chosen: Event | Guess) -> Guess:
-        """Return a guess; an event becomes a guess of its likelier side, else of the other."""
+        """Return a guess; an event becomes the guess of its likelier side, else of the other one."""
         if isinstance(chosen, Guess):
             return chosen
         other = "right" if chosen.likelier == "left" else "left"
@@ -111,12 +111,12 @@ class Guess:
 
     @property
     def description(self) -> str:
-        """The guess in words."""
+        """Description of the guess."""
         return f"left where {self.left.description}; right where {self.right.description}"
 
     @property
     def definition(self) -> str:
-        """The guess with all parts of its events, and thresholds to their last digit."""
+        """Description of the guess with all parts of its events and all digits of thresholds."""
         return f"left where {self.left.definition}; right where {self.right.definition}"
 
     @property
@@ -126,12 +126,12 @@ class Guess:
 
     @property
     def encoder(self) -> Encoder:
-        """Encoder that converts outputs to the matrix that the score reads."""
+        """Encoder that converts outputs to the matrix from which the score is computed."""
         return self.left.encoder
 
     @property
     def learnt_share(self) -> float:
-        """Share of the draws on which the score was learnt."""
+        """Share of the draws from which the score was learnt."""
         return self.left.learnt_share
 
     def __call__(self, outputs: NDArray[Any]) -> NDArray[np.int8]:
@@ -149,15 +149,16 @@ class Goal:
     delta : float or None
         Claimed delta at which epsilon is to be certified; None if the claim is a curve.
     epsilons : ndarray, shape (e,)
-        Grid over which the profile is certified, with at most one event for each entry.
+        Grid of epsilons over which the profile is certified. There is at most one event for each
+        epsilon.
     claimed_deltas : ndarray, shape (e,)
         Claimed delta at each epsilon of the grid.
     draws : int
         Certifying draws per dataset.
     primary_failure_prob, profile_failure_prob : float
-        Failure probabilities of the primary event, and of each event of the profile.
+        Failure probabilities of the primary event and of each event of the profile.
     learn_share : float
-        Share of the exploration draws on which scores are learnt.
+        Share of the exploration draws from which scores are learnt.
     wants_profile : bool
         Whether events are chosen for the profile in addition to the primary event.
     """
@@ -174,21 +175,21 @@ class Goal:
 
 @dataclass(frozen=True)
 class Selection:
-    """The frozen events: the primary first, then those of the profile.
+    """The frozen events: the primary event first, then the events of the profile.
 
     Parameters
     ----------
     primary : Event or Guess
         The event that gets most of the failure probability.
     profile : tuple of Event
-        One event for each epsilon of the grid for which it differs from the others.
+        One event for each epsilon of the grid at which the event differs from the others.
     objective : (float, float)
-        Pair of numbers for comparing pairs of datasets. The first is the epsilon that the primary
-        event is expected to certify; for a curve, the excess over the claim as a ratio. The second
-        is the separation of the two sides, its difference of rates. It orders pairs of equal
-        expectation.
+        Pair of numbers by which pairs of datasets are compared. The first number is the epsilon
+        that the primary event is expected to certify. For a curve, it is the ratio by which the
+        curve is exceeded. The second number is the separation of the two sides, that is, the
+        difference of the rates. The separation orders pairs whose expectations are equal.
     point : (float, float)
-        Point of the claimed curve that the primary event challenges best.
+        Point of the claimed curve against which the primary event is strongest.
     """
 
     primary: Event | Guess

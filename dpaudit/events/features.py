@@ -1,22 +1,22 @@
-"""One-dimensional views of an output, each with a description, from which events are built.
+"""Features: one-dimensional functions of an output, with descriptions, from which events are built.
 
-The spreads are compared by the generalised eigenvectors of the two covariance matrices. Among all
-directions u, the ratio ``u' S_left u / u' S_right u`` is largest and smallest along them. As
-coordinates they make both matrices diagonal. So the log-likelihood ratio of two Gaussians with
-these moments is a sum over the directions,
+The spreads are compared along the generalised eigenvectors of the two covariance matrices. Among
+all directions u, the ratio ``u' S_left u / u' S_right u`` is largest and smallest along these
+eigenvectors. In coordinates along these eigenvectors, both matrices are diagonal. So the
+log-likelihood ratio of two Gaussians with these moments is a sum over the directions,
 
     sum_i  z_i^2 (1 - 1 / v_i) / 2 + z_i m_i / v_i  +  constant,
 
 with z measured from the right mean in right standard deviations. Here v_i and m_i are the variance
-and the mean of the left side in these units. Directions in which the two differ no more than by
-chance are left out, because they would only add noise. The effect of chance is known well enough.
-The ratios of two sample covariances of equal distributions lie, up to fluctuations, between
-``((1 - h) / (1 - s))^2`` and ``((1 + h) / (1 - s))^2``, with ``s = k / n`` and ``h`` the root of
-``2 s - s^2`` (Wachter 1980, "The limiting empirical measure of multiple discriminant ratios").
+and the mean of the left side in these units. Directions in which the two sides differ no more than
+by chance are omitted, because they would only add noise. The effect of chance is well known. The
+ratios of two sample covariances of equal distributions lie, up to fluctuations, between ``((1 - h)
+/ (1 - s))^2`` and ``((1 + h) / (1 - s))^2``, with ``s = k / n`` and ``h`` the root of ``2 s - s^2``
+(Wachter 1980, "The limiting empirical measure of multiple discriminant ratios").
 
-Noise of any scale hides the size of a number. But it does not hide a residue to which the noise
-added nothing. Examples are the parity of a count, a grid to which a value was rounded before, and
-the phase of a comb. Such a leak is a difference between the two characteristic functions at one
+Noise of any scale hides the size of a number. However, noise does not hide a residue that the noise
+leaves unchanged. Examples are the parity of a count, a grid to which a value was rounded before,
+and the phase of a comb. Such a leak is a difference between the two characteristic functions at one
 frequency,
 
     E_left e^(2 pi i f y) - E_right e^(2 pi i f y),
@@ -24,9 +24,9 @@ frequency,
 at which smooth noise leaves both near 0. Frequencies are found in three ways. Residues of integers
 are tested by a chi-square statistic for each modulus. Multiples of a power of ten or of two are
 found by folding the outputs at that power. Other frequencies are found by a periodogram over the
-range of the outputs, and a search around its peaks. A peak must exceed the value that any of the
-examined frequencies would show by chance. Under equal distributions each power is nearly
-exponential with mean 1.
+range of the outputs, and a search around its peaks. A peak must exceed the value that any examined
+frequency would reach by chance. If the distributions are equal, each power is nearly exponential
+with mean 1.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ Read = Callable[[Floats], Floats]
 MAX_SPREADS = 200
 """Largest number of coordinates for which covariance matrices are compared."""
 
-_DIRECTIONS = 2  # Number of directions of different spread that become features of their own.
-_QUADRATIC = 16  # Directions in a quadratic score.
-_CLIP = 8.0  # Standard deviations to which draws are clipped while spreads are learnt.
-_SLACK = 1.15  # Factor above the effect of chance on the ratio of two variances.
+_DIRECTIONS = 2  # Number of directions of different spread that become features.
+_QUADRATIC = 16  # Directions that are used in a quadratic score.
+_CLIP = 8.0  # Number of standard deviations to which draws are clipped while spreads are learnt.
+_SLACK = 1.15  # Required factor above the effect of chance on the ratio of two variances.
 
 
 def filled(x: Floats) -> Floats:
-    """Return encoded outputs with 0 for "no answer"."""
+    """Return encoded outputs in which 0 replaces "no answer"."""
     return np.where(np.isnan(x), 0.0, x)
 
 
 def difference_of_means(left: Floats, right: Floats, numeric: NDArray[np.bool_]) -> Read | None:
-    """Return the projection on the difference of means, each coordinate in units of its spread."""
+    """Return the projection on the difference of means, in units of each coordinate's spread."""
     spread = np.concatenate([filled(left), filled(right)]).std(axis=0)
     gap = filled(left).mean(axis=0) - filled(right).mean(axis=0)
     use = numeric & (spread > 0)
@@ -82,19 +82,19 @@ def difference_of_means(left: Floats, right: Floats, numeric: NDArray[np.bool_])
 def spreads(
     columns: NDArray[np.intp], left: Floats, right: Floats
 ) -> Iterator[tuple[Column, Read]]:
-    """Yield distances along directions of different spread, and the quadratic score.
+    """Yield distances along directions of different spread, and then the quadratic score.
 
     Parameters
     ----------
     columns : ndarray of int
-        Indices of the columns that hold numbers, at least two.
+        Indices of the columns that hold numbers; there are at least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
     Yields
     ------
     Column
-        Description.
+        Description of the feature.
     callable
         ``[size, k] -> [size]``.
     """
@@ -131,7 +131,7 @@ def spreads(
     use = [i for i in order.tolist() if differ[i] or abs(shift[i]) > 5 * math.sqrt(2 / n)]
     use = use[:_QUADRATIC]
     if len(use) == 1:
-        return  # the distance suffices, and linear scores detect a shift
+        return  # the distance suffices, because linear scores detect a shift
     start = center + unit * means[1]
     bend = (1 - 1 / np.maximum(ratios[use], 1e-12)) / 2
     slope = shift[use] / np.maximum(ratios[use], 1e-12)
@@ -140,7 +140,7 @@ def spreads(
 
 
 def _chance(k: int, n: int) -> float:
-    """Return the logarithm of the ratio of spreads that chance alone does not exceed."""
+    """Return the logarithm of the largest ratio of spreads that chance alone explains."""
     share = k / n
     h = math.sqrt(2 * share - share**2)
     edge = 2 * math.log((1 + h) / (1 - share))
@@ -176,16 +176,16 @@ MAX_PAIRED = 48
 """Number of coordinates of which all pairs are examined."""
 
 _PAIRED_DRAWS = 2000
-_TELLING = 6.0  # standard errors by which a pair must differ
+_TELLING = 6.0  # number of standard errors by which a pair must differ
 _MAX_PAIRS = 3
-_LEAST = 100  # least number of draws for a search for relations
+_LEAST = 100  # least number of draws for a search of relations
 
 
 class YesNo(Column):
-    """A column of 1 and 0, described as yes and no."""
+    """A column that holds 1 and 0, described as yes and no."""
 
     def words(self, value: float) -> str:
-        """Return yes or no."""
+        """Return the words "yes" or "no"."""
         return {1.0: "yes", 0.0: "no"}.get(value, "no answer")
 
 
@@ -199,18 +199,18 @@ def relations(
     names : list of str
         Names of all columns.
     columns : ndarray of int
-        Indices of the columns that hold numbers, at least two.
+        Indices of the columns that hold numbers; there are at least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
     Yields
     ------
     Column
-        Description.
+        Description of the feature.
     callable
         ``[size, k] -> [size]``.
     bool
-        Whether larger and smaller values have a meaning.
+        Whether the order of the values has a meaning.
     """
     if min(len(left), len(right)) < _LEAST:
         return
@@ -238,7 +238,7 @@ def _on(columns: NDArray[np.intp], read: Read) -> Read:
 
 
 def _repeats(x: Floats) -> Floats:
-    """Return how many coordinates repeat another one; NaN equals nothing."""
+    """Return how many coordinates repeat another coordinate; NaN equals nothing."""
     return np.asarray((np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1), dtype=np.float64)
 
 
@@ -315,15 +315,15 @@ MODULI = (*range(2, 17), 17, 19, 20, 23, 24, 25, 29, 31, 32, 50, 60, 64, 100, 12
 MAX_SINGLE = 32
 """Number of different values up to which a table of values contains all that residues show."""
 
-_LEAST, _LEAST_WAVES = 100, 1000  # Least draws for a search of residues, and of periods.
+_LEAST, _LEAST_WAVES = 100, 1000  # Least numbers of draws for a search of residues and of periods.
 _DECIMALS = 9  # Largest number of decimals to which outputs may have been rounded.
-_FIRST = 64  # First values, which show at once if outputs were not rounded.
-_BEST = 2  # Number of residues, and of periods, that are kept for one number.
+_FIRST = 64  # First values, which quickly reveal that outputs were not rounded.
+_BEST = 2  # Numbers of residues and of periods that are kept for one number.
 _LARGEST = 2.0**53  # Larger doubles have no low bits.
 _FOLDS, _FOLD_CELLS = 4, 4096  # Powers 3 decades or 11 octaves apart, and cells of each.
 _RANGE_CELLS = 2**15
-_WAVES = 8.0  # Periods within the bulk of outputs above which bins of equal counts miss a comb.
-_SURE = 14.0  # Logarithm of how improbable a peak must be.
+_WAVES = 8.0  # Periods within the bulk above which bins of equal counts miss a comb.
+_SURE = 14.0  # Logarithm of the improbability that a peak must have.
 _HARMONICS = (2, 3, 4, 5)
 
 
@@ -335,14 +335,14 @@ def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, R
     name : str
         Name of the number.
     left, right : ndarray, shape (n,)
-        Its values on the draws from which to learn; NaN for no answer.
+        Values of the number on the draws from which to learn; NaN if there is no answer.
 
     Yields
     ------
     Column
         Description, such as "output mod 7".
     callable
-        Function from values of the number to the feature.
+        Function that computes the feature from values of the number.
     """
     left, right = _finite(left), _finite(right)
     pooled = np.concatenate([left, right])
@@ -375,7 +375,7 @@ def _finite(values: Floats) -> Floats:
 
 
 def _decimals(values: Floats) -> int | None:
-    """Return the largest number of decimals of the values; None if there are many decimals."""
+    """Return the largest number of decimals of the values; None if there are too many decimals."""
     largest = float(np.abs(values).max())
     for decimals in range(_DECIMALS + 1):
         unit = 10.0**decimals
@@ -412,7 +412,7 @@ def _words(period: float) -> str:
 
 
 def _moduli(left: Floats, right: Floats, bulk: float) -> list[int]:
-    """Return the moduli whose residues differ most, among those much smaller than the bulk."""
+    """Return the moduli whose residues differ most, among moduli much smaller than the bulk."""
     sides = [side.astype(np.int64) for side in (left, right)]
     found = []
     for modulus in MODULI:
@@ -429,7 +429,7 @@ def _moduli(left: Floats, right: Floats, bulk: float) -> list[int]:
 
 
 def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[float]:
-    """Return small periods that divide a power of ten or of two, as programs choose them."""
+    """Return small periods that divide a power of ten or of two; programs choose such periods."""
     peaks = []
     for base, apart in ((10.0, 3), (2.0, 11)):
         top = math.floor(math.log(bulk, base))
@@ -450,9 +450,9 @@ def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[fl
 
 
 def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> list[float]:
-    """Return any period that is not too small, by a periodogram over the bulk of the outputs.
+    """Return any period that is not too small, from a periodogram over the bulk of the outputs.
 
-    If all outputs are multiples of `unit`, the cells have that width.
+    If all outputs are multiples of `unit`, the cells have the width `unit`.
     """
     low, q10, q90, high = np.quantile(pooled, [0.005, 0.1, 0.9, 0.995])
     width = unit or (high - low) / _RANGE_CELLS
@@ -473,15 +473,15 @@ def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> li
 
 
 def _powers(left: NDArray[Any], right: NDArray[Any]) -> Floats:
-    """Return the power of the difference of characteristic functions; near Exp(1) by chance."""
+    """Return the power of the difference of characteristic functions; by chance, about Exp(1)."""
     a, b = left.sum(), right.sum()
     return np.asarray(np.abs(np.fft.rfft(left / a - right / b)) ** 2 / (1 / a + 1 / b))
 
 
 def _peaks(power: Floats, least: int, longest: float) -> list[float]:
-    """Return the periods of the largest peak and of the slowest one, if they are beyond doubt.
+    """Return the periods of the largest peak and of the slowest peak, if the peaks are certain.
 
-    The period of the first frequency is `longest`.
+    `longest` is the period of the first frequency.
     """
     if least >= len(power) - 1:
         return []
@@ -490,7 +490,8 @@ def _peaks(power: Floats, least: int, longest: float) -> list[float]:
     best = int(inside.argmax()) + least
     if power[best] <= sure:
         return []
-    # The slowest wave of a comb with harmonics shows all of it; a quarter of the power is enough.
+    # The slowest wave of a comb with harmonics shows the whole comb; a quarter of the power is
+    # enough.
     for harmonic in reversed(_HARMONICS):
         slower = round(best / harmonic)
         if slower >= least and power[slower] > max(sure, power[best] / 4):
@@ -522,7 +523,7 @@ def _power_at(sides: Sequence[Floats], frequencies: Floats) -> Floats:
 
 
 def _distinct(periods: Sequence[float]) -> list[float]:
-    """Return periods without those that nearly equal another one."""
+    """Return periods without those that nearly equal another period."""
     kept: list[float] = []
     for period in periods:
         if all(abs(period / other - 1) > 1e-6 for other in kept):
@@ -546,15 +547,15 @@ class Feature:
     Parameters
     ----------
     column : Column
-        Name and, for categories, labels.
+        Name of the feature and, for categories, its labels.
     read : callable
         ``[size, k] -> [size]``.
     coordinate : bool
-        Whether it is one coordinate of the output rather than a summary of many.
+        Whether the feature is one coordinate of the output and not a summary of several.
     ordered : bool
-        Whether larger and smaller values have a meaning.
+        Whether the order of the values has a meaning.
     learnt : bool
-        Whether draws had a part in choosing it.
+        Whether draws played a part in the choice of the feature.
     """
 
     column: Column
@@ -565,7 +566,7 @@ class Feature:
 
     @property
     def name(self) -> str:
-        """Name in reports."""
+        """Name of the feature in reports."""
         return self.column.name
 
     def __call__(self, encoded: Floats) -> Floats:
@@ -575,13 +576,14 @@ class Feature:
 
 
 def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
-    """Return the features worth examining, simplest first, learnt on encoded draws.
+    """Return the features worth examining, learnt on encoded draws; the simplest come first.
 
-    First come coordinates (all, or those whose means or answer rates differ most), and features of
-    texts. Vectors also have the mean, norms, extremes, order statistics, the direction of the
-    difference of means, and the number of missing answers. Streams of yes and no have the first and
-    last position of each. Then come features that are kept only if they differ between the sides:
-    directions of different spread, relations between coordinates, residues and fractional parts.
+    First come coordinates and features of texts. If there are too many coordinates, those whose
+    means or answer rates differ most are taken. Vectors also have the mean, norms, extremes, order
+    statistics, the direction of the difference of means, and the number of missing answers. Streams
+    of yes and no also have the first and the last position of each answer. Then come features that
+    are kept only if they differ between the sides. These are directions of different spread,
+    relations between coordinates, residues and fractional parts.
     """
     own = encoder.own
     chosen = (
@@ -605,7 +607,7 @@ def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]
 def _many(
     encoder: Encoder, numeric: NDArray[np.bool_], left: Floats, right: Floats
 ) -> list[Feature]:
-    """Return the features of several numbers together."""
+    """Return the features that combine several numbers."""
     features: list[Feature] = []
     with np.errstate(invalid="ignore"):
         both = np.concatenate([left, right])
@@ -647,7 +649,7 @@ def _after(
 
 
 def _text_features(encoder: Encoder) -> list[Feature]:
-    """Return the features of texts other than the texts themselves."""
+    """Return the features of texts, except the texts themselves."""
     return [
         Feature(column, _coordinate(j), False, column.labels is None, learnt=True)
         for j, column in enumerate(encoder.columns)
@@ -675,7 +677,7 @@ def _of(
     columns: NDArray[np.intp], reduce: Callable[[Floats], Floats], empty: float = 0.0
 ) -> Callable[[Floats], Floats]:
     def read(x: Floats) -> Floats:
-        # Rows in contiguous memory add up to the same sum, whatever their number is.
+        # In contiguous memory, the sum of a row does not depend on the number of rows.
         part = np.take(x, columns, axis=1)
         return reduce(np.where(np.isnan(part), empty, part))
 
@@ -683,9 +685,9 @@ def _of(
 
 
 class _Sorted:
-    """Sorted rows, NaN last; the latest outputs of either side are cached.
+    """Sorted rows, in which NaN is last; the latest outputs of either side are cached.
 
-    The cache is not pickled with the object when it is sent to a worker.
+    If the object is sent to a worker, the cache is not pickled.
     """
 
     def __init__(self, columns: NDArray[np.intp]) -> None:
@@ -731,7 +733,7 @@ def _vector_features(columns: NDArray[np.intp]) -> list[Feature]:
 
 
 def _first(hit: NDArray[np.bool_]) -> Floats:
-    """Return the position of the first True in each row; NaN if there is none."""
+    """Return the position of the first True in each row; NaN if a row has no True."""
     return np.where(hit.any(axis=1), hit.argmax(axis=1), np.nan)
 
 

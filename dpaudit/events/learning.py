@@ -1,11 +1,12 @@
-"""All scores that are learnt on one part of the exploration draws; the other part chooses.
+"""All scores learnt on one part of the exploration draws; the other part chooses the events.
 
-Scores come simplest first. Scores that show nothing are dropped early, because every score costs
-time and makes the best choice look better than it is. Tables are dropped if they separate the sides
-no better than chance. Trees are dropped if the logistic score explains everything.
+The simplest scores come first. Scores without any effect are dropped early. The reason is that
+every score costs time and makes the best choice look better than it is. Tables are dropped if they
+separate the sides no better than chance does. Trees are dropped if the logistic score explains all
+differences.
 
-The exploration draws of each side are split in two. Scores are learnt on one part. On the other
-part every score is cut at many thresholds, of which the best is chosen
+The exploration draws of each side are split in two. Scores are learnt on the first part. On the
+other part, every score is cut at many thresholds, and the best cuts are chosen
 (:mod:`dpaudit.events.cuts`).
 """
 
@@ -41,7 +42,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_LOGISTIC, _LOGISTIC_DRAWS = 200, 40_000
 _LEAST_BOOSTED, _BOOSTED_DRAWS = 1_000, 25_000
-_LEAST_SCREENED = 500  # draws from which on a table that shows nothing is dropped
+_LEAST_SCREENED = 500  # from this number of draws on, a table that separates nothing is dropped
 
 
 def all_scores(
@@ -99,7 +100,7 @@ def _of_many(
     right: Floats,
     rng: np.random.Generator,
 ) -> list[Score]:
-    """Return the scores that use several numbers together."""
+    """Return the scores that combine several numbers."""
     models: list[Score | None] = [
         OutcomeScore.learn(encoder, left, right),
         additive_score(tables),
@@ -127,7 +128,7 @@ def _of_many(
 
 
 def _shifts(table: TableScore, left: Floats, right: Floats) -> bool:
-    """Return whether a feature may help a linear score: all do but those with nearly equal means.
+    """Return whether a feature may help a linear score; its means must not be nearly equal.
 
     If nothing differs, one feature in three is kept by chance.
     """
@@ -158,7 +159,7 @@ def learn(
     left, right : ndarray, shape [size, ...]
         Exploration draws, at least 2 a side.
     goal : Goal
-        Goal of the choice.
+        Goal for which events are chosen.
     rng : numpy.random.Generator
         Generator for the tree learner.
     float_attack : FloatAttack, optional
@@ -172,7 +173,8 @@ def learn(
     rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
     cuts = []
     for score in all_scores(encoder, learn_left, learn_right, rng, float_attack):
-        # If no draw had a part in choosing a feature, all draws may help to cut it.
+        # If no draw played a part in the choice of a feature, all draws may be used to cut the
+        # feature.
         cuts.append(cut(score, *(score(x) for x in (encoded if is_plain(score) else rest))))
     chosen = choose(encoder, [c for c in cuts if c is not None], goal)
     primary, profile = with_examples(chosen.primary, chosen.profile, *rest)

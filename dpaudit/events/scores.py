@@ -1,8 +1,8 @@
-"""Scores: a number for each output that is larger where the left side is likelier.
+"""Scores: a score is a number for each output that is larger where the left side is likelier.
 
-A score need not be accurate to be sound: an event is *any* set of outputs fixed before the
-certifying draws. The closer its order is to that of the likelihood ratio, the more can be
-certified.
+A score need not be accurate to be sound, because an event is *any* set of outputs that is fixed
+before the certifying draws. The closer the order of the score is to that of the likelihood ratio,
+the more can be certified.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ also treated as continuous if values are seen fewer than two times on average.""
 MAX_ORDERED_ATOMS = 256
 """Number of distinct values above which an ordered feature also gets a table of bins."""
 
-# Pooled quantiles that separate the bins of a continuous feature. They are fine in the tails, where
-# the events for a small delta lie.
+# Pooled quantiles that separate the bins of a continuous feature. These quantiles are fine in the
+# tails, where the events for a small delta lie.
 _TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
 _QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
 
-_OFTEN, _OFTEN_AT_LEAST = 0.004, 30  # least share and least number of draws of a frequent value
+_OFTEN, _OFTEN_AT_LEAST = 0.004, 30  # least share, and least number of draws, of a frequent value
 
 _HUGE, _LARGEST = 1e307, np.finfo(np.float64).max
-_NO_ANSWER = -0.49 * _LARGEST  # thresholds below this separate "no answer" from all values
+_NO_ANSWER = -0.49 * _LARGEST  # thresholds below this number separate "no answer" from all values
 
 
 _VALUES, _INTERVALS, _OUTCOMES = 8, 2, 4
@@ -53,7 +53,7 @@ class Score(Protocol):
 
     @property
     def name(self) -> str:
-        """Name in reports."""
+        """Name of the score in reports."""
 
     @property
     def axis(self) -> Feature | None:
@@ -63,9 +63,9 @@ class Score(Protocol):
         """Return the score of each encoded output, shape ``[size]``; it is never NaN."""
 
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
-        """Describe the event "score >= threshold", or its complement.
+        """Describe the event "score >= threshold", or the complement of the event.
 
-        With `exact`, list up to 1,000 parts, with thresholds to their last digit.
+        If `exact`, up to 1,000 parts are listed, with all digits of the thresholds.
         """
 
 
@@ -73,8 +73,8 @@ class Score(Protocol):
 class FeatureScore:
     """A feature as a score, rising or `falling`; "no answer" counts as below all values.
 
-    Two facts are kept for its words. `gaps` says whether there are outputs without an answer, and
-    `whole` whether all values seen were integers.
+    Two facts are stored for the description. `gaps` says whether some outputs have no answer, and
+    `whole` says whether all values seen were integers.
     """
 
     feature: Feature
@@ -84,7 +84,7 @@ class FeatureScore:
 
     @classmethod
     def learn(cls, feature: Feature, values: Floats) -> list[FeatureScore]:
-        """Return the scores; with gaps there are two, one for each direction."""
+        """Return the scores; if there are gaps, there are two scores, one for each direction."""
         missing = np.isnan(values)
         known = values[~missing]
         whole = bool(np.all(known == np.floor(known)))
@@ -94,12 +94,12 @@ class FeatureScore:
 
     @property
     def name(self) -> str:
-        """Name in reports."""
+        """Name of the score in reports."""
         return self.feature.name
 
     @property
     def axis(self) -> Feature:
-        """The feature."""
+        """The feature that is the score."""
         return self.feature
 
     def __call__(self, encoded: Floats) -> Floats:
@@ -112,7 +112,7 @@ class FeatureScore:
         if self.gaps and threshold < _NO_ANSWER:
             return f"{self.name} {'has an answer' if above else 'has no answer'}"
         or_none = "" if above else " or no answer" * self.gaps
-        # Beyond 1e15 doubles have no halves, and some sums of huge outputs are infinite.
+        # Beyond 1e15, doubles have no halves, and some sums of huge outputs are infinite.
         whole = self.whole and abs(threshold) < 1e15
         if self.falling:
             most = math.floor(-threshold) if whole else -threshold
@@ -125,11 +125,11 @@ class FeatureScore:
 
 @dataclass(frozen=True, eq=False)
 class TableScore:
-    """Log-likelihood ratios of the values, or of bins of the values, of one feature.
+    """Log-likelihood ratios of the values of one feature, or of bins of these values.
 
-    With `atoms`, `edges` are the values seen, and ``log_ratios[-2]`` belongs to all other values.
-    Otherwise `edges` are the inner edges of bins. The last entry of `log_ratios` belongs to "no
-    answer"; `gaps` says whether "no answer" was seen.
+    If `atoms`, `edges` are the values seen, and ``log_ratios[-2]`` belongs to all other values.
+    Otherwise, `edges` are the inner edges of bins. The last entry of `log_ratios` belongs to "no
+    answer". `gaps` says whether "no answer" was seen.
     """
 
     feature: Feature
@@ -143,10 +143,10 @@ class TableScore:
     def learn(
         cls, feature: Feature, left: Floats, right: Floats, most: int = MAX_ATOMS
     ) -> TableScore:
-        """Learn the table from the feature's values on either side.
+        """Learn the table from the values of the feature on both sides.
 
-        If there are more than `most` different values, or most values are seen only once, the table
-        has bins. A value that is seen often has a bin of its own.
+        If there are more than `most` different values, or most values occur only once, the table
+        has bins. A value that occurs often has a bin of its own.
         """
         sides = [np.sort(side) for side in (left, right)]  # NaN last
         known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
@@ -176,12 +176,12 @@ class TableScore:
 
     @property
     def name(self) -> str:
-        """Name in reports."""
+        """Name of the score in reports."""
         return f"likelihood ratio of {self.feature.name}"
 
     @property
     def axis(self) -> Feature:
-        """The feature."""
+        """The feature to which the table belongs."""
         return self.feature
 
     def cells(self, encoded: Floats) -> NDArray[np.intp]:
@@ -196,7 +196,7 @@ class TableScore:
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         """Describe the event as a set of values or a union of intervals.
 
-        Many values or intervals are summarised by the likelihood ratio, unless `exact`.
+        Unless `exact`, many values or intervals are summarised by the likelihood ratio.
         """
         inside = (self.log_ratios >= threshold) == above
         if self.atoms:
@@ -227,7 +227,7 @@ class TableScore:
         return " or ".join(parts) or f"{name} without an answer"
 
     def _interval(self, low: int, high: int, exact: bool) -> str:
-        """Name the values above one edge, up to another; a single value by itself."""
+        """Describe the values above one edge, up to another edge; name a single value."""
         if low >= 0 and high < len(self.edges):
             below, above = float(self.edges[low]), float(self.edges[high])
             if math.nextafter(below, math.inf) == above:
@@ -239,7 +239,7 @@ class TableScore:
 
 @dataclass(frozen=True, eq=False)
 class OutcomeScore:
-    """Log-likelihood ratios of whole outputs, for outputs that repeat.
+    """Log-likelihood ratios of whole outputs, for the case that outputs repeat.
 
     Outputs are identified by a hash; two outputs with the same hash share one entry.
     """
@@ -252,7 +252,7 @@ class OutcomeScore:
 
     @classmethod
     def learn(cls, encoder: Encoder, left: Floats, right: Floats) -> OutcomeScore | None:
-        """Learn the table; None if outputs rarely repeat."""
+        """Learn the table; return None if outputs rarely repeat."""
         pooled = np.concatenate([left, right])
         hashes, first, inverse = np.unique(
             _row_hash(np.take(pooled, encoder.own, axis=1)),
@@ -271,12 +271,12 @@ class OutcomeScore:
 
     @property
     def name(self) -> str:
-        """Name in reports."""
+        """Name of the score in reports."""
         return "likelihood ratio of whole outcomes"
 
     @property
     def axis(self) -> None:
-        """None: outcomes do not lie on a line."""
+        """None, because outcomes do not lie on a line."""
         return
 
     def index(self, encoded: Floats) -> NDArray[np.intp]:
@@ -290,7 +290,7 @@ class OutcomeScore:
         return np.asarray(np.append(self.log_ratios, self.other)[self.index(encoded)])
 
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
-        """Describe the event by its outcomes, likeliest first; by four of them unless `exact`."""
+        """Describe the event by its outcomes, likeliest first; only four unless `exact`."""
         inside = np.flatnonzero((self.log_ratios >= threshold) == above)
         order = inside[np.argsort(-np.abs(self.log_ratios[inside]), kind="stable")]
         most = _PARTS if exact else _OUTCOMES
@@ -304,14 +304,14 @@ class OutcomeScore:
 
 @dataclass(frozen=True, eq=False)
 class ModelScore:
-    """A score learnt from all features together; the function `read` is frozen."""
+    """A score that is learnt from all features together; the function `read` is frozen."""
 
     name: str
     read: Callable[[Floats], Floats] = field(repr=False)
 
     @property
     def axis(self) -> None:
-        """None: outputs are plotted along the score itself."""
+        """None, because outputs are plotted along the score itself."""
         return
 
     def __call__(self, encoded: Floats) -> Floats:
@@ -328,9 +328,9 @@ def _number(value: float, exact: bool) -> str:
 
 
 def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
-    """Return the sum of the coordinates' log-likelihood ratios, correct if they are independent.
+    """Return the sum of the coordinates' log-likelihood ratios; it is correct for independent ones.
 
-    Coordinates that differ no more than by chance are left out, because they would only add noise.
+    Coordinates that differ no more than by chance are omitted, because they would only add noise.
     """
     useful = [t for t in tables if t.feature.coordinate and t.significance > 0]
     if len(useful) < 2:
@@ -350,7 +350,7 @@ def _total(tables: Sequence[TableScore], encoded: Floats) -> Floats:
 
 
 def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> ModelScore:
-    """Return a linear log-likelihood ratio by logistic regression on standardised features."""
+    """Return a linear log-likelihood ratio, from logistic regression on standardised features."""
     from sklearn.linear_model import LogisticRegression
 
     ordered = [f for f in features if f.ordered]
@@ -378,7 +378,7 @@ def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> 
 def boosted_score(
     features: Sequence[Feature], left: Floats, right: Floats, rng: np.random.Generator
 ) -> ModelScore:
-    """Return a log-likelihood ratio by gradient-boosted trees on the features."""
+    """Return a log-likelihood ratio from gradient-boosted trees on the features."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     x = _matrix(features, np.concatenate([left, right]))
@@ -403,7 +403,7 @@ def boosted_score(
 
 @functools.cache
 def _thread_pools() -> Any:
-    """Return the controller of the libraries; cached, because the search for them is slow."""
+    """Return the controller of the thread libraries; it is cached, because finding them is slow."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -411,7 +411,7 @@ def _thread_pools() -> Any:
 
 @contextmanager
 def _quietly_on_one_thread() -> Iterator[None]:
-    """Use one thread, so that sums are the same on every machine; hide convergence warnings."""
+    """Use one thread, so that sums are equal on every machine; also hide convergence warnings."""
     import warnings
 
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
@@ -421,7 +421,7 @@ def _quietly_on_one_thread() -> Iterator[None]:
 
 def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
     values = np.stack([feature(encoded) for feature in features], axis=1)
-    return np.asarray(np.clip(values, -1e30, 1e30))  # the learners refuse inf
+    return np.asarray(np.clip(values, -1e30, 1e30))  # the learners do not accept inf
 
 
 def _quantiles(values: Floats, levels: Floats) -> Floats:
@@ -438,20 +438,20 @@ def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
 
 
 def _value_index(values: Floats, seen: Floats) -> NDArray[np.intp]:
-    """Return the index of each value among the seen ones; then come all others, then NaN."""
+    """Return the index of each value among the seen values; other values come next, then NaN."""
     at = np.minimum(np.searchsorted(seen, values), len(seen) - 1)
     index = np.where(seen[at] == values, at, len(seen))
     return np.where(np.isnan(values), len(seen) + 1, index)
 
 
 def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
-    """Return the log ratio of rates, shrunk towards 0 where counts are small."""
+    """Return the logarithm of the ratio of rates, shrunk towards 0 where counts are small."""
     n_left, n_right = max(int(a.sum()), 1), max(int(b.sum()), 1)
     return np.asarray(np.log((a + 0.5) / (n_left + 0.5)) - np.log((b + 0.5) / (n_right + 0.5)))
 
 
 def _runs(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return runs of True as (index of the edge below, index of the edge above)."""
+    """Return runs of True, each as (index of the edge below, index of the edge above)."""
     padded = np.concatenate([[False], inside, [False]])
     change = np.flatnonzero(padded[1:] != padded[:-1])
     return [(int(start) - 1, int(stop) - 1) for start, stop in change.reshape(-1, 2)]

@@ -1,7 +1,8 @@
-"""Whether two samples differ by more than chance, to skip features that show no difference.
+"""Tests of whether two samples differ by more than chance, to skip useless features.
 
-Screening costs a few hundred microseconds for a feature that leaks nothing. It saves the learning
-of a table, its cuts and its share of the selection luck. No certificate depends on it.
+Screening a feature without any leak costs a few hundred microseconds. Screening saves the learning
+of a table, the cuts of the table, and their part of the selection bias. No certificate depends on
+screening.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ _LEAST_VARIANCE = 5.0  # variance of a count from which its square is nearly chi
 
 
 def chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
-    """Return by how much counts differ beyond chance; positive if they do.
+    """Return by how much counts differ beyond chance; the value is positive if they do.
 
-    The value is the chi-square statistic of "one distribution" minus, roughly, its 99.99% point. Or
-    it is that of the single cell that differs most, which hundreds of other cells would hide.
+    The value is roughly the chi-square statistic of "one distribution", minus its 99.99% quantile.
+    Alternatively, the value is that of the single cell that differs most, because hundreds of other
+    cells would hide this cell. The larger of the two values is returned.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def binned_excess(left: Floats, right: Floats, bins: int = 32) -> float:
 
 
 def atoms_excess(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """Return :func:`chi_square_excess` of single values; "no answer" is a value."""
+    """Return :func:`chi_square_excess` of single values; "no answer" counts as a value."""
     values, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     a, b = (np.bincount(side, minlength=len(values)) for side in np.split(index, [len(left)]))
     return chi_square_excess(a, b)
@@ -81,18 +83,18 @@ def share_gap(a: NDArray[np.intp], b: NDArray[np.intp], n_left: int, n_right: in
 
 
 def left_over(scores: Sequence[Floats], cells: Sequence[Sequence[NDArray[np.intp]]]) -> set[int]:
-    """Return the features, alone or in pairs, that show what a logistic score does not explain.
+    """Return the features, alone or in pairs, that reveal what a logistic score does not explain.
 
-    The cells are those of each feature, and those of two features in quarters. In each cell the
-    number of draws of the left side is compared with the sum of the probabilities that the score
-    gives to the left side.
+    The cells are those of each feature, and those of two features that are cut into quarters. In
+    each cell, the number of draws of the left side is compared with an expected number. This is the
+    sum of the probabilities that the score gives to the left side.
 
     Parameters
     ----------
     scores : two ndarrays
-        Log odds of the left side, for draws of the left and of the right.
+        Log odds of the left side, for draws of the left side and of the right side.
     cells : sequence of two ndarrays of int
-        Cell of each draw of either side, for each feature.
+        Cell of each draw of both sides, for each feature.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""A run of many audits: the pytest plugin, the stored results, the display, and the commands.
+"""Runs of many audits: the pytest plugin, the stored results, the display and the commands.
 
-Names are imported when they are first used, so the plugin costs nothing while it is idle.
+Names are imported when they are first used, so an idle plugin costs nothing.
 """
 
 import lazy_loader

@@ -45,18 +45,18 @@ FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 
 
 @dataclass
 class Auditor:
-    """The fixture of an audit function: every :meth:`check` is one audit.
+    """The fixture of an audit function; every call of :meth:`check` is one audit.
 
     Parameters
     ----------
     item : str
-        Id of the audit function; a second check of the same function gets the suffix ``#2``.
+        Id of the audit function. A second check of the same function gets the suffix ``#2``.
     settings : RunSettings
-        Budget and seed.
+        Budget and seed of the audits.
     expected : Expectation
         Expectation that the audit function declares.
     progress : ProgressWriter, optional
-        Receives the progress of each audit.
+        Object that receives the progress of each audit.
     """
 
     item: str
@@ -83,22 +83,25 @@ class Auditor:
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
-        The verdict is determined when the audit function ends, so that all its checks are made.
+        The verdict of the function is determined when the audit function ends, so that all its
+        checks are made.
 
         Parameters
         ----------
         mechanism, claim, pairs, mutants, score, float_attack
             As in :func:`dpaudit.audit`.
         draws : int, optional
-            Draws per dataset, for any profile; not together with `draws_factor`.
+            Draws per dataset, whatever the profile is. It must not be given together with
+            `draws_factor`.
         draws_factor : float, optional
-            Multiple of the profile's draws, > 0. Use less than 1 for mechanisms that draw slowly,
-            and more than 1 if a violation needs more draws. Default 1.
+            Multiple of the profile's draws, > 0. Use less than 1 for slow mechanisms, and more than
+            1 if finding a violation needs more draws. The default is 1.
         method : {"fixed", "sequential"} or Instrument, optional
-            As in :func:`dpaudit.audit`. Default: "sequential" if the run asks for it (``dpaudit run
-            --sequential``) and the mechanism draws its outputs.
+            As in :func:`dpaudit.audit`. The default is "sequential" if the run asks for it
+            (``dpaudit run --sequential``) and the mechanism draws its outputs.
         settings : Settings, optional
-            As in :func:`dpaudit.audit`. Workers and time limit default to those of the run.
+            As in :func:`dpaudit.audit`. The defaults of workers and time limit are those of the
+            run.
 
         Returns
         -------
@@ -106,7 +109,7 @@ class Auditor:
         """
         if draws is not None and draws_factor is not None:
             raise ArgumentError(
-                f"only one of draws and draws_factor must be given, got draws={draws!r} and "
+                f"at most one of draws and draws_factor must be given, got draws={draws!r} and "
                 f"draws_factor={draws_factor!r}"
             )
         draws_factor = _validate.positive(
@@ -114,7 +117,7 @@ class Auditor:
         )
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
-        if method is None:  # use the method of the run, if it applies
+        if method is None:  # use the method of the run if the method applies
             draws_outputs = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
             method = "sequential" if self.settings.sequential and draws_outputs else "fixed"
         number = len(self.results) + 1
@@ -142,7 +145,7 @@ class Auditor:
     def noise_margin(
         self, result: AuditResult, variants: Mapping[float, Any], **options: Any
     ) -> AuditResult:
-        """Audit a mechanism with less noise, and store the margin with its result.
+        """Audit a mechanism with less noise, and store the margin together with its result.
 
         Parameters
         ----------
@@ -177,7 +180,7 @@ class Auditor:
 
     @contextmanager
     def _running(self, id: str, given: Settings | None) -> Iterator[Settings]:
-        """Yield settings with the run's defaults, and report progress meanwhile."""
+        """Yield settings with the defaults of the run, and report progress during the audit."""
         run, how = self.settings, checked_settings(given)
         if how.workers is None and how.executor is None:
             how = replace(how, workers=drawn_by(run.workers))
@@ -200,14 +203,15 @@ class Auditor:
         Parameters
         ----------
         function, bound, options
-            As in :func:`dpaudit.check_sensitivity`; seed and number of pairs are those of the run.
+            As in :func:`dpaudit.check_sensitivity`. The seed and the number of pairs are those of
+            the run.
         """
         from dpaudit.properties import check_sensitivity
 
         return self._function(check_sensitivity, function, bound, options)
 
     def check_lipschitz(self, function: Any, bound: float, **options: Any) -> FunctionCheck:
-        """Search for two points that break a bound; see :func:`dpaudit.check_lipschitz`."""
+        """Search for two points that violate a bound; see :func:`dpaudit.check_lipschitz`."""
         from dpaudit.properties import check_lipschitz
 
         return self._function(check_lipschitz, function, bound, options)
@@ -238,7 +242,7 @@ def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | 
 
 
 def ended_by_clock(result: AuditResult) -> bool:
-    """Return whether any part of an audit ended because its `max_seconds` were over."""
+    """Return whether any part of an audit ended because its `max_seconds` had passed."""
     ended = [mutant.note for mutant in result.mutants]
     ended += (
         [] if result.diagnostics.sequential is None else [result.diagnostics.sequential.stopped]
@@ -248,7 +252,7 @@ def ended_by_clock(result: AuditResult) -> bool:
 
 @functools.cache
 def drawn_by(workers: int | str) -> Workers | None:
-    """Return the workers of all audits of this process; they are closed when it ends."""
+    """Return the workers of all audits of this process; they are closed when the process ends."""
     if workers == 1:
         return None
     begun: Workers = Cluster(workers) if isinstance(workers, str) else Processes(workers)

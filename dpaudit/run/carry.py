@@ -1,4 +1,4 @@
-"""Data that a test report carries from the process that ran an audit to the one that stores it."""
+"""Data that a test report carries from the process of an audit to the process that stores it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _decoded: weakref.WeakKeyDictionary[Any, Cargo] = weakref.WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Cargo:
-    """Data that a report carries.
+    """The data that a report carries.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ class Cargo:
     packed : tuple
         The same records, packed by :func:`dpaudit.store.pack`.
     problems : tuple of str
-        Sentences about stored files that could not be taken over.
+        Messages about stored files that could not be adopted.
     whole : bool
-        Whether the function ended regularly, so that its verdict is valid.
+        Whether the function ended normally, so that its verdict is valid.
     disk : str
-        Reason why the disk could not be written, if that ended the function.
+        Reason why a file could not be written, if this ended the function.
     """
 
     records: tuple[Record, ...] = ()
@@ -61,7 +61,7 @@ class Cargo:
 
     @property
     def status(self) -> Status | None:
-        """Status of the whole function; None if it reached no verdict."""
+        """Status of the whole function; None if the function reached no verdict."""
         if not (self.whole and self.records):
             return None
         from dpaudit.results import worst
@@ -90,7 +90,7 @@ def load_cargo(
 
 
 def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
-    """Return what a report carries; it is decoded only once."""
+    """Return the data that a report carries; they are decoded only once."""
     words = getattr(report, _ATTRIBUTE, None)
     if words is None:
         return Cargo()
@@ -119,20 +119,20 @@ def shortened(text: str) -> str:
 
 
 def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Return why a test or a file was skipped."""
+    """Return the reason why a test or a file was skipped."""
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return reason.removeprefix("Skipped: ")
 
 
 def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Return one line that says why a test or a file failed."""
+    """Return one line with the reason why a test or a file failed."""
     if took_process_down(report) and str(report.longrepr).startswith("worker "):
         return "its process ended: the code under audit crashed it, or called os._exit"
     text = str(report.longrepr)
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (text if crash is None else str(crash.message)).strip().splitlines()
     reason = lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
-    # If a file cannot be collected, name the last place in its traceback.
+    # If a file cannot be collected, the line contains the last place in the traceback of the file.
     places = re.findall(r'^(?:E +File "([^"]+)", line (\d+)|(\S+\.py):(\d+): in )', text, re.M)
     if isinstance(report, pytest.CollectReport) and places:
         quoted, line, file, number = places[-1]
@@ -143,5 +143,5 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def took_process_down(report: pytest.TestReport | pytest.CollectReport) -> bool:
-    """Return whether pytest-xdist made up a report for a worker that is gone."""
+    """Return whether pytest-xdist made a report itself, for a worker that no longer exists."""
     return getattr(report, "when", None) == "???"

@@ -1,9 +1,9 @@
 """The command line: ``dpaudit run | audit | plan | compare | report | replay``.
 
-A package adds commands with the entry-point group ``dpaudit.commands``, as the ledger does.
+A package can add commands by the entry-point group ``dpaudit.commands``. The ledger does this.
 
-The exit codes are those of pytest: 0 no unexpected refutation, 1 refutation or failure,
-2 interrupted, 3 internal error, 4 wrong usage, 5 nothing collected.
+The exit codes are those of pytest: 0 no unexpected refutation, 1 refutation or failure, 2
+interrupted, 3 internal error, 4 wrong usage, 5 nothing collected.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from dpaudit.run.settings import RunSettings
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpaudit")
 def cli() -> None:
-    """Audit differential privacy: certified lower bounds, with a stated probability of error."""
+    """Audit differential privacy: certify lower bounds with a stated probability of error."""
 
 
 def main() -> None:
-    """Run the command line and exit with an exit code of pytest."""
+    """Execute the command line and exit with an exit code of pytest."""
     ends = signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up, as after Ctrl-C
     try:
         code = cli.main(standalone_mode=False)
@@ -103,7 +103,7 @@ def run(
 ) -> int:
     """Run the audits and ledgers in PATHS (default: audits/) and write a report.
 
-    With PATHS or -k, OUT keeps the results of earlier runs for all other audits.
+    If PATHS or -k is given, OUT keeps the results of earlier runs for all other audits.
     """
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
@@ -121,7 +121,7 @@ def run(
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     whole = not given and not chosen.keyword
     asked = Asked(repeat, whole, junit=chosen.junit, sarif=chosen.sarif)
-    # Collect only audits and checks; the tests of a project have their own runner.
+    # Collect only audits and checks, because the tests of a project have their own runner.
     return chosen.collect(given or default_paths(), settings, asked, RunDisplay(verbose=verbose))
 
 
@@ -231,7 +231,7 @@ def audit(
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
 
     MODULE is a module or the path of a .py file. Without --pair, the audit searches a portfolio of
-    pairs on which realistic mistakes show.
+    pairs that expose realistic mistakes.
     """
     from dpaudit.engine import Settings
     from dpaudit.report import replay_command
@@ -240,7 +240,7 @@ def audit(
     from dpaudit.store import check_writable, save_record
 
     if no_mutants and mutants:
-        raise click.UsageError("--mutant and --no-mutants must not both be given")
+        raise click.UsageError("at most one of --mutant and --no-mutants must be given")
     asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)
@@ -321,7 +321,7 @@ def compare(old: Path, new: Path, markdown: Path | None, **asked: Any) -> int:
 @click.argument("out", default=DEFAULT_OUT, type=PathArgument())
 @sarif_option
 def report(out: Path, sarif: Path | None) -> int:
-    """Write the report of the run in OUT (default: reports) again, and its SARIF file."""
+    """Rewrite the report of the run in OUT (default: reports) and its SARIF file."""
     from dpaudit.report import sarif as sarif_of
     from dpaudit.report import write_report
     from dpaudit.store import load_run, write_atomic

@@ -259,7 +259,7 @@ def test_arrays_are_refused_by_what_they_declare(tmp_path: Path) -> None:
         read_arrays(bomb())
     path = tmp_path / "x.npy"
     path.write_bytes(lying_header())
-    with pytest.raises(ValueError, match="must declare an array that it holds"):
+    with pytest.raises(ValueError, match="must declare an array that fits into the file"):
         read_array(path)
 
 
