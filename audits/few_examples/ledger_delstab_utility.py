@@ -70,7 +70,7 @@ def without_test(ledger):
         kept=True, mutant={"kept": False}, end_to_end=True,
     )  # fmt: skip
     def in_order(seed, small, kept):
-        """Use one remaining user, so all sets are alike; the mutant weighs the first user twice."""
+        """Use one remaining user, so all sets are alike; the mutant counts the first user twice."""
         data = np.random.default_rng(seed).integers(0, 2, (21, 2))
         data[0] = [1, 0]
         learner = AlternatingMajority(small)

@@ -32,7 +32,7 @@ def log_binomial(n, k):
 
 
 def log_cover(k, alpha):
-    """Return the log size of the cover of Theorem 43: multiples of 1/floor(10 k/alpha)."""
+    """Return the log size of the cover of Theorem 43, with multiples of 1/floor(10 k/alpha)."""
     return log_binomial(printed_parts(k, alpha) + k - 1, k - 1)
 
 

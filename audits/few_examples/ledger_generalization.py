@@ -230,7 +230,7 @@ def expected_divergence(ledger):
                          "symbols": 10**6},
                     ])  # fmt: skip
     def noisy(n, p, signs, delta, small, symbols, c, factor):
-        """Use that released items come from another part of the output: the divergences add up."""
+        """Use that released items come from another part of the output, so divergences add up."""
         law = sums(n, p, signs)
         epsilon = small / math.sqrt(n * math.log(1 / delta))
         shifts = np.correlate(law, law, "full")

@@ -381,7 +381,7 @@ def compared(ledger):
         corollary = log ** (c + 1.5) / epsilon**2 * priv * m**-half
         return [private, rest], [corollary, m**half * log**1.5 / epsilon * stat / m]
 
-    @ledger.falsify("the part that depends on privacy is never less than that of Theorem 10", power=0.5, mutant={"power": 1.5},
+    @ledger.falsify("it is never less than that of Theorem 10", power=0.5, mutant={"power": 1.5},
                     extremal=[{"c": 1.0, "priv": 1.0, "stat": 1.0, **c} for c in WORST],
                     **terms)  # fmt: skip
     def more(c, priv, stat, epsilon, delta, m, power):

@@ -49,7 +49,7 @@ def running_times_of_hsu24(ledger):
     @ledger.sweep("radius: at most n^2 distances, of time d, for each of log(R / r) radii",
                   some=None, mutant={"some": 9}, **sizes)  # fmt: skip
     def pairs(n, steps, some):
-        """Count distances; the mutant computes those to the nine neighbours of FastRadius only."""
+        """Count distances; the mutant computes only those to the nine neighbours of FastRadius."""
         points, radii = np.random.default_rng(0).normal(size=(n, 3)), 2.0 ** np.arange(steps)
         found = distances_computed(lambda: baselines.radius_finder_queries(points, radii))
         return found, (some or n) * n * steps
@@ -77,7 +77,7 @@ def running_times_of_hsu24(ledger):
 
 
 def star(n):
-    """Return a star: all others are near the point that leaves, and none is near another."""
+    """Return a star: all others are near the replaced point, and none is near another of them."""
     points = np.vstack([np.eye(n - 1), np.zeros(n - 1)])
     return {"points": points, "other": np.full(n - 1, 9.0), "gamma": 0.75, "d": n - 1}
 
@@ -198,7 +198,7 @@ def gradient_descent(ledger):
 
 
 def starting_point(points, radius, seed):
-    """Return the median, and a start at .75 r-hat from it; the paper does not name the centre."""
+    """Return the median, and a start at .75 r-hat from it. The paper does not give the centre."""
     direction = generator(*seed).normal(size=DIMENSION)
     middle = geometric_median(points, tolerance=1e-6)
     return middle, middle.point + 0.75 * radius * direction / np.linalg.norm(direction)

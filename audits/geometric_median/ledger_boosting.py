@@ -26,7 +26,7 @@ ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
 
 class Phases(np.random.Generator):
-    """A generator that tracks phases: the draws of each phase can be given, or scaled down."""
+    """A generator that tracks phases, so that draws of each phase can be given, or scaled down."""
 
     def __init__(self, rng, rows=None, noise=(), factors=None):
         super().__init__(rng.bit_generator)

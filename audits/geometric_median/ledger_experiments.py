@@ -278,7 +278,7 @@ def unchanged(seed, family):
     """Return functions that compare the change of the comparison between settings with a factor."""
 
     def sides(over, factor, against=None):
-        if against:  # compare n = 100 with n = 1000 instead, where the comparison does change
+        if against:  # compare n = 100 with n = 1000, where the comparison does change
             settings = [errors(seed, family, n) for n in (100, 1000)]
         else:
             found = errors(seed, family, 1000, setup.SCALES[family])

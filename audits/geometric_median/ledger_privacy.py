@@ -105,7 +105,7 @@ def basic_composition(ledger):
         saved=1.0, mutant={"saved": 1.1}, **domain
     )
     def composed(channels, epsilons, deltas, saved):
-        """Compose; the sides of the second mechanism may be exchanged, by the first output."""
+        """Compose; by the first output, the sides of the second mechanism may be exchanged."""
         first, second, other = map(close, epsilons[[0, 1, 1]], deltas[[0, 1, 1]], channels)
         then = np.stack([second, second, other[::-1], other[::-1]], axis=1)
         p, q = (np.array(first)[:, :, None] * then).reshape(2, -1)

@@ -104,7 +104,7 @@ RADII = {
 
 
 def outside(constant, alpha, delta):
-    """Return the probability that x_hat keeps more of its first noise than all balls can undo."""
+    """Return the probability that x_hat keeps more of its first noise than all balls correct."""
     n = constant / alpha * math.log(math.log(1 / alpha / delta) / delta) ** 2.5
     phases = 10
     for _ in range(50):

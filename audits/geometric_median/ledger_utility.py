@@ -228,9 +228,9 @@ def steps_of_the_chain(ledger):
     eta M^2 / (sqrt(rho) n), and all but A at most 19 eta + 1314 T eta d M^4 / (rho n^2).
 
     r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T). eta = 10^-6
-    r_hat shows the difference. With sigma^(k-1), the sums are 3.91 and 2.51 times as large as 144
-    and 12 allow. The constants 19 and 1314 are large enough for these sums (Lemma 14). The
-    constants 19 and 1314 are large enough for that (Lemma 14).
+    r_hat shows the difference. The other sums are correct, but they inherit sigma^(k) from Lemma
+    13. With sigma^(k-1), the sums are 3.91 and 2.51 times as large as 144 and 12 allow. The
+    constants 19 and 1314 are large enough for these sums (Lemma 14).
     """
     sides = {"lhs": "the first term of the first line, alone", "rhs": "the last line"}
 

@@ -177,10 +177,10 @@ def utility_of_fast_radius(ledger):
     probability at least 1 - delta Algorithm 2 outputs r_hat with r^(0.75)/4 <= r_hat <= 4 r^(0.9).
 
     n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within the proof of the lemma
-    fails, as described there. "Lemma 6" in it should be Lemma 2. The largest ratio that was found
-    is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. The example is a bent chain of half of the
-    points, a quarter and a quarter. It is a bent chain of half of the points, a quarter and a
-    quarter. The factor tends to 2 as bend and rounding vanish, and a search found no factor above
+    fails, as described there. "Lemma 6" in it should be Lemma 2. The lower bound is loose. The
+    largest ratio that was found is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. The example is
+    a bent chain of half of the points, a quarter and a quarter. The factor tends to 2 as bend and
+    rounding vanish, and a search found no factor above
     2. But in this example, r_hat >= r^(.75), which Lemma 7 needs, fails. It also fails on a line
     with 37 % of the points at each of -.49 and .49, and 13 % at each of -1.48 and 1.48.
     """

@@ -21,7 +21,7 @@ FAR = Interval(-50.0, 50.0)
 BATCHES = Choice((1, 2, 4, 5, 8, 11))
 POINTS = {"points": Array(Interval(-5.0, 5.0), ("b", "d")), "b": BATCHES, "d": FEW}
 TRIMMED = {"share": Choice((0.0, 0.5, 1.0))}
-"""Share that is trimmed at either end: nothing, half of the possible, or all but the median."""
+"""Fraction that is trimmed at either end: none, half of the possible, or all but the median."""
 
 ALIKE = {"points": np.zeros((5, 2)), "moves": np.ones((5, 2))}
 

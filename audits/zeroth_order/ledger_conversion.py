@@ -117,7 +117,7 @@ def least(v):
 
 
 def stationarity(v, x, radius):
-    """Return 0, or the end of the interval of slopes nearest to 0: Definition 2.1 in d = 1."""
+    """Return 0, or the end of the interval of slopes nearest to 0. See Definition 2.1."""
     inside = np.abs(KNOTS - x[..., None]) < radius
     low, high = slope(v, x - radius), slope(v, x + radius)
     most = np.maximum(np.maximum(low, high), np.where(inside, v, -np.inf).max(axis=-1))

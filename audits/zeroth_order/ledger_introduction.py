@@ -24,14 +24,14 @@ BUDGET = Interval(1e-4, 1e4, log=True)
 
 
 def complexity(d, epsilon, delta, rho):
-    """Return the data size of the abstract, without constant and logarithms; F* = L = 1."""
+    """Return the data size of the abstract, without constant and logarithms, for F* = L = 1."""
     return d / (delta * epsilon**3), d**1.5 / (rho * delta * epsilon**2)
 
 
 def guarantee(M, d, delta, rho, longer=True):
     """Return the bound of the proof of Theorem 4.9 at (delta, epsilon), with its constants and K.
 
-    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, since the proof ends at twice
+    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, because the proof ends at twice
     that radius. T is the larger or the smaller of the two printed terms.
     """
     r = delta / 2
@@ -69,16 +69,16 @@ def data_complexity(ledger):
     epsilon^3) + d^(3/2)/(rho delta epsilon^2)). This matches the optimal complexity of its
     non-private zeroth-order analog.
 
-    It holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M = 10^5
-    (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants, rounding and
-    half the radius. With the printed minimum M has to grow like sqrt(d) rho/(delta epsilon^4). A
-    tenth of epsilon then needs 10^4 times the data, not 10^3. If the privacy is weaker, the theorem
-    needs more data. "Stationary" is read as stationary in expectation. The complexity counts data,
-    not values of f. Each item costs 2 d values of f. The non-private analog (Kornowski and Shamir,
-    2023) uses 2 values for each item. So the algorithm needs d times as many values of f. The paper
-    does not show that the non-private rate d/(delta epsilon^3) is optimal, and Section 5 calls the
-    optimality of the rate uncertain. The minimum is the single mistake behind zoo.thm4.9.T, .conv
-    and .int.
+    The claim holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M
+    = 10^5 (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants,
+    rounding and half the radius. With the printed minimum, M has to grow like sqrt(d) rho/(delta
+    epsilon^4). A tenth of epsilon then needs 10^4 times the data, not 10^3. If the privacy is
+    weaker, the theorem needs more data. "Stationary" is read as stationary in expectation. The
+    complexity counts data, not values of f. Each item costs 2 d values of f. The non-private analog
+    (Kornowski and Shamir, 2023) uses 2 values for each item. So the algorithm needs d times as many
+    values of f. The paper does not show that the non-private rate d/(delta epsilon^3) is optimal,
+    and Section 5 calls the optimality of the rate uncertain. The minimum is the single mistake
+    behind zoo.thm4.9.T, .conv and .int.
     """
 
     @ledger.falsify(

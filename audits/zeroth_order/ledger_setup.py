@@ -202,7 +202,7 @@ def smoothing_keeps_stationary_points(ledger):
                    "slopes": np.array([-1.0, 0, 1, 1])}],
     )  # fmt: skip
     def averaged(y, delta, kinks, slopes, d, reach):
-        """Compare its distance from the middle of the slopes with half their spread."""
+        """Compare the slope's distance from the middle of the slopes with half their spread."""
         found = met(kinks, slopes, y, reach * delta)
         middle, half = (found.max() + found.min()) / 2, (found.max() - found.min()) / 2
         return abs(smoothed(kinks, slopes, y, delta, d) - middle), half + ROUNDING

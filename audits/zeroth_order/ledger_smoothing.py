@@ -309,7 +309,7 @@ def volume_between_balls(ledger):
     @ledger.sweep("every d up to 3000, for small moves", d=range(1, 3001), less=1.0,
                   mutant={"less": 0.9})  # fmt: skip
     def small_moves(d, less):
-        """Use that the density of v_1 is largest at 0, so that a larger move gains no more."""
+        """Use that the density of v_1 is largest at 0, so a larger move has no larger ratio."""
         return slab(d), less * math.sqrt(d)
 
     @ledger.identity("lens of two discs and of two balls, in elementary terms", d=[2, 3],

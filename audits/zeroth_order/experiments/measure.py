@@ -88,7 +88,7 @@ def settings_of(size: Size) -> list[Setting]:
 
 
 def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
-    """Yield the plans that are tried: epochs, rounds and step sizes; the batches use all of M."""
+    """Yield the plans that are tried: epochs, rounds and step sizes. The batches use all of M."""
     d, M = setting.d, setting.n_points
     for epochs in size.epochs:
         for rounds in size.rounds:
