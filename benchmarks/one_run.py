@@ -2,17 +2,18 @@
 
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
 
-*False alarms*: these mechanisms keep their claim exactly. The benchmark counts audits in which the
-certified number exceeds the truth. This may happen with probability at most failure_prob = .05.
+*False alarms*: these mechanisms satisfy their claim exactly. The benchmark counts audits in which
+the certified number exceeds the truth. This may happen with probability at most failure_prob = .05.
 
-*Certified*: the same methods on scores of mechanisms that need more, averaged over audits.
+*Certified*: the same methods on scores of mechanisms that exceed their claim, averaged over audits.
 
 *Idealised*: expected counts, mu = 2. One run with 1,000 canaries is compared with 1,000 trainings
 on each side.
 
-jax-privacy is used if it is installed (the `peers` extra). It certifies only for delta > 0, so pure
-claims are passed with delta = 1e-12. Its `Explicit` threshold is the best one for the distribution
-of the scores, which would be unknown in practice. Our thresholds do not use such knowledge.
+jax-privacy is used if it is installed (the `peers` extra). jax-privacy certifies only for delta >
+0, so pure claims are passed with delta = 1e-12. The `Explicit` threshold of jax-privacy is the best
+threshold for the distribution of the scores, which would be unknown in practice. Our thresholds do
+not use such knowledge.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def responses(epsilon, coins, rng):
 
 
 def responses_told(epsilon, delta, coins, rng):
-    """Answer by randomised response; with probability delta per coin, reveal the truth surely."""
+    """Answer by randomised response; with probability delta per coin, reveal the true value."""
     told = rng.random(len(coins)) < delta
     sure = np.where(coins, 1.0, -1.0) * (3 + rng.random(len(coins)))
     return np.where(told, sure, responses(epsilon, coins, rng))

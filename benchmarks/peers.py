@@ -2,11 +2,11 @@
 
     pip install '.[peers]' && python -m benchmarks.peers [--draws 100000] [--seeds 20]
 
-*Counts*: the best event of the exact distribution, counted in the same draws. Each method returns
-one number.
+*Counts*: the methods receive counts of the best event of the exact distribution, in the same draws.
+Each method returns one number.
 
-*Scores*: the exact log-likelihood ratio of each draw. Each method must still choose an event.
-dpaudit audits the score as if it were the output.
+*Scores*: the methods receive the exact log-likelihood ratio of each draw. Each method must then
+choose an event. dpaudit audits the score as if it were the output.
 
 The numbers are certified epsilons, averaged over seeds, as shares of the true epsilon. The column
 `wrong` counts the seeds in which a number exceeded the truth.
@@ -34,8 +34,8 @@ PAIR = NeighborPair([[1.0]], [[0.0]])
 def laplace_score(x):
     """Return the log-likelihood ratio of Laplace(1) noise on 1 against 0.
 
-    It is rounded, because the low bits of the exact difference reveal the side. Every method here
-    would find this.
+    The ratio is rounded, because the low bits of the exact difference reveal the side. Every method
+    in this comparison would find these bits.
     """
     return np.round(np.clip(2 * x - 1, -1, 1), 6)
 

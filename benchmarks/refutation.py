@@ -2,11 +2,12 @@
 
     python -m benchmarks.refutation [--seeds 20] [--first-seed 0] [--failure-prob 1e-5]
 
-`fixed` is the smallest number of draws per dataset at which the joint bound with the best event
-refutes with probability one half. The best event is known in advance. The number is computed from
-the exact distributions. An audit that has to learn its event cannot guarantee it. `sequential` is
-the median of whole sequential audits, including exploration. `lowest` and `highest` are over seeds.
-`found` counts fixed audits of 100,000 draws per dataset in total that certify more than the claim.
+`fixed` is the smallest number of draws per dataset at which the joint bound refutes with
+probability one half, given the best event. The best event is known in advance. The number is
+computed from the exact distributions. An audit that has to learn its event may need more draws.
+`sequential` is the median of whole sequential audits, including exploration. `lowest` and `highest`
+are the extremes over seeds. `found` counts audits with a fixed number of 100,000 draws per dataset
+in total that certify more than the claim.
 """
 
 from __future__ import annotations

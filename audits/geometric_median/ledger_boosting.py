@@ -453,7 +453,7 @@ def sensitivity_of_iterates(ledger):
     @induction.sweep("m_t = 0 and Phi_t = 3 eta", before=0, apart=3.0, eta=1.0, **sides)
     @induction.sweep("m_t >= 1", before=range(1, 20), apart=None, eta=1.0, mutant=0.9)
     def drawn(before, apart, eta):
-        """Take two iterates as far apart as (14) allows, and the versions of x_n beyond them."""
+        """Take two iterates as far apart as (14) allows, and both versions of x_n beyond them."""
         apart = (2 * before + 1) * eta if apart is None else apart
         z, other, x, x_other = 0.0, apart, -10.0 * eta, apart + 10.0 * eta
         z -= eta * (z - x) / abs(z - x)

@@ -1,9 +1,9 @@
-"""Mistakes of private training, each with its correct version, which is not refuted.
+"""Mistakes of private training, each next to its correct version, which is not refuted.
 
 The claims are those of dp-accounting. The mistakes are kept as demonstrations.
-`tests/test_training_mistakes.py` computes how large epsilon really is. The audits use what a person
-who trains knows: the correct mechanism, whose likelihood ratio is the score, and a canary that this
-person chooses.
+`tests/test_training_mistakes.py` computes how large epsilon really is. The audits use only what a
+person who trains knows. This is the correct mechanism, whose likelihood ratio is the score, and a
+canary that this person chooses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EIGHT = {"others": 7, "relation": REPLACE}
 
 
 def audit_white_box(auditor):
-    """Audit all noisy sums against the whole curve of the accountant, which leaves no slack."""
+    """Audit all noisy sums against the whole curve of the accountant, which has no slack."""
     pair = loud_user(m=4)
     auditor.check(
         train(),
@@ -181,7 +181,7 @@ def full_batches():
 
 
 def audit_full_batches_by_pld(auditor):
-    """Audit the PLD accountant, which doubles what one user moves under REPLACE_ONE."""
+    """Audit the PLD accountant, which doubles the move of one user under REPLACE_ONE."""
     pair = loud_user(relation=REPLACE)
     event = poisson(FULL_SIGMA, q=1.0, steps=FULL_STEPS)
     auditor.check(

@@ -129,7 +129,7 @@ def above_threshold_guarantees(ledger):
     @ledger.falsify("accuracy", constant=8.0, mutant={"union": False}, **domain)
     @ledger.sharper("4 for 8 in alpha").falsify(constant=4.0, mutant={"constant": 3.6}, **domain)
     def inaccurate(t, gamma, constant, union):
-        """Return the probability of a wrong answer on the hardest data, in the mirror of gm.lemma2.
+        """Return the probability of a wrong answer on the hardest data, mirroring gm.lemma2.
 
         All queries are at Delta + alpha, except perhaps the last, which may be at Delta - alpha. A
         query between these two values cannot be answered wrongly. After a query at Delta - alpha,

@@ -177,7 +177,7 @@ def smoothing_keeps_stationary_points(ledger):
     @ledger.falsify("on a line", d=1, extremal=[bent, flat], **domain)
     @ledger.falsify("F(<e, x>) in R^2", d=2, extremal=[bent, flat], **domain)
     def corollary(kinks, slopes, d, factor):
-        """Use delta = 1, x = 0; on a line slopes of a smoothing are extreme at its breakpoints."""
+        """Use delta = 1 and x = 0. On a line, slopes of a smoothing are extreme at breakpoints."""
         at = np.concatenate([kinks - 1, kinks + 1, [-1, 1], [] if d == 1 else
                              np.linspace(-1, 1, 41)]).clip(-1, 1)  # fmt: skip
         near = hull_value(smoothed(kinks, slopes, at, 1.0, d))

@@ -18,7 +18,7 @@ class Mutant:
     old, new : str
         The correct text, and the text that replaces it.
     tests : tuple of str
-        Test files or tests to run. At least one of them must fail.
+        Test files or single tests to run. At least one of these tests must fail.
     equivalent : str
         The reason if no test can fail.
     """

@@ -1,7 +1,8 @@
-"""Opacus 1.6.0: ghost clipping does not clip where losses have shape [n, 1].
+"""Opacus 1.6.0: ghost clipping does not clip if losses have shape [n, 1].
 
-Needs numpy, torch and opacus. One step of a linear regression with one weight, whose summed
-gradient is read off. No noise is added (noise_multiplier = 0), so that one sees what was clipped.
+Needs numpy, torch and opacus. The script reads off the summed gradient in one step of a linear
+regression with one weight. No noise is added (noise_multiplier = 0), so the result shows what was
+clipped.
 """
 
 import warnings

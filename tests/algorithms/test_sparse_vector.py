@@ -30,7 +30,7 @@ def patterns_and_distribution(queries, cutoff, *, halting_answer=1, **scales):
 
 
 def loss(left, right, pattern, **scales) -> tuple[float, float, float]:
-    """Probabilities of a pattern on both sides, and the log of their ratio."""
+    """Return the probabilities of a pattern on both sides, and the log of their ratio."""
     p = distributions.pattern_probability(left, pattern, **scales)
     q = distributions.pattern_probability(right, pattern, **scales)
     return p, q, math.log(p / q)
@@ -166,7 +166,7 @@ def test_svt3_releases_the_value_that_it_compared() -> None:
 
 @pytest.mark.parametrize("queries", [[0.0, 0.0, 0.0], [-6.0, 0.0, 6.0], [9.0, 9.0, -9.0]])
 def test_the_correct_ones_keep_their_guarantee(queries: list[float]) -> None:
-    """Exactly, over all corner neighbours and all patterns, at epsilon 1 and sensitivity 1."""
+    """Test exactly, over all corner neighbours and all patterns, at epsilon 1 and sensitivity 1."""
     above = {"threshold_scale": 2.0, "query_scale": 4.0, "halting_answer": 0}
     assert worst_loss(queries, 1, **above) <= 1 + 1e-9
     for name, cutoff in itertools.product(["svt1", "svt2"], [1, 2, 3]):

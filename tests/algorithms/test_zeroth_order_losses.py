@@ -278,7 +278,7 @@ def test_smoothed_gradients_are_those_of_the_smoothed_values(ridge):
 
 
 def test_estimated_smoothing_is_unbiased():
-    """Hoeffding: the average of values within L radius of the value at the centre."""
+    """By Hoeffding, the average of values is within L radius of the value at the centre."""
     rng = np.random.default_rng(4)
     items = rng.normal(size=(6, 4))
     given = {"loss": PhaseRetrieval(), "radius": 0.5}

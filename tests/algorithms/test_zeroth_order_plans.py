@@ -78,7 +78,7 @@ def test_covers_is_what_is_covered():
 
 
 def test_noise_of_a_sum_is_bounded_by_the_digits_of_all_times():
-    """At T = 7 the sum at time 7 has three noises; at T = 6 no sum has more than two."""
+    """At T = 7, the sum at time 7 has three noises. At T = 6, no sum has more than two."""
     for rounds, digits in ((6, 2), (7, 3), (8, 3)):
         made = replace(plan(rounds), oracle=VarianceReduced(10**9, 10**9, 1.0))
         found = bounds.gradient_moment(made, 1, lipschitz=1e-6, constants="sharp")

@@ -341,10 +341,10 @@ TIGHT = {
 
 
 AUDITS = 60
-"""Number of audits; 15 lies of 60 are refused.
+"""Number of audits. An engine that lies in 15 of 60 audits is refused.
 
 An engine that lies in half of its audits is refused with probability 1 - 1e-5. The engine of the
-understated ball lies in more. benchmarks/soundness.py counts 2,000 audits.
+understated ball lies in more audits. benchmarks/soundness.py counts 2,000 audits.
 """
 
 
@@ -370,7 +370,7 @@ def test_audits_are_wrong_no_more_often_than_they_say(name):
 
 
 def rarely_far(data, size, *, rng):
-    """Centres that are rarely far out; on the right too rarely to be observed."""
+    """Return centres that are rarely far out, and on the right too rarely to be observed."""
     return 8.0 * (rng.random(size) < data[0])
 
 

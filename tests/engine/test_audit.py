@@ -98,7 +98,7 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
     """All of 2 n guesses are right. If each is right with rate rho, this has probability rho^2n."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
-    # If the draws of a number are few, the exploration draws are guessed too.
+    # If a number has only a few draws, the exploration draws are guessed too.
     guessed = draws if RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1] else result.draws["certify"]
     rate = 1e-3 ** (1 / (2 * guessed))
     ceiling = math.log(rate / (1 - rate))
@@ -201,7 +201,7 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.6, 1.0, 1.2, 2.4, 2.5, 4.8, 8.0, 100.1, 1e6])
 def test_the_grid_of_a_profile_reads_as_the_steps_that_it_is_made_of(epsilon: float) -> None:
-    """Sequential audits certify the points of the grid: 0.9, not 0.8999999999999999."""
+    """Sequential audits certify the points of the grid, so 0.9 and not 0.8999999999999999."""
     grid = Task(PureDP(epsilon), family(ONE), 100, 0.05, 1, "x").grid
     claimed, top = Decimal(str(epsilon)), Decimal(str(max(2 * epsilon, epsilon + 1.0)))
     steps = [claimed * k / 12 for k in range(13)]
@@ -252,7 +252,7 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
 
 
 class Counting:
-    """A mechanism that counts its draws for each dataset, identified by the sum of the dataset."""
+    """A mechanism that counts its draws for each dataset, where the sum identifies a dataset."""
 
     def __init__(self) -> None:
         self.draws: Counter[float] = Counter()

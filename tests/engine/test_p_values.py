@@ -1,7 +1,7 @@
 """P-values of refutations, by enumeration: at most a with probability at most a.
 
-The underlying regions are not nested in their failure probability, because each orders the outcomes
-by its own evidence. So this is tested, not inferred.
+The underlying regions are not nested in their failure probability, because each region orders the
+outcomes by its own evidence. So the property is tested, not inferred.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ DEFAULT_BUDGET = 15_000
 
 
 def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
-    """Number of searches that end at a pair on both sides of the threshold."""
+    """Count searches that end at a pair on both sides of the threshold."""
     return sum(
         straddles(run(edge(n_users=USERS), thresholded_mean, budget=budget, seed=seed).pair)
         for seed in range(seeds)
@@ -314,7 +314,7 @@ def test_too_few_draws_for_a_search_name_the_least() -> None:
 
 
 def _lies(findings: list[Certificate]) -> int:
-    """Number of audits that certify more than the truth of the tight mechanism, anywhere."""
+    """Count audits that certify more than the truth of the tight mechanism, anywhere."""
 
     def lies(finding: Certificate) -> bool:
         epsilons = np.array(finding.profile.epsilon)
@@ -336,9 +336,9 @@ def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_searching_does_not_make_audits_wrong() -> None:
-    """The mechanism keeps its claim with equality on many pairs of the space.
+    """The mechanism satisfies its claim with equality on many pairs of the space.
 
-    21 lies of 120 are refused: an engine that lies in 30% of its audits fails with probability
+    21 lies of 120 are refused. So an engine that lies in 30% of its audits fails with probability
     0.999.
     """
     lies = _lies(_audits(PureDP(EPSILON), noisy_mean, 120))
@@ -355,7 +355,7 @@ def blank(data: Array, size: int, *, rng: Generator) -> Array:
 def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """8 lies of 14 are refused; the mutant lies in all of them."""
+    """8 lies of 14 are refused, and the mutant lies in all 14 audits."""
     fresh = Sampler._chunks
 
     def reused(

@@ -38,7 +38,7 @@ def _learn(
 
 
 def _events(selection: Selection) -> list[Event]:
-    """All events of a selection; for a guess, the regions guessed left and guessed right."""
+    """Return all events of a selection; for a guess, the regions guessed left and guessed right."""
     primary = selection.primary
     first = [primary.left, primary.right] if isinstance(primary, Guess) else [primary]
     return [*first, *selection.profile]
@@ -47,7 +47,7 @@ def _events(selection: Selection) -> list[Event]:
 def _rates(
     event: Event, left: Distribution, right: Distribution, size: int = 200_000
 ) -> tuple[float, float]:
-    """Rates of the event on the side declared likelier, and on the other."""
+    """Return the rates of the event on the side declared likelier, and on the other side."""
     rng = np.random.default_rng(3)
     rates = float(event(left(rng, size)).mean()), float(event(right(rng, size)).mean())
     return rates if event.likelier == "left" else rates[::-1]

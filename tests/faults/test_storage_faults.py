@@ -1,4 +1,4 @@
-"""A run whose storage fails: results are kept, the run says why it ended, and it resumes."""
+"""A run whose storage fails. Results are kept, the run says why it ended, and it resumes."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def test_only_data_on_which_trials_fail_are_drawn_from_one_by_one() -> None:
 
 
 def unreliable(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Fail as a whole call, on all data alike; by luck some data pass the trials."""
+    """Fail as a whole call, on all data alike. By luck, some data pass the trials."""
     if rng.random() < 0.01:
         raise ConnectionError("try again")
     return rng.integers(3, size=size)

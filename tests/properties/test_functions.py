@@ -53,7 +53,7 @@ def test_by_default_nan_and_infinities_are_tried():
 
 
 def test_an_empty_user_is_found():
-    """All users have equal weight; omitting empty users divides by fewer than n."""
+    """All users have equal weight, but omitting empty users divides by fewer than n."""
     pairs = strategies.neighbor_pairs(n_users=3, m=2, missing=True)
 
     def mean_of_users(data):

@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md, run by a shell in place of the runner of a forge."""
+"""The recipes of docs/ci.md, run by a shell instead of the runner of a forge."""
 
 from __future__ import annotations
 

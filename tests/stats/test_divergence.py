@@ -270,7 +270,7 @@ def _bounds(
 def _certified(
     draws: tuple[int, int], likelier: str, failure_prob: float, target: Target, *, broken: bool
 ) -> list[list[RateBounds]]:
-    """Bounds of every pair of counts; the mutant uses the observed rates as bounds."""
+    """Return bounds of every pair of counts; the mutant uses the observed rates as bounds."""
 
     def bounds(k: int, n: int) -> RateBounds:
         if broken:
@@ -278,8 +278,8 @@ def _certified(
             if likelier == "right":
                 likely, rare = rare, likely
             return RateBounds(likely, rare, failure_prob)
-        # The bound for the right side equals, bit by bit, the bound of the swapped counts for the
-        # left side (test_swapping_the_sides_swaps_their_roles). It is computed once.
+        # The bound for the right side is equal, bit by bit, to the bound of the swapped counts for
+        # the left side (test_swapping_the_sides_swaps_their_roles). So the bound is computed once.
         if likelier == "left":
             return _bounds(k, draws[0], n, draws[1], failure_prob, target)
         return _bounds(n, draws[1], k, draws[0], failure_prob, target)

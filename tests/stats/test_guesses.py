@@ -162,7 +162,7 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int], words: str)
 def test_the_predicted_power_is_the_probability_of_what_refutes(
     c: float, w: float, delta: float
 ) -> None:
-    """By enumeration; a mean over quantiles of the guesses, not over all, costs a hundredth."""
+    """Enumerate; a mean over quantiles of the guesses, not over all, costs a hundredth."""
     draws, alpha = 80, 0.1
     law = multinomial(draws, [c, w, 1 - c - w])
     for epsilon in (0.2, 0.8):
