@@ -111,7 +111,7 @@ def length_that_tells(data, size, *, rng):
 
 @dataclass(frozen=True)
 class Curve:
-    """Rates (p, q) of events that are likelier on the left, and of events likelier on the right."""
+    """Rates (p, q) of events likelier on the left, and of events likelier on the right."""
 
     left: tuple[np.ndarray, np.ndarray]
     right: tuple[np.ndarray, np.ndarray]
@@ -125,12 +125,12 @@ class Curve:
         return Curve(self.right, self.left)
 
     def epsilon(self, delta):
-        """Return the true epsilon. It is infinite, since the ratio of the tails is unbounded."""
+        """Return the true epsilon. The epsilon is infinite, because the ratio has no bound."""
         return np.inf
 
 
 def of_two_gaussians(large, small, count):
-    """Return the oracle for variances (large, small, ..., small), `count` times small, against 1.
+    """Return the oracle for variances (large, small, ..., small) against 1, `count` times small.
 
     Up to the variances, the loss is a u^2 + b w, with u standard Gaussian and w chi-square of
     `count` degrees of freedom. It is computed by one integral over u.

@@ -165,7 +165,7 @@ def simulate(case, canaries, audits, peer_audits):
 
 
 def idealised():
-    """Print the certified epsilon at expected counts of Gaussian scores 2 apart, at delta = 0."""
+    """Print the certified epsilon at expected counts of Gaussian scores 2 apart, for delta = 0."""
     plan = plan_one_run(ApproxDP(1.0, 0.0), mu=2.0, canaries=[1000], failure_prob=FAILURE_PROB)
 
     cuts = np.linspace(0, 6, 6001)

@@ -71,7 +71,7 @@ def cases():
 
 
 def best_threshold(scores, distribution, delta, draws, failure_prob):
-    """Return the cut of the score that certifies most at expected counts, by Clopper-Pearson."""
+    """Return the score threshold that certifies most at expected counts, by Clopper-Pearson."""
     rng = np.random.default_rng(0)
     left, right = (np.sort(scores(side, 10**6, rng=rng)) for side in (PAIR.left, PAIR.right))
     cuts = np.unique(np.concatenate([left[:: 10**4], left[-2000::20]]))
@@ -103,7 +103,7 @@ def counted(counts, delta, failure_prob):
 
 
 def scored(name, scores, delta, draws, failure_prob, seed):
-    """Return the certified epsilon of each method from scores; the event is still to be chosen."""
+    """Return the certified epsilon of each method from scores. The method chooses the event."""
     claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
     ours = audit(
         scores,

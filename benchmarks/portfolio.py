@@ -30,7 +30,7 @@ KINDS = 4
 
 
 def users(data, low=-1.0, high=1.0):
-    """Return the clipped mean of each user; a user moves the sum of all by at most high - low."""
+    """Return the clipped mean of each user. A user moves the sum by at most high - low."""
     return np.clip(data.mean(axis=1), low, high)
 
 
@@ -155,7 +155,7 @@ CANDIDATES = np.linspace(0, 1, 5)
 
 
 def best_candidate(data, size, rng, sensitivity):
-    """Choose a candidate with a small sum of distances to all items: exponential mechanism."""
+    """Choose a candidate with a small sum of distances to all items, by exponential mechanism."""
     score = -np.abs(np.clip(data, 0, 1)[..., None] - CANDIDATES).sum(axis=(0, 1))
     odds = np.exp((score - score.max()) / (2 * sensitivity))
     return rng.choice(len(odds), p=odds / odds.sum(), size=size)

@@ -63,7 +63,7 @@ def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
 
 
 def training(data, size, *, rng, epsilon, delta, steps=16):
-    """Return the training score of a canary: the sum of its noisy gradients, in all batches."""
+    """Return the training score of a canary, the sum of its noisy gradients in all batches."""
     noise = rng.normal(size=(size, steps))
     shift = _distance(epsilon, delta) / math.sqrt(steps)
     return (shift * data.sum() + noise).sum(axis=1)

@@ -52,7 +52,7 @@ def value_distribution(queries, threshold_scale, query_scale):
 
 
 def two_group_distribution(low, high, count, scale):
-    """Return the distribution of variant 6 on two groups of equal queries: numbers of yes."""
+    """Return the distribution of variant 6 on two groups of equal queries, by numbers of yes."""
     rho = RHO * scale
     k = np.arange(count + 1)
     yes = [laplace.sf(rho, query, scale)[:, None] for query in (low, high)]

@@ -4,8 +4,8 @@
                                                                  [--failure-prob 0.05]
 
 `oracle` knows the best event and takes two Clopper-Pearson bounds on all draws, at expected counts.
-privacy-estimates gives this result if it receives that event. jax-privacy receives the scores and
-chooses the threshold itself. dpaudit audits the score directly. dpaudit does not know which side
+With that event, privacy-estimates gives this result. The method of jax-privacy receives the scores
+and chooses the threshold itself. dpaudit audits the score directly. dpaudit does not know which side
 has the larger scores. The numbers are means over seeds, and `wrong` counts certified numbers above
 the truth.
 """

@@ -36,7 +36,7 @@ MOST_FLOORS = 12
 
 
 def rooms_of(text):
-    """Packages of the table, from the lowest up, each with the packages that it may import."""
+    """Return the packages of the table, lowest first, each with the packages it may import."""
     rows = re.findall(r"^\| `([^`]+)` +\| ([^|]*) \|", text, flags=re.MULTILINE)
     return {room: set(re.findall(r"`([^`]+)`", below)) for room, below in rows}
 

@@ -15,7 +15,7 @@ EPSILON = 1.0
 
 
 def audit_user_mean_anywhere(auditor):
-    """Search the worst user and the worst spread of the others. The worst case is tight."""
+    """Search for the worst user and the worst spread of the others. The worst case is tight."""
     auditor.check(
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),

@@ -18,7 +18,7 @@ OTHERS = np.zeros((7, 4, 2))
 
 
 def loud_user(relation):
-    """Return eight users with four items; the last is far away, then removed or opposite."""
+    """Return eight users with four items. The last user is far away, then removed or opposite."""
     loud = np.full((1, 4, 2), [9.0, 0.0])
     left = np.concatenate([OTHERS, loud])
     replaced = relation is Relation.REPLACE_USER

@@ -196,7 +196,7 @@ METADATA = {"": {"s": {"t": {**TABLE, "user": {"type": "int", "private_id": True
 
 
 def people():
-    """Return nineteen users with one row each; on the left there is one more with five rows."""
+    """Return nineteen users with one row each. On the left, one more user has five rows."""
     import pandas
 
     users = [*range(19), *[19] * 5]

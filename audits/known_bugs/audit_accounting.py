@@ -75,7 +75,7 @@ def tree_by_the_stability_map():
 @installed("opendp")
 @pytest.mark.known_violation("OpenDP #2924: a user in every leaf counts LEAVES times at the root")
 def audit_opendp_2924(auditor):
-    """Audit with data like the mechanism's own: the portfolio of whole numbers alone misses it."""
+    """Audit with data like the mechanism's own, because whole numbers alone miss the bug."""
     auditor.check(
         tree_by_the_stability_map(),
         GaussianDP(1.0, ADD_REMOVE, "OpenDP's stability map"),
@@ -101,7 +101,7 @@ CUT = 25.0
 
 
 def count_of_high_predictions(data, size, rng, scale):
-    """Pair rows (x, y) at random, draw a line through each pair, count those above 50 at x = CUT.
+    """Pair rows (x, y) at random, draw a line through each pair, and count lines above 50 at CUT.
 
     If the number of rows is odd, the last row is omitted. A noisy count replaces OpenDP's noisy
     median, so that only the pairing is tested.
@@ -137,7 +137,7 @@ def pairs_with_stability_of_two(data, size, *, rng):
 
 
 def two_far_rows():
-    """Return rows on the line y = 0, except the user and the last; lines through these are high."""
+    """Return rows on the line y = 0, except the user and the last row, whose lines are high."""
     rows = np.stack([np.linspace(0.0, 20.0, 19), np.zeros(19)], axis=1)
     rows[-1] = 24.0, 1000.0
     return NeighborPair(

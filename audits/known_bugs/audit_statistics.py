@@ -257,7 +257,7 @@ def second_moments_with_wishart_noise(data, size, *, rng):
 
 
 def second_moments_with_laplace_noise(data, size, *, rng):
-    """Return X^T X with Laplace noise: the lower triangle of x x^T has l1 norm at most 1.5."""
+    """Return X^T X with Laplace noise. The lower triangle of x x^T has l1 norm at most 1.5."""
     moments = (in_the_l2_ball(data).T @ in_the_l2_ball(data))[np.tril_indices(DIM)]
     return moments + rng.laplace(scale=2 * 1.5 / EPSILON, size=(size, len(moments)))
 

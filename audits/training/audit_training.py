@@ -80,7 +80,7 @@ def audit_one_step_in_many_dimensions(auditor):
 
 @pytest.mark.known_violation("noise scaled by the size of the batch that was drawn")
 def audit_noise_over_the_drawn_batch(auditor):
-    """Audit without a score: the audit learns that the length of the noise is the best event."""
+    """Audit without a score, so the audit learns that the noise length is the best event."""
     auditor.check(
         train(mutants.NoiseOverDrawnBatch, d=32, q=0.5, steps=1),
         Accounted(poisson(q=0.5, steps=1)).at(DELTA),
@@ -159,7 +159,7 @@ def audit_balls_in_bins_as_poisson(auditor):
     ids=["shuffle", "balls_in_bins"],
 )
 def audit_once_in_an_epoch(auditor, sampling):
-    """Audit epochs in which a user takes part once: each epoch is one Gaussian, not amplified."""
+    """Audit epochs in which a user takes part once, so each is one Gaussian, not amplified."""
     pair = loud_user(m=4, **EIGHT)
     epoch = {"steps": BATCHES, "sigma": SIGMA, **sampling}
     mechanism = train(**epoch)

@@ -34,7 +34,7 @@ def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
 
 
 def poisson(sigma=SIGMA, *, q=Q, steps=STEPS):
-    """Return the accountant's view of DP-SGD: Poisson samples, a Gaussian on each, composed."""
+    """Return the accountant's view of DP-SGD. It composes Poisson samples with Gaussians."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
     return SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)

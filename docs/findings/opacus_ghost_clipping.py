@@ -17,7 +17,7 @@ CLIP = 1.0
 
 
 def summed_gradient(x, mode, flat=False, noise_multiplier=0.0):
-    """What the optimizer gets, with weight 1 and targets 0; each example may move it by CLIP."""
+    """Return what the optimizer gets, for weight 1 and targets 0. Each example adds up to CLIP."""
     inputs = torch.tensor(x, dtype=torch.float32)[:, None]
     targets = torch.zeros_like(inputs)
     model = torch.nn.Linear(1, 1, bias=False)

@@ -59,7 +59,7 @@ def pattern_probability(
     query_scale: float,
     redraw: bool = False,
 ) -> float:
-    """P(the first answers are `pattern`) if answer i is ``q_i + nu_i >= threshold + rho``.
+    """Return P(the first answers are `pattern`); answer i is ``q_i + nu_i >= threshold + rho``.
 
     Here ``rho ~ Lap(threshold_scale)``, and 0 means no noise. If `redraw` is True, rho is drawn
     anew after each yes.

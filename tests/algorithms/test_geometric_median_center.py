@@ -72,7 +72,7 @@ def test_weights_move_by_nine_at_most(data, other, samples, radius) -> None:
 @pytest.mark.parametrize("n", [20, 100, 10_000, 10**6])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1, 0.9])
 def test_the_bad_events_are_as_rare_as_the_proof_says(n: int, delta: float) -> None:
-    """Exact tails of (8) over all counts, and of too many copies: delta / 9 and delta / 18."""
+    """Compute exact tails of (8) over all counts, and of too many copies: delta / 9, delta / 18."""
     k = center.fast_center_samples(n, delta)
     low = n * binom.sf(math.floor(0.5 * k), k, math.floor(0.45 * n) / n)
     middle = n * binom.sf(math.floor(0.6 * k), k, math.floor(0.55 * n) / n)

@@ -27,7 +27,7 @@ def bounded_cdf(x, scale: float, bound: float):
 
 
 def hockey_stick(epsilon: float, bound: float, shift: float) -> float:
-    """Delta of noise of scale 1 / epsilon at `bound` scales, by quadrature over both supports."""
+    """Return delta of noise of scale 1 / epsilon at `bound` scales, by quadrature on both sides."""
     scale, edge = 1 / epsilon, bound / epsilon
     mass = 2 * (1 - math.exp(-bound)) * scale
 

@@ -39,7 +39,7 @@ def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
 def output_distribution(
     data: np.ndarray, radii: list[float], k: int, scale: float, *, subsampled: bool = True
 ) -> np.ndarray:
-    """Probabilities of each radius and of R: hits enumerated, quadrature over the noise."""
+    """Return probabilities of each radius and of R: enumerated hits, quadrature over the noise."""
     noise = {"threshold": 0.775 * len(data), "threshold_scale": 2 * scale, "query_scale": 4 * scale}
     choices = []
     for reach in radii:

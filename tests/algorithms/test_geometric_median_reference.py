@@ -169,7 +169,7 @@ def test_large_data_in_blocks(monkeypatch) -> None:
 
 
 def test_points_that_are_almost_one_do_not_hold_the_iteration_back():
-    """The ledger found this case: at a distance of 1e-134 every Weiszfeld step has this length."""
+    """The ledger found this case: at a distance of 1e-134, every Weiszfeld step has this length."""
     for tiny in (1e-134, 1e-30, 1e-16):
         corner = np.array([[1.0, tiny], [0.0, 0.0], [0.0, 1.0]])
         assert reference.geometric_median(corner).converged

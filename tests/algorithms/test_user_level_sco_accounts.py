@@ -87,7 +87,7 @@ batches = arrays(float, (8, 2), elements=st.floats(-3, 3))
 @given(batches, arrays(float, 2, elements=st.floats(-3, 3)), st.floats(0.05, 1.5),
        st.sets(st.integers(1, 7), min_size=2), st.booleans(), st.booleans())  # fmt: skip
 def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, first, second):
-    """Step 3: user 0 differs; any set of other users is kept whose scores reach some level."""
+    """In step 3, user 0 differs. Any set of other users is kept whose scores reach some level."""
     moved = q.copy()
     moved[0] = other
     score = concentration_scores(q, temperature=tau)

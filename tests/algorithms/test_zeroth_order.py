@@ -154,7 +154,7 @@ def test_noise_of_an_epoch_is_fresh_in_every_coordinate_and_run():
 
 
 def test_directions_are_fresh_for_every_item_and_run():
-    """Two items have the same linear loss: their estimates are independent, with mean L z each."""
+    """Two items have the same linear loss. Their estimates are independent, with mean L z each."""
     z = np.array([[0.0, 1.0]])
     same = {"loss": Linear(), "radius": 1.0, "point": [0.0, 0.0], "n_directions": 1}
     one = gradient_estimate(z, 40_000, **same, rng=np.random.default_rng(0))

@@ -157,7 +157,7 @@ def test_the_bound_is_the_sum_of_its_lines():
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_sharp_errors_are_what_linear_losses_and_kinks_attain(d):
-    """Lemma 3.1 with Poincare's constant, Lemma 3.2 with that of the Hessian, 7/6 D^2 per move."""
+    """Use Lemma 3.1 with Poincare's constant, Lemma 3.2 with the Hessian's, 7/6 D^2 per move."""
     T, L, delta = 4, 2.0, 0.5
     made = Plan(T, 1, delta, delta / T, 1.0, VarianceReduced(3, 2, 0.0))
     found = bounds.squared_error(made, d, lipschitz=L)

@@ -206,7 +206,7 @@ def _divergence(orders: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
-    """Whether two-point distributions keep the claim in one direction, by its definition."""
+    """Return whether two-point distributions keep the claim in one direction, by definition."""
     if isinstance(claim, RenyiDP):
         orders, budgets = np.array(claim.alphas), np.array(claim.claimed_divergences)
         return (_divergence(orders[:, None], a, b) <= budgets[:, None]).all(axis=0)

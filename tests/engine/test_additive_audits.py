@@ -214,7 +214,7 @@ def least_epsilon(values, chances, delta):
     st.floats(0.01, 1.0),
 )
 def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, stake):
-    """Weighed over every pair of centres, a bet at the true epsilon has expected wealth <= 1."""
+    """Averaged over every pair of centres, a bet at the true epsilon has expected wealth <= 1."""
     noise, centers = Noise("gaussian", 1.0), np.array([[-1.0], [0.0], [0.5], [2.0]])
     chances = {"left": np.array(left) / sum(left), "right": np.array(right) / sum(right)}
     candidate = Candidate(right_of(upper), "left", left_of(lower))

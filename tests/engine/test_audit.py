@@ -96,7 +96,7 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 
 @pytest.mark.parametrize("draws", [20, 100, 20_000])
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
-    """All of 2 n guesses are right. If each is right with rate rho, this has probability rho^2n."""
+    """All 2 n guesses are correct. If each has rate rho, this has probability rho^2n."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
     # If a number has only a few draws, the exploration draws are guessed too.
     guessed = draws if RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1] else result.draws["certify"]
@@ -371,7 +371,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
-    """No rates compatible with its counts have a smaller loss than the certified epsilon."""
+    """No rates that its counts allow have a smaller loss than the certified epsilon."""
     result = audit(laplace, claim, ONE, draws=3000, seed=seed, failure_prob=0.01, mutants=None)
     rates = result.witness.likely, result.witness.rare
     assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon

@@ -248,7 +248,7 @@ def false_refutations(runs: int, failure_prob: float) -> int:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_whole_audits_are_wrong_at_most_as_often_as_promised() -> None:
-    """36 lies of 150 are refused: an engine that lies in 36% is refused with probability 0.999."""
+    """36 lies of 150 are refused. An engine that lies in 36% is refused with probability 0.999."""
     assert binom.sf(false_refutations(150, 0.1) - 1, 150, 0.1) > FALSE_ALARM
 
 

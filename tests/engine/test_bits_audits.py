@@ -250,7 +250,7 @@ def test_honest_mechanisms_keep_their_claim(
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", [naive(1.0), _gaussian, _single])
 def test_equal_inputs_are_not_told_apart(mechanism: Mechanism) -> None:
-    """Naive noise on one value, twice: nothing may be certified, with false alarm 1e-6 each."""
+    """Naive noise is added to one value twice. Nothing may be certified; false alarm 1e-6 each."""
     same = replace(ONE, left=np.array([0.3]), right=np.array([0.3]))
     assert attack(mechanism, same, PureDP(1.0), seed=1, failure_prob=ALARM).epsilon == 0.0
 

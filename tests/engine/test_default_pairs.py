@@ -92,7 +92,7 @@ def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple
 
 
 def leaves(data: Array, size: int, *, rng: Generator) -> Array:
-    """Count users with the noise of half the claim; replacement makes their number public."""
+    """Count users with the noise of half the claim. Replacement makes their number public."""
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 

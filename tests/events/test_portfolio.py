@@ -176,7 +176,7 @@ def test_the_best_of_independent_coordinates_is_their_sum() -> None:
 
 
 def test_correlated_coordinates_are_told_by_their_difference() -> None:
-    """Both coordinates reuse the noise: each alone hides the change, together they reveal it."""
+    """Both coordinates reuse the noise. Each one alone hides the change, but both reveal it."""
 
     def distribution(shift: float) -> Distribution:
         def draw(rng: Generator, size: int) -> Array:
@@ -298,7 +298,7 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
 
 
 def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
-    """Outputs beyond 5 come from the right; the feature itself describes this event in words."""
+    """Outputs beyond 5 come from the right. The feature itself describes this event in words."""
 
     def left(rng: Generator, size: int) -> Array:
         return rng.random(size)

@@ -135,7 +135,7 @@ def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
 
 
 def test_the_width_of_a_text_foretells_nothing() -> None:
-    """The longest text of a call sets the width of all; the first draws must not reveal it."""
+    """The longest text of a call sets the width of all, which the first draws must not reveal."""
 
     def evidence(sequence: tuple[int, ...]) -> float:
         calls = np.split(np.array(sequence), [5])

@@ -40,7 +40,7 @@ def ways(kind: str, n_users: int) -> list[tuple[tuple[int, ...], float]]:
             (way, float(np.prod([q if taken else 1 - q for taken in way])))
             for way in itertools.product((0, 1), repeat=STEPS)
         ]
-    # There are three steps an epoch. Of five users in batches of two, the third batch has one.
+    # There are three steps an epoch. With five users in batches of two, the third batch has one.
     sizes = [2 / n_users, 2 / n_users, (n_users - 4) / n_users]
     slots = sizes if kind == "shuffle" else [1 / 3] * 3
     found = []

@@ -151,7 +151,7 @@ def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> 
 
 
 def test_wide_outputs_are_not_kept() -> None:
-    """Draws of numbers are kept to guess by rank; for long texts only the training draws."""
+    """Draws of numbers are kept to guess by rank; for long texts, only training draws are."""
 
     def long_texts(data, size, *, rng):
         return np.array(["x" * 2000 + str(value) for value in laplace(data, size, rng=rng)])

@@ -63,7 +63,7 @@ def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
 
 
 def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram:
-    """Counts of Laplace noise around 1 and around 0, and the ray above the edge near `cut`."""
+    """Return counts of Laplace noise around 1 and 0, and the ray above the edge near `cut`."""
     rng = np.random.default_rng(seed)
     left, right = (
         np.histogram(np.clip(rng.laplace(at, scale, draws), -4.9, 5.9), EDGES)[0].tolist()

@@ -33,7 +33,7 @@ class Done:
     err: str
 
     def matches(self, *lines: str) -> None:
-        """Fail unless the output contains these lines, in order; they may contain wildcards."""
+        """Fail unless the output contains these lines, in order. Lines may contain wildcards."""
         LineMatcher(self.out.splitlines()).fnmatch_lines(lines)
 
 

@@ -41,7 +41,7 @@ class Clipping(PairedBet):
 
 
 def chance_of_a_lie(bet, n, x, q, largest_seen=1.0, delta=0.0):
-    """X is constant and Y is `largest_seen` with probability q, else 0; Y's hits are enumerated."""
+    """X is constant. Y is `largest_seen` with probability q, else 0; its hits are enumerated."""
     truth = math.log((x - delta) / (q * largest_seen))
     lies = 0.0
     for hits in range(n + 1):

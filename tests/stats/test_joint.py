@@ -123,7 +123,7 @@ def kl(x: Floats, y: Floats) -> Floats:
 
 
 def exact_tail(counts: Counts, p: float, q: float, theta: float, delta: float, z2: float) -> float:
-    """P(R) summed over all outcomes; the evidence of each is minimised over a grid of nulls."""
+    """Return P(R) over all outcomes, with each evidence minimised over a grid of nulls."""
     n, m = counts.draws_left, counts.draws_right
     a, b = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
     nulls_q = np.sin(np.linspace(1e-9, np.arcsin(np.sqrt(min((1 - delta) / theta, 1.0))), 20_001))

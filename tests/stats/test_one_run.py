@@ -35,7 +35,7 @@ from dpaudit.stats import (
 
 
 def most_likely(m, guesses, wanted, curve, *, sides=(0, 1), ordered=False):
-    """Largest probability of `wanted` over all mechanisms that keep a curve {t: delta}.
+    """Return the largest probability of `wanted` over all mechanisms with a curve {t: delta}.
 
     Without loss of generality, the output is the guesses: ordered pairs (canary, guess). `wanted`
     takes the pattern of right guesses. There is one variable for each probability p(y | s), and one
