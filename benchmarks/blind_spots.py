@@ -133,7 +133,7 @@ def of_two_gaussians(large, small, count):
     """Return the oracle for variances (large, small, ..., small) against 1, `count` times small.
 
     Up to the variances, the loss is a u^2 + b w, with u standard Gaussian and w chi-square of
-    `count` degrees of freedom. It is computed by one integral over u.
+    `count` degrees of freedom. The distribution of the loss is computed by one integral over u.
     """
     grid = np.linspace(-14, 14, 3_001)
     weight = stats.norm.pdf(grid) * (grid[1] - grid[0])

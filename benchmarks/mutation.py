@@ -6,9 +6,9 @@
 The mistakes are listed in `benchmarks/planted/`, in one file for each package. The tree is copied
 into a temporary directory, one mutant is applied there, and the tests of the mutant are run with
 ``-x``. A mutant is *killed* if a test fails, and it *survived* if all tests pass. A run that times
-out, or breaks before a test runs, is reported separately. It counts neither as killed nor as
-survived. The tests must pass without a mutant, because otherwise a kill would mean nothing. This is
-checked first, unless `--trust` is given.
+out, or breaks before a test runs, is reported separately. Such a run counts neither as killed nor
+as survived. The tests must pass without a mutant, because otherwise a kill would mean nothing. The
+tests without a mutant run first, unless `--trust` is given.
 
 The list is written by hand for three reasons. (1) mutmut and cosmic-ray change every operator of
 every function. In a package of this size, this gives about thirty thousand mutants, and each mutant

@@ -3,7 +3,8 @@
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
 
 *False alarms*: these mechanisms satisfy their claim exactly. The benchmark counts audits in which
-the certified number exceeds the truth. This may happen with probability at most failure_prob = .05.
+the certified number exceeds the truth. A false alarm may happen with probability at most
+failure_prob = .05.
 
 *Certified*: the same methods on scores of mechanisms that exceed their claim, averaged over audits.
 

@@ -5,9 +5,9 @@
 
 `oracle` knows the best event and takes two Clopper-Pearson bounds on all draws, at expected counts.
 With that event, privacy-estimates gives this result. The method of jax-privacy receives the scores
-and chooses the threshold itself. dpaudit audits the score directly. dpaudit does not know which side
-has the larger scores. The numbers are means over seeds, and `wrong` counts certified numbers above
-the truth.
+and chooses the threshold itself. dpaudit audits the score directly. dpaudit does not know which
+side has the larger scores. The numbers are means over seeds, and `wrong` counts certified numbers
+above the truth.
 """
 
 from __future__ import annotations

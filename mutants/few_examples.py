@@ -27,7 +27,8 @@ def delstab_untested_pmf(
 ) -> Floats:
     """Run on the rest after any deletion, because line 5 treats all sets of users as stable.
 
-    **Mistake** The test of local-deletion DP is skipped. This is A_0 in the proof of Lemma 19.
+    **Mistake** The test of local-deletion DP is skipped. The mutant is A_0 in the proof of Lemma
+    19.
 
     **Breaks at** an algorithm that is not private enough, on datasets that differ in one user.
     """
@@ -58,7 +59,7 @@ def delstab_all_data_pmf(
 ) -> Floats:
     """Run on all users if the test is passed.
 
-    **Mistake** Line 10 returns A(x) instead of A(x_{-T}). No test covers A(x).
+    **Mistake** Line 10 returns A(x) instead of A(x_{-T}). The algorithm tested nothing about A(x).
 
     **Breaks at** an algorithm whose answer on all users depends on one user.
     """

@@ -23,7 +23,7 @@ def without_filter(
     **Mistake** The filter never removes any user, because kappa + nu <= F is compared with F = 0.
 
     **Breaks at** linear losses, with all users at 0 except one at G or at -G. The average moves by
-    eta 2 G / B in every iterate. This is a Gaussian with shift 2 eta G / B over sigma_1.
+    eta 2 G / B in every iterate. The result is a Gaussian with shift 2 eta G / B over sigma_1.
     """
     rule = replace(plan.rule, threshold=1e-300, scale=1e-300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)

@@ -127,9 +127,9 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
 def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
-    This is Lemma 18 of user_level_sco v2 with constants. The bound is that of this module without
-    the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn. Each value
-    determines a number of calls k. The smallest of the resulting bounds is returned.
+    The bound is Lemma 18 of user_level_sco v2 with constants. The bound is that of this module
+    without the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn. Each
+    value determines a number of calls k. The smallest of the resulting bounds is returned.
 
     Parameters
     ----------

@@ -109,8 +109,8 @@ def delstab_pmf(
     **Requires** for privacy only that `algorithm` is a function of its items. See `Symmetric` about
     rounding. Whether an input is refused depends only on n, m, the universe and the budget. Time
     and memory are outside the guarantee. To get an answer, `algorithm` has to be stable (Lemma 19).
-    It must be item-level DP with a small epsilon, and symmetric, because deletion moves all later
-    users.
+    A stable algorithm is item-level DP with a small epsilon. It is also symmetric, because deletion
+    moves all later users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
     of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm,

@@ -72,9 +72,9 @@ class Representation:
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
         """Return the probability that no hypothesis is good, and the worst distribution of points.
 
-        few_examples, Definition 20. This is the largest probability of classes in which all
-        hypotheses err on `concept` with probability above `alpha` by at least 1e-5. A mixed-integer
-        program computes it.
+        few_examples, Definition 20. The returned probability is the largest probability of classes
+        in which all hypotheses err on `concept` with probability above `alpha` by at least 1e-5. A
+        mixed-integer program computes it.
 
         Parameters
         ----------

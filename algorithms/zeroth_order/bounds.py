@@ -1,4 +1,4 @@
-"""Upper bounds on the stationarity of the output: They are Theorem 4.9 and Appendix E.
+"""Upper bounds on the stationarity of the output: The bounds are Theorem 4.9 and Appendix E.
 
 All bounds are for E norm(grad F(w-bar))_{2 delta}, the stationarity at twice the smoothing radius.
 The proof of Theorem 4.9 shows a bound at the radius 2 delta. The theorem itself states the radius

@@ -39,9 +39,9 @@ def short(value: float) -> str:
 def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interval:
     """Return the average of `over` divided by the average of `under`, paired by trial.
 
-    This is a t interval for the logarithm of the ratio, from the linear terms. Trial i moves the
-    logarithm by over_i / mean(over) - under_i / mean(under). If `among` intervals are computed, all
-    intervals hold simultaneously with confidence 95 %.
+    The result is a t interval for the logarithm of the ratio, from the linear terms. Trial i moves
+    the logarithm by over_i / mean(over) - under_i / mean(under). If `among` intervals are computed,
+    all intervals hold simultaneously with confidence 95 %.
 
     Examples
     --------

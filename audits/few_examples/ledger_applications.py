@@ -271,7 +271,7 @@ def shattered(hypotheses):
 def fits(hypothesis, levels, errors):
     """Return how many of 2^levels thresholds it fits on most points of their search path.
 
-    It may fail on at most `errors` points of the path.
+    A hypothesis may fail on at most `errors` points of the path.
     """
     t, wrong = np.arange(2**levels), np.zeros(2**levels, dtype=int)
     for level in range(levels):

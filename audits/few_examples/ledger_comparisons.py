@@ -30,12 +30,12 @@ def table(ledger):
     Thetatilde(d^2/(epsilon^2 alpha^2)).
 
     One cell is wrong: item-level agnostic PAC learning. The lower bound d/alpha^2 of this cell has
-    to be d_VC/alpha^2. Take 2^b thresholds. They have d >= .131 b - .29 (few.thm40-vc) and VC
+    to be d_VC/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29 (few.thm40-vc) and VC
     dimension 1. The exponential mechanism learns them with 128 ln 40/alpha^2 + 4 (b ln 2 + ln
-    10)/(epsilon alpha) examples. This follows from uniform convergence of distribution functions
-    and from Theorem 9, each with probability .9. For b >> 1/alpha, this number is below d/alpha^2
-    by any power of logarithms. The cell is about previous work. The lower bound of Theorem 40 has
-    d_VC instead of d.
+    10)/(epsilon alpha) examples. This number follows from uniform convergence of distribution
+    functions and from Theorem 9, each with probability .9. For b >> 1/alpha, this number is below
+    d/alpha^2 by any power of logarithms. The cell is about previous work. The lower bound of
+    Theorem 40 has d_VC instead of d.
 
     The other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
     the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for m >

@@ -157,11 +157,11 @@ def shifted(ledger):
     """For any U_0 subset of O, Pr[calA(x) in U_0] <= delta-bar + e^epsilon-bar sum_(r_1 = 0..2
     kappa - 1) Pr[calA(x) in U_0 | R_1 = r_1] Pr[R_1 = r_1 + 1].
 
-    This is a property of the noise alone. The noise has Pr[R_1 = r] <= e^epsilon-bar Pr[R_1 = r +
-    1], with equality for r >= kappa. Also, Pr[R_1 = 2 kappa] <= delta-bar/5. The bound is tight up
-    to delta-bar for answers that occur only at r >= kappa. For answers that occur at r < kappa, the
-    right side is e^(2 epsilon-bar) times the left side. The first step is printed with <=, although
-    it is an equality.
+    The inequality is a property of the noise alone. The noise has Pr[R_1 = r] <= e^epsilon-bar
+    Pr[R_1 = r + 1], with equality for r >= kappa. Also, Pr[R_1 = 2 kappa] <= delta-bar/5. The bound
+    is tight up to delta-bar for answers that occur only at r >= kappa. For answers that occur at r
+    < kappa, the right side is e^(2 epsilon-bar) times the left side. The first step is printed with
+    <=, although it is an equality.
     """
     late = {"chances": np.concatenate([np.zeros(100), np.ones(100)]), "epsilon": 3.0, "delta": 0.01}
 

@@ -335,8 +335,8 @@ def talagrand(ledger):
     fails.
 
     The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to n =
-    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. This is about the true
-    exponent, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
+    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. This exponent is about
+    the true exponent, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,

@@ -134,8 +134,8 @@ def main_theorem(ledger):
     algorithm. Then A is symmetric, Theorem 7 holds too, and every task has such an A_0. The text
     does not say in which order the subsample is. We do not show that a subsample in the order of
     the input breaks the theorem. If N >= 3 n_1 (few.thm10-N), the sums with alternating signs, on
-    which Lemma 19 fails, lose nearly all dependence on the order. Their losses were computed by
-    hand, not in this ledger. They are .0004 to .027, and .0345 is allowed.
+    which Lemma 19 fails, lose nearly all dependence on the order. The losses of these sums were
+    computed by hand, not in this ledger. The losses are .0004 to .027, and .0345 is allowed.
 
     The whole pipeline was computed exactly on bits. The pipeline is private for epsilon = 3 with
     101 users, and for epsilon = 9, both at delta = .1. The usefulness was computed at epsilon = 3

@@ -140,9 +140,9 @@ def sensitivity_of_the_mean(ledger):
     most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
-    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. It is 31 r_hat
-    / n for n = 20, and 63 r_hat / n for n = 10^5. For n = 1000, .1 % of the points lie at 0, 55 %
-    at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n. The sum Z' (xbar -
+    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. The move is 31
+    r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. For n = 1000, .1 % of the points lie at 0,
+    55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n. The sum Z' (xbar -
     xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points and of two terms for the
     replaced point. The balls of Lemma 8 have centers within 4 r_hat of one another. The constant
     400 sets the noise of line 13.

@@ -257,7 +257,8 @@ def above_threshold(ledger):
     top and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. It also draws noise for queries that are never asked, which does not change the output.
+    numbers. The implementation also draws noise for queries that are never asked, which does not
+    change the output.
     """
     domain = {"queries": Array(Interval(-20.0, 20.0), ("t",)), "t": Choice((1, 2, 5))}
     domain |= {"tau": Interval(-9.0, 9.0), "sensitivity": Interval(0.1, 9.0), "first": 2.0}

@@ -86,10 +86,10 @@ def error_of_each_phase(ledger):
     T^(1)) and, for 2 <= k <= K, f(xbar^(k)) - f(xbar^(k-1)) <= 2 (sigma^(k))^2 d L / (eta^(k)
     T^(k)) + eta^(k)/2 + 8 sigma^(k) L sqrt(2d / T^(k)).
 
-    The proof takes u = xbar^(k-1), which need not lie in K^(k). It replaces norm(z_0 - u), the
-    noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there. If
-    its noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is correct.
-    It is sharp if all data lie in one point that the steps just reach.
+    The proof takes u = xbar^(k-1), which need not lie in K^(k). The proof replaces norm(z_0 - u),
+    the noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there.
+    If its noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is
+    correct. The bound is sharp if all data lie in one point that the steps just reach.
     """
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 

@@ -67,10 +67,10 @@ def queries_are_accurate(ledger):
 
     The claim holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
     Bernoulli variables of mean n q_star_t. Instead, n q_t is n / k times a sum of n k such
-    variables. Its tail is not exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which is still
-    enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term log(delta / 4
-    T) in the proof is negative, so 4 T / delta is meant. The values .7 and .71 should be .75 and
-    .76.
+    variables. The tail of n q_t is not exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which
+    is still enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term
+    log(delta / 4 T) in the proof is negative, so 4 T / delta is meant. The values .7 and .71 should
+    be .75 and .76.
     """
     tight = {"t": 1, "epsilon": 1.0, "share": 0.0}
     case = {**SIZES, "extremal": [{**tight, "delta": delta} for delta in (0.999, 1e-12)]}

@@ -2,8 +2,8 @@
 
 The claims are those of dp-accounting. The mistakes are kept as demonstrations.
 `tests/test_training_mistakes.py` computes how large epsilon really is. The audits use only what a
-person who trains knows. This is the correct mechanism, whose likelihood ratio is the score, and a
-canary that this person chooses.
+person who trains knows. A person who trains knows the correct mechanism, whose likelihood ratio is
+the score, and a canary that this person chooses.
 """
 
 from __future__ import annotations

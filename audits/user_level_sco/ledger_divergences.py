@@ -83,7 +83,7 @@ def user_level_privacy(ledger):
     that differ from one user and any output event set O, Pr[M(D) in O] <= e^epsilon Pr[M(D') in O]
     + delta.
 
-    This is the definition of item-level DP with users in place of items. For m = 1, this definition
+    The definition is that of item-level DP with users in place of items. For m = 1, this definition
     is (1). "Differ from one user" must read "differ in one user". All proofs replace the data of
     one user.
     """
@@ -120,8 +120,8 @@ def noisy_mean(ledger):
     """For points q_t(Z_1), ..., q_t(Z_B) in the unit ball, their mean plus N(0, sigma_1^2 I_d),
     with sigma_1 proportional to 1/B, is private.
 
-    If the points lie in the unit ball, the mean moves by at most 2 / B. It moves by 2 / B if u
-    becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for a
+    If the points lie in the unit ball, the mean moves by at most 2 / B. The mean moves by 2 / B if
+    u becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for a
     move of 1 / B is not enough. For every (epsilon, delta) the scale is proportional to 1 / B, as
     displayed.
     """

@@ -233,8 +233,8 @@ def query_sensitivity(ledger):
     difference of two gradients moves by beta norm(x - x'), not by twice as much. The scores then
     move by half of the stated bound.
     1. The last display has kappa in place of kappa' in kappa (1 - e^(...)), which changes nothing.
-    The largest change is B (1 - exp(-beta C eta / B)). It occurs for users with equal gradients, if
-    one user has a Hessian beta and the others have none.
+    The largest change is B (1 - exp(-beta C eta / B)). The largest change occurs for users with
+    equal gradients, if one user has a Hessian beta and the others have none.
     """
     domain = {"offsets": Array(UNIT, (6, 2)), "roots": Array(UNIT, (6, 2, 2)), "spread": SHARE}
     domain |= {"move": Array(UNIT, (2,)), "product": Interval(0.01, 1.0)}

@@ -77,8 +77,8 @@ def noise_of_all_steps(ledger):
     the smallest n, the bound is 1.1 scales, and a third of all users exceed it. A bound of 20
     log^2, as in Lemma 10, would not be enough either. The proof uses only that noises that push a
     user out are at most B / 7, which is 43 log^2. Even for this weaker bound, omega is too small.
-    At delta = 1e-6 and the smallest n, an honest user is filtered with probability 1e-4. This does
-    no harm, because up to c honest users may be filtered.
+    At delta = 1e-6 and the smallest n, an honest user is filtered with probability 1e-4. This
+    probability does no harm, because up to c honest users may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -396,11 +396,12 @@ def the_sum_over_phases(ledger):
     The last inequality fails for m <= 7. For these m, log(m)/2 < 1, and the sum is a power of n/B.
     At m = 7, this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
     norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. The inequality also loses a factor of 4.
-    It prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats S as a
-    multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of Section 3,
-    where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S,
-    or a little less. At d = 1, this exceeds the rate by a power of n, whatever m is. The first
-    inequality takes Lemma 14 with constants 1. It omits (beta + 1/eta) <= 2/eta and GD/(nm)^3.
+    The inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats
+    S as a multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of
+    Section 3, where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD /
+    (log m)^S, or a little less. At d = 1, this exceeds the rate by a power of n, whatever m is. The
+    first inequality takes Lemma 14 with constants 1. The inequality omits (beta + 1/eta) <= 2/eta
+    and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

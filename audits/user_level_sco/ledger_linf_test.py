@@ -349,7 +349,7 @@ def scattered_pairs(ledger):
     to e times the printed bound. Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. Pairs
     that are not aligned need not satisfy the hypothesis of Lemma 34. If half of the users are at
     one place and half at another place, a ball contains 1/2 of them, but the lemma requires less
-    than 1/3. The score s_1 moves by 2, not by 1. This costs epsilon/4 for a_1 alone.
+    than 1/3. The score s_1 moves by 2, not by 1. This move costs epsilon/4 for a_1 alone.
     """
     chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
     full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]

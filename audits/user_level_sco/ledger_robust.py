@@ -24,9 +24,9 @@ GRID = np.r_[-1e3, np.arange(-10.0, 11.0), 1e3]
 def most_after_noise(epsilon, delta, zeta, cut, forward):
     """Return the largest delta on a half-line that Lemma 3 admits, by a linear program; b = 1.
 
-    The program ranges over all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu',
-    nu) <= epsilon. It maximises (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. S is a
-    half-line that begins `cut` sigmas from 0.
+    The program ranges over all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu', nu)
+    <= epsilon. The program maximises (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. S
+    is a half-line that begins `cut` sigmas from 0.
     """
     i, j = near(GRID, 1.0)
     n, pairs, cells = len(GRID), len(i), range(len(i))

@@ -47,8 +47,8 @@ def above_threshold_lines(ledger):
     The implementation gives the answers of the printed lines, run by run, from the same random
     numbers. The test prints q_t in place of q_i. The pseudocode does not print a sensitivity, by
     which 2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query
-    below the threshold. This is the mirror image of Dwork and Roth's algorithm, and the opposite of
-    what the name says.
+    below the threshold. The algorithm is the mirror image of Dwork and Roth's algorithm, and the
+    opposite of what the name says.
     """
     domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
 
@@ -264,7 +264,7 @@ def cost_of_filtering(ledger):
     Otilde(epsilon).
 
     With the c and sigma of Algorithm 2, and sensitivity 2 as in Lemma 11, the filtering decisions
-    cost .09 epsilon at delta / 4. This is an exact computation. The allowed cost is epsilon / 4. A
+    cost .09 epsilon at delta / 4. The cost is computed exactly. The allowed cost is epsilon / 4. A
     third of the noise is too little. The cutoff c satisfies the condition that is missing in Lemma
     18. The sigma displayed here is smaller by sqrt(log(1/delta)), which Otilde hides. With this
     sigma, the cost is of the order of epsilon sqrt(log(1/delta)).

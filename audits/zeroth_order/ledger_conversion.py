@@ -192,10 +192,10 @@ def conversion(ledger):
     gtilde_t^k, Delta_t^k - u^k>/(DKT), where u^k = -D sum_t grad F(w_t^k)/norm(sum_t grad
     F(w_t^k)).
 
-    On a line, the check is exact. It takes differentiable F with piecewise linear slopes, and
-    arbitrary errors of gtilde, about which the lemma assumes nothing. A quadrature covers uniform
-    s. The bound is tight as K grows, for a long slope along which the path moves down. The proof
-    holds in every dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the
+    On a line, the check is exact. The check takes differentiable F with piecewise linear slopes,
+    and arbitrary errors of gtilde, about which the lemma assumes nothing. A quadrature covers
+    uniform s. The bound is tight as K grows, for a long slope along which the path moves down. The
+    proof holds in every dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the
     opposite difference. u_t^k should be u^k, and the first sum is over i. If the gradients sum to
     0, any u^k of length at most D is suitable. The proof needs three facts that the paper does not
     state. Delta_t is independent of s_t. F is integrable along segments. The function x^2

@@ -353,8 +353,9 @@ def price_of_a_sum(ledger):
     xi_b needs O(ln n sigma^2), as Theorem 4.3 says. But a running sum has up to log_2 n of these
     noises. So the variance of a running sum is of order ln^2 n sigma^2. At n = 2^k - 1, it is
     exactly (log_2(n + 1))^2 sigma^2. Corollary 4.5 has this ln^2. No other Gaussian noise is
-    better. Its worst variance is at least (ln(2n + 1) / pi)^2 sigma^2, by the nuclear norm of the
-    matrix of running sums. The claim O(ln n) is true for the standard deviation.
+    better. The worst variance of Gaussian noise is at least (ln(2n + 1) / pi)^2 sigma^2, by the
+    nuclear norm of the matrix of running sums. The claim O(ln n) is true for the standard
+    deviation.
     """
     ledger.reading("the sum alone is released").sweep(
         "a Gaussian sum moves as much as its term", n=range(2, 500), c=1 / math.log(2), need=1,

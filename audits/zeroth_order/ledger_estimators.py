@@ -62,9 +62,9 @@ def grad(ledger):
     i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d) sum_(j=1..d) (d/(2
     delta)) (f(x + delta u_ij, z_i) - f(x - delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, with the loops written out, up to rounding. Its
-    directions are normalised Gaussians. For a linear loss in the plane, draws test two angles and
-    the independence of two items. One estimate needs 2 b d values of f.
+    The implementation agrees with the printed line, with the loops written out, up to rounding. The
+    directions of the implementation are normalised Gaussians. For a linear loss in the plane, draws
+    test two angles and the independence of two items. One estimate needs 2 b d values of f.
     """
     domain = {**DRAWN, "moved": False, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 2.0}, **domain)(against_transcript)
@@ -178,9 +178,9 @@ def grad_is_unbiased(ledger):
     Fhat_delta(x) for any delta > 0 and x in R^d.
 
     The implementation is checked with a quadrature over directions in d = 1 (exact) and 2, for a
-    population of two items with kinks. It is also checked over all outcomes of a finite model. The
-    items need not be independent, but each item must have the distribution of the population. The
-    directions need not be independent, and f need not be differentiable.
+    population of two items with kinks. The implementation is also checked over all outcomes of a
+    finite model. The items need not be independent, but each item must have the distribution of the
+    population. The directions need not be independent, and f need not be differentiable.
     """
     ledger.identity("two kinked items, against the closed form", moved=False, **BIAS)(
         quadrature_mean
@@ -237,8 +237,8 @@ def grad_varies_little(ledger):
     E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies this. Linear losses +-L <e, x> have (2 - 1/d)
     L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2 and tends to 2. The bound is 16
     times too large at d = 1, at least 12.8 times at d = 2, and 8 d times for large d. The proof
-    bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. Its last step
-    is an equality at d = 1. The items have to be independent.
+    bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. The last step
+    of the proof is an equality at d = 1. The items have to be independent.
     """
     attempt = {**TWO, "b": Integer(1, 50)}
     attempt["extremal"] = [opposite(d, 9.0, b=1) for d in (1, 2, 3)]
@@ -322,8 +322,8 @@ def diff_varies_little(ledger):
     y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2, (1 + 2/pi) d for
     large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1 and 9.8 times too
     large for large d. A linear loss alone has d as its constant. The proof has two typos: d L / b
-    should be d L / delta, and (1/k) sum over k should be (1/d) sum over d. Its constants add up to
-    exactly 8 d at d = 1.
+    should be d L / delta, and (1/k) sum over k should be (1/d) sum over d. The constants of the
+    proof add up to exactly 8 d at d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [

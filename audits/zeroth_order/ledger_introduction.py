@@ -95,8 +95,7 @@ def data_complexity(ledger):
 
     few = {"d": [1, 100], "delta": [0.1], "rho": [0.1, 1.0, 10.0], "epsilon": [1e-9]}
     ledger.step(
-        "T = max{...}; the term that grows with T is at most the sum of the two, and each of the "
-        "others falls",
+        "T is the minimum of the two terms",
         fix="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
         "the others falls",
     ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
@@ -320,8 +319,8 @@ def two_points(ledger):
 
     This is a misprint. Both terms are the same, so the display is 0. The second term must be f(w -
     delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which is checked exactly
-    for linear f. Its sensitivity is 2 d L at fixed directions. The losses f = L <u, .> and -L <u,
-    .> attain it.
+    for linear f. The sensitivity of the estimator is 2 d L at fixed directions. The losses f = L
+    <u, .> and -L <u, .> attain it.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(

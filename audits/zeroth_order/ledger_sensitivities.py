@@ -76,7 +76,7 @@ def grad_moves_little(ledger):
     random directions. So the noise of the paper is about sqrt(d)/2 times the noise that typical
     directions need. But RDP has to cover the worst directions. The lemma does not mention random
     directions, but its proof takes the same u in both runs. If each run has fresh directions,
-    linear losses attain (b + 1) d L/b for d >= 2. This is above 2 d L/b for b >= 2.
+    linear losses attain (b + 1) d L/b for d >= 2. This difference is above 2 d L/b for b >= 2.
     """
     domain = {**TWO, **FIXED}
     domain["extremal"] = [worst(d, 9.0) for d in (1, 2, 3)]

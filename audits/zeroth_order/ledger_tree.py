@@ -43,10 +43,10 @@ def algorithm_5(ledger):
     k' <= t, adds (k + 1, k') to S and sets k = k'. It returns S.
 
     For all t of a tree of depth 12, the implementation gives the printed nodes. If it uses the same
-    generator, the implementation gives the printed sums. It stores only the noise of Node(t), for
-    at most floor(log2 t) + 1 nodes, which is all that later times use. The exponent ceil(log2 t) -
-    i is never negative, so the printed loop ends in time. Node(t) is the binary representation of
-    t, so floor would be enough instead of ceil.
+    generator, the implementation gives the printed sums. The implementation stores only the noise
+    of Node(t), for at most floor(log2 t) + 1 nodes, which is all that later times use. The exponent
+    ceil(log2 t) - i is never negative, so the printed loop ends in time. Node(t) is the binary
+    representation of t, so floor would be enough instead of ceil.
     """
 
     @ledger.identity("Node", t=DEEP, printed=printed_node, mutant={"printed": by_floor})

@@ -439,5 +439,5 @@ def test_intervals_that_share_a_number_never_move(before, now):
     found: EpsilonChange = epsilon_change(drawn(*before), drawn(*now))
     if max(before[0], now[0]) <= min(before[1], now[1]):
         assert not found.has_moved
-    elif found.movement is not Movement.OVERLAP:  # they differ only by rounding
+    elif found.movement is not Movement.OVERLAP:  # the two values differ only by rounding
         assert found.movement is (Movement.ROSE if now[0] > before[1] else Movement.FELL)

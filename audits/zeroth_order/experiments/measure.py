@@ -139,7 +139,7 @@ def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) ->
 def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
     """Return one row for each method and trial, at the plan with the best objective on other data.
 
-    The choice is not private. It favours every method alike.
+    The choice is not private. The choice favours every method alike.
     """
     rows = []
     for method in METHODS:
