@@ -240,7 +240,7 @@ def private_geometric_median_exact_start(
 ) -> Floats:
     """Descend from the exact geometric median, in a ball of an exact quantile radius.
 
-    **Mistake** The warm start is treated as a hint that need not be private, since "all gradients
+    **Mistake** The warm start is treated as a hint that need not be private, because "all gradients
     are protected".
 
     **Breaks at** 3 points at -1 and 2 at 1, and the other way round (d = 1). The parameters are

@@ -66,7 +66,8 @@ def clipped_user_mean_gaussian_by_coordinate(
 ) -> NDArray[np.float64]:
     """Clip every coordinate to [-C, C] instead of the vector to the ball.
 
-    **Mistake** The sensitivity of one coordinate is used. In L2 norm it is sqrt(d) times larger.
+    **Mistake** The sensitivity of one coordinate is used. In L2 norm, the sensitivity is sqrt(d)
+    times larger.
 
     **Breaks at** d = 10, one user with every coordinate at C, compared with -C, for (1, 1e-5). The
     scaled shift is sqrt(10) times the calibrated shift. epsilon(1e-5) is 3.62 and delta(1) is 0.077

@@ -19,7 +19,7 @@ other way round), p' = e^a p, a <= epsilon0. Flip a coin that comes up with the 
 on both neighbours. If the coin comes up, answer with the other kind. If the coin does not come up,
 give the target with probability p / (1 - r) or p' / (1 - r).
 
-For r = 0 the answers without the coin are epsilon0-DP. As r grows, the ratio of the probabilities
+For r = 0, the answers without the coin are epsilon0-DP. As r grows, the ratio of the probabilities
 of the other kind, (1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which
 this ratio is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r, because
 nothing is spent.) Then

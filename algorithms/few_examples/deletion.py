@@ -312,7 +312,7 @@ class _Counted(Deletions):
         return kept
 
     def _tested(self, r: int) -> Iterator[tuple[IntArray, BoolArray]]:
-        """Yield sets of r users, as numbers of each kind, and whether they are stable."""
+        """Yield sets of r users, as numbers of each kind, and whether each set is stable."""
         sets = compositions(r, self.numbers)
         rows = max(1, _CELLS // len(self.rests))
         for first in range(0, len(sets), rows):

@@ -87,7 +87,7 @@ def radius_finder(
     needs this condition, but points outside are refused.
 
     **Departs** These departures are from the published code. (1) The code takes a zCDP parameter
-    rho and uses epsilon = sqrt(rho) here. In this function epsilon is an argument. (2) If no query
+    rho and uses epsilon = sqrt(rho) here. In this function, epsilon is an argument. (2) If no query
     reaches the threshold, the code returns one of the radii at random. This function returns
     `max_radius`, as FastRadius does. Both are private. (3) gamma <= 1/2 is refused, because then 3
     would not bound the sensitivity. (4) The paper's Section 5 gives no beta. The code has 0.05. (5)

@@ -285,7 +285,8 @@ def _coordinatewise_account(
 def aligned_spread(batch: int, theta: float, trimmed: int) -> float:
     """Return r such that a score of theta B leaves few users outside of a ball of radius r / tau.
 
-    At most `trimmed` - 1 users are outside. The value is inf if no r has this property.
+    At most `trimmed` - 1 users are outside of this ball. The value is inf if no r has this
+    property.
     """
     inside = (batch - trimmed + 1) / batch  # N / B
     if theta <= inside or inside >= 1:

@@ -154,13 +154,13 @@ def recovered(ledger):
 
     The claim follows by substitution, with logarithms hidden. The item-level bounds have n_priv =
     sqrt(d)/alpha and n_stat = 1/alpha^2 for SCO and for a mean in the unit ball of l_2. For
-    discrete distributions they are k/alpha and k/alpha^2. Corollary 3 then gives n_priv/(epsilon^2
-    sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon sqrt(m)) + n_stat/m.
-    Corollary 3 has one more factor of 1/epsilon in the first term. The remark makes an exception
-    for this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known bounds
-    have too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these bounds, and
-    the same at constant epsilon. The known bounds are cited without a number. The known bounds that
-    are used here come from the literature and are not run.
+    discrete distributions, n_priv is k/alpha and n_stat is k/alpha^2. Corollary 3 then gives
+    n_priv/(epsilon^2 sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon sqrt(m)) +
+    n_stat/m. Corollary 3 has one more factor of 1/epsilon in the first term. The remark makes an
+    exception for this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known
+    bounds have too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these
+    bounds, and the same at constant epsilon. The known bounds are cited without a number. The known
+    bounds that are used here come from the literature and are not run.
     """
     domain = {"task": Choice(tuple(PARTS)), "s": Integer(1, 10**6), "alpha": ALPHA,
               "m": Interval(1.0, 1e12, log=True)}  # fmt: skip

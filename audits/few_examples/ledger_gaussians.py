@@ -243,7 +243,7 @@ def unbounded(ledger):
     Take W sources that one item distinguishes with certainty. By linear programs over all
     algorithms, the success is at most 1/(1 + (W - 1) e^(-epsilon n)), and this is attained at n =
     1. The success is below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have
-    d_tv = 2 Phi(a/2) - 1, and variances of a large ratio behave likewise. For every alpha < 1/2,
+    d_tv = 2 Phi(a/2) - 1, and the same holds for variances of a large ratio. For every alpha < 1/2,
     such distances exceed 2 alpha, so no answer serves two sources. An unbounded mean or an
     unbounded covariance is enough.
     """

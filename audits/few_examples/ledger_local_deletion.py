@@ -138,7 +138,8 @@ def any_algorithm(ledger):
     def ordered(constant, beta, delta):
         """Use A(y) = 1 with probability expit(small (y_1 - y_2 + ...)): (small, 0)-item-level DP.
 
-        On x_-1 the sum is w + x_n. On x_-n it is x_1 - w. Here w = x_2 - x_3 + ... - x_(n-1).
+        On x_-1, the sum is w + x_n. On x_-n, the sum is x_1 - w. Here w = x_2 - x_3 + ... -
+        x_(n-1).
         """
         n = 2 * round(1000 * constant**2)
         root = constant * math.sqrt(math.log(n / (beta * delta)))
@@ -251,7 +252,7 @@ def fixed_rest(ledger):
     the constant sqrt(2) in addition to the constant of Theorem 13. The value sqrt(2) is approached
     for q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
     log(n/(beta delta')). So with the constant 2 for Theorem 13 (see there), the total constant is 2
-    sqrt(2). For n = 1 the inequality is an equality. The next line of the proof fails, because it
+    sqrt(2). For n = 1, the inequality is an equality. The next line of the proof fails, because it
     applies A' to x_U' in the places of x_U (see Theorem 17).
     """
 

@@ -435,7 +435,7 @@ def frontier(ledger):
         n=[10**4, 10**6], m=[100, 1000], kappa=[20, 50], constant=0.5, mutant={"constant": 4.0},
     )  # fmt: skip
     def moved(n, m, kappa, constant):
-        """Use quantiles of the sums in place of order statistics."""
+        """Use quantiles of the sums instead of order statistics."""
         ranks = (np.arange(4 * kappa) + 0.5) / n
         gap = (binom.isf(ranks, m, 0.5) - binom.ppf(ranks, m, 0.5)).sum()
         return constant * 4 * kappa * math.sqrt(m * math.log(n / (4 * kappa))), gap

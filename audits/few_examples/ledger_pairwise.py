@@ -176,7 +176,7 @@ def clipped_guarantee(ledger):
     (10). Without clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon. The
     conditions epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41 allows
     any epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print
-    pscr^psi instead of the clipped pscr^(psi, tau). With unclipped scores they could not be
+    pscr^psi instead of the clipped pscr^(psi, tau). With unclipped scores, E_2 and E_3 could not be
     combined with E_1.
     """
     cases = [{"m": 1, "alpha": 0.5}, {"m": 2, "alpha": 0.5}, {"m": 3, "alpha": 0.4},

@@ -186,8 +186,8 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     log^2 is 6 scales, but the proof needs every noise below 30 scales. Then the event fails with
     near certainty. For delta = (mn)^-1, the event fails with near certainty for every n. For fixed
     delta, the statement is true from some n on (mn of about e^77 at delta = 1e-6). The score 3B/5
-    requires only that noises are at most 45 log^2, which is also too small for delta = (mn)^-1. The
-    probability that user 1 is kept at a distance is nevertheless below delta, see sco2.eq3.
+    requires only that noises are at most 45 log^2, which is also too small for delta = (mn)^-1. But
+    the probability that user 1 is kept at a distance is below delta (see sco2.eq3).
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
@@ -213,7 +213,7 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
 
 
 def half_of_e2(log, log_delta, epsilon=0.99):
-    """Return both sides for one run; the cutoff, and so the scale, is random."""
+    """Return both sides for one run, in which the cutoff and the scale are random."""
     z = np.linspace(-60, 60, 20001)
     weights = np.exp(-np.abs(z)) / np.exp(-np.abs(z)).sum()
     cutoff = np.maximum(10 * log + 4 * z, 1e-300) / epsilon

@@ -107,9 +107,9 @@ def honest_users_pass(ledger):
 
     E_1 puts every gradient within 1 / (20 tau) of the mean, so two gradients are within 1 / (10
     tau) of one another. But f counts only the gradients within half of this distance. If half of a
-    batch is on each side of the mean, f = B / 2. All users pass nevertheless, because scores are at
-    least B e^(-1/10) = .904 B. All these claims hold within E_1. Except with a small probability,
-    users are much closer together than E_1 says.
+    batch is on each side of the mean, f = B / 2. But all users pass, because scores are at least B
+    e^(-1/10) = .904 B. All these claims hold within E_1. Except with a small probability, users are
+    much closer together than E_1 says.
     """
 
     @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
@@ -286,9 +286,9 @@ def utility_of_the_euclidean_algorithm(ledger):
     all, and the error is that of x_0. For m = 3, 4, 5, no convention on log m changes the failure.
     In the proof, the sum needs log m > 2, and its last term needs log log m > 1.
 
-    With 4 in place of log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum
-    was found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta), not n >= B^2. So
-    for small epsilon, S is about log log. Then G E norm(zeta_S) is at least 10^8 times the allowed
+    If 4 replaces log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum was
+    found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta), not n >= B^2. So for
+    small epsilon, S is about log log. Then G E norm(zeta_S) is at least 10^8 times the allowed
     value, whatever m is (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S costs
     only beta E norm(zeta_S)^2 / 2. With beta <= 1 / eta and this smaller cost, no counterexample to
     the sum was found for all m and n of Section 3. The number of gradients is at most nm. As
@@ -306,7 +306,7 @@ def constant_number_of_items(ledger):
     When m is constant, this recovers the smoothness requirement of Feldman et al. (2020), beta <=
     sqrt(n) + sqrt(d)/epsilon.
 
-    For m <= 5 the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
+    For m <= 5, the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
     achieve the item-level rate at all. The smoothness is that of Feldman et al. times epsilon^1.5,
     because sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) replaces sqrt(n) + sqrt(d) / epsilon. (A
     factor of 1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits G/D and

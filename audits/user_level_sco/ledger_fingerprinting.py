@@ -38,7 +38,7 @@ def fingerprints_of_a_mean(ledger):
     N(p, 1). Then E[(1 - p^2)(f(X) - p) sum_i (X_i - p)] = (1 - p^2) g'(p).
 
     The lemma holds, because it is Stein's identity. The function f needs no bound, only a finite
-    mean. The number p is arbitrary, and any constant can be subtracted from f(X) in place of p.
+    mean. The number p is arbitrary, and any constant can be subtracted from f(X) instead of p.
     """
     domain = {**WAVES, "n": Choice((1, 2, 3)), "p": UNIT, "floor": 1e-3, "tolerance": 1e-7}
 

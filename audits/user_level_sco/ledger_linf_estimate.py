@@ -199,7 +199,7 @@ def euclidean_analogue(ledger):
     contain two given points have only the segment between them in common. The three sides of a
     triangle have no point in common. For larger B, put a third of the points at each corner. By
     Helly's theorem, (i) can be satisfied if it is required only for more than d/(d + 1) of the
-    points. For such an (i) the question is open.
+    points. For such an (i), the question is open.
     """
 
     @ledger.sharper("no statistic satisfies the l_2 analogue of (i)").sweep(

@@ -99,7 +99,7 @@ def one_user_moves_the_score(ledger):
     """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
 
     The exact maximum is 2 (B - 1)/B. The maximum is attained if all other gradients agree, and the
-    user either joins them or is far away. Lemma 36 then uses 1 in place of 2.
+    user either joins them or is far away. Lemma 36 then uses 1 instead of 2.
     """
     moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
     far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}

@@ -52,8 +52,8 @@ def projections_of_reals(ledger):
 
     The bound is tight, and the case analysis is complete. The second "without loss of generality"
     of the proof exchanges the two pairs and all signs. A short proof uses that clip is monotone in
-    point and center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1, and likewise
-    c' <= d' + 1. The same proof works for any bound instead of 1.
+    point and center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1. In the same
+    way, c' <= d' + 1. The same proof works for any bound instead of 1.
     """
     domain = {"a": Interval(-1.0, 1.0), "b": Interval(-1.0, 1.0), "r": Interval(0.0, 2.0)}
     domain |= {"c": Interval(-4.0, 4.0), "move": Interval(-1.0, 1.0), "most": 1.0}

@@ -157,9 +157,9 @@ def chain_of_lemma_3(ledger):
     nu * rho) <= epsilon (13) by post-processing.
 
     Each step of the chain holds. (8) and (10), (11) use infima as if they were minima. The infima
-    are attained, by weak compactness, since mu'' stays within a fixed distance of mu' except for a
-    fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling gives a mu''
-    near mu', which the other direction needs.
+    are attained by weak compactness. The reason is that mu'' stays within a fixed distance of mu'
+    except for a fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling
+    gives a mu'' near mu', which the other direction needs.
     """
     cases = {"weights": Array(SHARE, (2, 5)), "reach": Choice((1, 2)), "examples": 100}
 

@@ -45,7 +45,7 @@ def above_threshold_lines(ledger):
     query is not below the noisy threshold, and at the first that is below answers bottom and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t in place of q_i. The pseudocode does not print a sensitivity, by
+    numbers. The test prints q_t instead of q_i. The pseudocode does not print a sensitivity, by
     which 2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query
     below the threshold. The algorithm is the mirror image of Dwork and Roth's algorithm, and the
     opposite of what the name says.
@@ -150,7 +150,7 @@ def target_charging_lines(ledger):
     top if it is at least Delta_i and else bottom, and stops after the c-th top.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t in place of q_i. "Privacy parameter epsilon" is that of one answer,
+    numbers. The test prints q_t instead of q_i. "Privacy parameter epsilon" is that of one answer,
     at sensitivity 1, and not of the run. Algorithm 2 counts the queries below its threshold, which
     is the mirror image.
     """

@@ -274,7 +274,7 @@ def successive_points(ledger):
     The points x_t, which Section 3 uses in its decomposition, move by at most delta/T. But
     Algorithm 4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says. This
     distance is attained in the limit of s_t near 0, s_(t+1) near 1 and Delta_t = Delta_(t+1). The
-    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T the
+    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T, the
     constants would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
     """
     steps = {"moves": Array(UNIT, (5, 2)), "shares": Array(SHARE, (5,))}

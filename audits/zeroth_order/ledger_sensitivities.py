@@ -171,7 +171,7 @@ def hidden_directions(ledger):
 
     Renyi divergences of one order are jointly quasi-convex in both arguments. So a mixture over a
     variable that does not depend on the data is at most the worst of its parts. The bound is
-    attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1 a quadrature
+    attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1, a quadrature
     mixes the directions. Grad of +-L <e, x> then has .24 to .25 of the bound. Diff of +-L abs(<e,
     x>) across the kink has .38 to .41 of the bound. Diff of +-L <e, x> reveals nothing, because the
     distribution of u is symmetric. The directions must not depend on the data. Publishing the

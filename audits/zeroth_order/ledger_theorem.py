@@ -354,7 +354,7 @@ def loops(ledger):
     loop counts. T >= 1 fails. For every constant C, at M = C (...), T < 1 as soon as rho > C
     d^(5/2) (L/epsilon)^3 or so, because the second term falls with rho. With T rounded to 1,
     Algorithm 3 has no noise (ln T = 0), forgets every gradient, and returns x_1. The condition K >=
-    1 always holds. T <= M/2 whenever M >= 8 d. So the condition holds with C = 8 and epsilon <= L
+    1 is safe. T <= M/2 whenever M >= 8 d. So the condition holds with C = 8 and epsilon <= L
     (above L, every point is stationary). Now take max{...}, C = 64 and epsilon <= L. Then 16
     (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs at most a factor of 17/8 in one
     term.

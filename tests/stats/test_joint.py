@@ -71,7 +71,7 @@ def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
 def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
     draws: int, failure_prob: float
 ) -> None:
-    """At such counts no method may depart from the normal limit."""
+    """At such counts, no method may depart from the normal limit."""
     a, b = round(0.4 * draws), round(0.4 * math.exp(-0.5) * draws)
     z = -float(special.ndtri(failure_prob))
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
