@@ -1,4 +1,4 @@
-"""Draws to refutation: the smallest fixed number, compared with sequential audits.
+"""Draws to refutation: the smallest fixed number of draws, compared with sequential audits.
 
     python -m benchmarks.refutation [--seeds 20] [--first-seed 0] [--failure-prob 1e-5]
 

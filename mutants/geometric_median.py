@@ -128,8 +128,9 @@ def fast_center_one_point(
 ) -> Floats:
     """Calibrate the noise to the mean of n points in a ball of the given radius.
 
-    **Mistake** sigma is 2 radius / (n epsilon). Three things are missing: the copies of a point in
-    the samples of others, the distance of up to 8 radius between survivors, and delta.
+    **Mistake** sigma is 2 radius / (n epsilon). Three quantities are missing. They are the copies
+    of a point in the samples of others, the distance of up to 8 radius between survivors, and
+    delta.
 
     **Breaks at** 399 points at 0 and one point at 2 `radius` or at -2 `radius`. The parameters are
     epsilon 1 and delta 0.01. The event ``output > 0`` has delta(1) = 0.19 (the probability of

@@ -64,8 +64,8 @@ class GhostClippingOfColumns(DPSGD):
         """Return the gradient of the sum of the losses, weighted by the table of shape [n, n]."""
         norms = np.linalg.norm(clipped, axis=-1)
         factors = self.clip_norm / np.maximum(norms, self.clip_norm) * takes_part
-        # d/dtheta of (losses[:, None] * factors).sum(): a row of this table is the weight of loss
-        # i.
+        # In d/dtheta of (losses[:, None] * factors).sum(), a row of this table is the weight of
+        # loss i.
         weights = (takes_part[:, :, None] * factors[:, None, :]).sum(axis=2)
         gradients = np.broadcast_to(clipped, (len(weights), *clipped.shape[1:]))
         return np.asarray(np.einsum("sn,snd->sd", weights, gradients))

@@ -1,4 +1,4 @@
-"""The parts of audits/geometric_median/experiments; its loop is compared with the library's."""
+"""The parts of audits/geometric_median/experiments, with its loop compared with the library's."""
 
 from __future__ import annotations
 

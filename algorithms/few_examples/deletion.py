@@ -153,7 +153,7 @@ def delstab(
 ) -> IntArray:
     """Run DelStab (few_examples, Algorithm 1) step by step.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `delstab_pmf`: this function draws
+    **Guarantee**, **Requires**, **Departs**, **Symbols** See `delstab_pmf`. This function draws
     from the distribution that `delstab_pmf` returns.
 
     Parameters

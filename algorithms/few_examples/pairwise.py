@@ -39,7 +39,7 @@ class TableComparison:
     Attributes
     ----------
     psi : ndarray, [H, H, universe]
-        Between -1 and 1; the diagonal is not used.
+        Values between -1 and 1. The diagonal is not used.
     """
 
     psi: ArrayLike

@@ -31,7 +31,7 @@ class Representation:
     classes : tuple of ndarray of int, [H_i, n_points]
         Hypotheses as rows of labels 0 and 1. No class is empty.
     probabilities : ndarray, [classes]
-        Probability of each class; they sum to one.
+        Probability of each class. The probabilities sum to one.
     """
 
     classes: tuple[ArrayLike, ...]

@@ -22,7 +22,7 @@ _STALLED = 500  # Iterations without a smaller gap after which only rounding mov
 class GeometricMedian:
     """A point, with a bound on its distance from the optimum.
 
-    `gap` is certified: the objective at `point` exceeds its minimum by at most `gap`, up to
+    `gap` is certified. The objective at `point` exceeds its minimum by at most `gap`, up to
     rounding of the order of 1e-16 of the objective. The gap is the norm of the smallest subgradient
     at `point`, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
     """

@@ -88,7 +88,7 @@ def table(ledger):
         end_to_end=True,
     )  # fmt: skip
     def success(b, alpha, epsilon, share):
-        """Use labels of one point, of bias alpha; the exponential mechanism on errors is exact."""
+        """Use labels of one point, of bias alpha. The exponential mechanism on errors is exact."""
         n = math.ceil(share * (128 * math.log(40) / alpha**2 + 4 * (b + 2.31) / (epsilon * alpha)))
         wrong = np.arange(n + 1)
         law = binom.pmf(wrong, n, (1 - alpha) / 2)

@@ -208,7 +208,7 @@ def private(ledger):
 
 
 def kinds(users, epsilon, delta, scale, whole, share):
-    """Use n = 4 kappa + 1; a user of the first kind becomes a user of the third kind."""
+    """Use n = 4 kappa + 1. A user of the first kind becomes a user of the third kind."""
     a, b, c = users
     e = math.exp(epsilon / 3)
     learner = Kinds([scale, scale / e, scale / e**2])

@@ -160,7 +160,7 @@ def private_generalizes(ledger):
 
 
 def radius(n, share, most):
-    """Use beta from 1/2 down to 2^-n; if t < 1 nothing moves."""
+    """Use beta from 1/2 down to 2^-n. If t < 1, nothing moves."""
     return math.sqrt(8 * n * max(share * n - 1, 0) * math.log(2)), most * n
 
 

@@ -30,7 +30,7 @@ HALF = Interval(1e-4, 0.5, log=True)
 LAST = 0.999999
 OPPOSITE = np.zeros((3, 3, 2))
 OPPOSITE[0, 1:], OPPOSITE[1:, 0] = [-1.0, 1.0], [1.0, -1.0]
-"""Comparison of the first of three candidates with the others; the two items disagree."""
+"""Comparison of the first of three candidates with the others. The two items disagree."""
 
 FROM = {"psi": OPPOSITE, "items": np.zeros((4, 3)), "other": np.full(3, LAST)}
 

@@ -288,8 +288,8 @@ def privacy_of_fast_center(ledger):
     )
     def apart(n, k):
         stays, leaves = (binom.sf(3 * k // 5, k, together / n) for together in (11, 10))
-        # (8) requires f <= .6 k: for the 11 points with f* = .55 k, and for 10 points with
-        # f* = .5 k.
+        # (8) requires f <= .6 k for the 11 points with f* = .55 k, and for 10 points with f* = .5
+        # k.
         return 1 - (1 - stays) ** 11 / (1 - leaves) ** 10, 0.0
 
     branch = ledger.step(

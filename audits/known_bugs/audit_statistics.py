@@ -148,7 +148,7 @@ def audit_smartnoise_core_356_mended(auditor):
 
 
 SHORT = neighbors.portfolio(m=1).under(ADD_REMOVE)
-"""Vectors of one coordinate, because they are fast; the default portfolio has eight."""
+"""Vectors of one coordinate, because such vectors are fast. The default portfolio has eight."""
 
 
 def in_the_l1_ball(vectors):

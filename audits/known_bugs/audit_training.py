@@ -28,7 +28,7 @@ SHARE = 0.05
 
 
 SMALL = neighbors.portfolio(m=2).under(ADD_REMOVE)
-"""Gradients in two dimensions, because they are fast; the default portfolio has eight."""
+"""Gradients in two dimensions, because they are fast. The default portfolio has eight."""
 
 
 def clipped(gradients, norm=CLIP):

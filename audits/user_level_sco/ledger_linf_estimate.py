@@ -78,7 +78,7 @@ def lipschitz_statistics(ledger):
         ],
     )  # fmt: skip
     def gradients(own, cross, x, z, share, part):
-        """Compare at x and at 0; a Hessian has cross off the diagonal, own + abs(cross) on it."""
+        """Compare at x and at 0. A Hessian has cross off the diagonal, own + abs(cross) on it."""
         c = np.abs(cross)[:, None]
         at_0 = -((own + c) * z + cross[:, None] * z[:, ::-1])
         at_x = at_0 + (own + c) * x + cross[:, None] * x[::-1]

@@ -20,7 +20,7 @@ from dpaudit.properties import Array
 
 
 def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
-    """Run Algorithm 2 once, user by user, with x_0 on halt; the keyword arguments are mutants."""
+    """Run Algorithm 2 once, user by user, with x_0 on halt. The keyword arguments are mutants."""
     rule, batch, domain = plan.rule, plan.batch_size, Ball(1.5)
     c_hat = rule.cutoff + late + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale * math.sqrt(max(c_hat - late, 0.0) / rule.cutoff)

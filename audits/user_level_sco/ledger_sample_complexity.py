@@ -170,7 +170,7 @@ def sample_complexity_of_the_first_version(ledger):
 def own_score(n, d, epsilon):
     delta = 1 / (
         d * n**2
-    )  # probability with which the signs of a user are published; the others are ignored
+    )  # probability with which the signs of a user are published; all other users are ignored
     p, w = np.polynomial.legendre.leggauss(40)
     gain = (w / 2 * (1 - p**2) * 2 * norm.pdf(p)).sum()  # E[(1 - mu^2) sign(Z)(Z - mu)] = .484
     return delta * d * gain, 4 * epsilon * np.sqrt(d) + d / (8 * n)

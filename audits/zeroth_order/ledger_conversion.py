@@ -261,7 +261,7 @@ def conversion_of_the_smoothing(ledger):
         extra=0.5, mutant={"extra": 0.2}, extremal=[{"v": comb(), "radius": 1.0}],
     )  # fmt: skip
     def gaps(v, radius, extra):
-        """Average Fhat over the interval; a grid gives an upper bound of its infimum."""
+        """Average Fhat over the interval. A grid gives an upper bound of its infimum."""
         v = np.concatenate([[-abs(v[0])], v[1:-1], [abs(v[-1])]])
         s, weights = uniform_nodes(20)
         x = np.linspace(-4, 4, 65)

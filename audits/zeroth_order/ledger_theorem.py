@@ -228,7 +228,7 @@ def two_rounds(rho, slope, low, high, epsilon):
 
 
 def one_round(slope, epsilon):
-    """Use T = 1: the output is x_1, and slopes within 1 of it are those of slope abs."""
+    """Use T = 1, where the output is x_1, and slopes within 1 of it are those of slope abs."""
     near = np.linspace(1 / slope - 1, 1 / slope + 1, 101)
     return abs(slope * np.sign(near)).min(), epsilon
 

@@ -254,7 +254,7 @@ def noise_of_all_nodes(ledger):
         rhs="sum over Out(1) of s^2 / sigma^2",
     )  # fmt: skip
     def shared(s, sigma):
-        """Nodes (1, 1), (1, 2), (2, 2); a little separate noise makes the limit a number."""
+        """Use nodes (1, 1), (1, 2), (2, 2). A little separate noise makes the limit a number."""
         cover, own = np.array([[1.0, 0], [1, 1], [0, 1]]), 1e-3
         share = np.array([[1.0, 0], [0, 1], [0, 1]])  # xi_1, xi_2, xi_2
         cov = sigma**2 * share @ share.T + own**2 * np.eye(3)

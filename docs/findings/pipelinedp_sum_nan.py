@@ -1,4 +1,4 @@
-"""PipelineDP 0.3.1: one NaN among the values makes a DP sum NaN, with certainty.
+"""PipelineDP 0.3.1, where one NaN among the values makes a DP sum NaN, with certainty.
 
 Needs pipeline-dp alone.
 """

@@ -224,7 +224,7 @@ def test_corollary_1_holds_where_squares_underflow(d: int) -> None:
 def test_corollary_1_is_reached_but_for_the_one() -> None:
     rows = [4, 4, 0, 1, 4]
     here, there = (sgd_trajectory(d, [0.0], rows, step=1.0) for d in (BALANCED, TIPPED))
-    assert np.abs(here - there).max() == 6.0  # 2m at m = 3; the corollary has 7
+    assert np.abs(here - there).max() == 6.0  # 2m at m = 3, where the corollary has 7
 
 
 @pytest.mark.parametrize("project", ["all", "first", "none"])

@@ -107,7 +107,8 @@ def test_radii_that_differ_scale_step_and_domain(monkeypatch) -> None:
         n_steps=3, step_factor=0.4, radius_factor=100.0, project="none", noise_multiplier=1e-9,
         rng=np.random.default_rng(0),
     )  # fmt: skip
-    # two steps of 0.1 r-hat: the average of 0 and 0.1 r-hat is 0.05 r-hat; one more adds nothing
+    # two steps of 0.1 r-hat, where the average of 0 and 0.1 r-hat is 0.05 r-hat; one more adds
+    # nothing
     np.testing.assert_allclose(found[:, 0], [0.05, 0.35, 0.55], atol=1e-6)
 
 

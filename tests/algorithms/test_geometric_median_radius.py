@@ -29,7 +29,7 @@ def neighbours(data: np.ndarray, reach: float) -> list[int]:
 
 
 def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
-    """Probabilities of 0, 1, ..., nk hits: a sum of independent binomials, one for each point."""
+    """Return probabilities of 0, ..., nk hits, a sum of one independent binomial for each point."""
     distribution = np.ones(1)
     for count in neighbours(data, reach):
         distribution = np.convolve(distribution, binom.pmf(np.arange(k + 1), k, count / len(data)))

@@ -86,7 +86,7 @@ def test_above_threshold_follows_its_distribution() -> None:
 
 @pytest.mark.statistical
 def test_fixed_threshold_follows_its_distribution() -> None:
-    """The answers are independent, so the distribution is a product; each has its own threshold."""
+    """The answers are independent, so their distribution is a product; thresholds differ."""
     gaps = np.array([1.5, -1.0, 2.0, -3.0])
     thresholds = np.array([1.0, 2.0, 3.0, 4.0])
     answers = sv.fixed_threshold_sparse_vector(

@@ -279,7 +279,7 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
     same = np.zeros((400, 1))
     values.add({"left": same, "right": same}, rng=rng)
     x, y = values.pair(0)
-    if not two:  # equal noise: the difference is 0 up to the rounding that remains open
+    if not two:  # with equal noise, the difference is 0 up to the rounding that remains open
         np.testing.assert_array_equal(x, y)
         return
     a_left, a_right = x[::2], y[1::2]

@@ -118,7 +118,7 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
     with_rates = plan(PureDP(1.0), true_epsilon=1.5, rates=(p, q))
     assert with_distribution.instrument == with_rates.instrument == BY_GUESS
-    # Nothing is learned from two outcomes; an event of given rates may have to be learned.
+    # Nothing is learned from two outcomes, but an event of given rates may have to be learned.
     assert 0.6 * with_rates.draws < with_distribution.draws < with_rates.draws
 
 

@@ -243,7 +243,7 @@ def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_by_those_who_were_not_told() -> None:
-    """Searches found such a pair with 200 of 200 seeds: a rate of at least 0.974 (level 0.005).
+    """Searches found such a pair with 200 of 200 seeds, a rate of at least 0.974 (level 0.005).
 
     Fewer than 9 of 10 then have a probability below 3%. The seeds are fixed.
     """

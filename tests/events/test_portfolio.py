@@ -1,4 +1,4 @@
-"""Learning events: the known best events are found, for all kinds of outputs."""
+"""Learning events, where the known best events are found, for all kinds of outputs."""
 
 from __future__ import annotations
 

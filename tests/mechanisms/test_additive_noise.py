@@ -192,7 +192,7 @@ def test_centres_outside_the_declared_ball_are_refused():
             centers[0] = 1.5
         return centers
 
-    # Exploration detected nothing (300 draws in 5 calls); the certifying draws are checked too.
+    # Exploration detected nothing (300 draws in 5 calls), but the certifying draws are checked too.
     with pytest.raises(MechanismError, match="left its declared ball"):
         look(AdditiveNoise(one_stray, scale=1.0, ball=([0.0], 1.0)), CLAIM, pair(1, 0), draws=1000)
 

@@ -103,7 +103,7 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     ],
 )
 def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, rate) -> None:
-    """The test has a level of 0.2, where refusals can be counted; its false-alarm rate is 1e-6."""
+    """The test has a level of 0.2, where refusals can be counted. Its false-alarm rate is 1e-6."""
     monkeypatch.setattr(independence, "FALSE_REFUSAL", 0.2 * 4)
     rng = np.random.default_rng(1)
     alarms = 0

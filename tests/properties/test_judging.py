@@ -122,7 +122,7 @@ def test_complex_sides_are_refused(side):
 
 
 def test_a_factor_shrinks_positive_sides_only():
-    """-3 <= -2 still holds when -2 is halved; a right side of 0 cannot shrink."""
+    """-3 <= -2 still holds when -2 is halved, but a right side of 0 cannot shrink."""
     assert sweep(ONE, lambda n: (-3.0, -2.0)).power is Power.SURVIVED
     assert sweep(ONE, lambda n: (0.0, 0.0)).power is Power.SURVIVED
     assert sweep(ONE, lambda n: (3.0, math.inf)).power is Power.SURVIVED

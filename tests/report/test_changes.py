@@ -1,4 +1,4 @@
-"""Changes between two runs: one case for each kind of change, with results made by hand."""
+"""Changes between two runs, with one hand-made case for each kind of change."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_certified_epsilons_are_wrong_no_more_often_than_they_say(q, delta):
 
 
 def test_both_sides_random_and_dependent_enumerated():
-    # (X, Y) in {(1, 1), (1, 0), (0, 0)}: they share their randomness, as common random numbers do.
+    # (X, Y) in {(1, 1), (1, 0), (0, 0)} share their randomness, as common random numbers do.
     n, distribution = 12, (0.1, 0.5, 0.4)
     counts = list(outcomes(n))
     probability = multinomial.pmf(counts, n, distribution)
