@@ -1,8 +1,9 @@
 """Leaks that no single coordinate, norm or difference of means reveals.
 
-Each mechanism reveals its secret in one place only. Everything else in its output is noise. The
-secret is one bit. It is reported correctly with probability .9, unless the name says otherwise. So
-the best event and its two rates are known exactly. :mod:`benchmarks.tightness` audits all of them.
+Each mechanism reveals its secret in one feature of its output only. Everything else in its output
+is noise. The secret is one bit. The secret is reported correctly with probability .9, unless the
+name says otherwise. So the best event and its two rates are known exactly.
+:mod:`benchmarks.tightness` audits all these mechanisms.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def told(data, size, rng):
 
 
 def residue(data, size, *, rng, modulus, scale):
-    """Hide everything except the residue: the secret residue, or any other."""
+    """Hide everything except the residue, which is the secret residue or any other."""
     others = rng.integers(1, modulus, size)
     value = (3 if modulus > 2 else 1) * data[0] + np.where(rng.random(size) < RIGHT, 0, others)
     return modulus * np.rint(rng.laplace(scale=scale, size=size)).astype(np.int64) + value % modulus
 
 
 def many_labels(data, size, *, rng, text=False):
-    """Return one of 10,000 labels; the secret decides which half is likelier."""
+    """Return one of 10,000 labels, where the secret decides which half is likelier."""
     label = MIXED[5_000 * told(data, size, rng) + rng.integers(5_000, size=size)]
     return np.char.add("user", label.astype(str)) if text else label
 
@@ -69,7 +70,7 @@ def comb(data, size, *, rng, period):
 
 
 def twin_coordinates(data, size, *, rng):
-    """Return 15 numbers; on the left, two of them are equal with probability .3."""
+    """Return 15 numbers. On the left, two of the numbers are equal with probability .3."""
     x = rng.normal(size=(size, 15))
     same = (rng.random(size) < 0.3) & (data[0] == 1)
     x[same, 11] = x[same, 4]
@@ -89,7 +90,7 @@ def spread_direction(data, size, *, rng, dim, variance):
 
 
 def correlated(data, size, *, rng, dim, correlation, count=None):
-    """Return standard Gaussian noise; on the left, the last coordinates are equally correlated."""
+    """Return standard Gaussian noise. On the left, the last coordinates are equally correlated."""
     x, rho = rng.normal(size=(size, dim)), correlation * data[0]
     part = x[:, dim - (count or dim) :]
     part *= np.sqrt(1 - rho)
@@ -110,7 +111,7 @@ def length_that_tells(data, size, *, rng):
 
 @dataclass(frozen=True)
 class Curve:
-    """Rates (p, q) of events that are likelier on the left, and of events likelier on the right."""
+    """Rates (p, q) of events likelier on the left, and of events likelier on the right."""
 
     left: tuple[np.ndarray, np.ndarray]
     right: tuple[np.ndarray, np.ndarray]
@@ -124,15 +125,15 @@ class Curve:
         return Curve(self.right, self.left)
 
     def epsilon(self, delta):
-        """Return the true epsilon. It is infinite, since the ratio of the tails is unbounded."""
+        """Return the true epsilon. The epsilon is infinite, because the ratio has no bound."""
         return np.inf
 
 
 def of_two_gaussians(large, small, count):
-    """Return the oracle for variances (large, small, ..., small), `count` times small, against 1.
+    """Return the oracle for variances (large, small, ..., small) against 1, `count` times small.
 
-    Up to the variances the loss is a u^2 + b w, with u standard Gaussian and w chi-square of
-    `count` degrees of freedom. It is computed by one integral over u.
+    Up to the variances, the loss is a u^2 + b w, with u standard Gaussian and w chi-square of
+    `count` degrees of freedom. The distribution of the loss is computed by one integral over u.
     """
     grid = np.linspace(-14, 14, 3_001)
     weight = stats.norm.pdf(grid) * (grid[1] - grid[0])

@@ -2,12 +2,12 @@
 
     python -m benchmarks.falsifiers [--seeds 10] [--examples 300] [--rows PATH ...]
 
-There are twenty true and tight statements, each with one mistake that is typical of papers.
+There are twenty true and tight statements, each with one planted mistake that is typical of papers.
 Examples are a constant that is 5% too small, a missing logarithm, a wrong direction, and a
-forgotten edge case. The searches get no hand-built cases.
+forgotten edge case. The searches receive no hand-built cases.
 
-*evolution* is the search of a domain. *hypothesis* is the search of a strategy. *random* draws
-equally many cases from the domain, for comparison. With --rows the counterexamples of a ledger are
+*evolution* is the search of a domain, and *hypothesis* the search of a strategy. *random* draws
+equally many cases from the domain, for comparison. With --rows, the counterexamples of a ledger are
 searched again without its hand-built cases.
 """
 
@@ -55,14 +55,14 @@ def hoeffding(n: int, p: float, t: float) -> tuple[float, float] | None:
 
 
 def neighbours(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Compare two means of points in [-1, 1] that differ in one point: 2 / n apart, less 5%."""
+    """Compare two means of points in [-1, 1] that differ in one point, 2 / n apart, less 5%."""
     other = x.copy()
     other[-1] = y[0]
     return abs(float(x.mean() - other.mean())), 0.95 * 2 / len(x)
 
 
 def survivors(n: int) -> tuple[float, float]:
-    """Bound the common survivors of two datasets: at least 2 from n = 10 on, but not at n = 9."""
+    """Bound the common survivors of two datasets, at least 2 from n = 10 on, but not at n = 9."""
     return 2, 2 * (math.floor(0.55 * n) + 1) - n
 
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.mutants [PATHS] [--seed S]
 
-Every audit in PATHS (default: audits/) runs three times with its quick budget: without mutants,
-with its noise mutants only, and with its hand-written mutants too. The verdict of the second run
-must not be weaker than that of the third. The noise mutants should take no longer than the audit
-itself. The times are compared within one process.
+Every audit in PATHS (default: audits/) runs three times with its quick budget. The three runs have
+no mutants, noise mutants only, and also hand-written mutants. The verdict of the second run must
+not be weaker than that of the third. The noise mutants should take no longer than the audit itself.
+The times are compared within one process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ORDER = (Verdict.NO_POWER, Verdict.NOT_REFUTED, Verdict.REFUTED)
 
 
 class Measuring:
-    """Replaces the fixture `auditor`, and runs every check three times."""
+    """An auditor that replaces the fixture `auditor`, and runs every check three times."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self.rows = seed, list[tuple[str, float, float, bool, bool]]()

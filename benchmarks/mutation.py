@@ -6,15 +6,16 @@
 The mistakes are listed in `benchmarks/planted/`, in one file for each package. The tree is copied
 into a temporary directory, one mutant is applied there, and the tests of the mutant are run with
 ``-x``. A mutant is *killed* if a test fails, and it *survived* if all tests pass. A run that times
-out, or breaks before a test runs, is reported separately and counts as neither. The tests must pass
-without a mutant, or a kill would mean nothing. This is checked first, unless `--trust` is given.
+out, or breaks before a test runs, is reported separately. Such a run counts neither as killed nor
+as survived. The tests must pass without a mutant, because otherwise a kill would mean nothing. The
+tests without a mutant run first, unless `--trust` is given.
 
 The list is written by hand for three reasons. (1) mutmut and cosmic-ray change every operator of
-every function. In a package of this size this gives about thirty thousand mutants, each of which
-would need minutes of statistical tests. (2) They know neither which tests belong to a package nor
-which mistakes people make ("exploration draws reused", "failure_prob not divided"). (3) mutmut
-changes no constants of modules, such as the shares of failure_prob. It also works in a folder
-`mutants/`, which already exists here.
+every function. In a package of this size, this gives about thirty thousand mutants, and each mutant
+would need minutes of statistical tests. (2) These tools know neither which tests belong to a
+package nor which mistakes people make ("exploration draws reused", "failure_prob not divided"). (3)
+mutmut changes no constants of modules, such as the shares of failure_prob. mutmut also works in a
+folder `mutants/`, which already exists here.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class StaleError(Exception):
-    """The text that a mutant replaces is not in its file exactly once."""
+    """The error that the text to be replaced is not in the file exactly once."""
 
 
 def planted(mutant: Mutant, text: str) -> str:

@@ -2,17 +2,19 @@
 
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
 
-*False alarms*: these mechanisms keep their claim exactly. The benchmark counts audits in which the
-certified number exceeds the truth. This may happen with probability at most failure_prob = .05.
+*False alarms*: these mechanisms satisfy their claim exactly. The benchmark counts audits in which
+the certified number exceeds the truth. A false alarm may happen with probability at most
+failure_prob = .05.
 
-*Certified*: the same methods on scores of mechanisms that need more, averaged over audits.
+*Certified*: the same methods on scores of mechanisms that exceed their claim, averaged over audits.
 
 *Idealised*: expected counts, mu = 2. One run with 1,000 canaries is compared with 1,000 trainings
 on each side.
 
-jax-privacy is used if it is installed (the `peers` extra). It certifies only for delta > 0, so pure
-claims are passed with delta = 1e-12. Its `Explicit` threshold is the best one for the distribution
-of the scores, which would be unknown in practice. Our thresholds do not use such knowledge.
+jax-privacy is used if it is installed (the `peers` extra). jax-privacy certifies only for delta >
+0, so pure claims are passed with delta = 1e-12. The `Explicit` threshold of jax-privacy is the best
+threshold for the distribution of the scores, which would be unknown in practice. Our thresholds do
+not use such knowledge.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def responses(epsilon, coins, rng):
 
 
 def responses_told(epsilon, delta, coins, rng):
-    """Answer by randomised response; with probability delta per coin, reveal the truth surely."""
+    """Answer by randomised response; with probability delta per coin, reveal the true value."""
     told = rng.random(len(coins)) < delta
     sure = np.where(coins, 1.0, -1.0) * (3 + rng.random(len(coins)))
     return np.where(told, sure, responses(epsilon, coins, rng))
@@ -164,7 +166,7 @@ def simulate(case, canaries, audits, peer_audits):
 
 
 def idealised():
-    """Print the certified epsilon at expected counts of Gaussian scores 2 apart, at delta = 0."""
+    """Print the certified epsilon at expected counts of Gaussian scores 2 apart, for delta = 0."""
     plan = plan_one_run(ApproxDP(1.0, 0.0), mu=2.0, canaries=[1000], failure_prob=FAILURE_PROB)
 
     cuts = np.linspace(0, 6, 6001)

@@ -2,11 +2,11 @@
 
     pip install '.[peers]' && python -m benchmarks.peers [--draws 100000] [--seeds 20]
 
-*Counts*: the best event of the exact distribution, counted in the same draws. Each method returns
-one number.
+*Counts*: the methods receive counts of the best event of the exact distribution, in the same draws.
+Each method returns one number.
 
-*Scores*: the exact log-likelihood ratio of each draw. Each method must still choose an event.
-dpaudit audits the score as if it were the output.
+*Scores*: the methods receive the exact log-likelihood ratio of each draw. Each method must then
+choose an event. dpaudit audits the score as if it were the output.
 
 The numbers are certified epsilons, averaged over seeds, as shares of the true epsilon. The column
 `wrong` counts the seeds in which a number exceeded the truth.
@@ -34,8 +34,8 @@ PAIR = NeighborPair([[1.0]], [[0.0]])
 def laplace_score(x):
     """Return the log-likelihood ratio of Laplace(1) noise on 1 against 0.
 
-    It is rounded, because the low bits of the exact difference reveal the side. Every method here
-    would find this.
+    The ratio is rounded, because the low bits of the exact difference reveal the side. Every method
+    in this comparison would find these bits.
     """
     return np.round(np.clip(2 * x - 1, -1, 1), 6)
 
@@ -71,7 +71,7 @@ def cases():
 
 
 def best_threshold(scores, distribution, delta, draws, failure_prob):
-    """Return the cut of the score that certifies most at expected counts, by Clopper-Pearson."""
+    """Return the score threshold that certifies most at expected counts, by Clopper-Pearson."""
     rng = np.random.default_rng(0)
     left, right = (np.sort(scores(side, 10**6, rng=rng)) for side in (PAIR.left, PAIR.right))
     cuts = np.unique(np.concatenate([left[:: 10**4], left[-2000::20]]))
@@ -103,7 +103,7 @@ def counted(counts, delta, failure_prob):
 
 
 def scored(name, scores, delta, draws, failure_prob, seed):
-    """Return the certified epsilon of each method from scores; the event is still to be chosen."""
+    """Return the certified epsilon of each method from scores. The method chooses the event."""
     claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
     ours = audit(
         scores,

@@ -3,10 +3,10 @@
     python -m benchmarks.portfolio [--draws 100000] [--seed 1] [--only WORDS]
 
 Every bug is typical of code that considers items instead of users, the wrong relation, or only
-typical data. Its counterpart keeps the claim for all data, and the table says why. Both are audited
-as by a user who knows no worst pair: with `pairs=None`, or with `neighbors.portfolio(like)` if the
-data are not plain numbers. A user owns one row of `data`, with m items. One user is replaced unless
-stated otherwise.
+typical data. The counterpart of a bug satisfies the claim for all data, and the table says why.
+Both mechanisms are audited as by a user who knows no worst pair. The audit has `pairs=None`, or
+`neighbors.portfolio(like)` if the data are not plain numbers. A user owns one row of `data`, with m
+items. Unless stated otherwise, one user is replaced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = 4
 
 
 def users(data, low=-1.0, high=1.0):
-    """Return the clipped mean of each user; a user moves the sum of all by at most high - low."""
+    """Return the clipped mean of each user. A user moves the sum by at most high - low."""
     return np.clip(data.mean(axis=1), low, high)
 
 
@@ -155,7 +155,7 @@ CANDIDATES = np.linspace(0, 1, 5)
 
 
 def best_candidate(data, size, rng, sensitivity):
-    """Choose a candidate with a small sum of distances to all items: exponential mechanism."""
+    """Choose a candidate with a small sum of distances to all items, by exponential mechanism."""
     score = -np.abs(np.clip(data, 0, 1)[..., None] - CANDIDATES).sum(axis=(0, 1))
     odds = np.exp((score - score.max()) / (2 * sensitivity))
     return rng.choice(len(odds), p=odds / odds.sum(), size=size)
@@ -330,7 +330,7 @@ def with_gaps():
 
 
 def known_items(data):
-    """Return the clipped mean of each user's known items, or 0 for a user without any."""
+    """Return the clipped mean of each user's known items, or 0 for a user without known items."""
     there = ~np.isnan(data)
     total = np.where(there, data, 0.0).sum(axis=1)
     return np.clip(total / np.maximum(there.sum(axis=1), 1), -1, 1)
@@ -391,11 +391,11 @@ class Case:
     bug, correct : callable
         Mechanisms.
     why : str
-        The reason why the counterpart keeps the claim for all data.
+        The reason why the counterpart satisfies the claim for all data.
     claim : Claim
         Claim of both mechanisms.
     like : callable, optional
-        Makes the data that a user would provide if they are not plain numbers.
+        Function that makes the data that a user would provide if they are not plain numbers.
     """
 
     story: str

@@ -1,13 +1,14 @@
-"""Measure how often an audit refutes a mechanism that needs the detectable epsilon.
+"""Measure how often an audit refutes a mechanism whose true epsilon is the detectable epsilon.
 
     python -m benchmarks.reach [--audits 400] [NAME ...]
 
-An audit reports its detectable epsilon E: on this pair it would refute a mechanism that needs E or
-more with probability about 0.9. For each setting, 40 audits of a mechanism that just keeps its
-claim report E. Then 400 audits with other seeds test the mechanism with so much less noise that it
-needs exactly E at the claimed delta. The table shows the median of E and the share of these audits
-that refute. The share should be between 0.85 and 0.97. If no E is reported for a setting, the table
-says so. For `plan` settings, the number of draws is the one that `plan` returns for power 0.9.
+An audit reports its detectable epsilon E. On this pair, it would refute a mechanism that needs E or
+more with probability about 0.9. For each setting, 40 audits of a mechanism that just satisfies its
+claim report E. Then 400 audits with other seeds test the mechanism with less noise, so that it
+needs exactly E at the claimed delta. The table shows the median of E and the share of the 400
+audits that refute. The share should be between 0.85 and 0.97. If no E is reported for a setting,
+the table says so. For `plan` settings, the number of draws is the one that `plan` returns for power
+0.9.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from dpaudit.neighbors import family
 PAIR = NeighborPair(np.array([[1.0]]), np.array([[0.0]]))
 CLAIMED, PLANNED = 1.0, 1.5
 NAMING = 40
-"""Number of audits of a mechanism that keeps its claim; each reports an epsilon."""
+"""Number of audits of a mechanism that satisfies its claim. Each audit reports an epsilon."""
 
 
 def laplace(data, size, *, rng, epsilon, delta, d=1):
-    """Release a sum with Laplace noise; in a vector, each number has a part of the shift."""
+    """Release a sum with Laplace noise. In a vector, each number has a part of the shift."""
     noise = rng.laplace(scale=1 / epsilon, size=(size, d) if d > 1 else size)
     return data.sum() / d + noise
 
@@ -62,14 +63,14 @@ def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
 
 
 def training(data, size, *, rng, epsilon, delta, steps=16):
-    """Return the training score of a canary: the sum of its noisy gradients, in all batches."""
+    """Return the training score of a canary, the sum of its noisy gradients in all batches."""
     noise = rng.normal(size=(size, steps))
     shift = _distance(epsilon, delta) / math.sqrt(steps)
     return (shift * data.sum() + noise).sum(axis=1)
 
 
 def sampled_training(data, size, *, rng, epsilon, delta, steps=16):
-    """Return the score with the canary in half of the batches: a mixture without closed form."""
+    """Return the score with the canary in half of the batches, a mixture without closed form."""
     sampled = rng.random((size, steps)) < 0.5
     return (2 * data.sum() * sampled + rng.normal(size=(size, steps))).sum(axis=1)
 
@@ -162,7 +163,7 @@ class Setting:
         return task, certificate_of(task, mechanism, "mechanism")
 
     def named(self, seed: int) -> float | None:
-        """Return the detectable epsilon of an audit of a mechanism that keeps its claim."""
+        """Return the detectable epsilon of an audit of a mechanism that satisfies its claim."""
         task, found = self.look(CLAIMED, seed)
         if self.is_stored:
             family = Outcomes.of(found)

@@ -1,12 +1,13 @@
-"""Draws to refutation: the smallest fixed number, compared with sequential audits.
+"""Draws to refutation: the smallest fixed number of draws, compared with sequential audits.
 
     python -m benchmarks.refutation [--seeds 20] [--first-seed 0] [--failure-prob 1e-5]
 
-`fixed` is the smallest number of draws per dataset at which the joint bound with the best event
-refutes with probability one half. The best event is known in advance. The number is computed from
-the exact distributions. An audit that has to learn its event cannot guarantee it. `sequential` is
-the median of whole sequential audits, including exploration. `lowest` and `highest` are over seeds.
-`found` counts fixed audits of 100,000 draws per dataset in total that certify more than the claim.
+`fixed` is the smallest number of draws per dataset at which the joint bound refutes with
+probability one half, given the best event. The best event is known in advance. The number is
+computed from the exact distributions. An audit that has to learn its event may need more draws.
+`sequential` is the median of whole sequential audits, including exploration. `lowest` and `highest`
+are the extremes over seeds. `found` counts audits with a fixed number of 100,000 draws per dataset
+in total that certify more than the claim.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def value_distribution(queries, threshold_scale, query_scale):
 
 
 def two_group_distribution(low, high, count, scale):
-    """Return the distribution of variant 6 on two groups of equal queries: numbers of yes."""
+    """Return the distribution of variant 6 on two groups of equal queries, by numbers of yes."""
     rho = RHO * scale
     k = np.arange(count + 1)
     yes = [laplace.sf(rho, query, scale)[:, None] for query in (low, high)]

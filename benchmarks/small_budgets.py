@@ -1,12 +1,13 @@
-"""Audits with few draws, as for training runs: scalar scores at 50 to 5,000 draws per dataset.
+"""Audits with a small number of draws, as for training runs: scores at 50 to 5,000 draws.
 
     pip install '.[peers]' && python -m benchmarks.small_budgets [--draws 50 200 ...] [--seeds 100]
                                                                  [--failure-prob 0.05]
 
 `oracle` knows the best event and takes two Clopper-Pearson bounds on all draws, at expected counts.
-This is the result of privacy-estimates if it is given that event. jax-privacy receives the scores
-and chooses the threshold itself. dpaudit audits the score directly. It does not know which side is
-the larger. The numbers are means over seeds, and `wrong` counts certified numbers above the truth.
+With that event, privacy-estimates gives this result. The method of jax-privacy receives the scores
+and chooses the threshold itself. dpaudit audits the score directly. dpaudit does not know which
+side has the larger scores. The numbers are means over seeds, and `wrong` counts certified numbers
+above the truth.
 """
 
 from __future__ import annotations

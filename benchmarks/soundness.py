@@ -1,16 +1,16 @@
-"""False refutations of whole audits on mechanisms that keep their claim exactly.
+"""False refutations of whole audits on mechanisms that satisfy their claim exactly.
 
     python -m benchmarks.soundness [--audits 2000] [--draws 3000] [--failure-prob 0.05 0.001]
                                    [--mode fixed few stored sequential smoothed]
 
-`few` has a tenth of the draws, a number at which guesses by rank are used too. `stored` has outputs
-that were drawn before, three times as many on one side. Audits in one run are measured in
+`few` has a tenth of the draws. At this number, guesses by rank are used too. `stored` has outputs
+that were drawn before, with three times as many on one side. Audits in one run are measured in
 `benchmarks.one_run`.
 
 Each audit explores, freezes and certifies from the start, with its own seed. The benchmark counts
-audits that refute the claim. It also counts audits in which any certified number (epsilon, delta or
-a point of the profile) exceeds the exact one. Both shares must stay below failure_prob + 3 standard
-errors.
+audits that refute the claim. The benchmark also counts audits in which any certified number
+(epsilon, delta or a point of the profile) exceeds the exact number. Both shares must stay below
+failure_prob + 3 standard errors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MODES = ("fixed", "few", "stored", "sequential", "smoothed")
 
 
 def sampled_center(data, size, *, rng):
-    """Return the sum of the users; the last user takes part with probability 0.3."""
+    """Return the sum of the users, where the last user takes part with probability 0.3."""
     takes_part = rng.random(size) < RATE
     return data[:-1].sum() + np.where(takes_part, data[-1].sum(), 0.0)
 

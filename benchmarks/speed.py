@@ -3,8 +3,8 @@
     python -m benchmarks.speed [--against REVISION] [--repeats 5]
 
 The time excludes the calls of the mechanism. With --against, the package at a git revision is
-loaded in addition to this one. Both versions audit in turn, and `old / new` is the ratio of their
-median times. This ratio is the only number that does not depend on the machine.
+loaded in addition to this version. Both versions audit in turn, and `old / new` is the ratio of
+their median times. This ratio is the only number that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def look(mechanism, dim, draws):
 
 
 class Version:
-    """One version of the package; while it is entered, `import dpaudit` imports it."""
+    """One version of the package. While it is entered, `import dpaudit` imports this version."""
 
     def __init__(self, folder=None):
         self.folder, self.modules = folder, {}
 
     @contextmanager
     def entered(self):
-        """Swap the modules of the package, and the place where new ones are searched."""
+        """Swap the modules of the package, and the place where new modules are searched."""
         others = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_ours(name)}
         sys.modules.update(self.modules)
         if self.folder is not None:
@@ -112,7 +112,7 @@ def table():
 
 
 def ratios(revision, repeats):
-    """Print how many times faster this version is, with audits of both in turn."""
+    """Print how many times faster this version is, with alternating audits of both versions."""
     print(f"{'mechanism':<26}{'draws per dataset':>14}{'old / new':>11}   (old: {revision})")
     with tempfile.TemporaryDirectory() as folder:
         versions = {"old": version_at(revision, Path(folder)), "new": Version()}

@@ -1,10 +1,10 @@
-"""The share of a run's time that storage takes, and the size of its page.
+"""The share of a run's time that storage takes, and the size of the run's page.
 
     python -m benchmarks.storage [--audits 1000] [--draws 2000]
 
 One run makes many audits of a named pair in this process, without workers. Storage is everything
-between the end of an audit and its files: packing, validating, writing, and the index at the end.
-The share is a ratio within one process, so it does not depend on the machine.
+between the end of an audit and its files: packing, validating, writing, and the final index. The
+share is a ratio within one process, so it does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def audit_noisy(auditor, number):
 
 
 class Clock:
-    """Sums the seconds of some functions; nested calls count once."""
+    """A timer that sums the seconds of some functions. Nested calls count once."""
 
     def __init__(self):
         self.seconds, self._depth = 0.0, 0

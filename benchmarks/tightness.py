@@ -3,11 +3,11 @@
     python -m benchmarks.tightness [--draws 10000 100000 1000000] [--seeds 20] [--failure-prob 0.05]
     python -m benchmarks.tightness --blind [--seeds 20]
 
-The oracle maximises over all events {p > e^t q} of the exact distribution. It takes two
-Clopper-Pearson bounds at the same failure probability on *all* draws, at expected counts. This is
-the best result of a method that knows the event. The audit learns its event, and uses some of the
-same draws for exploration. The shares are averages over seeds, and each audit draws anew. With
-``--blind`` the same is measured on leaks that are visible in one place only
+The oracle maximises over all events {p > e^t q} of the exact distribution. The oracle takes two
+Clopper-Pearson bounds at the same failure probability on *all* draws, at expected counts. The
+oracle is the best result of a method that knows the event. The audit learns its event, and uses
+some of the same draws for exploration. The shares are averages over seeds, and each audit draws
+anew. With ``--blind``, the same is measured on leaks that are visible in one feature only
 (:mod:`benchmarks.blind_spots`), at 100,000 draws and failure_prob 1e-6.
 """
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.training
 
-The pair adds or removes one canary, a user with a distinctive gradient. The samples are Poisson,
-and the adversary sees all noisy sums. The oracle knows the best event of the likelihood ratio in
-advance and uses all draws. Two Clopper-Pearson bounds certify its two rates. It knows the true
-rates, which an audit never does. `along` integrates the noise out (`DPSGD.along`). The numbers are
-medians over seeds.
+The pair adds or removes one canary, which is a user with a distinctive gradient. The samples are
+Poisson, and the adversary sees all noisy sums. The oracle knows the best event of the likelihood
+ratio in advance and uses all draws. Two Clopper-Pearson bounds certify its two rates. The oracle
+knows the true rates, which an audit never knows. `along` integrates out the noise (`DPSGD.along`).
+The numbers are medians over seeds.
 """
 
 from __future__ import annotations

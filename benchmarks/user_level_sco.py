@@ -2,10 +2,10 @@
 
     python -m benchmarks.user_level_sco
 
-It compares 10,000 draws of the whole algorithm in one call with single draws, at n = 512, m = 4,
-d = 4, B = 32. It uses losses for which differences of gradients do not depend on the point
-(quadratics), and other losses. All times are measured within this process, and only the ratio is
-meaningful.
+The benchmark compares 10,000 draws of the whole algorithm in one call with single draws, at n =
+512, m = 4, d = 4, B = 32. The benchmark uses losses for which differences of gradients do not
+depend on the point (quadratics), and other losses. All times are measured within this process, and
+only the ratio is meaningful.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.workers [--draws 100000000] [--workers 2]
 
-It prints the ratio of the seconds, whether both results are equal to the last bit, and the most
-memory that this process used.
+The output is the ratio of the seconds, whether both results are equal to the last bit, and the
+largest memory that this process used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def scalar(data, size, *, rng):
 
 
 def users(data, size, *, rng):
-    """Return a sum with the noise of ten users, which is ten times as expensive."""
+    """Return a sum with the noise of ten users, which takes ten times as long."""
     return data.sum() + rng.laplace(size=(size, 10)).sum(axis=1)
 
 

@@ -1,6 +1,7 @@
 """Check the built site: pages load nothing from other hosts, and links have targets.
 
-`python docs/check_site.py docs/_build/html`; `make docs` runs it after the build.
+Usage: `python docs/check_site.py docs/_build/html`. The target `make docs` runs the check after the
+build.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _LOADS = {
     "embed": ("src",),
     "use": ("href",),
 }
-"""Attributes that a browser loads by itself; people follow an `a`."""
+"""Attributes that a browser loads by itself. An `a` is loaded only if a person follows it."""
 
 _NOT_LOADED = {"search", "index", "next", "prev", "canonical", "author"}
 _CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 
 
 class _Page(HTMLParser):
-    """Addresses that a page loads or links to, and its anchors."""
+    """Addresses that a page loads or links to, and the anchors of the page."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,13 +33,13 @@ suppress_warnings: list[str] = []
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 
-# Docstrings give types in words; signatures show names and defaults.
+# Docstrings describe types in words, and signatures show names and defaults.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 autoclass_content = "class"
 napoleon_google_docstring = False
-# Parameters are prose: their types are words such as "sequence of NeighborPair", not names.
+# Types of parameters are words such as "sequence of NeighborPair", not names.
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
@@ -49,7 +49,7 @@ nitpick_ignore_regex = [
     # not ask other hosts for an inventory of names.
     (r"py:.*", r"(builtins\.)?(ValueError|TypeError|AssertionError|KeyError|AttributeError)"),
     (r"py:.*", r"(numpy|np|matplotlib|concurrent|hypothesis|collections|typing|enum)\..*"),
-    # Bases and annotations that autodoc names without their modules.
+    # Bases and annotations that autodoc prints without their modules.
     (r"py:class", r"(float|int|str|tuple|dict|enum\.\w+|Enum|Exception|UserWarning)"),
 ]
 
@@ -66,7 +66,7 @@ html_copy_source = False
 html_show_copyright = False
 html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}
-# A page without subpages needs no list of them.
+# A page without subpages needs no list of subpages.
 html_sidebars = {
     page: []
     for page in (
@@ -95,7 +95,8 @@ def copy_reference_run(app: Any, exception: Exception | None) -> None:
             make_papers.stored_run(ROOT),
             Path(app.outdir) / "reference-run",
             dirs_exist_ok=True,
-            # Only linked pages are copied: the datasets of pairs are for replays.
+            # Only linked pages are copied, because the datasets of pairs are only needed for
+            # replays.
             ignore=shutil.ignore_patterns("*.npz", ".lock*", "reference"),
         )
 

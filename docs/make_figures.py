@@ -1,7 +1,7 @@
-"""Create the figures of the gallery from real audits: `python docs/make_figures.py`.
+"""Create the figures of the gallery from real audits. `python docs/make_figures.py`.
 
-Each figure is the result of the code that the gallery shows, which this script runs. The figures
-are committed, because the site is built without running audits.
+Each figure is the result of the code that the gallery shows. This script runs that code. The
+figures are committed, because the site is built without running audits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from snippets import Page  # noqa: E402
 
 
 def main() -> None:
-    """Run the gallery in the folder of its figures; make the files small and reproducible."""
+    """Run the gallery in the folder of its figures, and make the files small and reproducible."""
     mpl.use("svg")
     mpl.rcParams.update({"svg.hashsalt": "dpaudit", "svg.fonttype": "none", "figure.dpi": 72})
     folder = HERE / "figures"

@@ -1,4 +1,4 @@
-"""Write a page for each paper of the reference run: counts, mistakes, premises of statements.
+"""Write a page for each paper of the reference run, with counts, mistakes and premises.
 
 The pages are written from a stored run when the site is built, so they agree with the run. The
 run's own pages (every statement, the erratum sheets) are copied next to the site and linked here.
@@ -41,7 +41,7 @@ def write(root: Path, out: Path) -> None:
             old.unlink()
     for name, text in pages.items():
         file = out / name
-        # An unchanged page keeps its time, so that Sphinx does not read it again.
+        # An unchanged page keeps its time, so that Sphinx does not read the page again.
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
 
@@ -64,7 +64,7 @@ def _row(path: Path) -> StatementResult:
 
 
 def _link(target: str, words: str) -> str:
-    """Return a link to a page of the run, which Sphinx does not know."""
+    """Return a link to a page of the run, because Sphinx does not know these pages."""
     return f'<a href="{escape(RUN)}/{escape(target)}">{escape(words)}</a>'
 
 

@@ -3,9 +3,10 @@
     python docs/prose.py check [PATH ...]   # print each fault; the exit code is 1 if there is any
     python docs/prose.py sample SEED        # draw sentences for first-time readers
 
-The rules: banned words with their replacements, openings of a sentence that make a reader go back,
-and a limit on the number of words. `EXCEPTIONS` lists sentences that are allowed anyway, and
-`QUOTED` files that quote papers. Rows of a ledger begin with a quoted statement, which is skipped.
+The rules are banned words with their replacements, openings of a sentence that make a reader go
+back, and a limit on the number of words. `EXCEPTIONS` lists sentences that are allowed anyway, and
+`QUOTED` lists files that quote papers. Rows of a ledger begin with a quoted statement, which is
+skipped.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ OPENINGS = {
 """Openings of a sentence, and what to do instead."""
 
 EXCEPTIONS: dict[str, str] = {}
-"""Sentences that may stay, by how they begin, and why."""
+"""Sentences that are allowed anyway, by their beginning, with the reason."""
 
 QUOTED = ("audits/*/statements.md",)
 """Files of quotations, which neither the rules nor the sample read."""
@@ -154,7 +155,7 @@ def _decorators(node: ast.AST) -> list[ast.expr]:
 
 
 def _is_row(decorator: ast.expr) -> bool:
-    """Whether a decorator makes a function a row of a ledger."""
+    """Return whether a decorator makes a function a row of a ledger."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     return isinstance(called, ast.Name) and called.id == "statement"
 
@@ -171,7 +172,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
             skips and line.startswith("    ")
         )
         is_parameter = re.match(r"^\*{0,2}\w[\w., *]* : ", line) is not None
-        # The type of a returned value: a line of its own, with its description indented below it.
+        # The type of a returned value is a line of its own, with its description indented below it.
         is_type = bool(re.match(r"^\w[\w.\[\], ]*$", line)) and after.startswith("    ")
         in_table = bool(line.strip()) and (in_table or bool(_BORDER.match(line)))
         is_parameter = is_parameter or is_type or in_table
@@ -186,7 +187,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _words(node: ast.expr) -> str:
-    """Return the text of a message, with "…" for what is filled in."""
+    """Return the text of a message, with "…" for the inserted values."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -233,7 +234,7 @@ def sentences(paths: list[Path]) -> Iterator[Sentence]:
 
 
 def _is_whole(sentence: Sentence) -> bool:
-    """Whether a reader can judge a sentence alone: prose of some words that ends as a sentence."""
+    """Return whether a reader can judge a sentence alone: a complete sentence of several words."""
     ends = sentence.kind == "message" or sentence.text.endswith((".", "?", "!", ".)", ":"))
     return ends and len(re.findall(r"[A-Za-z]{2,}", sentence.text)) > 3
 

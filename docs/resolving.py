@@ -1,9 +1,9 @@
-"""Resolve the names in docstrings to the pages that document them, and keep words as words.
+"""Link the names in docstrings to the pages that document them, and keep plain words as words.
 
-A docstring names an object by its path or by its bare name. The reference documents it under the
-path from which users import it. Objects of dpaudit that the reference does not list are parts of
-the engine (ARCHITECTURE.md). They are shown as code, without a link. A name that matches nothing
-remains a warning, and so an error of the build.
+A docstring names an object by its path or by its bare name. The reference documents an object under
+the path from which users import it. Objects of dpaudit that the reference does not list are parts
+of the engine (ARCHITECTURE.md). These objects are shown as code, without a link. A name that
+matches nothing remains a warning, so the build fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "dpaudit"
 
 
 def resolve(app: Any, env: Any, node: nodes.Element, contnode: nodes.Element) -> Any:
-    """Find the documented object with the same last name, or an internal one."""
+    """Find the documented object with the same last name, or an internal object."""
     if node.get("refdomain") != "py":
         return None
     last = str(node["reftarget"]).rpartition(".")[2]
@@ -50,7 +50,7 @@ def _inside() -> set[str]:
 
 
 def plain_types(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Undo napoleon's treatment of types: they are words, not names to be linked."""
+    """Undo napoleon's treatment of types, because types are words here, not names to be linked."""
     kinds = {}
     for line in lines:
         if found := re.match(r":vartype ([^:]+): (.*)", line):

@@ -1,10 +1,11 @@
-"""Run the code of a page from top to bottom; used by the tests and by `python docs/snippets.py`.
+"""Run the code of a page from top to bottom, for the tests and `python docs/snippets.py`.
 
-Words after the language of a fence say what to do with it:
+Words after the language of a fence say what to do with the code.
 
 - ```` ```python ```` runs in the one namespace of its page.
 - ```` ```python file=NAME ```` is written into a file instead.
-- ```` ```python needs=PACKAGE ```` runs if the package is installed, and else is only compiled.
+- ```` ```python needs=PACKAGE ```` runs if the package is installed, and is only compiled
+  otherwise.
 - ```` ```sh run ```` runs in a shell; `run=1` must end with exit code 1.
 - ```` ```text output ```` is the output of the block before it; `...` stands for anything.
 
@@ -85,8 +86,8 @@ class Page:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(block.text, encoding="utf-8")
             return
-        # Results name lines of the code. They are those of the block, which stay when the page
-        # grows.
+        # Results name lines of the code. These lines are numbered within the block, so the numbers
+        # stay when the page grows.
         code = compile(block.text, f"{self.path.stem}.py", "exec")
         needs = block.word("needs")
         if needs and importlib.util.find_spec(needs) is None:
@@ -119,7 +120,7 @@ class Page:
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Return whether a page shows the real output; `...` stands for anything."""
+    """Return whether a page shows the real output, where `...` stands for anything."""
     parts = [re.escape(part) for part in _bare(shown).split("...")]
     return re.fullmatch(".*?".join(parts), _bare(printed), re.S) is not None
 

@@ -25,9 +25,10 @@ Integers = NDArray[np.int64]
 def delstab_untested_pmf(
     data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
 ) -> Floats:
-    """Run on the rest after any deletion: line 5 treats all sets of users as stable.
+    """Run on the rest after any deletion, because line 5 treats all sets of users as stable.
 
-    **Mistake** The test of local-deletion DP is skipped; this is A_0 in the proof of Lemma 19.
+    **Mistake** The test of local-deletion DP is skipped. The mutant is A_0 in the proof of Lemma
+    19.
 
     **Breaks at** an algorithm that is not private enough, on datasets that differ in one user.
     """
@@ -44,8 +45,8 @@ def delstab_short_noise_pmf(
     **Mistake** kappa = 1 + ceil(1 / epsilon-bar), the scale of the noise, instead of
     1 + ceil(ln(1 / delta-bar) / epsilon-bar).
 
-    **Breaks at** data of which no user has to be deleted, compared with data of which one user has
-    to be deleted: R_1 = 0.
+    **Breaks at** data in which no user has to be deleted, compared with data in which one user has
+    to be deleted. R_1 = 0.
     """
     budget = Budget(epsilon, delta)
     reach = 1 + math.ceil(1 / budget.part_epsilon)
@@ -58,9 +59,9 @@ def delstab_all_data_pmf(
 ) -> Floats:
     """Run on all users if the test is passed.
 
-    **Mistake** Line 10 returns A(x) instead of A(x_{-T}). Nothing was tested about A(x).
+    **Mistake** Line 10 returns A(x) instead of A(x_{-T}). The algorithm tested nothing about A(x).
 
-    **Breaks at** an algorithm whose answer on all users depends on one of them.
+    **Breaks at** an algorithm whose answer on all users depends on one user.
     """
     found = delstab_pmf(data, algorithm=algorithm, epsilon=epsilon, delta=delta)
     whole = algorithm.pmf(np.asarray(data).reshape(-1))
@@ -70,7 +71,7 @@ def delstab_all_data_pmf(
 def pac_unclipped_pmf(data: ArrayLike, *, hypotheses: Integers, epsilon: float) -> Floats:
     """Count the errors on all examples, with noise for a sensitivity of one.
 
-    **Mistake** The score is not clipped. A user moves it by m.
+    **Mistake** The score is not clipped. A user moves the score by m.
 
     **Breaks at** a user whose examples all contradict a hypothesis, compared with a user whose
     examples do not contradict it.
@@ -135,7 +136,7 @@ def subsampled_with_replacement_pmf(
 
     **Mistake** An item may be drawn twice, which Theorem 7 excludes.
 
-    **Breaks at** one item replaced by another: it may be half of the sample, or all of it.
+    **Breaks at** one item replaced by another item, which may be half of the sample, or all of it.
 
     Returns
     -------

@@ -32,7 +32,7 @@ def first_above_threshold_exact_threshold(
 ) -> Floats:
     """Compare noisy queries with the exact threshold.
 
-    **Mistake** The noise of the threshold is never drawn, so every no costs privacy again: T
+    **Mistake** The noise of the threshold is never drawn, so every no costs privacy again. T
     epsilon / 4.
 
     **Breaks at** eight queries at 0 and eight at 1, sensitivity 1, threshold 0, event "all no": 2
@@ -73,8 +73,8 @@ def fast_radius_of_a_fraction(
 ) -> Floats:
     """Add the noise for a fraction to a count.
 
-    **Mistake** The query is an average over n points, so "one of them moves it by 3 / n". But it
-    averages counts up to n. All noise is n times too small.
+    **Mistake** The query is an average over n points, so the programmer assumes "one of them moves
+    it by 3 / n". But the query averages counts up to n. All noise is n times too small.
 
     **Breaks at** 36 points at 0 and 4 at 2, and the same with one more point at 2 instead of 0. The
     parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "output 2" has epsilon 4.8
@@ -97,8 +97,8 @@ def fast_center_untested(
 ) -> Floats:
     """Average the survivors, however few they are.
 
-    **Mistake** Line 9 is left out: "a mean of few points is still a mean". Two halves of the data
-    that are far apart then compete for all of the weight.
+    **Mistake** Line 9 is omitted. The programmer assumes "a mean of few points is still a mean".
+    Two halves of the data that are far apart then compete for all of the weight.
 
     **Breaks at** 11 points at 0 and 10 at 1e5 `radius`, and the other way round. The parameters are
     epsilon 1 and delta 1e-6. The event ``output[0] > 5e4 radius`` has infinite epsilon
@@ -128,10 +128,11 @@ def fast_center_one_point(
 ) -> Floats:
     """Calibrate the noise to the mean of n points in a ball of the given radius.
 
-    **Mistake** sigma is 2 radius / (n epsilon). Three things are missing: the copies of a point in
-    the samples of others, the distance of up to 8 radius between survivors, and delta.
+    **Mistake** sigma is 2 radius / (n epsilon). Three quantities are missing. They are the copies
+    of a point in the samples of others, the distance of up to 8 radius between survivors, and
+    delta.
 
-    **Breaks at** 399 points at 0 and one at 2 `radius` or at -2 `radius`. The parameters are
+    **Breaks at** 399 points at 0 and one point at 2 `radius` or at -2 `radius`. The parameters are
     epsilon 1 and delta 0.01. The event ``output > 0`` has delta(1) = 0.19 (the probability of
     passing line 9 is 0.38).
     """
@@ -176,7 +177,8 @@ def fixed_order_dpsgd_one_access(
 ) -> Floats:
     """Calibrate the noise to one access of each row.
 
-    **Mistake** "Every row is used once in a pass", but there are ceil(T / n) passes.
+    **Mistake** The programmer assumes "every row is used once in a pass", but there are ceil(T / n)
+    passes.
 
     **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, rho 0.5.
     The output of phase 1 moves by 18 standard deviations, which is zCDP 161.
@@ -239,7 +241,7 @@ def private_geometric_median_exact_start(
 ) -> Floats:
     """Descend from the exact geometric median, in a ball of an exact quantile radius.
 
-    **Mistake** The warm start is treated as a hint that need not be private, since "all gradients
+    **Mistake** The warm start is treated as a hint that need not be private, because "all gradients
     are protected".
 
     **Breaks at** 3 points at -1 and 2 at 1, and the other way round (d = 1). The parameters are
@@ -287,7 +289,7 @@ def dpgd_one_step(
 ) -> Floats:
     """Give every step the noise of a single step, for sensitivity 1 / n.
 
-    **Mistake** Replacing a row is treated as removing one, and the T steps are not composed. The
+    **Mistake** Replacing a row is treated as removing a row, and the T steps are not composed. The
     noise is 2 sqrt(T) times too small.
 
     **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 100, step 1, rho 0.1.

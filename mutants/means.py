@@ -11,7 +11,7 @@ from algorithms.common.noise import analytic_gaussian_sigma
 def clipped_user_mean_item_level(
     data: ArrayLike, size: int, *, clip_norm: float, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Calibrate to one replaced item: the noise is divided by m.
+    """Calibrate the noise to one replaced item, so that it is divided by m.
 
     **Mistake** The average over all n m items is assumed to move by 2 C / (n m), as if a user owned
     a single item.
@@ -66,10 +66,11 @@ def clipped_user_mean_gaussian_by_coordinate(
 ) -> NDArray[np.float64]:
     """Clip every coordinate to [-C, C] instead of the vector to the ball.
 
-    **Mistake** The sensitivity of one coordinate is used. In L2 norm it is sqrt(d) times larger.
+    **Mistake** The sensitivity of one coordinate is used. In L2 norm, the sensitivity is sqrt(d)
+    times larger.
 
     **Breaks at** d = 10, one user with every coordinate at C, compared with -C, for (1, 1e-5). The
-    scaled shift is sqrt(10) times the calibrated one. epsilon(1e-5) is 3.62 and delta(1) is 0.077
+    scaled shift is sqrt(10) times the calibrated shift. epsilon(1e-5) is 3.62 and delta(1) is 0.077
     (event: the sum of the coordinates is large).
     """
     items = np.asarray(data, dtype=float)

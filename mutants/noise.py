@@ -15,7 +15,7 @@ def laplace_half_scale(
 ) -> NDArray[np.float64]:
     """Add Laplace noise for half the sensitivity.
 
-    **Mistake** The sensitivity of replacing a user is twice that of adding one. The factor 2 is
+    **Mistake** The sensitivity of replacing a user is twice that of adding a user. The factor 2 is
     forgotten.
 
     **Breaks at** values 0 and `sensitivity`, event ``output <= 0``: 2 epsilon.
@@ -45,8 +45,8 @@ def gaussian_variance_as_deviation(
 ) -> NDArray[np.float64]:
     """Add Gaussian noise of variance `sigma`.
 
-    **Mistake** The library function expects a variance, but receives the standard deviation. This
-    shrinks the noise if sigma is above 1.
+    **Mistake** The library function expects a variance, but receives the standard deviation. If
+    sigma is above 1, this reduces the noise.
 
     **Breaks at** values 0 and 1 with `sigma` calibrated for (1, 1e-5), 3.73: epsilon(1e-5) is
     2.07, and delta(1) is 0.0085 (event ``output > 4.23``).
@@ -84,7 +84,7 @@ def randomized_response_doubled(
 ) -> NDArray[np.int64]:
     """Keep every bit with probability e**(2 epsilon) / (1 + e**(2 epsilon)).
 
-    **Mistake** The log-odds are doubled, as if keeping and flipping each had an epsilon to spend.
+    **Mistake** The log-odds are doubled, as if keeping and flipping each had a separate epsilon.
 
     **Breaks at** bits 1 and 0, event ``output == 1``: 2 epsilon.
     """

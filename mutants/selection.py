@@ -20,11 +20,12 @@ def exponential_mechanism_monotone(
 ) -> NDArray[np.int64]:
     """Choose with probability proportional to exp(epsilon * scores / sensitivity).
 
-    **Mistake** The factor 2 is dropped, which is right only if all scores move in the same
+    **Mistake** The factor 2 is dropped, which is correct only if all scores move in the same
     direction.
 
-    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1 it
-    is 1.89 (probabilities 0.119 and 0.018). In the limit of a wide gap it is 2 epsilon.
+    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1,
+    the true epsilon is 1.89 (probabilities 0.119 and 0.018). In the limit of a wide gap, the true
+    epsilon is 2 epsilon.
     """
     return selection.exponential_mechanism(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -38,8 +39,9 @@ def report_noisy_max_monotone(
 
     **Mistake** The scale for counting queries is used for scores that move in both directions.
 
-    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1 it
-    is 1.59 (probabilities 0.135 and 0.027). In the limit of a wide gap it is 2 epsilon.
+    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1,
+    the true epsilon is 1.59 (probabilities 0.135 and 0.027). In the limit of a wide gap, the true
+    epsilon is 2 epsilon.
     """
     return selection.report_noisy_max(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng

@@ -31,7 +31,7 @@ def above_threshold_exact_threshold(
 ) -> NDArray[np.float64]:
     """Compare noisy queries with the exact threshold.
 
-    **Mistake** The noise of the threshold is never drawn, so every yes costs privacy again: T
+    **Mistake** The noise of the threshold is never drawn, so every yes costs privacy again. T
     epsilon / 4.
 
     **Breaks at** eight queries at 0 and eight at -1, sensitivity 1, threshold 0, event "all yes":
@@ -75,7 +75,7 @@ def above_threshold_never_halts(
 ) -> NDArray[np.float64]:
     """Continue to answer after the first no.
 
-    **Mistake** The halt is missing, so the budget for one no is used for all of them.
+    **Mistake** The halt is missing, so the budget for one no is used for all answers of no.
 
     **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, threshold
     0, event "five times no, then five times yes", epsilon 1: 1.91 (probabilities 0.0038 and
@@ -99,11 +99,11 @@ def fixed_threshold_sparse_vector_without_cutoff(
 ) -> NDArray[np.float64]:
     """Answer all queries.
 
-    **Mistake** The number of answers yes is never compared with the cutoff.
+    **Mistake** The number of yes answers is never compared with the cutoff.
 
     **Breaks at** 200 queries at 2 and 200 at 1, sensitivity 1, threshold 0, epsilon 0.5, cutoff 8.
     Lemma 18 with both hidden constants read as 1 and delta = 1e-3 allows (3.72, 0.0049). The
-    original has delta(3.72) = 0.0038 here, and the mutant has 0.79. The event is "many answers
+    original has delta(3.72) = 0.0038 here, but the mutant has 0.79. The event is "many answers
     yes".
     """
     n_queries = np.size(queries)
@@ -130,11 +130,12 @@ def svt1_cutoff_not_in_noise(
 ) -> NDArray[np.float64]:
     """Draw the noise of the queries for a single yes, Lap(2 D / epsilon2), and stop after c.
 
-    **Mistake** The cutoff is missing in the scale of the noise: ((1 + c) / 2) epsilon.
+    **Mistake** The cutoff is missing in the scale of the noise. The true epsilon is ((1 + c) / 2)
+    epsilon.
 
     **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, thresholds
-    0, cutoff 5. The event is "five times no, then five times yes". At epsilon 1 it is 1.91
-    (probabilities 0.0038, 0.00056).
+    0, cutoff 5. The event is "five times no, then five times yes". At epsilon 1, the true epsilon
+    is 1.91 (probabilities 0.0038, 0.00056).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -154,11 +155,11 @@ def svt2_cutoff_not_in_noise(
 ) -> NDArray[np.float64]:
     """Restart the mechanism for one yes, at its full epsilon, c times.
 
-    **Mistake** The budget is not divided by the cutoff: c epsilon.
+    **Mistake** The budget is not divided by the cutoff, so the true epsilon is c epsilon.
 
     **Breaks at** queries (-2, -2, 2) and (-1, -1, 1), each repeated four times, sensitivity 1,
-    thresholds 0, cutoff 4. The event is "no, no, yes" four times. At epsilon 1 it is 1.66
-    (probabilities 0.0051 and 0.00098).
+    thresholds 0, cutoff 4. The event is "no, no, yes" four times. At epsilon 1, the true epsilon is
+    1.66 (probabilities 0.0051 and 0.00098).
     """
     values = np.asarray(queries, dtype=float)
     levels = np.broadcast_to(np.asarray(thresholds, dtype=float), values.shape)

@@ -20,16 +20,18 @@ Booleans = NDArray[np.bool_]
 class NoiseOverDrawnBatch(DPSGD):
     """Divide the sum and the noise by the size of the drawn batch.
 
-    **Mistake** A Poisson sample has a random size, which depends on whether a user is present. So
-    does the scale of the noise. The sum must be divided by the expected size, which is public.
+    **Mistake** A Poisson sample has a random size, which depends on whether a user is present. The
+    scale of the noise depends on this too. The sum must be divided by the expected size, which is
+    public.
 
     **Breaks at** adding or removing one user, with any gradient. If d is large, the length of the
-    noise reveals how many users took part. All n users take part with probability q^n, and never if
-    one is missing. So no finite epsilon holds at a delta smaller than q^n.
+    noise reveals how many users took part. All n users take part with probability q^n. If one user
+    is missing, this event has probability 0. So no finite epsilon holds at a delta smaller than
+    q^n.
     """
 
     def total(self, clipped: Floats, takes_part: Booleans) -> Floats:
-        """Return the means over those who take part."""
+        """Return the means over the users who take part."""
         return super().total(clipped, takes_part) / _drawn(takes_part)
 
     def noise(
@@ -40,7 +42,7 @@ class NoiseOverDrawnBatch(DPSGD):
         *,
         rng: np.random.Generator,
     ) -> Floats:
-        """Return noise for a mean over those who take part."""
+        """Return noise for a mean over the users who take part."""
         return super().noise(shape, takes_part, step, rng=rng) / _drawn(takes_part)
 
 
@@ -55,26 +57,26 @@ class GhostClippingOfColumns(DPSGD):
     """
 
     def clipped(self, gradients: Floats) -> Floats:
-        """Return users' gradients unchanged; `total` weights them with the batch."""
+        """Return users' gradients unchanged, because `total` weights them with the batch."""
         return np.asarray(gradients.sum(axis=2) if gradients.ndim == 4 else gradients)
 
     def total(self, clipped: Floats, takes_part: Booleans) -> Floats:
         """Return the gradient of the sum of the losses, weighted by the table of shape [n, n]."""
         norms = np.linalg.norm(clipped, axis=-1)
         factors = self.clip_norm / np.maximum(norms, self.clip_norm) * takes_part
-        # d/dtheta of (losses[:, None] * factors).sum(): a row of this table is the weight of loss
-        # i.
+        # In d/dtheta of (losses[:, None] * factors).sum(), a row of this table is the weight of
+        # loss i.
         weights = (takes_part[:, :, None] * factors[:, None, :]).sum(axis=2)
         gradients = np.broadcast_to(clipped, (len(weights), *clipped.shape[1:]))
         return np.asarray(np.einsum("sn,snd->sd", weights, gradients))
 
 
 class AccumulationWithoutNoise(DPSGD):
-    """Move at every microbatch, but add noise only at every `microbatches`-th.
+    """Move at every microbatch, but add noise only at every `microbatches`-th microbatch.
 
     **Mistake** Gradients are accumulated over microbatches, but the optimiser does not wait for the
-    last microbatch. It steps with the clean sum of each microbatch, and adds noise only at the
-    last.
+    last microbatch. The optimiser steps with the clean sum of each microbatch, and adds noise only
+    at the last microbatch.
 
     **Breaks at** the last iterate. The sum of all steps has the noise of only one in `microbatches`
     steps. So sigma is too small by the square root of `microbatches`.

@@ -20,10 +20,10 @@ def without_filter(
 ) -> Floats:  # fmt: skip
     """Average all gradients of a batch, with noise for gradients that are close to one another.
 
-    **Mistake** The filter never removes anybody: kappa + nu <= F is compared with F = 0.
+    **Mistake** The filter never removes any user, because kappa + nu <= F is compared with F = 0.
 
     **Breaks at** linear losses, with all users at 0 except one at G or at -G. The average moves by
-    eta 2 G / B in every iterate. This is a Gaussian with shift 2 eta G / B over sigma_1.
+    eta 2 G / B in every iterate. The result is a Gaussian with shift 2 eta G / B over sigma_1.
     """
     rule = replace(plan.rule, threshold=1e-300, scale=1e-300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
@@ -33,23 +33,24 @@ def without_test(
     data: ArrayLike, size: int, *, mechanism: Any = coordinatewise.user_level_sco_linf,
     plan: Plan, **options: Any,
 ) -> Floats:  # fmt: skip
-    """Return the average iterate, whatever the result of the concentration test.
+    """Return the average iterate, whatever the result of the concentration test is.
 
-    **Mistake** The threshold v is too low to matter: all tests are passed.
+    **Mistake** The threshold v is so low that all tests are passed.
 
     **Breaks at** linear losses, with half of a batch at each of two points far apart, and one user
-    that makes the majority. The median moves from one point to the other.
+    who decides the majority. The median moves from one point to the other.
     """
     rule = replace(plan.rule, threshold=1e-300, epsilon=1e300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
 
 
 def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any) -> Floats:
-    """Clip items instead of users' means, and forget that a user has m of them.
+    """Clip items instead of users' means, and forget that a user has m items.
 
-    **Mistake** The noise is for one item: clip_norm / m of a user's mean.
+    **Mistake** The noise is for one item, which is clip_norm / m of a user's mean.
 
-    **Breaks at** one user at clip_norm or -clip_norm, all others at 0: m times the shift.
+    **Breaks at** one user at clip_norm or -clip_norm, and all others at 0, which gives m times the
+    shift.
     """
     m = np.asarray(data).shape[1]
     return baselines.user_level_dp_sgd(
@@ -60,10 +61,10 @@ def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any
 def output_perturbation_of_one_item(data: ArrayLike, size: int, **options: Any) -> Floats:
     """Use the sensitivity of one item as that of a user.
 
-    **Mistake** No group privacy: the noise is m times too small.
+    **Mistake** There is no group privacy, so the noise is m times too small.
 
-    **Breaks at** a user whose items pull by G in one direction or the other: 2 m step G over the
-    noise.
+    **Breaks at** a user whose items pull by G in one direction or the other, which gives 2 m step G
+    over the noise.
     """
     m = np.asarray(data).shape[1]
     return baselines.output_perturbation(data, size, noise_multiplier=1 / m, **options)

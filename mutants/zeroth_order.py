@@ -25,25 +25,26 @@ def sums_without_tree(values: ArrayLike) -> Floats:
     Returns
     -------
     ndarray, [n]
-        Centres, to which noise is added that is independent from sum to sum.
+        Centres to which noise is added, where the noise is independent from sum to sum.
     """
     return np.cumsum(np.asarray(values, dtype=np.float64))
 
 
 def all_nodes(values: ArrayLike) -> Floats:
-    """Release every node of the tree, with one noise for each end, which differences cancel.
+    """Release every node of the tree, with one noise for each end, which cancels in differences.
 
     **Mistake** The proof of Theorem 4.3 composes all nodes (a, b) of the tree as if each had its
-    own noise. But it gives the same xi_b to all nodes with end b.
+    own noise. But the proof gives the same xi_b to all nodes with end b.
 
     **Breaks at** any n. Node (1, 2) minus node (2, 2) is the first term itself.
 
     Returns
     -------
     ndarray, [n + n // 2]
-        For n terms: the centres of the used nodes, and the values that (1, 2), (3, 4), ... reveal.
-        The latter are a million times as large. So noise on them is a millionth of a node's noise.
-        In truth there is no noise on them at all.
+        For n terms, the result is the centres of the used nodes, and the values that (1, 2), (3,
+        4), ... reveal. The revealed values are a million times as large as the terms. So noise on
+        the revealed values is a millionth of a node's noise. In the attacked algorithm, the
+        revealed values have no noise at all.
     """
     terms = np.asarray(values, dtype=np.float64)
     pairs = terms[: 2 * (len(terms) // 2)].reshape(-1, 2)
@@ -57,7 +58,7 @@ def noise_for_short_moves(plan: Plan) -> Plan:
     successive iterations by delta / T". Remark 4.1 has twice this distance, and Corollary 4.4 uses
     it.
 
-    **Breaks at** d = 1, an absolute value with its kink at the start: twice the shift.
+    **Breaks at** d = 1, an absolute value with its kink at the start, which gives twice the shift.
     """
     if not isinstance(plan.oracle, VarianceReduced):
         raise TypeError(f"plan must have a VarianceReduced oracle, got {plan.oracle!r}")

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Derandomised, so that a property that fails does so for everybody.
+# Tests are derandomised, so that a property that fails does so for everybody.
 settings.register_profile("dpaudit", derandomize=True, deadline=None, database=None)
 settings.load_profile("dpaudit")
 
 pytest_plugins = ["pytester"]
 
 NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
-"""Whether a skipped test counts as a failure, as in `make nightly`."""
+"""Return whether a skipped test counts as a failure, as in `make nightly`."""
 
 
 @pytest.hookimpl(wrapper=True)

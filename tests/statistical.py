@@ -1,8 +1,8 @@
-"""Exact tests by which the suite judges random draws; no test may judge them in another way.
+"""Exact tests by which the suite judges random draws. No test may judge draws in another way.
 
-Each call is one exact test. It rejects a true distribution with probability at most `FALSE_ALARM`
-(1e-6). Draw with a literal seed, call once and never retry. Next to the call, show that a wrong
-distribution is rejected.
+Each call is one exact test. The test rejects a true distribution with probability at most
+`FALSE_ALARM` (1e-6). Draw with a literal seed, call once and never retry. Next to the call, show
+that a wrong distribution is rejected.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ MOST_FLOORS = 12
 
 
 def rooms_of(text):
-    """Packages of the table, from the lowest up, each with the packages that it may import."""
+    """Return the packages of the table, lowest first, each with the packages it may import."""
     rows = re.findall(r"^\| `([^`]+)` +\| ([^|]*) \|", text, flags=re.MULTILINE)
     return {room: set(re.findall(r"`([^`]+)`", below)) for room, below in rows}
 
@@ -64,7 +64,7 @@ def room_of(module):
 
 @functools.cache
 def imports(path):
-    """Every import of a file, at the top or inside a function, as written."""
+    """Yield every import of a file, at the top or inside a function, as written."""
     return tuple(_imports(path))
 
 
@@ -78,7 +78,7 @@ def _imports(path):
 
 
 def arrows(module):
-    """Modules of dpaudit that a module imports, each with the import statement."""
+    """Yield the modules of dpaudit that a module imports, each with the import statement."""
     for target, name in imports(MODULES[module]):
         if target.split(".")[0] != "dpaudit":
             continue
@@ -87,7 +87,7 @@ def arrows(module):
 
 
 def faults_of(module, rooms):
-    """Faults of the imports of one module."""
+    """Yield the faults of the imports of one module."""
     here = room_of(module)
     for target, written, name in arrows(module):
         if target == "dpaudit":
@@ -137,7 +137,7 @@ def test_rooms_stand_on_few_floors_without_a_circle():
 
 
 def test_no_module_needs_itself():
-    """No module may import itself indirectly, not even inside a function.
+    """No module may import itself indirectly, even inside a function.
 
     A public module re-exports its package, so it is omitted.
     """
@@ -175,7 +175,7 @@ def test_audits_do_not_import_tests():
 
 
 def loaded(code, packages):
-    """Which of some packages are loaded after a piece of code ran."""
+    """Return which of some packages are loaded after a piece of code ran."""
     code = f"import sys; {code}; print(*sorted({packages!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return run.stdout.strip()

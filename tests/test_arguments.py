@@ -1,7 +1,7 @@
 """Every public callable refuses bad arguments by name, or accepts those that the table lists.
 
 A callable is public if ``from dpaudit import ...`` provides it and the reference documents it. The
-table has a valid call for each. Each argument of the call is replaced in turn by each bad value.
+table has a valid call for each. Each bad value replaces each argument of the call in turn.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def pull(params: Any, data: Any) -> Any:
 
 
 def first_of(strategy: Any) -> Any:
-    """Draw one example of the result; strategies read their arguments only then."""
+    """Draw one example of the result, because strategies read their arguments only then."""
     settings = hypothesis.settings(
         max_examples=1, database=None, deadline=None, phases=[hypothesis.Phase.generate]
     )
@@ -643,7 +643,7 @@ READ_ONLY = set(
     results.Diagnostics store.StoredRun search.SearchRecord search.Trial search.ranking
     search.landscape run.auditor.Auditor""".split()  # noqa: SIM905
 )
-"""Types that dpaudit returns: users read them and do not create them."""
+"""Types that dpaudit returns. Users read these types and do not create them."""
 
 
 def public() -> dict[str, Any]:

@@ -25,7 +25,7 @@ BROKEN = [
 @needs_a_run
 @pytest.mark.parametrize("attempt", BROKEN or [None])
 def test_a_counterexample_comes_as_a_program_with_the_same_sides(attempt: Attempt) -> None:
-    """For checks by draws the two sides differ, but their order is the same."""
+    """For checks by draws, the two sides differ, but their order is the same."""
     found = attempt.counterexample
     assert found is not None
     assert attempt.lhs, "what the left side means"

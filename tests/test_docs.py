@@ -209,7 +209,7 @@ def test_every_option_of_pytest_is_documented_and_no_other():
 
 @pytest.fixture(scope="module")
 def texts():
-    """Every text of the package, with a gap for each inserted value."""
+    """Return every text of the package, with a gap for each inserted value."""
     found = []
     for path in sorted((ROOT / "dpaudit").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

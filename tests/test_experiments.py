@@ -1,4 +1,4 @@
-"""The parts of audits/geometric_median/experiments; its loop is compared with the library's."""
+"""The parts of audits/geometric_median/experiments, with its loop compared with the library's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TWO = (1.99, 2.0, 2.01)
 
 
 def made_up(slow=0.29, dpgd=10.0, **cells):
-    """Artificial results of all kinds: errors are two halves, times a factor of the method."""
+    """Artificial results of all kinds, whose errors are two halves times a factor of the method."""
     ratios, errors = [], []
     for family in (CLUSTER, HEAVY):
         sizes = [(s, 1000, 10) for s in setup.FIGURE_1[family]] + [(9.0, 500, 5)]

@@ -1,4 +1,4 @@
-"""The list of planted mistakes matches the code; the run itself is a benchmark."""
+"""The list of planted mistakes matches the code. The run itself is a benchmark."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
 """Certified numbers are wrong at most as often as promised, counted over whole audits.
 
-The mechanisms are tight: only the bounds themselves separate the certified number from the truth. A
-mutant of the engine certifies on the draws on which it chose its events. It must fail the same
-test.
+The mechanisms are tight, so only the bounds themselves separate the certified number from the
+truth. A mutant of the engine certifies on the draws on which it chose its events. The mutant must
+fail the same test.
 
 Each test counts the audits that certify something untrue. `CRITICAL` is the limit of this count. An
 engine that keeps its failure_prob exceeds the limit with probability at most 1e-6. An engine that
-lies in 30% of its audits is refused with probability 0.999. One that lies in 60% is refused with
-probability 1 - 1e-11. The mutant lies in 85%.
+lies in 30% of its audits is refused with probability 0.999. An engine that lies in 60% of its
+audits is refused with probability 1 - 1e-11. The mutant lies in 85% of its audits.
 
-Audits are small, for two reasons. The bounds are exact at every number of draws, and it is easier
-to overfit on few draws. The same count over 2,000 larger audits of every kind is
+Audits are small, for two reasons. The bounds are exact at every number of draws, and overfitting is
+easier on a small number of draws. The same count over 2,000 larger audits of every kind is
 `benchmarks/soundness.py`.
 """
 
@@ -81,7 +81,7 @@ class Case:
     draws: int = DRAWS
 
     def lies(self, audits: int) -> int:
-        """Number of audits, among the given number, that certify something untrue."""
+        """Return the number of audits, among the given number, that certify something untrue."""
         pair = NeighborPair(self.left, self.right, relation=within_sensitivity())
         delta = self.claim.point[1] if self.claim.point else 0.0
         truth = 1e-12 + (self.oracle.epsilon(delta) if self.oracle else 0.0)
@@ -128,7 +128,7 @@ def test_audits_are_wrong_no_more_often_than_they_say(name: str) -> None:
 
 @pytest.mark.slow
 def test_audits_with_learnt_models_are_wrong_no_more_often_than_they_say() -> None:
-    """Trees and regressions are trained on 200 draws per side; 12 lies of 40 are refused."""
+    """Trees and regressions are trained on 200 draws per side, and 12 lies of 40 are refused."""
     models = Case(crowd, [1.0], [1.0], None, PureDP(1.0), draws=1400)
     assert binom.sf(models.lies(40) - 1, 40, FAILURE_PROB) >= FALSE_ALARM
 

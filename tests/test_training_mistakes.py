@@ -1,6 +1,7 @@
 """The true epsilon of training mistakes, in closed form, never by drawing.
 
-Each mistake of `audits/training` is shown to break its claim, and the correct version to keep it.
+Each mistake of `audits/training` is shown to violate its claim, and the correct version to satisfy
+it.
 """
 
 from __future__ import annotations
@@ -73,11 +74,11 @@ def test_ghost_clipping_of_columns_clips_nothing() -> None:
 
 
 def test_noise_over_the_drawn_batch_tells_its_size() -> None:
-    """Squared lengths given the batch size are chi-squared, with the canary user or without."""
+    """Given the batch size, squared lengths are chi-squared, with the canary user or without."""
     d, sigma, q = 32, SIGMA, 0.5
 
     def below(threshold: float, n_users: int, loud: bool) -> float:
-        """Lower bound of P(length <= threshold) with the canary user, and upper bound without.
+        """Bound P(length <= threshold) from below with the canary user, and from above without.
 
         Shifts only increase lengths. With the user, the largest shift is that of all users in one
         direction. Without the user, lengths are those of noise alone.
@@ -118,9 +119,9 @@ def test_accumulation_without_noise_has_the_noise_of_few_steps() -> None:
 
 
 def test_taking_part_once_in_an_epoch_is_no_poisson_sampling() -> None:
-    """The mistake shows even in the sum of all steps, a Gaussian that one user surely moves.
+    """The mistake shows even in the sum of all steps, a Gaussian that one user certainly moves.
 
-    A user replaced by its opposite moves the sum by two in each epoch.
+    Replacing a user by its opposite moves the sum by two in each epoch.
     """
     sigma, epochs, batches = audits.EPOCH_SIGMA, audits.EPOCHS, audits.BATCHES
     claim = audits.as_poisson()

@@ -1,4 +1,4 @@
-"""Checks of arguments: the values that they accept, and how they refuse all others."""
+"""Checks of arguments: the values that they accept, and how they refuse all other values."""
 
 from __future__ import annotations
 

@@ -3,6 +3,6 @@
 Every mechanism has the form ``f(data, size, *, ..., rng) -> array [size, ...]``. One vectorised
 call returns ``size`` independent draws, made with the generator `rng`.
 
-The samplers work in floating point. The guarantees hold for the real-valued distributions. They do
-not cover attacks on the low-order bits of a float.
+The samplers work in floating point. The guarantees hold for the real-valued distributions. The
+guarantees do not cover attacks on the low-order bits of a float.
 """

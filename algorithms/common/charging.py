@@ -19,7 +19,7 @@ other way round), p' = e^a p, a <= epsilon0. Flip a coin that comes up with the 
 on both neighbours. If the coin comes up, answer with the other kind. If the coin does not come up,
 give the target with probability p / (1 - r) or p' / (1 - r).
 
-For r = 0 the answers without the coin are epsilon0-DP. As r grows, the ratio of the probabilities
+For r = 0, the answers without the coin are epsilon0-DP. As r grows, the ratio of the probabilities
 of the other kind, (1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which
 this ratio is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r, because
 nothing is spent.) Then
@@ -127,9 +127,9 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
 def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
-    This is Lemma 18 of user_level_sco v2 with constants. The bound is that of this module without
-    the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn. Each value
-    determines a number of calls k. The smallest of the resulting bounds is returned.
+    The bound is Lemma 18 of user_level_sco v2 with constants. The bound is that of this module
+    without the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn. Each
+    value determines a number of calls k. The smallest of the resulting bounds is returned.
 
     Parameters
     ----------

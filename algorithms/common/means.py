@@ -15,8 +15,8 @@ def clipped_user_mean(
 ) -> FloatArray:
     """Average the users' clipped means and add Laplace noise calibrated to one replaced user.
 
-    This is the user-level mean by clipping, in one dimension. The noise has scale ``2 * clip_norm /
-    (n_users * epsilon)``.
+    The mechanism is the user-level mean by clipping, in one dimension. The noise has scale ``2 *
+    clip_norm / (n_users * epsilon)``.
 
     **Guarantee** epsilon-DP for REPLACE_USER. A user's clipped mean lies in [-clip_norm,
     clip_norm], so the average moves by at most 2 clip_norm / n_users.
@@ -65,7 +65,7 @@ def clipped_user_mean_gaussian(
 ) -> FloatArray:
     """Average the users' means, clipped to an L2 ball, and add calibrated Gaussian noise.
 
-    This is the user-level mean by clipping, in d dimensions.
+    The mechanism is the user-level mean by clipping, in d dimensions.
 
     **Guarantee** (epsilon, delta)-DP for REPLACE_USER. A user's clipped mean lies in the ball of
     radius clip_norm, so the average moves by at most 2 clip_norm / n_users in L2 norm. The standard

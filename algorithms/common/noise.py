@@ -368,7 +368,7 @@ def randomized_response(
 
     **Guarantee** epsilon-DP for neighbours that differ in one bit (local DP for its owner).
 
-    **Requires** that every user owns one bit. For a user who owns k bits the guarantee is k
+    **Requires** that every user owns one bit. For a user who owns k bits, the guarantee is k
     epsilon.
 
     **Departs** Only by using floating point.

@@ -1,9 +1,9 @@
 """The six sparse vector algorithms that Figure 1 of Lyu, Su & Li (VLDB 2017) compares.
 
 All six were published as epsilon-DP. Two are epsilon-DP (`svt1`, `svt2`). Four are not (`svt3` to
-`svt6`). They are implemented here as their authors wrote them, because an auditor should detect
-their violations. The algorithms differ in five choices. Each function below is a row of this table,
-where D = sensitivity and c = cutoff:
+`svt6`). The algorithms are implemented here as their authors wrote them, because an auditor should
+detect their violations. The algorithms differ in five choices. Each function below is a row of this
+table, where D = sensitivity and c = cutoff:
 
 ====== ========= ========================= ====================== ============== ======= =========
 name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP

@@ -4,8 +4,8 @@ Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); zeroth_order, A
 
 The times 1, ..., t are split into nodes (a, b), one for each binary digit 1 of t, from the largest
 to the smallest. The sum up to t is the sum of the noisy sums of these nodes. The end b alone
-identifies a node, because the only nodes that are ever used contain ``b & -b`` times. These are the
-nodes of a Fenwick tree.
+identifies a node, because the only nodes that are ever used contain ``b & -b`` times. The used
+nodes are the nodes of a Fenwick tree.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def node(t: int) -> list[tuple[int, int]]:
 
     zeroth_order, Algorithm 5, function Node(t), line by line.
 
-    **Guarantee** The nodes are disjoint and cover 1 to t. Their number is the number of binary
-    digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). Both bounds are
-    correct from t = 2 on. At t = 1, both bounds are 0.
+    **Guarantee** The nodes are disjoint and cover 1 to t. The number of nodes is the number of
+    binary digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). Both bounds
+    are correct from t = 2 on. At t = 1, both bounds are 0.
 
     **Departs** Line 8 writes {(k + 1), k'} for the node (k + 1, k').
 
@@ -95,14 +95,15 @@ def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
 def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
     """Return mu such that all releases of the tree mechanism together are exactly mu-Gaussian-DP.
 
-    This is Theorem 4.3 of zeroth_order with the smallest mu. The n noisy sums are an invertible
-    image of the n noisy nodes, whose noises are independent. An item at time q moves its term by
-    s_q. The effect of the item on the release is that of one Gaussian with shift ``mu_q = s_q
-    sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu is the largest mu_q.
+    The result is the parameter of Theorem 4.3 of zeroth_order with the smallest mu. The n noisy
+    sums are an invertible image of the n noisy nodes, whose noises are independent. An item at time
+    q moves its term by s_q. The effect of the item on the release is that of one Gaussian with
+    shift ``mu_q = s_q sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu is
+    the largest mu_q.
 
     **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. The guarantee also
     holds for terms that are chosen adaptively, because a node depends only on nodes that end before
-    it. This is composition of Gaussian DP (Dong, Roth & Su 2022, Corollary 3.3). If s_q is
+    it. The reason is composition of Gaussian DP (Dong, Roth & Su 2022, Corollary 3.3). If s_q is
     attained, no smaller mu holds.
 
     **Requires** that neighbours differ at one time q. Given the earlier releases, the term at time

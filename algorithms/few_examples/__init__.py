@@ -3,10 +3,10 @@
 Approximate DP: `deletion` is Algorithm 1 (DelStab), and `pipeline` applies Theorems 10 and 11
 around it. `items` has the item-level algorithms that DelStab can run, with known distributions.
 
-Pure DP: `learning` is Theorem 4 and Theorem 40 (PAC learning). It learns over the `representations`
-of a class. `pairwise` is ClippedPairwiseEM. `hypotheses` is Theorem 41 (selection), which learns
-distributions from the `covers` of Theorems 43 to 46. `packings` has the hard instances of the lower
-bounds.
+Pure DP: `learning` is Theorem 4 and Theorem 40 (PAC learning). `learning` learns over the
+`representations` of a class. `pairwise` is ClippedPairwiseEM. `hypotheses` is Theorem 41
+(selection), which learns distributions from the `covers` of Theorems 43 to 46. `packings` has the
+hard instances of the lower bounds.
 
 Baselines: `reductions` is Observation 28 and group privacy. `populations` counts users by their
 kinds.

@@ -109,8 +109,8 @@ def delstab_pmf(
     **Requires** for privacy only that `algorithm` is a function of its items. See `Symmetric` about
     rounding. Whether an input is refused depends only on n, m, the universe and the budget. Time
     and memory are outside the guarantee. To get an answer, `algorithm` has to be stable (Lemma 19).
-    It must be item-level DP with a small epsilon, and symmetric, because deletion moves all later
-    users.
+    A stable algorithm is item-level DP with a small epsilon. It is also symmetric, because deletion
+    moves all later users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
     of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm,
@@ -153,7 +153,7 @@ def delstab(
 ) -> IntArray:
     """Run DelStab (few_examples, Algorithm 1) step by step.
 
-    **Guarantee**, **Requires**, **Departs**, **Symbols** see `delstab_pmf`: this function draws
+    **Guarantee**, **Requires**, **Departs**, **Symbols** See `delstab_pmf`. This function draws
     from the distribution that `delstab_pmf` returns.
 
     Parameters
@@ -312,7 +312,7 @@ class _Counted(Deletions):
         return kept
 
     def _tested(self, r: int) -> Iterator[tuple[IntArray, BoolArray]]:
-        """Yield sets of r users, as numbers of each kind, and whether they are stable."""
+        """Yield sets of r users, as numbers of each kind, and whether each set is stable."""
         sets = compositions(r, self.numbers)
         rows = max(1, _CELLS // len(self.rests))
         for first in range(0, len(sets), rows):

@@ -54,15 +54,15 @@ def pac_pmf(
 
     few_examples, proof of Theorem 4.
 
-    **Guarantee** epsilon-user-level DP. It is a mixture of exponential mechanisms with public
-    weights.
+    **Guarantee** epsilon-user-level DP. The distribution is a mixture of exponential mechanisms
+    with public weights.
 
     **Requires** no condition, because scores are clipped. For Theorem 4, a user must not have more
     than 1/alpha examples (see `used_examples`).
 
     **Departs** The class is a part of the outcome, so two outcomes may have the same hypothesis in
-    different classes. In floating point, a probability below 5e-324 is 0. This can happen only for
-    epsilon n above 1,400.
+    different classes. In floating point, a probability below 5e-324 is 0. Such small probabilities
+    can occur only for epsilon n above 1,400.
 
     **Symbols** P = `representation`, z = `data`.
 

@@ -39,7 +39,7 @@ class TableComparison:
     Attributes
     ----------
     psi : ndarray, [H, H, universe]
-        Between -1 and 1; the diagonal is not used.
+        Values between -1 and 1. The diagonal is not used.
     """
 
     psi: ArrayLike
@@ -174,8 +174,8 @@ def clipped_pairwise_pmf(
     **Requires** that `comparison` processes users one by one and returns numbers. The sums are
     clipped, whatever their values are.
 
-    **Departs** See `clipped_scores`. In floating point, a probability below 5e-324 is 0. This can
-    happen only for epsilon n above 1,400.
+    **Departs** See `clipped_scores`. In floating point, a probability below 5e-324 is 0. Such small
+    probabilities can occur only for epsilon n above 1,400.
 
     **Symbols** tau = `threshold`, psi = `comparison`, H = its candidates.
 

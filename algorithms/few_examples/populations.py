@@ -63,7 +63,8 @@ def log_ways(numbers: ArrayLike, chosen: ArrayLike) -> FloatArray:
     Parameters
     ----------
     numbers, chosen : array_like of int, [..., T]
-        At least 0; they broadcast. If `chosen` exceeds `numbers`, the number of ways is 0.
+        Counts that are at least 0 and broadcast with each other. If `chosen` exceeds `numbers`, the
+        number of ways is 0.
 
     Returns
     -------

@@ -31,7 +31,7 @@ class Representation:
     classes : tuple of ndarray of int, [H_i, n_points]
         Hypotheses as rows of labels 0 and 1. No class is empty.
     probabilities : ndarray, [classes]
-        Probability of each class; they sum to one.
+        Probability of each class. The probabilities sum to one.
     """
 
     classes: tuple[ArrayLike, ...]
@@ -72,9 +72,9 @@ class Representation:
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
         """Return the probability that no hypothesis is good, and the worst distribution of points.
 
-        few_examples, Definition 20. This is the largest probability of classes in which all
-        hypotheses err on `concept` with probability above `alpha` by at least 1e-5. A mixed-integer
-        program computes it.
+        few_examples, Definition 20. The returned probability is the largest probability of classes
+        in which all hypotheses err on `concept` with probability above `alpha` by at least 1e-5. A
+        mixed-integer program computes it.
 
         Parameters
         ----------

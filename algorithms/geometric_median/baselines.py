@@ -77,8 +77,8 @@ def radius_finder(
 ) -> FloatArray:
     """Double a radius until the best-connected points have gamma n neighbours on average.
 
-    HSU24, Algorithm 1 (RadiusFinder). This is AboveThreshold with noise scales 6 / epsilon and 12 /
-    epsilon, and threshold m + (18 / epsilon) log(2 T / beta), where m = ceil(gamma n).
+    HSU24, Algorithm 1 (RadiusFinder). The algorithm is AboveThreshold with noise scales 6 / epsilon
+    and 12 / epsilon, and threshold m + (18 / epsilon) log(2 T / beta), where m = ceil(gamma n).
 
     **Guarantee** epsilon-DP. The queries have sensitivity 1 + (n - 2) / m < 3 under replacement
     (`radius_finder_queries`), and the noise is that of sensitivity 3.
@@ -87,7 +87,7 @@ def radius_finder(
     needs this condition, but points outside are refused.
 
     **Departs** These departures are from the published code. (1) The code takes a zCDP parameter
-    rho and uses epsilon = sqrt(rho) here. In this function epsilon is an argument. (2) If no query
+    rho and uses epsilon = sqrt(rho) here. In this function, epsilon is an argument. (2) If no query
     reaches the threshold, the code returns one of the radii at random. This function returns
     `max_radius`, as FastRadius does. Both are private. (3) gamma <= 1/2 is refused, because then 3
     would not bound the sensitivity. (4) The paper's Section 5 gives no beta. The code has 0.05. (5)
@@ -162,8 +162,8 @@ def dpgd(
 
     **Departs** (1) In the published code the start is the center of the ball. The experiments of
     geometric_median start elsewhere, at `start`. (2) The average is over theta_1 to theta_T, as in
-    the published code. It is not over the T points at which gradients are computed. (3) The
-    published code shortens directions with norm below 1e-10. Here the gradient is 0 only if z =
+    the published code. The average is not over the T points at which gradients are computed. (3)
+    The published code shortens directions with norm below 1e-10. Here the gradient is 0 only if z =
     x_i. (4) `noise_multiplier` is not in the code. Below 1, no privacy is guaranteed.
 
     **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the standard deviation of the

@@ -258,8 +258,8 @@ def stable_dpsgd_centers(
 
     **Guarantee** None by itself. With that noise, the value is the output of phase `phase`, which
     the transcript contains. So a certified bound for this value holds for `stable_dpsgd` too. (The
-    last phase has one step and averages only its start. So its center is the output of phase K -
-    1.)
+    last phase has one step and averages only its start. So the center of the last phase is the
+    output of phase K - 1.)
 
     **Requires**, **Departs**, **Symbols** As for `stable_dpsgd`.
     """

@@ -27,8 +27,8 @@ def fast_center_samples(n_users: int, delta: float) -> int:
 def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float) -> float:
     """Return the standard deviation of FastCenter's Gaussian noise (line 13).
 
-    It is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This value is Fact 2 at sensitivity 400
-    radius / n, for (epsilon / 2, delta / 6).
+    The standard deviation is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This value is Fact 2
+    at sensitivity 400 radius / n, for (epsilon / 2, delta / 6).
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     radius = _validate.positive("radius", radius)
@@ -101,7 +101,7 @@ def fast_center(
     delta / 18).
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
-    `algorithms.geometric_median.radius.fast_radius`. They are binomials from exact counts or
+    `algorithms.geometric_median.radius.fast_radius`. The samples are binomials from exact counts or
     indices, whichever is faster. Both have the same distribution. Here every point has its own
     binomial. (3) An epsilon above 1 and an n below 20 are accepted, but then no privacy is
     guaranteed. (4) `noise_multiplier` is not in the paper. `noise_multiplier` multiplies the scale

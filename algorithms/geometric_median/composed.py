@@ -339,8 +339,9 @@ def private_geometric_median_parameters(
     The theorem hides its constant C. Here there are two kinds of conditions. The first kind are the
     conditions of `warm_start_parameters` at half the budget. These conditions contain log log (R /
     r), which the theorem omits. The second condition is that, for T = 2**K - 1 >= n,
-    `Schedule.error_bound` with the best step size is at most alpha f(x_star). It is enough that
-    this error is at most alpha r-hat / 40, because r-hat <= 4 r^(.9) <= 40 f(x_star) by Lemma 3.
+    `Schedule.error_bound` with the best step size is at most alpha f(x_star). For the condition, it
+    is enough that this error is at most alpha r-hat / 40, because r-hat <= 4 r^(.9) <= 40 f(x_star)
+    by Lemma 3.
 
     T is the smallest number that satisfies the second condition. The function raises an error if no
     such T exists. No such T exists if the noise, which grows with T / n, is too large. The bound is

@@ -27,9 +27,9 @@ def gaussian_cluster(
     radius R / 2. The other points are uniform in the ball of radius R.
 
     **Departs** frac_in n is rounded to the nearest integer. The inliers come first, and the rows
-    are not shuffled. Inliers may lie outside of the ball. This is possible in the paper too,
-    although the paper's algorithms assume that all points lie inside. At the paper's R = 0.5, d =
-    10 and sigma = 0.1, one inlier in ten lies outside.
+    are not shuffled. Inliers may lie outside of the ball. Inliers outside of the ball are possible
+    in the paper too, although the paper's algorithms assume that all points lie inside. At the
+    paper's R = 0.5, d = 10 and sigma = 0.1, one inlier in ten lies outside.
 
     Parameters
     ----------

@@ -97,8 +97,8 @@ def fast_radius(
 ) -> FloatArray:
     """Double a radius until most points have three quarters of all points as neighbours.
 
-    geometric_median, Algorithm 2 (FastRadius). This is AboveThreshold on subsampled queries, with
-    the noise scales for sensitivity 3, which are 6 / epsilon and 12 / epsilon.
+    geometric_median, Algorithm 2 (FastRadius). The algorithm is AboveThreshold on subsampled
+    queries, with the noise scales for sensitivity 3, which are 6 / epsilon and 12 / epsilon.
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5). For any epsilon, the algorithm is
     (epsilon, delta / 4)-DP. The only exceptional event is that the replaced index is sampled too
@@ -121,8 +121,8 @@ def fast_radius(
     distribution. `route` "auto" takes the faster one, which depends only on n, `size` and k. (3) If
     r = R, there is no radius to try, and k is undefined because its logarithm contains delta / 0.
     Then R is returned, as in line 17. (4) An epsilon above 1 is not refused. (5) `noise_multiplier`
-    is not in the paper. It multiplies the scales of the Laplace noise, and below 1 nothing is
-    guaranteed.
+    is not in the paper. `noise_multiplier` multiplies the scales of the Laplace noise. Below 1, no
+    privacy is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, T = the size of `radius_grid`, k =
     `fast_radius_samples`, tau = 0.775 n.

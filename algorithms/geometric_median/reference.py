@@ -22,7 +22,7 @@ _STALLED = 500  # Iterations without a smaller gap after which only rounding mov
 class GeometricMedian:
     """A point, with a bound on its distance from the optimum.
 
-    `gap` is certified: the objective at `point` exceeds its minimum by at most `gap`, up to
+    `gap` is certified. The objective at `point` exceeds its minimum by at most `gap`, up to
     rounding of the order of 1e-16 of the objective. The gap is the norm of the smallest subgradient
     at `point`, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
     """
@@ -82,9 +82,9 @@ def geometric_median(
     **Departs** (1) Newton's step replaces Weiszfeld's step if it reaches a lower value. Weiszfeld's
     step alone converges very slowly if the median is at a data point or close to one. (2) The data
     point nearest to the iterate is tried too, and is returned if it is optimal. (3) If all points
-    are on one line, the problem is solved by sorting. This is the only case in which the median may
-    not be unique. If n is even, every point between the two middle points is optimal, and their
-    midpoint is returned. In one dimension, this result is numpy's median.
+    are on one line, the problem is solved by sorting. Points on one line are the only case in which
+    the median may not be unique. If n is even, every point between the two middle points is
+    optimal, and their midpoint is returned. In one dimension, this result is numpy's median.
 
     **Symbols** f_D = `objective`, x_star = the returned `point`.
 

@@ -16,7 +16,7 @@ appendix.
 
 - `losses`, `domains` and `problems` define what is minimised.
 
-- `baselines` has simpler algorithms for the same task.
+- `baselines` has the algorithms that a user would run instead.
 
 Neighbours are datasets ``[n, m, p]`` of n users with m items each that differ in one user.
 """

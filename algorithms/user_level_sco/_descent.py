@@ -19,7 +19,8 @@ BLOCK = 2**16  # largest number of coordinates of gradients that are in memory a
 Averages = Callable[[FloatArray, FloatArray, Phase, int], FloatArray]
 """A function that returns the average iterates ``[size, d]`` of a phase.
 
-Its arguments are the users, the starting points ``[1 or size, d]``, the phase and the size.
+The arguments of the function are the users, the starting points ``[1 or size, d]``, the phase and
+the size.
 """
 
 

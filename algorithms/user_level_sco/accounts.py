@@ -17,7 +17,7 @@ decisions on all users except u, up to and including the C-th filtered user.
    term is in (0, 1].
 
 2. *Kept users are close.* Let nu_u <= theta, and let every other user of K have a score kappa > F -
-   theta on D. This holds except with probability (B / 2) exp(-theta / b). The reason for this
+   theta on D. Both hold except with probability (B / 2) exp(-theta / b). The reason for this
    probability is that there are at most B noises of scale b. On D', the scores of K then exceed F -
    theta - 1. On either dataset, if u is kept, u has a score above F - theta. So on either dataset,
    kept users are pairwise within r / tau, where exp(-r) = (2F - 2 theta - 1) / B - 1
@@ -41,11 +41,11 @@ decisions on all users except u, up to and including the C-th filtered user.
    transcript so far, D and D' determine u's decision and hence the next scores. So the queries are
    adaptive.)
 
-6. *Halting.* c_hat may be drawn at the end of the phase. It decides between x_0 and the average
-   iterate by a comparison with a count. The transcript determines this count up to the contribution
-   of u, which is at most 1. So halting is epsilon1-DP for epsilon1 = 1 / (scale of c_hat's noise).
-   If C others are filtered, both runs halt, unless c_hat > C. The probability of c_hat > C is
-   exp(-(C - c) / scale) / 2.
+6. *Halting.* c_hat may be drawn at the end of the phase. The value c_hat decides between x_0 and
+   the average iterate by a comparison with a count. The transcript determines this count up to the
+   contribution of u, which is at most 1. So halting is epsilon1-DP for epsilon1 = 1 / (scale of
+   c_hat's noise). If C others are filtered, both runs halt, unless c_hat > C. The probability of
+   c_hat > C is exp(-(C - c) / scale) / 2.
 
 7. *The noise.* Given all these events, the centres are within b_x, so the Gaussian has mu = b_x /
    sigma_s.
@@ -71,10 +71,11 @@ is a function of the data. Only AboveThreshold and the Gaussian are random. Let 
    statistics lie in the ball, so they are within 2r / tau of one another. The estimates are means
    that are moved to within varsigma of the statistics. The estimates are within Delta = min(2r /
    tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one another. The second term follows from Lemma
-   31. So the iterates are within b_x = eta Delta of one another. They stay within b_x by Lemma 33,
-   because eta <= 2 / beta. Scores move by at most 2 (B - 1) / B in batch t, and by at most (B - 1)
-   (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger of the two, is
-   epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon) with no calls.
+   31. So the iterates are within b_x = eta Delta of one another. The iterates stay within b_x by
+   Lemma 33, because eta <= 2 / beta. Scores move by at most 2 (B - 1) / B in batch t, and by at
+   most (B - 1) (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger
+   of the two, is epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon)
+   with no calls.
 
 2. *Neither dataset has such a score.* Let p = P[Lap(4 Delta' / epsilon1) + Lap(2 Delta' /
    epsilon1) >= v - theta B]. Each run passes the test of batch t with probability at most p.
@@ -284,7 +285,8 @@ def _coordinatewise_account(
 def aligned_spread(batch: int, theta: float, trimmed: int) -> float:
     """Return r such that a score of theta B leaves few users outside of a ball of radius r / tau.
 
-    At most `trimmed` - 1 users are outside. The value is inf if no r has this property.
+    At most `trimmed` - 1 users are outside of this ball. The value is inf if no r has this
+    property.
     """
     inside = (batch - trimmed + 1) / batch  # N / B
     if theta <= inside or inside >= 1:

@@ -23,9 +23,9 @@ def dp_sgd_sigma(
 
     A user is in at most k = ceil(n_steps / (n / B)) batches, and moves the mean of each batch by at
     most 2 clip_norm / B. Together, these k steps are a Gaussian mechanism with mu = sqrt(k) 2
-    clip_norm / (B sigma). This also holds for adaptive steps (Dong, Roth & Su 2022, Corollary 3.3).
-    The sigma for (epsilon, delta) follows from the exact profile of Gaussian noise (Balle & Wang
-    2018).
+    clip_norm / (B sigma). The same mu holds for adaptive steps (Dong, Roth & Su 2022, Corollary
+    3.3). The sigma for (epsilon, delta) follows from the exact profile of Gaussian noise (Balle &
+    Wang 2018).
     """
     mu = largest_mu(
         _validate.positive("epsilon", epsilon),
@@ -132,9 +132,10 @@ def output_perturbation(
 ) -> FloatArray:
     """Run one pass of SGD over all items, with Gaussian noise for a group of m items.
 
-    This is Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of size at most 2 /
-    beta do not expand. So one item moves all later iterates by at most 2 step G divided by the
-    batch size. The m items of a user move all later iterates by at most m times this amount.
+    The algorithm is that of Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of
+    size at most 2 / beta do not expand. So one item moves all later iterates by at most 2 step G
+    divided by the batch size. The m items of a user move all later iterates by at most m times this
+    amount.
 
     **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size.
     The noise is exact for the Gaussian mechanism.

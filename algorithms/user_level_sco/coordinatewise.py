@@ -20,10 +20,10 @@ from algorithms.user_level_sco.scores import concentration_scores
 def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int = 0) -> FloatArray:
     """Return the median, or a trimmed mean, of each coordinate.
 
-    **Guarantee** Both statistics are 1-Lipschitz in l-infinity. They are equivariant under shifts,
-    and under scaling by positive or negative numbers. These are (ii) and (iii) of user_level_sco
-    v2, Assumption 28. (The median of an even number of values is the mean of the middle two. The
-    lower median is not equivariant under -1.)
+    **Guarantee** Both statistics are 1-Lipschitz in l-infinity. Both statistics are equivariant
+    under shifts, and under scaling by positive or negative numbers. These properties are (ii) and
+    (iii) of user_level_sco v2, Assumption 28. (The median of an even number of values is the mean
+    of the middle two. The lower median is not equivariant under -1.)
 
     Part (i) of Assumption 28 says that the statistic lies wherever more than half of the values
     lie. The median satisfies part (i). A trimmed mean satisfies part (i) only if it ignores (B - 1)
@@ -87,8 +87,8 @@ def robust_gradient(
 def concentration_score(gradients: ArrayLike, *, temperature: float) -> FloatArray:
     """Return s = (1 / B) sum_{i, j} exp(-temperature norm(q_i - q_j)_inf), from 1 to B.
 
-    This is (15) in Algorithm 8 of user_level_sco v2 ((3) in Algorithm 3 of v1). Replacing one user
-    moves s by at most 2 (B - 1) / B.
+    The score is (15) in Algorithm 8 of user_level_sco v2 ((3) in Algorithm 3 of v1). Replacing one
+    user moves s by at most 2 (B - 1) / B.
 
     Parameters
     ----------

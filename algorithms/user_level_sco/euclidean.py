@@ -34,7 +34,7 @@ def filtered_sgd(
     user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). The function uses the first users of
     the data, with the sizes and the step of one phase of the plan.
 
-    **Guarantee** This function alone is not private. Its runs on two neighbours can be coupled, up
+    **Guarantee** This function alone is not private. The runs on two neighbours can be coupled, up
     to the plan's budget, within `accounts.euclidean_account(...).shift` of one another (Lemma 12,
     with constants). Algorithm 1 adds the noise for this shift.
 

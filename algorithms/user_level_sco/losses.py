@@ -193,9 +193,9 @@ class VaryingQuadratic(Loss):
 class Huber(Loss):
     """f(x; z) = curvature h(norm(x - z)), h(r) = r**2 / 2 up to a threshold, then linear.
 
-    Its gradients are curvature (x - z), clipped. So G = curvature threshold and beta = curvature,
-    for all data and domains. The paper's losses are twice differentiable. This loss is twice
-    differentiable except where norm(x - z) is the threshold.
+    The gradients of the loss are curvature (x - z), clipped. So G = curvature threshold and beta =
+    curvature, for all data and domains. The paper's losses are twice differentiable. This loss is
+    twice differentiable except where norm(x - z) is the threshold.
 
     Parameters
     ----------

@@ -363,7 +363,7 @@ class FunctionLoss(Loss):
         L, positive, as declared by the caller. Larger differences are clipped. Then the estimate is
         private but no longer unbiased. `largest_slope` tests the constant on public items.
     n_dimensions : int or None, default None
-        d; the number of columns of the items by default.
+        d, which is the number of columns of the items by default.
     """
 
     function: Callable[[FloatArray, FloatArray], ArrayLike]

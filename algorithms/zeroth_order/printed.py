@@ -17,8 +17,8 @@ def corollary_4_4_sigma(
 
     **Guarantee** With B_1 >= T B_2 / 2 and D = delta / T, the output of Algorithm 3 is (alpha,
     alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5. At
-    T = 2 and at T = 4, the parameter of all noisy gradients is larger. It is up to 1.2011 rho at T
-    = 2, and up to 1.0402 rho at T = 4 (audits/zeroth_order).
+    T = 2 and at T = 4, the parameter of all noisy gradients is larger. The parameter is up to
+    1.2011 rho at T = 2, and up to 1.0402 rho at T = 4 (audits/zeroth_order).
 
     Parameters
     ----------

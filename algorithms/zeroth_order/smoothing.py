@@ -1,8 +1,8 @@
 """Uniform smoothing, h^_delta(x) = E h(x + delta v) for v uniform in the unit ball.
 
-For losses that are a function of one direction (`losses.Ridge`), smoothing is exact. It is an
-integral over one coordinate of v. For other losses, smoothing is estimated. Lemma 2.2 of
-zeroth_order states what smoothing does.
+For losses that are a function of one direction (`losses.Ridge`), smoothing is exact. For such
+losses, smoothing is an integral over one coordinate of v. For other losses, smoothing is estimated.
+Lemma 2.2 of zeroth_order states what smoothing does.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from algorithms.zeroth_order.smoothing import uniform_in_ball
 def shortest_in_hull(vectors: ArrayLike) -> FloatArray:
     """Return the point of the convex hull of the given vectors that is closest to 0.
 
-    It uses non-negative least squares (Lawson & Hanson 1974). The weights that minimise norm(sum
-    w_i v_i)**2 + (sum w_i - 1)**2 are a multiple of the weights of the closest point.
+    The function uses non-negative least squares (Lawson & Hanson 1974). The weights that minimise
+    norm(sum w_i v_i)**2 + (sum w_i - 1)**2 are a multiple of the weights of the closest point.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def stationarity_in_one_dimension(
 ) -> FloatArray:
     """Return the exact stationarity of the mean loss of the items, for d = 1.
 
-    zeroth_order, Definition 2.1. F is piecewise linear. Its slopes in the open interval of radius
-    delta are the slopes between its knots, and their hull is an interval.
+    zeroth_order, Definition 2.1. F is piecewise linear. The slopes of F in the open interval of
+    radius delta are the slopes between its knots, and their hull is an interval.
 
     Parameters
     ----------

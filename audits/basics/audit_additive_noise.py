@@ -1,4 +1,4 @@
-"""Mechanisms that return their centres: the final noise is integrated out instead of drawn.
+"""Mechanisms that return their centres, so that audits integrate out the final noise.
 
 So an audit can test a delta far below 1 / draws. If the data determine the centres, the audit is
 exact. If the centres are random but known to lie in a ball, the audit bets on probabilities.
@@ -50,7 +50,7 @@ def sampled_sum(data, size, *, rng, rate=RATE):
 
 
 def subsampled_delta(epsilon):
-    """Return the exact delta for one user of value 1 who takes part with probability RATE."""
+    """Return the exact delta for one user of value 1, who takes part with probability RATE."""
 
     def gaussian(x, shift):
         return np.exp(-((x - shift) ** 2) / 2) / np.sqrt(2 * np.pi)
@@ -67,7 +67,7 @@ def subsampled_delta(epsilon):
 
 
 def ball(data):
-    """Return the ball around half of the users' sum, with this half as radius: values are >= 0."""
+    """Return the ball around half of the users' sum, with this half as radius; values are >= 0."""
     half = data[:, 0].sum() / 2
     return [half], half + 1e-9
 

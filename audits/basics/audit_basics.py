@@ -1,7 +1,7 @@
-"""The mechanisms that every library has, each with its exact claim and with mutants.
+"""The mechanisms that every library has. Each has its exact claim and mutants.
 
-The claims are tight on purpose. No number of draws may refute them. Mutants are made from the
-noise. The hand-written mutants make a mistake of another kind that people make.
+The claims are tight on purpose. No number of draws may refute them. The noise mutants are made
+automatically. The hand-written mutants contain other kinds of mistakes that people make.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def audit_user_mean(auditor):
 
 
 def audit_user_mean_without_clipping(auditor):
-    """Detect the mutant without clipping: a user who is far away is visible in the mean."""
+    """Detect the mutant without clipping, because a user who is far away is visible in the mean."""
     auditor.check(
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
@@ -185,7 +185,7 @@ def audit_user_mean_without_clipping(auditor):
 
 
 def audit_user_mean_gaussian(auditor):
-    # From one corner of the cube to the opposite corner. The ball cuts off both.
+    # From one corner of the cube to the opposite corner. The ball cuts off both corners.
     corner = np.ones((8, 10))
     others = np.zeros((19, 8, 10))
     pair = NeighborPair(

@@ -1,8 +1,8 @@
-"""The sparse vector technique: two algorithms of the papers, six variants of the literature.
+"""The sparse vector technique: two algorithms of the papers and six variants of the literature.
 
 The mechanisms take query values, so neighbours are vectors in which every query moves by at most 1.
-Variants 3 to 6 of Lyu, Su and Li (2017) are known to violate the claims of their authors. They are
-kept as demonstrations, each on the pair that reveals it best.
+Variants 3 to 6 of Lyu, Su and Li (2017) are known to violate the claims of their authors. These
+variants are kept as demonstrations, each on the pair that reveals it best.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def audit_above_threshold_that_never_halts(auditor):
 
 
 def audit_fixed_threshold_sparse_vector(auditor):
-    """Audit Lemma 18 with explicit constants; with 1 before epsilon it is already violated.
+    """Audit Lemma 18 with explicit constants; with 1 before epsilon, the lemma is violated.
 
     Lemma 18 hides its constants. Here they are 2 in front of epsilon and 1 elsewhere. By exact
-    computation over constant streams, delta is at most 0.00445 at this epsilon and cutoff, where
-    0.0049 is claimed. So there is hardly any slack. (For large cutoffs no constant is enough, see
+    computation over constant streams, delta is at most 0.00445 at this epsilon and cutoff, and
+    0.0049 is claimed. So there is hardly any slack. (For large cutoffs, no constant is enough; see
     `algorithms.common.sparse_vector`.)
     """
     noise_epsilon, cutoff, delta = 0.25, 8, 1e-3

@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 
 class Interval(NamedTuple):
-    """A number, with the ends of its 95 % confidence interval."""
+    """A number with the ends of its 95 % confidence interval."""
 
     value: float
     low: float
@@ -39,9 +39,9 @@ def short(value: float) -> str:
 def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interval:
     """Return the average of `over` divided by the average of `under`, paired by trial.
 
-    This is a t interval for the logarithm of the ratio, from the linear terms: trial i moves the
-    logarithm by over_i / mean(over) - under_i / mean(under). If `among` intervals are computed, all
-    of them are right at once with confidence 95 %.
+    The result is a t interval for the logarithm of the ratio, from the linear terms. Trial i moves
+    the logarithm by over_i / mean(over) - under_i / mean(under). If `among` intervals are computed,
+    all intervals hold simultaneously with confidence 95 %.
 
     Examples
     --------
@@ -58,24 +58,24 @@ def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interva
 
 
 def quotient(one: Interval, other: Interval) -> Interval:
-    """Divide two independent numbers; their errors on the log scale add in squares."""
+    """Divide two independent numbers, whose errors on the log scale add in squares."""
     value = one.value / other.value
     room = math.exp(math.hypot(*(math.log(x.high / x.value) for x in (one, other))))
     return Interval(value, value / room, value * room)
 
 
 def least(intervals: Iterable[Interval]) -> Interval:
-    """Return the interval of the smallest number, if all intervals are right at once."""
+    """Return the interval of the smallest number, if all intervals hold simultaneously."""
     return Interval(*map(min, zip(*intervals, strict=True)))
 
 
 def most(intervals: Iterable[Interval]) -> Interval:
-    """Return the interval of the largest number, if all intervals are right at once."""
+    """Return the interval of the largest number, if all intervals hold simultaneously."""
     return Interval(*map(max, zip(*intervals, strict=True)))
 
 
 def growth(sizes: Sequence[float], values: Sequence[float]) -> Interval:
-    """Return the exponent p of values ~ sizes^p: least squares on logs, robust errors (HC3).
+    """Return the exponent p of values ~ sizes^p, by least squares on logs with robust errors (HC3).
 
     Examples
     --------

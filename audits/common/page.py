@@ -1,4 +1,4 @@
-"""A self-contained page of experiments: claims or tables, figures and rules."""
+"""A self-contained page of experiments, with claims or tables, figures and rules."""
 
 from __future__ import annotations
 

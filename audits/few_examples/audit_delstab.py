@@ -70,7 +70,7 @@ def audit_smallest_instance(auditor, algorithm):
 
 
 def audit_256_users(auditor):
-    """Audit N = 256, epsilon = 1, delta = 1e-6, where R_1 decides if the test begins to fail."""
+    """Audit N = 256, epsilon = 1, delta = 1e-6, where R_1 decides when the test begins to fail."""
     result = auditor.check(
         Exact(delstab_pmf, algorithm=MAJORITY, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),

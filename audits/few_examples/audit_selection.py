@@ -1,4 +1,4 @@
-"""Audits of the exponential mechanisms of Sections 4 and E: exact on small data, else by draws."""
+"""Audits of the exponential mechanisms of Sections 4 and E, exact on small data, else by draws."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ KINDS = np.array([[0, 0, 0], [0, 1, 2], [1, 1, 2], [2, 2, 2]])
 
 
 def audit_hypothesis_selection(auditor):
-    """Audit Theorem 41 on three distributions far apart: all pairs of four users of four kinds."""
+    """Audit Theorem 41 on three distributions far apart, on all pairs of four users of 4 kinds."""
     far = scheffe_comparison(np.eye(3) * 0.94 + 0.02)
     given = {"comparison": far, "threshold": 1.5, "epsilon": EPSILON}
     result = auditor.check(
@@ -134,7 +134,7 @@ def audit_hypothesis_selection(auditor):
 @pytest.mark.parametrize("cover", [covers.simplex_grid(3, 6), covers.product_cover(2, 2, 5)],
                          ids=["discrete", "product"])  # fmt: skip
 def audit_distribution_learning(auditor, cover):
-    """Audit Theorems 43 and 44: selection from a cover of all distributions, or of all products."""
+    """Audit Theorems 43 and 44: selection from a cover of all distributions, and of products."""
     given = {"comparison": scheffe_comparison(cover), "threshold": 1.5}
     auditor.check(
         Exact(pairwise.clipped_pairwise_pmf, **given, epsilon=EPSILON),
@@ -148,7 +148,7 @@ def audit_distribution_learning(auditor, cover):
 
 
 def undecided(n_users, m, n_points):
-    """Return users who contradict every threshold, and one user on either side of the threshold."""
+    """Return users who contradict every threshold, with one user on each side of the threshold."""
     x = np.random.default_rng(3).integers(0, n_points, (n_users, m))
     left = np.stack([x, np.arange(m) % 2 + 0 * x], axis=-1)
     left[:, 0], left[:, 1] = (n_points - 1, 0), (0, 1)

@@ -16,7 +16,7 @@ def move(x, epsilon, delta):
 
 
 def best_test(n, m, bias, epsilon, delta, symmetric=True):
-    """Return the best worst-case success in telling m n coins of bias from those of 1 - bias.
+    """Return the best worst-case success in distinguishing m n coins of `bias` from 1 - `bias`.
 
     The linear program ranges over all (epsilon, delta)-user-level DP algorithms, or over the
     algorithms that ignore the order of users and items. The answer is a bit. The last variable of

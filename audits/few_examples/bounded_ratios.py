@@ -48,7 +48,7 @@ def moved(law, z, epsilon, target):
 def worst(n, epsilon, larger):
     """Return the largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ of martingales from Y_0 = 1.
 
-    The mean of a convex function is largest if each step moves by the factor e^(+-eps). This
+    The mean of a convex function is largest if each step moves by the factor e^(+-eps). The claim
     follows by induction, because the remaining mean is again convex in Y_i.
     """
     k = np.arange(n + 1)

@@ -93,11 +93,11 @@ def sized(more, ones, weights, steep, budget):
 STEP = {"more": 25, "ones": 0.47, "weights": np.full(26, 0.5), "steep": 1.0, "epsilon": 3.0,
         "delta": 0.01}  # fmt: skip
 FIRST = {**STEP, "ones": 0.0, "weights": np.concatenate([[0.0], np.ones(25)]), "steep": 0.0}
-"""Case in which the answer depends on whether there is a one; STEP is steep at one half."""
+"""Case in which the answer depends on whether there is a one. STEP has a step at one half."""
 
 
 def pair_of(more, ones, weights, steep, epsilon, delta):
-    """Return the distributions given R_1 on neighbours; one more user has a 1 in the second."""
+    """Return the distributions given R_1 on neighbours; the second has one more user with a 1."""
     budget = Budget(epsilon, delta)
     n, ones, p = sized(more, ones, weights, steep, budget)
     args = (budget.deleted, budget.part_epsilon, budget.part_delta, 2 * budget.kappa)

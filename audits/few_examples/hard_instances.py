@@ -84,6 +84,6 @@ def clipped_sum(n, m, mean, tau):
 def compatible(levels, errors):
     """Return how many of 2^levels thresholds a hypothesis fits on most points of their search path.
 
-    It may fail on at most `errors` points of the path.
+    A hypothesis may fail on at most `errors` points of the path.
     """
     return sum(math.comb(levels, i) for i in range(errors + 1))

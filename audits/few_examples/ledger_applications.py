@@ -255,7 +255,7 @@ def agnostic_lower(ledger):
 
 
 def between(alpha, kappa):
-    bias = 4 * alpha / kappa  # words 00 and 11 with d = 2; h = 01 is right on one of both places
+    bias = 4 * alpha / kappa  # words 00 and 11, d = 2; h = 01 is correct on one of the two places
     error = (1 - bias) / 2 / 2 + (1 + bias) / 2 / 2
     return (1 - bias) / 2 + 2 * alpha + 1e-9, error
 
@@ -271,7 +271,7 @@ def shattered(hypotheses):
 def fits(hypothesis, levels, errors):
     """Return how many of 2^levels thresholds it fits on most points of their search path.
 
-    It may fail on at most `errors` points of the path.
+    A hypothesis may fail on at most `errors` points of the path.
     """
     t, wrong = np.arange(2**levels), np.zeros(2**levels, dtype=int)
     for level in range(levels):
@@ -365,7 +365,7 @@ def gap(ledger):
     )
 
     @repair.falsify(
-        "for thresholds, m = 1, by the exponential mechanism: excess alpha with probability 2/3", b=Integer(
+        "for thresholds, m = 1, by the exponential mechanism: excess alpha with 2/3", b=Integer(
             1, 10**6), alpha=ALPHA, epsilon=Interval(1e-3, 1.0, log=True), most=600.0,
         mutant={"most": 300.0}, extremal=[{"b": 1, "alpha": 0.01, "epsilon": 1.0}],
     )  # fmt: skip

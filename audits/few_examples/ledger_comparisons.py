@@ -30,12 +30,12 @@ def table(ledger):
     Thetatilde(d^2/(epsilon^2 alpha^2)).
 
     One cell is wrong: item-level agnostic PAC learning. The lower bound d/alpha^2 of this cell has
-    to be d_VC/alpha^2. Take 2^b thresholds. They have d >= .131 b - .29 (few.thm40-vc) and VC
+    to be d_VC/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29 (few.thm40-vc) and VC
     dimension 1. The exponential mechanism learns them with 128 ln 40/alpha^2 + 4 (b ln 2 + ln
-    10)/(epsilon alpha) examples. This follows from uniform convergence of distribution functions
-    and from Theorem 9, each with probability .9. For b >> 1/alpha, this number is below d/alpha^2
-    by any power of logarithms. The cell is about previous work. The lower bound of Theorem 40 has
-    d_VC instead of d.
+    10)/(epsilon alpha) examples. This number follows from uniform convergence of distribution
+    functions and from Theorem 9, each with probability .9. For b >> 1/alpha, this number is below
+    d/alpha^2 by any power of logarithms. The cell is about previous work. The lower bound of
+    Theorem 40 has d_VC instead of d.
 
     The other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
     the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for m >
@@ -88,7 +88,7 @@ def table(ledger):
         end_to_end=True,
     )  # fmt: skip
     def success(b, alpha, epsilon, share):
-        """Use labels of one point, of bias alpha; the exponential mechanism on errors is exact."""
+        """Use labels of one point, of bias alpha. The exponential mechanism on errors is exact."""
         n = math.ceil(share * (128 * math.log(40) / alpha**2 + 4 * (b + 2.31) / (epsilon * alpha)))
         wrong = np.arange(n + 1)
         law = binom.pmf(wrong, n, (1 - alpha) / 2)
@@ -154,13 +154,13 @@ def recovered(ledger):
 
     The claim follows by substitution, with logarithms hidden. The item-level bounds have n_priv =
     sqrt(d)/alpha and n_stat = 1/alpha^2 for SCO and for a mean in the unit ball of l_2. For
-    discrete distributions they are k/alpha and k/alpha^2. Corollary 3 then gives n_priv/(epsilon^2
-    sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon sqrt(m)) + n_stat/m.
-    Corollary 3 has one more factor of 1/epsilon in the first term. The remark makes an exception
-    for this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known bounds
-    have too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these bounds, and
-    the same at constant epsilon. The known bounds are cited without a number. The known bounds that
-    are used here come from the literature and are not run.
+    discrete distributions, n_priv is k/alpha and n_stat is k/alpha^2. Corollary 3 then gives
+    n_priv/(epsilon^2 sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon sqrt(m)) +
+    n_stat/m. Corollary 3 has one more factor of 1/epsilon in the first term. The remark makes an
+    exception for this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known
+    bounds have too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these
+    bounds, and the same at constant epsilon. The known bounds are cited without a number. The known
+    bounds that are used here come from the literature and are not run.
     """
     domain = {"task": Choice(tuple(PARTS)), "s": Integer(1, 10**6), "alpha": ALPHA,
               "m": Interval(1.0, 1e12, log=True)}  # fmt: skip

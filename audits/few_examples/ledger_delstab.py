@@ -91,13 +91,13 @@ def private(ledger):
     """DelStab_(epsilon, delta, A) is (epsilon, delta)-user-level DP.
 
     No counterexample was found by exact computation. The search covered any A that counts, with up
-    to 25 users beyond 4 kappa, and three kinds of users. It also covered an A that depends on the
-    order of 21 users. If A counts bits, a third of epsilon is used. The worst comparison is that of
-    no answer with an answer. The largest part was used for three kinds of users, where A is close
-    between the first two and between the last two kinds. They use .62 of epsilon for delta -> 0. At
-    delta/1000, they use .54 of epsilon (n = 4 kappa + 1, epsilon = 3, delta = .1, kappa = 7). No
-    case that attains 3 epsilon-bar was found. Where epsilon is not used, at most Pr[R_1 = 0] of
-    delta is used, which is 1.7 percent at epsilon = 1.
+    to 25 users beyond 4 kappa, and three kinds of users. The search also covered an A that depends
+    on the order of 21 users. If A counts bits, a third of epsilon is used. The worst comparison is
+    that of no answer with an answer. The largest part was used for three kinds of users, where A is
+    close between the first two and between the last two kinds. Such users use .62 of epsilon for
+    delta -> 0. At delta/1000, they use .54 of epsilon (n = 4 kappa + 1, epsilon = 3, delta = .1,
+    kappa = 7). No case that attains 3 epsilon-bar was found. Where epsilon is not used, at most
+    Pr[R_1 = 0] of delta is used, which is 1.7 percent at epsilon = 1.
 
     All parts of the algorithm are needed. Privacy fails without the test, with kappa = 1, with 2
     kappa deletions instead of 4 kappa, and if T need not contain S. The truncation of R_1 does not
@@ -208,7 +208,7 @@ def private(ledger):
 
 
 def kinds(users, epsilon, delta, scale, whole, share):
-    """Use n = 4 kappa + 1; a user of the first kind becomes a user of the third kind."""
+    """Use n = 4 kappa + 1. A user of the first kind becomes a user of the third kind."""
     a, b, c = users
     e = math.exp(epsilon / 3)
     learner = Kinds([scale, scale / e, scale / e**2])

@@ -157,11 +157,11 @@ def shifted(ledger):
     """For any U_0 subset of O, Pr[calA(x) in U_0] <= delta-bar + e^epsilon-bar sum_(r_1 = 0..2
     kappa - 1) Pr[calA(x) in U_0 | R_1 = r_1] Pr[R_1 = r_1 + 1].
 
-    This is a property of the noise alone. The noise has Pr[R_1 = r] <= e^epsilon-bar Pr[R_1 = r +
-    1], with equality for r >= kappa. Also, Pr[R_1 = 2 kappa] <= delta-bar/5. The bound is tight up
-    to delta-bar for answers that occur only at r >= kappa. For answers that occur at r < kappa, the
-    right side is e^(2 epsilon-bar) times the left side. The first step is printed with <=, although
-    it is an equality.
+    The inequality is a property of the noise alone. The noise has Pr[R_1 = r] <= e^epsilon-bar
+    Pr[R_1 = r + 1], with equality for r >= kappa. Also, Pr[R_1 = 2 kappa] <= delta-bar/5. The bound
+    is tight up to delta-bar for answers that occur only at r >= kappa. For answers that occur at r
+    < kappa, the right side is e^(2 epsilon-bar) times the left side. The first step is printed with
+    <=, although it is an equality.
     """
     late = {"chances": np.concatenate([np.zeros(100), np.ones(100)]), "epsilon": 3.0, "delta": 0.01}
 
@@ -255,7 +255,7 @@ def answered(ledger):
         part=0.5, lhs="Pr[A(x_J*) = 1], a third factor e^epsilon-bar", rhs="Pr[A(x'_J*) = 1]",
     )  # fmt: skip
     def with_user(part):
-        """Use an A that answers 1 with .1 for all users of both, except user i of x.
+        """Use an A that answers 1 with probability .1 for all users of both, except user i of x.
 
         Neither test fails.
         """

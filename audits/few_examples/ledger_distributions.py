@@ -32,7 +32,7 @@ def log_binomial(n, k):
 
 
 def log_cover(k, alpha):
-    """Return the log size of the cover of Theorem 43: multiples of 1/floor(10 k/alpha)."""
+    """Return the log size of the cover of Theorem 43, with multiples of 1/floor(10 k/alpha)."""
     return log_binomial(printed_parts(k, alpha) + k - 1, k - 1)
 
 
@@ -253,10 +253,10 @@ def product(ledger):
     The cover consists of products of the grids of few.thm43-cover at .1 alpha/d. Distances d_tv add
     up, so the size is at most 2 k d ln(k d/alpha). An explicit packing, for every k >= 2, is a code
     on the (k/2) d pairs of symbols. All pairs are biased by +-b with b = 24 alpha/sqrt(d). The d_tv
-    of two products is that of a sum of d decisions, which can be computed exactly. It is at least 3
-    alpha wherever the differing places are. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for
-    alpha <= 1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are correct. d = 1
-    is few.thm43.
+    of two products is that of a sum of d decisions, which can be computed exactly. The d_tv is at
+    least 3 alpha wherever the differing places are. The divergence is at most 2.2 d b^2 = 1270
+    alpha^2, for alpha <= 1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are
+    correct. d = 1 is few.thm43.
 
     For larger k and d, both directions depend on few.thm42. We computed a cover of [2]^2, the
     sizes, and the distance and divergence of the packing for the spreads 1/8, 1/2 and 1. Learning

@@ -34,11 +34,11 @@ def known_covariance(ledger):
 
     The theorem holds for R >= 1. The distance d_tv is exactly 2 Phi(distance/2) - 1. The cover is a
     cubic grid, of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube of
-    norm 12 alpha, by a code of distance d/8. It has d_tv >= 3 alpha and divergence at most 288
-    alpha^2, for alpha <= 1/12. The packing that is cited has means of norm up to
+    norm 12 alpha, by a code of distance d/8. The packing has d_tv >= 3 alpha and divergence at most
+    288 alpha^2, for alpha <= 1/12. The packing that is cited has means of norm up to
     O(sqrt(log(1/alpha))), which is more than a fixed R. The divergence of the packing is
-    O(alpha^2), so its means are within O(alpha) of each other. So it can be moved into the ball.
-    For R < alpha, a single Gaussian is an answer for all (convention).
+    O(alpha^2), so its means are within O(alpha) of each other. So the packing can be moved into the
+    ball. For R < alpha, a single Gaussian is an answer for all (convention).
     """
 
     @ledger.falsify("the cover, any mean in the plane", bound=Interval(1.0, 3.0), x=SHARE,
@@ -90,7 +90,7 @@ def approximate(ledger):
     <= Otilde(d/(alpha epsilon sqrt(m)) + d/(alpha^2 m)).
 
     The paper cites the bound without a range of m. As m grows, the display tends to 0. But two
-    means at a distance of 2 are then distinguished with certainty. They need about 2
+    means at a distance of 2 are then distinguished with certainty. Two such means need about 2
     ln(3/2)/epsilon users for delta far below epsilon, whatever m is. At epsilon = 1/1000 and delta
     = 10^-9, this is 811 users. A term 1/epsilon is missing, as in few.disp-DD. The missing term
     matters from m = (d/alpha)^2 on. If any dependence on delta is hidden, publishing one of about
@@ -242,10 +242,10 @@ def unbounded(ledger):
 
     Take W sources that one item distinguishes with certainty. By linear programs over all
     algorithms, the success is at most 1/(1 + (W - 1) e^(-epsilon n)), and this is attained at n =
-    1. It is below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have d_tv = 2
-    Phi(a/2) - 1, and variances of a large ratio behave likewise. For every alpha < 1/2, such
-    distances exceed 2 alpha, so no answer serves two sources. An unbounded mean or an unbounded
-    covariance is enough.
+    1. The success is below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have
+    d_tv = 2 Phi(a/2) - 1, and the same holds for variances of a large ratio. For every alpha < 1/2,
+    such distances exceed 2 alpha, so no answer serves two sources. An unbounded mean or an
+    unbounded covariance is enough.
     """
 
     @ledger.sweep("the best algorithm for W far sources, by linear programs", W=[2, 3, 4],

@@ -160,7 +160,7 @@ def private_generalizes(ledger):
 
 
 def radius(n, share, most):
-    """Use beta from 1/2 down to 2^-n; if t < 1 nothing moves."""
+    """Use beta from 1/2 down to 2^-n. If t < 1, nothing moves."""
     return math.sqrt(8 * n * max(share * n - 1, 0) * math.log(2)), most * n
 
 
@@ -230,7 +230,7 @@ def expected_divergence(ledger):
                          "symbols": 10**6},
                     ])  # fmt: skip
     def noisy(n, p, signs, delta, small, symbols, c, factor):
-        """Use that released items come from another part of the output: the divergences add up."""
+        """Use that released items come from another part of the output, so divergences add up."""
         law = sums(n, p, signs)
         epsilon = small / math.sqrt(n * math.log(1 / delta))
         shifts = np.correlate(law, law, "full")
@@ -335,8 +335,8 @@ def talagrand(ledger):
     fails.
 
     The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to n =
-    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. This is about the true
-    exponent, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
+    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. This exponent is about
+    the true exponent, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,

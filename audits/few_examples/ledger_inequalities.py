@@ -121,8 +121,8 @@ def additive(ledger):
     """For any two distributions A and B, d_KL(A^k || B^k) = k d_KL(A || B) for k in N, where A^k is
     the distribution of k independent samples drawn from A.
 
-    The equality was computed exactly, over all |Z|^k words, even where d_KL is infinite. It fails
-    for other divergences, such as chi^2.
+    The equality was computed exactly, over all |Z|^k words, even where d_KL is infinite. The
+    equality fails for other divergences, such as chi^2.
     """
 
     @ledger.identity("all words of three letters", weights=Array(SHARE, (2, 3)),
@@ -249,10 +249,9 @@ def chernoff(ledger):
 
     Exact binomials were tested at the worst delta of each count, which is at the step of the
     distribution. Both bounds are attained in the limit at n = 1. The lower bound is attained as p
-    -> 0, and the upper bound as p ->
-    1. The factor 1/2 of the lower bound cannot be larger, as large n with small p and delta show.
-       For
-    delta > 1 the lower bound is about a negative count. At p = 0, both bounds are equalities.
+    -> 0, and the upper bound as p -> 1. The factor 1/2 of the lower bound cannot be larger, as
+    large n with small p and delta show. For delta > 1, the lower bound is about a negative count.
+    At p = 0, both bounds are equalities.
     """
     ends = [{"n": 1, "p": 1e-6, "share": 0.0}, {"n": 10**6, "p": 1e-4, "share": 0.4}]
     domain = {"n": Integer(1, 10**6), "p": Interval(1e-9, 1.0, log=True), "share": SHARE}

@@ -121,12 +121,12 @@ def any_algorithm(ledger):
     1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one function for S and S'. The proof
     reads x_-T u y as if x were a set.
 
-    The repair is an A that does not depend on the order. This costs nothing, because the items can
-    be put in random order first. For bits, the repaired theorem holds with epsilon = sqrt(2)
-    epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. This follows from group privacy and the
-    range of n binomials. The proof has 46 sqrt(2) (Theorem 13). For m = 1, nothing is random, and r
-    epsilon' is enough. The factor r is needed for r users with extreme sums. Also, q <= min(r, n -
-    r).
+    The repair is an A that does not depend on the order. The random order costs nothing, because
+    the items can be put in random order first. For bits, the repaired theorem holds with epsilon =
+    sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. The repaired theorem follows
+    from group privacy and the range of n binomials. The proof has 46 sqrt(2) (Theorem 13). For m =
+    1, nothing is random, and r epsilon' is enough. The factor r is needed for r users with extreme
+    sums. Also, q <= min(r, n - r).
     """
     ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
                 "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
@@ -138,7 +138,8 @@ def any_algorithm(ledger):
     def ordered(constant, beta, delta):
         """Use A(y) = 1 with probability expit(small (y_1 - y_2 + ...)): (small, 0)-item-level DP.
 
-        On x_-1 the sum is w + x_n. On x_-n it is x_1 - w. Here w = x_2 - x_3 + ... - x_(n-1).
+        On x_-1, the sum is w + x_n. On x_-n, the sum is x_1 - w. Here w = x_2 - x_3 + ... -
+        x_(n-1).
         """
         n = 2 * round(1000 * constant**2)
         root = constant * math.sqrt(math.log(n / (beta * delta)))
@@ -251,7 +252,7 @@ def fixed_rest(ledger):
     the constant sqrt(2) in addition to the constant of Theorem 13. The value sqrt(2) is approached
     for q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
     log(n/(beta delta')). So with the constant 2 for Theorem 13 (see there), the total constant is 2
-    sqrt(2). For n = 1 the inequality is an equality. The next line of the proof fails, because it
+    sqrt(2). For n = 1, the inequality is an equality. The next line of the proof fails, because it
     applies A' to x_U' in the places of x_U (see Theorem 17).
     """
 
@@ -313,12 +314,12 @@ def useful(ledger):
 
     If A does not depend on the order, the lemma holds. On bits, the lemma holds for all n and m,
     with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The constant c = 1 is
-    not proved. The level epsilon' may be smaller than printed. It has to be Theta only for the best
-    n. For m = 1 and these c, no probability is needed, because 4 kappa epsilon' <= epsilon/3. So
-    the behaviour of DelStab when it may have no answer was computed for steeper A, exactly, at
-    delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at epsilon = 3
-    and .11 at epsilon = 9. The loss of A's usefulness is .0015 at epsilon = 1, .0008 at 3 and .062
-    at 9. This is at most Pr[not LDDP], which is .56 at 1, .35 at 3 and .94 at 9.
+    not proved. The level epsilon' may be smaller than printed. The level has to be Theta only for
+    the best n. For m = 1 and these c, no probability is needed, because 4 kappa epsilon' <=
+    epsilon/3. So the behaviour of DelStab when it may have no answer was computed for steeper A,
+    exactly, at delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at
+    epsilon = 3 and .11 at epsilon = 9. The loss of A's usefulness is .0015 at epsilon = 1, .0008 at
+    3 and .062 at 9. The loss is at most Pr[not LDDP], which is .56 at 1, .35 at 3 and .94 at 9.
     """
     ordering = {"delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "rhs": "Pr[DelStab answers], at most",
                 "end_to_end": True}  # fmt: skip

@@ -134,8 +134,8 @@ def main_theorem(ledger):
     algorithm. Then A is symmetric, Theorem 7 holds too, and every task has such an A_0. The text
     does not say in which order the subsample is. We do not show that a subsample in the order of
     the input breaks the theorem. If N >= 3 n_1 (few.thm10-N), the sums with alternating signs, on
-    which Lemma 19 fails, lose nearly all dependence on the order. Their losses were computed by
-    hand, not in this ledger. They are .0004 to .027, and .0345 is allowed.
+    which Lemma 19 fails, lose nearly all dependence on the order. The losses of these sums were
+    computed by hand, not in this ledger. The losses are .0004 to .027, and .0345 is allowed.
 
     The whole pipeline was computed exactly on bits. The pipeline is private for epsilon = 3 with
     101 users, and for epsilon = 9, both at delta = .1. The usefulness was computed at epsilon = 3
@@ -381,7 +381,7 @@ def compared(ledger):
         corollary = log ** (c + 1.5) / epsilon**2 * priv * m**-half
         return [private, rest], [corollary, m**half * log**1.5 / epsilon * stat / m]
 
-    @ledger.falsify("the part that depends on privacy is never less than that of Theorem 10", power=0.5, mutant={"power": 1.5},
+    @ledger.falsify("it is never less than that of Theorem 10", power=0.5, mutant={"power": 1.5},
                     extremal=[{"c": 1.0, "priv": 1.0, "stat": 1.0, **c} for c in WORST],
                     **terms)  # fmt: skip
     def more(c, priv, stat, epsilon, delta, m, power):
@@ -435,7 +435,7 @@ def frontier(ledger):
         n=[10**4, 10**6], m=[100, 1000], kappa=[20, 50], constant=0.5, mutant={"constant": 4.0},
     )  # fmt: skip
     def moved(n, m, kappa, constant):
-        """Use quantiles of the sums in place of order statistics."""
+        """Use quantiles of the sums instead of order statistics."""
         ranks = (np.arange(4 * kappa) + 0.5) / n
         gap = (binom.isf(ranks, m, 0.5) - binom.ppf(ranks, m, 0.5)).sum()
         return constant * 4 * kappa * math.sqrt(m * math.log(n / (4 * kappa))), gap

@@ -105,7 +105,7 @@ def adjusted(ledger):
     domain = {**LAWS, "share": Interval(-1.5, 1.5), "extremal": cases, "end_to_end": True}
 
     def target(law, z, epsilon, share):
-        """Return mu*: at share = -1 or 1 the two cases meet; at mu = 0 any number is possible."""
+        """Return mu*. At share = -1 or 1 the two cases agree. At mu = 0, any number is possible."""
         return (law @ z or 1.0) * math.exp(share * max(epsilon, 0.5))
 
     @ledger.falsify("(iii), the Z' of the proof", best=False, mutant={"best": 0.3}, **domain)

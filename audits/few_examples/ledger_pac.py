@@ -341,9 +341,9 @@ def pac(ledger):
     for (c, D) with probability at least e^(-1.5 epsilon n q) 2/3. So ln 4 times the inverse is a
     number of draws that represents C, and d <= 1.5 epsilon n q + 0.74. The value q = 1 gives
     d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln
-    2 for the labels of x_0. This gives d/(epsilon alpha m). For two labels of one point, the least
-    n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d = 0, there is one
-    concept.
+    2 for the labels of x_0. This bound on q gives d/(epsilon alpha m). For two labels of one point,
+    the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d = 0, there is
+    one concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
              {"alpha": 0.1, "m": 1000}]  # fmt: skip
@@ -411,14 +411,14 @@ def boost(ledger):
     """The standard techniques can boost the success probability from 2/3 to an arbitrary
     probability 1 - beta with a multiplicative factor of log(1/beta) cost.
 
-    There are two ways with constants. The first way is direct. It joins r = ceil(log_4(3/beta))
-    classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times
-    size + ln(3 r/beta). This is at most 3 ln(1/beta) times the number for 2/3, for beta <= 1/3. The
-    term log(1/beta) is even added to size, not multiplied. The second way works for any learner.
-    Run the learner r times on separate users. All runs fail with probability 3^-r. Then choose
-    among the r answers by the exponential mechanism on new users. This costs ln(r/beta)/(epsilon
-    alpha m), which is of the order of the lower bound if d >= ln 2. The value of alpha grows by a
-    constant factor. Without new users, epsilon would grow.
+    There are two ways with constants. The first way is direct. The first way joins r =
+    ceil(log_4(3/beta)) classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least
+    40/epsilon times size + ln(3 r/beta). This number is at most 3 ln(1/beta) times the number for
+    2/3, for beta <= 1/3. The term log(1/beta) is even added to size, not multiplied. The second way
+    works for any learner. Run the learner r times on separate users. All runs fail with probability
+    3^-r. Then choose among the r answers by the exponential mechanism on new users. The choice
+    costs ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The
+    value of alpha grows by a constant factor. Without new users, epsilon would grow.
     """
     domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
               "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [

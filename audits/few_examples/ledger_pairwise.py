@@ -30,7 +30,7 @@ HALF = Interval(1e-4, 0.5, log=True)
 LAST = 0.999999
 OPPOSITE = np.zeros((3, 3, 2))
 OPPOSITE[0, 1:], OPPOSITE[1:, 0] = [-1.0, 1.0], [1.0, -1.0]
-"""Comparison of the first of three candidates with the others; the two items disagree."""
+"""Comparison of the first of three candidates with the others. The two items disagree."""
 
 FROM = {"psi": OPPOSITE, "items": np.zeros((4, 3)), "other": np.full(3, LAST)}
 
@@ -168,16 +168,16 @@ def clipped_guarantee(ledger):
 
     The theorem holds with explicit constants. The threshold is tau = min(m, 5.71 (alpha m + sqrt(m
     ln(1/alpha)))). The conditions are n >= 40 tau ln(3 card H/beta)/(epsilon alpha m) and n >= 800
-    ln(6 card H^2/beta)/(alpha^2 m). This was computed exactly on one good candidate and copies of a
-    bad one, with signs as comparisons. In this case, a fifth of this n is enough. Up to m = 33
-    ln(1/alpha), this tau is m, so nothing is clipped. (10) prints an exponent that is 20 times too
-    large. The constant C' absorbs this factor. There is slack: E_2 holds with .16 instead of .2,
-    and E_3 holds with .44 instead of .4. So .09 would be enough instead of .05 in (10). Without
-    clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon. The conditions
-    epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41 allows any
-    epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print pscr^psi
-    instead of the clipped pscr^(psi, tau). With unclipped scores they could not be combined with
-    E_1.
+    ln(6 card H^2/beta)/(alpha^2 m). The theorem was computed exactly on one good candidate and
+    copies of a bad candidate, with signs as comparisons. In this case, a fifth of this n is enough.
+    Up to m = 33 ln(1/alpha), this tau is m, so nothing is clipped. (10) prints an exponent that is
+    20 times too large. The constant C' absorbs this factor. There is slack: E_2 holds with .16
+    instead of .2, and E_3 holds with .44 instead of .4. So .09 would be enough instead of .05 in
+    (10). Without clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon. The
+    conditions epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41 allows
+    any epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print
+    pscr^psi instead of the clipped pscr^(psi, tau). With unclipped scores, E_2 and E_3 could not be
+    combined with E_1.
     """
     cases = [{"m": 1, "alpha": 0.5}, {"m": 2, "alpha": 0.5}, {"m": 3, "alpha": 0.4},
              {"m": 5, "alpha": 0.5}]  # fmt: skip
@@ -266,13 +266,13 @@ def concentrated(ledger):
     second inequality is due to the choice of n when C' is sufficiently large.
 
     The exponent is 20 times too large. Use McDiarmid's inequality with c = 2, t = 0.05 alpha n m
-    and n m items. This gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n m). Take
-    signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. At n = 400, the sum is farther
-    out with probability .570, but .164 is printed. At n = 1600, the probability is .290, but 9e-5
-    is printed. The proof uses only the second inequality. The second inequality holds with n >= 800
-    ln(6 card H^2/beta)/(alpha^2 m). C' is not specified, so Theorem 37 holds as printed. The score
-    is a 2-bounded difference function, because clipping increases no distance. The bound is in fact
-    min(2, 2 tau).
+    and n m items. The inequality gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n
+    m). Take signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. At n = 400, the sum is
+    farther out with probability .570, but .164 is printed. At n = 1600, the probability is .290,
+    but 9e-5 is printed. The proof uses only the second inequality. The second inequality holds with
+    n >= 800 ln(6 card H^2/beta)/(alpha^2 m). C' is not specified, so Theorem 37 holds as printed.
+    The score is a 2-bounded difference function, because clipping increases no distance. The bound
+    is in fact min(2, 2 tau).
     """
 
     @ledger.sweep("signs of mean alpha/2, one item for each user, tau >= 1", alpha=0.5,

@@ -273,14 +273,14 @@ def lipschitz(ledger):
     D^n)[f(x) - e^epsilon f(x~^(i))]_+), is zero, the lemma is (essentially) the same as McDiarmid's
     inequality for multiplicative-Lipschitz functions.
 
-    The second term is 0 if and only if f(x) <= e^epsilon f(x~^(i)) on the whole support. This means
-    that ln f moves by at most epsilon with one item. McDiarmid's inequality for ln f says that ln f
-    is farther than t from its mean with probability at most 2 exp(-2 t^2/(n epsilon^2)). Both were
-    tested on the steepest and other functions of up to 60 bits. For eps' = 2 epsilon sqrt(n
-    log(1/delta)), the value f(x) exceeds e^eps' f(x') by at most mu delta on average. The function
-    ln f satisfies McDiarmid's inequality. The tail of ln f implies the form of the lemma, with
-    another constant. The lemma is about an excess, but McDiarmid's inequality is about a
-    probability. The word "essentially" refers to this difference.
+    The second term is 0 if and only if f(x) <= e^epsilon f(x~^(i)) on the whole support. The
+    condition says that ln f moves by at most epsilon with one item. McDiarmid's inequality for ln f
+    says that ln f is farther than t from its mean with probability at most 2 exp(-2 t^2/(n
+    epsilon^2)). Both were tested on the steepest and other functions of up to 60 bits. For eps' = 2
+    epsilon sqrt(n log(1/delta)), the value f(x) exceeds e^eps' f(x') by at most mu delta on
+    average. The function ln f satisfies McDiarmid's inequality. The tail of ln f implies the form
+    of the lemma, with another constant. The lemma is about an excess, but McDiarmid's inequality is
+    about a probability. The word "essentially" refers to this difference.
     """
     domain = {"n": Integer(1, 60), "p": SHARE, "slopes": Array(SHARE, (60,)),
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip

@@ -254,7 +254,7 @@ def covers(ledger):
 
 
 def largest_packing(points, distance):
-    """Return its size on a line: from the left, take each point far enough from the last one."""
+    """Return its size on a line: starting left, take each point far enough from the last one."""
     size, last = 0, -math.inf
     for x in np.sort(points):
         if x - last >= distance:

@@ -209,11 +209,11 @@ def subsampling(ledger):
     attains the bound for every n, n', epsilon and delta. In the order of the input, the theorem
     fails. On two of three items, let A(x_1, x_2) = 1 with probability p e^(epsilon (x_2 - x_1)),
     where p is small. This A is (epsilon, 0)-DP. On (0, 1, 0) and (1, 1, 0), the ratio is (e^(2
-    epsilon) + e^epsilon + 1)/(e^epsilon + 2). This is above 1 + (2/3)(e^epsilon - 1) for every
-    epsilon > 0. At epsilon = 1/2, epsilon' is .386, but .359 is claimed. On three of five items,
-    epsilon' is .361, but .329 is claimed. Without x_1, the other items move to other places, and A
-    may depend on their places. The cited theorem is about sets and multisets. Theorem 10 may use a
-    random order, which also makes A symmetric as Theorem 17 needs.
+    epsilon) + e^epsilon + 1)/(e^epsilon + 2). This ratio is above 1 + (2/3)(e^epsilon - 1) for
+    every epsilon > 0. At epsilon = 1/2, epsilon' is .386, but .359 is claimed. On three of five
+    items, epsilon' is .361, but .329 is claimed. Without x_1, the other items move to other places,
+    and A may depend on their places. The cited theorem is about sets and multisets. Theorem 10 may
+    use a random order, which also makes A symmetric as Theorem 17 needs.
     """
     sizes = [{"sample": s, "population": p, "letters": q} for s, p, q in
              [(1, 2, 2), (2, 3, 2), (3, 4, 2), (2, 3, 3)]]  # fmt: skip
@@ -289,11 +289,11 @@ def truncated_noise(ledger):
 
     This is a definition. The properties that the proof of Lemma 18 needs hold. Masses of
     neighbouring values differ by exactly e^epsilon. The masses of 0 and 2 kappa are at most
-    delta/5. This is attained at epsilon = ln 2 and delta = 1/2. (For small delta, both masses are
-    (3 - 2 sqrt(2)) delta = .172 delta.) The 1 + in kappa is not needed: ceil(ln(1/delta)/epsilon)
-    gives at most delta. A count that moves by 1 is (epsilon, delta/5)-DP with this noise. For delta
-    = 1, the support is {0, 1, 2}. From delta = e^epsilon on, the support is {0}, and then it is
-    empty.
+    delta/5. The value delta/5 is attained at epsilon = ln 2 and delta = 1/2. (For small delta, both
+    masses are (3 - 2 sqrt(2)) delta = .172 delta.) The 1 + in kappa is not needed:
+    ceil(ln(1/delta)/epsilon) gives at most delta. A count that moves by 1 is (epsilon, delta/5)-DP
+    with this noise. For delta = 1, the support is {0, 1, 2}. From delta = e^epsilon on, the support
+    is {0}, and then it is empty.
     """
     exact = [{"epsilon": math.log(2), "delta": 2.0**-k} for k in (1, 2, 9)]  # nothing is rounded up
     domain = {"epsilon": Interval(0.01, 5.0, log=True), "delta": DELTA, "extremal": exact}

@@ -18,7 +18,7 @@ OTHERS = np.zeros((7, 4, 2))
 
 
 def loud_user(relation):
-    """Return eight users with four items; the last is far away, then removed or opposite."""
+    """Return eight users with four items. The last user is far away, then removed or opposite."""
     loud = np.full((1, 4, 2), [9.0, 0.0])
     left = np.concatenate([OTHERS, loud])
     replaced = relation is Relation.REPLACE_USER
@@ -27,7 +27,7 @@ def loud_user(relation):
 
 
 def clipped_by(whose):
-    """Return gradients of squared distances, clipped to 1 per user, or by mistake per item."""
+    """Return gradients of squared distances, clipped to 1 per user, or per item by mistake."""
     import jax.numpy as jnp
     from jax_privacy import clipped_grad
 
@@ -87,7 +87,7 @@ def linear_loss(outputs):
 
 @OPACUS
 def audit_opacus_step(auditor):
-    """Audit one step on all users with one item each: a replaced user moves the sum by 2."""
+    """Audit one step on all users with one item each, where a replaced user moves the sum by 2."""
     items = np.concatenate([OTHERS[:, 0, :1], [[9.0]]])
     auditor.check(
         adapters.opacus(zero_model, linear_loss, noise_multiplier=SIGMA, poisson_sampling=False),
@@ -99,7 +99,7 @@ def audit_opacus_step(auditor):
 
 
 def labelled(last):
-    """Return features [8, 1] and targets [8, 1]; the last feature is given."""
+    """Return features [8, 1] and targets [8, 1], where the last feature is given."""
     features = np.append(np.full(7, 0.1), last)[:, None]
     return {"X": features, "y": np.ones((8, 1))}
 
@@ -116,7 +116,7 @@ def labelled(last):
     ],
 )
 def audit_opacus_regression(auditor, mode):
-    """Audit mean squared error on a column of targets, the usual loss; see `docs/findings.md`.
+    """Audit mean squared error on a column of targets, the usual loss (see `docs/findings.md`).
 
     In the mode `ghost`, one user at 1000 moves the gradient by 18 million times the clipping norm.
     """

@@ -33,7 +33,7 @@ ITEMS = 4
 USERS = neighbors.portfolio(m=ITEMS, low=0.0, high=1.0).under(ADD_REMOVE)
 ONE_ITEM = neighbors.portfolio(m=1, low=0.0, high=1.0).under(ADD_REMOVE)
 FEW, FEWER = 0.05, 0.0015
-"""Shares of the draws: for releases under a millisecond, and for much slower ones."""
+"""Shares of the draws for releases under a millisecond, and for much slower releases."""
 
 
 # --- OpenDP ---
@@ -53,7 +53,7 @@ def bounded_sum(scale):
 
 
 def count_by_category(scale):
-    """Count the whole numbers 0 to 3; all others are counted in a fifth category."""
+    """Count the whole numbers 0 to 3, and count all others in a fifth category."""
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     counts = dp.t.make_count_by_categories(*space, categories=[0, 1, 2, 3], TOA=int)
@@ -67,7 +67,7 @@ def answer_kept(prob):
 
 @needs("opendp", "opendp")
 def audit_opendp_sum_of_users(auditor):
-    """Audit at user level: adding a user with four rows is a distance of four."""
+    """Audit at user level, where adding a user with four rows is a distance of four."""
     auditor.check(
         adapters.opendp(bounded_sum, scale=ITEMS / EPSILON),
         from_opendp(bounded_sum(ITEMS / EPSILON), ITEMS, relation=ADD_REMOVE),
@@ -127,7 +127,7 @@ def audit_opendp_query_of_users(auditor):
 
 
 def sum_of_users(data):
-    """Return the sum over users of their four items in [0, 1], each user's at most 2."""
+    """Return the sum over users of their four items in [0, 1], at most 2 for each user."""
     return np.minimum(data.clip(0, 1).sum(axis=1), 2.0).sum()
 
 
@@ -178,7 +178,7 @@ def audit_pydp_statistic(auditor, name):
 
 @PYDP
 def audit_pydp_count_of_users(auditor):
-    """Audit at user level: a user has four rows, as `linf_sensitivity` states."""
+    """Audit at user level, where a user has four rows, as `linf_sensitivity` states."""
     auditor.check(
         pydp("Count", linf_sensitivity=ITEMS, dtype="float"),
         PureDP(EPSILON, ADD_REMOVE, "PyDP Count, user-level"),
@@ -196,7 +196,7 @@ METADATA = {"": {"s": {"t": {**TABLE, "user": {"type": "int", "private_id": True
 
 
 def people():
-    """Return nineteen users with one row each; on the left there is one more with five rows."""
+    """Return nineteen users with one row each. On the left, one more user has five rows."""
     import pandas
 
     users = [*range(19), *[19] * 5]
@@ -207,7 +207,7 @@ def people():
 @needs("snsql", "smartnoise-sql")
 @pytest.mark.parametrize("what", ["COUNT(*)", "SUM(age)"])
 def audit_smartnoise_query_of_users(auditor, what):
-    """Audit a query, which takes 0.07 s; its cost is the value of `get_privacy_cost`."""
+    """Audit a query that takes 0.07 s and costs the value of `get_privacy_cost`."""
     auditor.check(
         adapters.smartnoise_sql(f"SELECT {what} AS a FROM s.t", METADATA, epsilon=1.0, delta=0.01),
         ApproxDP(1.0, 0.005, ADD_REMOVE, "SmartNoise SQL get_privacy_cost"),

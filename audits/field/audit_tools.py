@@ -1,8 +1,9 @@
 """Statistics of diffprivlib and PipelineDP on data of users, with typical bounds.
 
-A row is a user. diffprivlib comes with ``pip install '.[third-party]'``. PipelineDP does not, and
-its audits are skipped if it is not installed. Known violations are described in `docs/findings.md`.
-One release takes from 0.1 to 1 ms, so the audits use few draws.
+A row is a user. diffprivlib comes with ``pip install '.[third-party]'``. PipelineDP is not among
+them, and its audits are skipped if PipelineDP is not installed. Known violations are described in
+`docs/findings.md`. One release takes from 0.1 to 1 ms, so the audits use only a small number of
+draws.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dpaudit import ApproxDP, NeighborPair, Outcomes, PureDP, Relation, adapters
 EPSILON = 1.0
 REPLACE, ADD_REMOVE = Relation.REPLACE_USER, Relation.ADD_REMOVE_USER
 DRAWS, ENOUGH = 0.05, 0.2
-"""Shares of the draws: the usual one, and one for pairs of users without data."""
+"""Shares of the draws: the usual share, and the share for pairs of users without data."""
 
 ONE_ITEM = neighbors.portfolio(m=1, low=0.0, high=1.0)
 MISSING = neighbors.portfolio(m=1, low=0.0, high=1.0, missing=True)
@@ -72,7 +73,7 @@ def audit_diffprivlib_median(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sensitivity counts the items that are missing")
 def audit_diffprivlib_nanmean(auditor):
-    """Audit without a named pair; the portfolio knows only that items may be missing."""
+    """Audit without a named pair, so the portfolio knows only that items may be missing."""
     auditor.check(
         tool("nanmean"),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nanmean"),
@@ -84,7 +85,7 @@ def audit_diffprivlib_nanmean(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sensitivity counts the items that are missing")
 def audit_diffprivlib_nanvar(auditor):
-    """Audit a named pair, because a release takes 0.4 ms and a search needs more of them."""
+    """Audit a named pair, because a release takes 0.4 ms and a search needs more releases."""
     auditor.check(
         tool("nanvar"),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nanvar"),
@@ -96,7 +97,7 @@ def audit_diffprivlib_nanvar(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("a sum loses more than high - low if an item goes missing")
 def audit_diffprivlib_nansum(auditor):
-    """Audit a named pair: the others must be at the lower bound, below which sums are cut off."""
+    """Audit a named pair. The others must be at the lower bound, below which sums are cut off."""
     auditor.check(
         tool("nansum", bounds=(9.0, 10.0)),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nansum"),
@@ -108,7 +109,7 @@ def audit_diffprivlib_nansum(auditor):
 @installed("diffprivlib")
 @pytest.mark.from_profile("full")
 def audit_diffprivlib_standard_scaler(auditor):
-    """Audit a model: means and variances of two features of each user."""
+    """Audit a model that consists of means and variances of two features of each user."""
     from diffprivlib.models import StandardScaler
 
     auditor.check(
@@ -170,14 +171,14 @@ def audit_pipelinedp_sum_with_nan(auditor):
 
 
 def counts_of_partitions(delta):
-    """Return the count of each selected partition; the set of partitions is part of the outcome."""
+    """Return the count of each selected partition. The set of partitions is part of the outcome."""
     private = aggregated("COUNT", delta=delta, partitions=None, partition="city")
     return Outcomes(private, keys=["Aix", "Brest"])
 
 
 @PIPELINE_DP
 def audit_pipelinedp_private_partitions_of_users(auditor):
-    """Audit at user level; one city has only one user."""
+    """Audit at user level, where one city has only one user."""
     frames = pytest.importorskip("pandas", reason="pip install pandas")
     users = np.repeat(np.arange(13), TAKEN)
     visits = frames.DataFrame({"user": users, "city": np.where(users == 12, "Brest", "Aix")})

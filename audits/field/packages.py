@@ -1,4 +1,4 @@
-"""Skip audits of packages that are not installed, and say how to install them."""
+"""Skip audits of packages that are not installed, and say how to install these packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import pytest
 
 
 def needs(module, package):
-    """Skip an audit if a module is not installed; the module is not imported yet."""
+    """Skip an audit if a module is not installed. The module is not imported yet."""
     reason = f"{module} is not installed: pip install {package}"
     return pytest.mark.skipif(find_spec(module) is None, reason=reason)

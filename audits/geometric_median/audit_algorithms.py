@@ -1,4 +1,4 @@
-"""The algorithms of the geometric median paper, and the two with which it compares itself."""
+"""The algorithms of the geometric median paper, and two algorithms that it compares with."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ CROWD = moved(groups((35, 0.0), (5, 2.0)), 0.0, "36 or 35 of 40 in one place")
 
 
 def edge_of_the_crowd(inside, place):
-    """Return 40 points, `inside` of them at 0 and the others farther out; the last joins or not."""
+    """Return 40 points, `inside` of them at 0 and the others farther out; the last one varies."""
     return moved(groups((inside, 0.0), (40 - inside, place)), 0.0, f"{inside} of 40 together")
 
 
@@ -192,7 +192,7 @@ EVEN = tug_of_war(2, 1e6, -1.0)
 
 
 def phases(mechanism, **options):
-    """Return a mechanism with all phases' outputs as one row: the proof covers them together."""
+    """Return a mechanism whose row holds the outputs of all phases, which the proof covers."""
 
     def transcript(data, size, *, rng):
         return mechanism(data, size, transcript=True, **options, rng=rng)[:, :, 0]

@@ -49,7 +49,7 @@ def running_times_of_hsu24(ledger):
     @ledger.sweep("radius: at most n^2 distances, of time d, for each of log(R / r) radii",
                   some=None, mutant={"some": 9}, **sizes)  # fmt: skip
     def pairs(n, steps, some):
-        """Count distances; the mutant computes those to the nine neighbours of FastRadius only."""
+        """Count distances; the mutant computes only those to the nine neighbours of FastRadius."""
         points, radii = np.random.default_rng(0).normal(size=(n, 3)), 2.0 ** np.arange(steps)
         found = distances_computed(lambda: baselines.radius_finder_queries(points, radii))
         return found, (some or n) * n * steps
@@ -77,7 +77,7 @@ def running_times_of_hsu24(ledger):
 
 
 def star(n):
-    """Return a star: all others are near the point that leaves, and none is near another."""
+    """Return a star: all others are near the replaced point, and none is near another of them."""
     points = np.vstack([np.eye(n - 1), np.zeros(n - 1)])
     return {"points": points, "other": np.full(n - 1, 9.0), "gamma": 0.75, "d": n - 1}
 
@@ -89,12 +89,13 @@ def radius_finder(ledger):
     plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta) plus Laplace(6/epsilon). It
     is epsilon-DP.
 
-    A query moves by at most 1 + (n - 2) / m. This is below 3 and sharp, because a star in dimension
-    n - 1 attains it. The noise is larger than needed. At a third of the noise, as for sensitivity
-    1, no loss above .7 epsilon was found. Up to n = 191, the threshold is above n. Halts that are
-    not caused by noise are examined only at n = 400. The implementation follows the published code,
-    because the text of HSU24 was not available. The beta of HSU24 (.05 in the code), and its output
-    if no query passes, are not in this paper. The last radius of HSU24 may be up to 2 R.
+    A query moves by at most 1 + (n - 2) / m. This bound is below 3 and sharp, because a star in
+    dimension n - 1 attains it. The noise is larger than needed. At a third of the noise, as for
+    sensitivity 1, no loss above .7 epsilon was found. Up to n = 191, the threshold is above n.
+    Halts that are not caused by noise are examined only at n = 400. The implementation follows the
+    published code, because the text of HSU24 was not available. The beta of HSU24 (.05 in the
+    code), and its output if no query passes, are not in this paper. The last radius of HSU24 may be
+    up to 2 R.
     """
     radii = np.array([0.5, 1.0, 2.0])
     domain = {
@@ -198,7 +199,7 @@ def gradient_descent(ledger):
 
 
 def starting_point(points, radius, seed):
-    """Return the median, and a start at .75 r-hat from it; the paper does not name the centre."""
+    """Return the median, and a start at .75 r-hat from it. The paper does not give the centre."""
     direction = generator(*seed).normal(size=DIMENSION)
     middle = geometric_median(points, tolerance=1e-6)
     return middle, middle.point + 0.75 * radius * direction / np.linalg.norm(direction)
@@ -215,10 +216,10 @@ def stable_dpsgd_at_their_sizes(ledger):
     sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), whatever eta.
 
     At d = 50, rho = .5 and one pass, the noise of phase 1 is four times the distance that all later
-    phases can move. This holds for every eta. If eta is small, the start hardly moves, and if eta
-    is large, the noise is larger than the progress. With delta = 1e-5, the best of all step sizes
-    improves the error by 2 % at n = 1000. The best step size of FixedOrderDPSGD improves the error
-    by 75 %.
+    phases can move. This factor of four holds for every eta. If eta is small, the start hardly
+    moves, and if eta is large, the noise is larger than the progress. With delta = 1e-5, the best
+    of all step sizes improves the error by 2 % at n = 1000. The best step size of FixedOrderDPSGD
+    improves the error by 75 %.
     """
 
     @ledger.falsify(
@@ -263,7 +264,7 @@ def wall_clock(ledger):
     even where it makes significantly more passes.
 
     The times are seconds on one machine. 16 passes of DPGD take about a hundredth of the time of 8
-    passes of FixedOrderDPSGD. Their error is .55 of that of FixedOrderDPSGD.
+    passes of FixedOrderDPSGD. The error of these passes is .55 of that of FixedOrderDPSGD.
     """
     seed = (ledger.seed, "wall")
     points = cluster(1000, seed)

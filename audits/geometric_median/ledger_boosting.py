@@ -26,7 +26,7 @@ ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
 
 class Phases(np.random.Generator):
-    """A generator that tracks phases: the draws of each phase can be given, or scaled down."""
+    """A generator that tracks phases, so that draws of each phase can be given, or scaled down."""
 
     def __init__(self, rng, rows=None, noise=(), factors=None):
         super().__init__(rng.bit_generator)
@@ -366,7 +366,8 @@ def a_step_moves_apart_by_little(ledger):
     The sharp constant is 2. With the constant 2, Corollary 1 gives 2 m eta instead of (2 m + 1)
     eta. For a + b <= eta, the new distance is at most (eta - a) + (eta - b) <= 2 eta. Instead, the
     proof bounds the new distance by the old distance plus 2 eta, which gives 3. The proof uses
-    (13), which is not an equivalence. Its last line proves (13) only for u^T v >= 0 (gm.eq13).
+    (13), which is not an equivalence. The last line of the proof shows (13) only for u^T v >= 0
+    (gm.eq13).
     """
     near = {**NEAR, "extremal": [ANTIPODAL], "end_to_end": True}
     back = {**PLANE, "angle": math.pi, "eta": -1.0, "constant": 3.0}
@@ -427,11 +428,12 @@ def sensitivity_of_iterates(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     sensitivity of every iterate z_t^(k), 0 <= t < T^(k), is at most (2m + 1) eta^(k).
 
-    2 m eta is enough, and sharp. It is attained if a point is replaced by one on the other side, at
-    every access. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is (14), by induction. For
-    m_t = 0, this allows Phi_t = 3 eta. The first access may add 2 eta. The sum 5 eta is more than
-    (14) allows for m_t = 1. The branch without an access uses Lemma 11 also for z_t = x_i, a case
-    that the lemma excludes. For z_t = x_i, the step is 0 by footnote 5, and the same bound holds.
+    2 m eta is enough, and sharp. The move 2 m eta is attained if a point is replaced by one on the
+    other side, at every access. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is (14), by
+    induction. For m_t = 0, this allows Phi_t = 3 eta. The first access may add 2 eta. The sum 5 eta
+    is more than (14) allows for m_t = 1. The branch without an access uses Lemma 11 also for z_t =
+    x_i, a case that the lemma excludes. For z_t = x_i, the step is 0 by footnote 5, and the same
+    bound holds.
     """
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
@@ -453,7 +455,7 @@ def sensitivity_of_iterates(ledger):
     @induction.sweep("m_t = 0 and Phi_t = 3 eta", before=0, apart=3.0, eta=1.0, **sides)
     @induction.sweep("m_t >= 1", before=range(1, 20), apart=None, eta=1.0, mutant=0.9)
     def drawn(before, apart, eta):
-        """Take two iterates as far apart as (14) allows, and the versions of x_n beyond them."""
+        """Take two iterates as far apart as (14) allows, and both versions of x_n beyond them."""
         apart = (2 * before + 1) * eta if apart is None else apart
         z, other, x, x_other = 0.0, apart, -10.0 * eta, apart + 10.0 * eta
         z -= eta * (z - x) / abs(z - x)

@@ -177,8 +177,9 @@ def survivors_are_near(ledger):
     """Assume r_hat >= r^(0.75) in Algorithm 3. With probability at least 1 - delta/18, every i with
     p_i > 0 satisfies norm(x_i - x_star) <= 3 r_hat, and Z >= 0.6 n.
 
-    3 is sharp. The bound Z >= .6 n is loose. The worst data give .74 n. They have 54 % of the
-    points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but .75 k is meant and used.
+    3 is sharp. The bound Z >= .6 n is loose. The worst data give .74 n. The worst data have 54 % of
+    the points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but .75 k is meant and
+    used.
     """
     worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
     delta, places, times = 0.9, *split(worst["places"], worst["copies"], 400)

@@ -140,9 +140,9 @@ def sensitivity_of_the_mean(ledger):
     most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
-    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. It is 31 r_hat
-    / n for n = 20, and 63 r_hat / n for n = 10^5. For n = 1000, .1 % of the points lie at 0, 55 %
-    at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n. The sum Z' (xbar -
+    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. The move is 31
+    r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. For n = 1000, .1 % of the points lie at 0,
+    55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n. The sum Z' (xbar -
     xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points and of two terms for the
     replaced point. The balls of Lemma 8 have centers within 4 r_hat of one another. The constant
     400 sets the noise of line 13.
@@ -188,7 +188,7 @@ def common_survivors(ledger):
     )
     @ledger.sharper().sweep("n >= 10 for 20", n=range(10, 20), mutant={"least": Fraction(1, 2)})
     def common(n, least=Fraction(11, 20)):
-        """Return two, and how many survive in both if more than .55 n do in each."""
+        """Return two, and how many points survive in both runs if over .55 n survive in each."""
         return 2, 2 * (math.floor(least * n) + 1) - n
 
     @ledger.sharper().falsify(
@@ -288,8 +288,8 @@ def privacy_of_fast_center(ledger):
     )
     def apart(n, k):
         stays, leaves = (binom.sf(3 * k // 5, k, together / n) for together in (11, 10))
-        # (8) requires f <= .6 k: for the 11 points with f* = .55 k, and for 10 points with
-        # f* = .5 k.
+        # (8) requires f <= .6 k for the 11 points with f* = .55 k, and for 10 points with f* = .5
+        # k.
         return 1 - (1 - stays) ** 11 / (1 - leaves) ** 10, 0.0
 
     branch = ledger.step(

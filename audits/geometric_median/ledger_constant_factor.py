@@ -239,10 +239,10 @@ def sizes_at_which_it_is_useful(ledger):
     >= (1600/epsilon) sqrt(d log(12/delta)).
 
     Let epsilon = 1 and delta = 1e-6. Weights of n pass line 9 in half of the runs at n = 907, and
-    in all runs from 1813 on. Within Theorem 3, at half the budget, this number is 3773. It is 16314
-    if Z is .6 n. The noise has the length r_hat at n = 20428 for d = 10, and at n = 45678 for d =
-    50. Within Theorem 3, more than twice as many users are needed. Lemma 6 of the theorem also
-    requires 4800 log(8 T / delta), which is 87349 for T = 10.
+    in all runs from 1813 on. Within Theorem 3, at half the budget, this number is 3773. The number
+    is 16314 if Z is .6 n. The noise has the length r_hat at n = 20428 for d = 10, and at n = 45678
+    for d = 50. Within Theorem 3, more than twice as many users are needed. Lemma 6 of the theorem
+    also requires 4800 log(8 T / delta), which is 87349 for T = 10.
     """
     log = math.log(24 / 1e-6)
 

@@ -2,8 +2,8 @@
 
 `python -m audits.geometric_median.experiments` runs the experiments in full size, with all choices
 and figures. Averages are judged by 95 % intervals. A claim fails if the whole interval contradicts
-it. Its mutant is usually the opposite claim. The mutant is killed if the whole interval agrees with
-the claim.
+it. The mutant of a claim is usually the opposite claim. The mutant is killed if the whole interval
+agrees with the claim.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def radius_estimates(ledger):
     10}, (b) HeavyTailed for nu in {2, 4, ..., 20}, averages over 100 trials.
 
     The claim holds with F^-1 instead of F in r_true of HeavyTailed (gm.exp.rtrueF). With the CDF as
-    printed, the averages are 4 to 8. For GaussianCluster, the claim holds with sigma sqrt(d). It
-    also holds with the radius that really contains .75 of the data (gm.exp.rtrue). Some averages
-    are above 3, and single trials reach 7 and more. RadiusFinder uses beta = .05, as in HSU24's
-    code.
+    printed, the averages are 4 to 8. For GaussianCluster, the claim holds with sigma sqrt(d). The
+    claim also holds with the radius that really contains .75 of the data (gm.exp.rtrue). Some
+    averages are above 3, and single trials reach 7 and more. RadiusFinder uses beta = .05, as in
+    HSU24's code.
     """
     shared = {"n": 1000, "d": 10, "by": [FAST, FINDER], **MISSED}
     wrong = {"mutant": {"family": HEAVY, "r_true": "other"}}
@@ -115,9 +115,9 @@ def other_sizes(ledger):
 
     RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500, this number
     is more than the .9 n inliers of GaussianCluster. At d = 10, RadiusFinder's averages are about
-    16 with beta = .05, as in HSU24's code. They are 11 with beta = .2, and 4 to 5.7 with beta = .5.
-    The averages are within bounds only with beta = .999. The paper does not specify beta.
-    FastRadius, which has no beta, is on the border at n = 500. At d = 5, its average over 400
+    16 with beta = .05, as in HSU24's code. The averages are 11 with beta = .2, and 4 to 5.7 with
+    beta = .5. The averages are within bounds only with beta = .999. The paper does not specify
+    beta. FastRadius, which has no beta, is on the border at n = 500. At d = 5, its average over 400
     trials is 3.71, and 30 % of the trials are above 3.75. FastRadius competes with RadiusFinder at
     all sizes.
     """
@@ -243,10 +243,9 @@ def heavy_tailed(ledger):
 
     The paper does not specify "larger n" and eta. The claim holds at n = 10000 with eta tuned on
     separate data. The claim does not hold at n = 1000. At n = 1000, DPGD with steps r_hat / sqrt(T)
-    is near the median after 4 passes, by luck. Its iterates are about .25, -.25, .25 and -.25,
-    whose average is
-    0. This is the average of z_1 to z_T, as in HSU24's code. The average of z_0 to z_(T-1) is not
-    0. At 1 pass, the claim holds at n = 1000 too.
+    is near the median after 4 passes, by luck. The iterates of DPGD are about .25, -.25, .25 and
+    -.25, whose average is 0. DPGD averages z_1 to z_T, as in HSU24's code. The average of z_0 to
+    z_(T-1) is not 0. At 1 pass, the claim holds at n = 1000 too.
     """
     sides, similar = beaten(ledger.seed, HEAVY), {"over": DPGD, "factor": 1 / setup.ROUGHLY}
     ledger.reading("n = 10000, eta tuned").sweep(
@@ -278,7 +277,7 @@ def unchanged(seed, family):
     """Return functions that compare the change of the comparison between settings with a factor."""
 
     def sides(over, factor, against=None):
-        if against:  # compare n = 100 with n = 1000 instead, where the comparison does change
+        if against:  # compare n = 100 with n = 1000, where the comparison does change
             settings = [errors(seed, family, n) for n in (100, 1000)]
         else:
             found = errors(seed, family, 1000, setup.SCALES[family])

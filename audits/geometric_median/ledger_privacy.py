@@ -105,7 +105,7 @@ def basic_composition(ledger):
         saved=1.0, mutant={"saved": 1.1}, **domain
     )
     def composed(channels, epsilons, deltas, saved):
-        """Compose; the sides of the second mechanism may be exchanged, by the first output."""
+        """Compose; by the first output, the sides of the second mechanism may be exchanged."""
         first, second, other = map(close, epsilons[[0, 1, 1]], deltas[[0, 1, 1]], channels)
         then = np.stack([second, second, other[::-1], other[::-1]], axis=1)
         p, q = (np.array(first)[:, :, None] * then).reshape(2, -1)
@@ -257,7 +257,8 @@ def above_threshold(ledger):
     top and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. It also draws noise for queries that are never asked, which does not change the output.
+    numbers. The implementation also draws noise for queries that are never asked, which does not
+    change the output.
     """
     domain = {"queries": Array(Interval(-20.0, 20.0), ("t",)), "t": Choice((1, 2, 5))}
     domain |= {"tau": Interval(-9.0, 9.0), "sensitivity": Interval(0.1, 9.0), "first": 2.0}

@@ -61,7 +61,7 @@ def renyi_composition(ledger):
 
     @ledger.falsify(over=np.max, mutant={"over": np.mean}, **distributions)
     def composed(distributions, alpha, over):
-        """Take distributions on two outcomes: of the first mechanism, and of the second."""
+        """Take distributions on two outcomes of the first mechanism and of the second mechanism."""
         (p, *p_then), (q, *q_then) = distributions / distributions.sum(axis=2, keepdims=True)
         joint = [
             (distribution[:, None] * then).ravel()

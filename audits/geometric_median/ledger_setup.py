@@ -237,10 +237,10 @@ def initial_point(ledger):
     is to hold x_star.
 
     The paper writes B(.75 r_hat) without a centre. By the convention of Section 2.1, the centre is
-    then 0. For R = 50 and 100, the cluster is at R / 2, which is at least 25. This is farther than
-    r_hat = 14.1 from every start. So K^(1) cannot contain x_star. At R = 25, K^(1) contains x_star
-    only for a small set of directions. If the ball is around the cluster or x_star, which must be
-    meant, K^(1) always contains x_star. For HeavyTailed, both readings agree.
+    then 0. For R = 50 and 100, the cluster is at R / 2, which is at least 25. This distance from
+    every start is larger than r_hat = 14.1. So K^(1) cannot contain x_star. At R = 25, K^(1)
+    contains x_star only for a small set of directions. If the ball is around the cluster or x_star,
+    which must be meant, K^(1) always contains x_star. For HeavyTailed, both readings agree.
     """
 
     @ledger.reading("the ball around 0").sweep(

@@ -104,7 +104,7 @@ RADII = {
 
 
 def outside(constant, alpha, delta):
-    """Return the probability that x_hat keeps more of its first noise than all balls can undo."""
+    """Return the probability that x_hat keeps more of its first noise than all balls correct."""
     n = constant / alpha * math.log(math.log(1 / alpha / delta) / delta) ** 2.5
     phases = 10
     for _ in range(50):
@@ -206,7 +206,7 @@ def approximation(ledger):
 
 
 def promised(terms, phases, n, epsilon, delta, step):
-    """Return a display's right side for d = 1. Its terms are inverse, linear, noise and power."""
+    """Return a display's right side for d = 1. The terms are inverse, linear, noise and power."""
     inverse, linear, noise, power = terms
     t, level = 2**phases - 1, math.log(16 * phases / delta)
     square = noise * t * level**power / (epsilon * n) ** 2
@@ -355,11 +355,11 @@ def number_of_steps(ledger):
     log(16K/delta) / alpha^2, the sum 12 r_hat sqrt(L/T) + 37 r_hat sqrt(d L^5) / (epsilon n), L =
     log(16K/delta), is at most alpha r_hat / (10C').
 
-    As pure arithmetic, with the smallest such T = 2^K - 1, the claim holds for C = 2400 C'. This
-    does not help the theorem, because the constants 12 and 37 are wrong. With 20 and 821 instead,
-    the theorem needs 160000 instead of 57600 and C = 53000 C'. For delta above 1/2, the condition
-    on n can vanish. If T may be larger than necessary, no C is enough, because K is in the second
-    term.
+    As pure arithmetic, with the smallest such T = 2^K - 1, the claim holds for C = 2400 C'. The
+    corrected arithmetic does not help the theorem, because the constants 12 and 37 are wrong. With
+    20 and 821 instead, the theorem needs 160000 instead of 57600 and C = 53000 C'. For delta above
+    1/2, the condition on n can vanish. If T may be larger than necessary, no C is enough, because K
+    is in the second term.
     """
     extremal = [{**EASIEST, "delta": 0.5}]
     printed = {"first": 12, "second": 37, "factor": 57_600, "constant": 2400}

@@ -86,10 +86,10 @@ def error_of_each_phase(ledger):
     T^(1)) and, for 2 <= k <= K, f(xbar^(k)) - f(xbar^(k-1)) <= 2 (sigma^(k))^2 d L / (eta^(k)
     T^(k)) + eta^(k)/2 + 8 sigma^(k) L sqrt(2d / T^(k)).
 
-    The proof takes u = xbar^(k-1), which need not lie in K^(k). It replaces norm(z_0 - u), the
-    noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there. If
-    its noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is correct.
-    It is sharp if all data lie in one point that the steps just reach.
+    The proof takes u = xbar^(k-1), which need not lie in K^(k). The proof replaces norm(z_0 - u),
+    the noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there.
+    If its noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is
+    correct. The bound is sharp if all data lie in one point that the steps just reach.
     """
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
@@ -228,9 +228,9 @@ def steps_of_the_chain(ledger):
     eta M^2 / (sqrt(rho) n), and all but A at most 19 eta + 1314 T eta d M^4 / (rho n^2).
 
     r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T). eta = 10^-6
-    r_hat shows the difference. With sigma^(k-1), the sums are 3.91 and 2.51 times as large as 144
-    and 12 allow. The constants 19 and 1314 are large enough for these sums (Lemma 14). The
-    constants 19 and 1314 are large enough for that (Lemma 14).
+    r_hat shows the difference. The other sums are correct, but they inherit sigma^(k) from Lemma
+    13. With sigma^(k-1), the sums are 3.91 and 2.51 times as large as 144 and 12 allow. The
+    constants 19 and 1314 are large enough for these sums (Lemma 14).
     """
     sides = {"lhs": "the first term of the first line, alone", "rhs": "the last line"}
 

@@ -38,7 +38,7 @@ def log_tail(hits, draws, rate):
 
 
 def distribution_of_radius(points, radii, k, epsilon, threshold=6.0, query=12.0):
-    """Return the probability of each radius, and of R: lines 3 to 17 of Algorithm 2, as printed."""
+    """Return the probability of each radius, and of R, from lines 3 to 17 of Algorithm 2."""
     n = len(points)
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     level = 0.775 * n + threshold / epsilon * NODES

@@ -67,10 +67,10 @@ def queries_are_accurate(ledger):
 
     The claim holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
     Bernoulli variables of mean n q_star_t. Instead, n q_t is n / k times a sum of n k such
-    variables. Its tail is not exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which is still
-    enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term log(delta / 4
-    T) in the proof is negative, so 4 T / delta is meant. The values .7 and .71 should be .75 and
-    .76.
+    variables. The tail of n q_t is not exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which
+    is still enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term
+    log(delta / 4 T) in the proof is negative, so 4 T / delta is meant. The values .7 and .71 should
+    be .75 and .76.
     """
     tight = {"t": 1, "epsilon": 1.0, "share": 0.0}
     case = {**SIZES, "extremal": [{**tight, "delta": delta} for delta in (0.999, 1e-12)]}
@@ -177,10 +177,10 @@ def utility_of_fast_radius(ledger):
     probability at least 1 - delta Algorithm 2 outputs r_hat with r^(0.75)/4 <= r_hat <= 4 r^(0.9).
 
     n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within the proof of the lemma
-    fails, as described there. "Lemma 6" in it should be Lemma 2. The largest ratio that was found
-    is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. The example is a bent chain of half of the
-    points, a quarter and a quarter. It is a bent chain of half of the points, a quarter and a
-    quarter. The factor tends to 2 as bend and rounding vanish, and a search found no factor above
+    fails, as described there. "Lemma 6" in it should be Lemma 2. The lower bound is loose. The
+    largest ratio that was found is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. The example is
+    a bent chain of half of the points, a quarter and a quarter. The factor tends to 2 as bend and
+    rounding vanish, and a search found no factor above
     2. But in this example, r_hat >= r^(.75), which Lemma 7 needs, fails. It also fails on a line
     with 37 % of the points at each of -.49 and .49, and 13 % at each of -1.48 and 1.48.
     """

@@ -2,7 +2,7 @@
 
 Two bugs are in the packages themselves. The audits ask these packages for the sensitivity or the
 epsilon that they claim. The noise is numpy's. A mechanism that is marked as a known violation must
-be refuted, or the run fails.
+be refuted. Otherwise the run fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EPSILON, DELTA = 1.0, 1e-5
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER
 
 SHARE = 0.05
-"""Share of the default draws. All draws give the same verdicts."""
+"""Share of the default draws. With all draws, the verdicts are the same."""
 
 
 # --- OpenDP #2924: the sums of a tree, under the l2 metric ---------------------------------------
@@ -54,7 +54,7 @@ def opendp_tree():
 
 
 def holders_in_a_tree(data):
-    """Return the users who hold each leaf, and their sum: a user moves the leaves by 4 in l2."""
+    """Return the users who hold each leaf, and their sum. A user moves the leaves by 4 in l2."""
     leaves = [int((data == leaf).any(axis=1).sum()) for leaf in range(LEAVES)]
     return np.array(opendp_tree()(leaves), dtype=float)
 
@@ -64,7 +64,7 @@ def tree_with_noise(sensitivity):
 
 
 def tree_by_the_stability_map():
-    """Return the tree with noise for the map's own bound, height times distance: 8.
+    """Return the tree with noise for the map's own bound, height times distance, which is 8.
 
     OpenDP 0.16, make_b_ary_tree with l2_distance; issue #2924 (2026, open). A user who holds all
     leaves moves the tree by sqrt(16^2 + 16) = 16.5.
@@ -75,7 +75,7 @@ def tree_by_the_stability_map():
 @installed("opendp")
 @pytest.mark.known_violation("OpenDP #2924: a user in every leaf counts LEAVES times at the root")
 def audit_opendp_2924(auditor):
-    """Audit with data like the mechanism's own: the portfolio of whole numbers alone misses it."""
+    """Audit with data like the mechanism's own, because whole numbers alone miss the bug."""
     auditor.check(
         tree_by_the_stability_map(),
         GaussianDP(1.0, ADD_REMOVE, "OpenDP's stability map"),
@@ -101,9 +101,9 @@ CUT = 25.0
 
 
 def count_of_high_predictions(data, size, rng, scale):
-    """Pair rows (x, y) at random, draw a line through each pair, count those above 50 at x = CUT.
+    """Pair rows (x, y) at random, draw a line through each pair, and count lines above 50 at CUT.
 
-    If the number of rows is odd, the last row is left out. A noisy count replaces OpenDP's noisy
+    If the number of rows is odd, the last row is omitted. A noisy count replaces OpenDP's noisy
     median, so that only the pairing is tested.
     """
     rows, half = data[: len(data) // 2 * 2], len(data) // 2
@@ -127,17 +127,17 @@ def pairs_of_an_even_number(data, size, *, rng):
 
 
 def pairs_with_stability_of_two(data, size, *, rng):
-    """Use noise for the true effect of a row: its own pair, and the pair of the last row.
+    """Use noise for the true effect of a row, on its own pair and on the pair of the last row.
 
-    A row that is added enters a pair together with the last row or instead of it. Join the partners
-    of these two rows: the rest is a random pairing of the others. So at most two pairs are removed,
-    and one is added.
+    A row that is added enters a pair together with the last row, or instead of the last row. If the
+    partners of these two rows are joined, the rest is a random pairing of the others. So at most
+    two pairs are removed, and one is added.
     """
     return count_of_high_predictions(data, size, rng, 2 / EPSILON)
 
 
 def two_far_rows():
-    """Return rows on the line y = 0, except the user and the last; lines through these are high."""
+    """Return rows on the line y = 0, except the user and the last row, whose lines are high."""
     rows = np.stack([np.linspace(0.0, 20.0, 19), np.zeros(19)], axis=1)
     rows[-1] = 24.0, 1000.0
     return NeighborPair(
@@ -150,7 +150,7 @@ def two_far_rows():
 
 @pytest.mark.known_violation("OpenDP #2950: an added row makes another row count, or not count")
 def audit_opendp_2950(auditor):
-    """Audit a named pair: the portfolio has one special user, but this bug needs two."""
+    """Audit a named pair, because the portfolio has one special user, but this bug needs two."""
     auditor.check(
         pairs_of_an_even_number,
         PureDP(EPSILON, ADD_REMOVE, "OpenDP's stability map"),
@@ -179,8 +179,9 @@ NOISY_MAX_RHO = NOISY_MAX_EPSILON**2 / 8
 def permute_and_flip(scores, size, *, rng):
     """Report noisy max with exponential noise of scale 2 / epsilon.
 
-    OpenDP up to 0.15.1, make_noisy_max with zero_concentrated_divergence; issue #2911 (2026). It is
-    epsilon-DP and claims rho = epsilon^2 / 8. This rho needs the bounded range of Gumbel noise.
+    OpenDP up to 0.15.1, make_noisy_max with zero_concentrated_divergence; issue #2911 (2026). The
+    mechanism is epsilon-DP and claims rho = epsilon^2 / 8. This rho needs the bounded range of
+    Gumbel noise.
     """
     noise = rng.exponential(scale=2 / NOISY_MAX_EPSILON, size=(size, len(scores)))
     return (scores + noise).argmax(axis=1)
@@ -238,10 +239,10 @@ def accountant_epsilon(multiplier):
 @DP_ACCOUNTING
 @pytest.mark.known_violation("dp-accounting #378: a replaced record moves a clipped sum by 2 C")
 def audit_dp_accounting_378(auditor):
-    """Audit GaussianDpEvent, whose multiplier is of C, the bound of one record.
+    """Audit GaussianDpEvent, whose multiplier is relative to C, the bound of one record.
 
-    Issue #378, PR #464 (open). One may also read the multiplier as that of the sensitivity, 2 C.
-    But its docstring says C.
+    Issue #378, PR #464 (open). One may also read the multiplier as relative to the sensitivity,
+    which is 2 C. But its docstring says C.
     """
     auditor.check(
         NOISY_SUM,

@@ -1,10 +1,10 @@
 """Bugs of released libraries of statistics, each with the correct algorithm.
 
 Every bug is re-created from its issue or pull request, in small form and with numpy's noise. No
-code is copied. A row of the data is one user's. No audit names a pair. At most it gives the shape
-or the domain of the data.
+code is copied. A row of the data belongs to one user. No audit names a pair. At most, an audit
+gives the shape or the domain of the data.
 
-A mechanism that is marked as a known violation must be refuted, or the run fails.
+A mechanism that is marked as a known violation must be refuted. Otherwise the run fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EPSILON, DELTA = 1.0, 1e-5
 REPLACE, ADD_REMOVE = Relation.REPLACE_USER, Relation.ADD_REMOVE_USER
 
 SHARE = 0.05
-"""Share of the default draws. All draws give the same verdicts."""
+"""Share of the default draws. With all draws, the verdicts are the same."""
 
 
 def first_item(data):
@@ -35,7 +35,7 @@ def covariances(columns):
 
 
 def covariance_of_the_raw_data(data, size, *, rng):
-    """Clip to the bounds, and then use the data without clipping.
+    """Clip to the bounds, but then use the data without clipping.
 
     smartnoise-sdk, synth/snsynth/models/dp_covariance.py, release; issue #622, fixed by PR #624
     (2026). Each of the three entries moves by at most 1 / n if a user in [0, 1]^2 is replaced.
@@ -112,7 +112,7 @@ def mean_with_the_private_size(data, size, *, rng):
     """Use sensitivity 1 / n under add/remove, with the n of the private data.
 
     smartnoise-core, whitepapers/sensitivities/mean, Section 2.1; issue #356 (2021). The scale of
-    the noise reveals n. Also the mean of one user need not be within 1 / 2 of the mean of two
+    the noise reveals n. Also, the mean of one user need not be within 1 / 2 of the mean of two
     users.
     """
     return first_item(data).mean() + rng.laplace(scale=1 / (len(data) * EPSILON), size=size)
@@ -148,7 +148,7 @@ def audit_smartnoise_core_356_mended(auditor):
 
 
 SHORT = neighbors.portfolio(m=1).under(ADD_REMOVE)
-"""Vectors of one coordinate, because they are fast; the default portfolio has eight."""
+"""Vectors of one coordinate, because such vectors are fast. The default portfolio has eight."""
 
 
 def in_the_l1_ball(vectors):
@@ -198,7 +198,7 @@ LOWER, UPPER = 0.25, 1.0
 
 
 def sum_of_squares(data, size, rng, sensitivity):
-    """Return the second moment of a feature in [LOWER, UPPER], folded at 0 like LaplaceFolded."""
+    """Return the second moment of a feature in [LOWER, UPPER], folded at 0 as in LaplaceFolded."""
     x = np.clip(data[:, 0], LOWER, UPPER)
     return np.abs((x**2).sum() + rng.laplace(scale=sensitivity / EPSILON, size=size))
 
@@ -257,7 +257,7 @@ def second_moments_with_wishart_noise(data, size, *, rng):
 
 
 def second_moments_with_laplace_noise(data, size, *, rng):
-    """Return X^T X with Laplace noise: the lower triangle of x x^T has l1 norm at most 1.5."""
+    """Return X^T X with Laplace noise. The lower triangle of x x^T has l1 norm at most 1.5."""
     moments = (in_the_l2_ball(data).T @ in_the_l2_ball(data))[np.tril_indices(DIM)]
     return moments + rng.laplace(scale=2 * 1.5 / EPSILON, size=(size, len(moments)))
 

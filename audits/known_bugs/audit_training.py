@@ -2,9 +2,9 @@
 
 Every bug is re-created from its issue, pull request or paper, in small form and with numpy's noise.
 No code is copied. A row of the data is the gradient of one example, or of one user. No audit names
-a pair. At most it gives the shape of the data.
+a pair. At most, an audit gives the shape of the data.
 
-A mechanism that is marked as a known violation must be refuted, or the run fails.
+A mechanism that is marked as a known violation must be refuted. Otherwise the run fails.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NOISE = analytic_gaussian_sigma(1.0, EPSILON, DELTA)
 ADD_REMOVE = Relation.ADD_REMOVE_USER
 
 SHARE = 0.05
-"""Share of the default draws. All draws give the same verdicts."""
+"""Share of the default draws. With all draws, the verdicts are the same."""
 
 
 SMALL = neighbors.portfolio(m=2).under(ADD_REMOVE)
-"""Gradients in two dimensions, because they are fast; the default portfolio has eight."""
+"""Gradients in two dimensions, because they are fast. The default portfolio has eight."""
 
 
 def clipped(gradients, norm=CLIP):
@@ -92,11 +92,12 @@ def sampled_sum(data, size, rng, rate):
 
 
 def sampled_step_divided_by_the_data(data, size, *, rng):
-    """Derive the rate and the batch size from `len(dataset)`; the batch size is rounded down.
+    """Derive the rate and the batch size from `len(dataset)`, with the batch size rounded down.
 
-    With 20 examples the noisy sum is divided by 10, and with 19 by 9. No clipped gradient reveals
-    this. But the length of the noise does, and more clearly the more dimensions there are. It is
-    Opacus #819 (2026, open), found by an audit, in versions 1.0.0 to 1.6.0.
+    With 20 examples, the noisy sum is divided by 10. With 19 examples, it is divided by 9. No
+    clipped gradient reveals this difference. But the length of the noise reveals it. If there are
+    more dimensions, the length reveals it more clearly. The bug is Opacus #819 (2026, open) in
+    versions 1.0.0 to 1.6.0. An audit found it.
     """
     rate = 1 / math.ceil(len(data) / BATCH)
     return sampled_sum(data, size, rng, rate) / int(len(data) * rate)
@@ -132,7 +133,7 @@ SMALL_CLIP = 0.1
 
 
 def clips_to_the_default(data, size, *, rng):
-    """Clip to 1 by ghost clipping, with noise for `max_grad_norm` = 0.1.
+    """Clip to 1 by ghost clipping, although the noise is for `max_grad_norm` = 0.1.
 
     Opacus before 1.5.2: `_prepare_model` did not pass on `max_grad_norm`; PR #664 (2024).
     """
@@ -164,7 +165,7 @@ def audit_opacus_664_mended(auditor):
 
 
 def one_key_for_all_leaves(data, size, *, rng):
-    """Add the noise of one leaf of the gradient to the other leaf, which has the same shape.
+    """Add the noise of one leaf of the gradient also to the other leaf, which has the same shape.
 
     JAX, examples/differentially_private_sgd.py, private_grad, before PR #3646 (2020). The
     difference of the leaves has no noise.
@@ -202,9 +203,9 @@ def noise_divided_by_the_batch(data, size, *, rng):
     """Clip gradients of the mean loss, and divide their sensitivity by the batch size once more.
 
     After Section 4 of Tramer, Terzis, Steinke, Song, Jagielski and Carlini (2022), "Debugging
-    Differential Privacy: A Case Study for Privacy Auditing". It concerns an implementation of
-    backpropagation clipping: epsilon = 0.21 was claimed, and at least 2.79 was found. Networks and
-    layers are left out. The wrong factor is the same.
+    Differential Privacy: A Case Study for Privacy Auditing". The paper concerns an implementation
+    of backpropagation clipping. It claimed epsilon = 0.21, and at least 2.79 was found. Networks
+    and layers are omitted. The wrong factor is the same as in the paper.
     """
     noise = rng.normal(scale=NOISE * CLIP / BATCH_SIZE, size=(size, data.shape[1]))
     return clipped(data / BATCH_SIZE).sum(axis=0) + noise
@@ -238,7 +239,7 @@ def audit_backpropagation_clipping_mended(auditor):
 
 UPLOADED, GAMMA, TAU = 2, 1.0, 0.5
 SHARES = 0.5, 1.0, 1.5
-"""Shares of epsilon: for the threshold, for the comparisons, for the values that are released."""
+"""Shares of epsilon for the threshold, for the comparisons and for the released values."""
 
 WEIGHTS = neighbors.portfolio(dim=4).under(within_sensitivity())
 
@@ -270,8 +271,9 @@ def update_with_leftovers(weights, size, *, rng):
 def update_of_the_first_accepted(weights, size, *, rng):
     """Halt after enough accepted weights, and send them with noise.
 
-    The fix of PR #348 sends zeros for weights that are not drawn. This function goes further: it
-    halts after `UPLOADED` weights, as the proof of the technique needs (Lyu, Su and Li 2017).
+    The fix of PR #348 sends zeros for weights that are not drawn. This function goes further,
+    because it halts after `UPLOADED` weights, as the proof of the technique needs (Lyu, Su and Li
+    2017).
     """
     first, second, third = SHARES
     threshold = TAU + rng.laplace(scale=2 * GAMMA / first, size=(size, 1))

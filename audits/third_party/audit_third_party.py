@@ -1,9 +1,9 @@
 """Real mechanisms of OpenDP and diffprivlib, through `dpaudit.adapters`.
 
-Install them with ``pip install '.[third-party]'``. Their noise is not numpy's, so no mutants can be
-made from it. Instead a mutant scales a parameter, to half of the noise or to twice the epsilon. For
-the Gaussians, whose small delta needs many draws, the noise is a third. The numbers of draws
-differ, because most of these libraries draw one output at a time.
+Install them with ``pip install '.[third-party]'``. The noise of these packages is not numpy's, so
+no mutants can be made from it. Instead, a mutant scales a parameter, to half of the noise or to
+twice the epsilon. For the Gaussians, whose small delta needs many draws, a mutant has a third of
+the noise. The numbers of draws differ, because most of these libraries draw one output at a time.
 
 OpenDP draws from the operating system and cannot be seeded. So `dpaudit replay` compares verdicts.
 """

@@ -1,9 +1,9 @@
-"""Mistakes of private training, each with its correct version, which is not refuted.
+"""Mistakes of private training, each next to its correct version, which is not refuted.
 
 The claims are those of dp-accounting. The mistakes are kept as demonstrations.
-`tests/test_training_mistakes.py` computes how large epsilon really is. The audits use what a person
-who trains knows: the correct mechanism, whose likelihood ratio is the score, and a canary that this
-person chooses.
+`tests/test_training_mistakes.py` computes how large epsilon really is. The audits use only what a
+person who trains knows. A person who trains knows the correct mechanism, whose likelihood ratio is
+the score, and a canary that this person chooses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EIGHT = {"others": 7, "relation": REPLACE}
 
 
 def audit_white_box(auditor):
-    """Audit all noisy sums against the whole curve of the accountant, which leaves no slack."""
+    """Audit all noisy sums against the whole curve of the accountant, which has no slack."""
     pair = loud_user(m=4)
     auditor.check(
         train(),
@@ -80,7 +80,7 @@ def audit_one_step_in_many_dimensions(auditor):
 
 @pytest.mark.known_violation("noise scaled by the size of the batch that was drawn")
 def audit_noise_over_the_drawn_batch(auditor):
-    """Audit without a score: the audit learns that the length of the noise is the best event."""
+    """Audit without a score, so the audit learns that the noise length is the best event."""
     auditor.check(
         train(mutants.NoiseOverDrawnBatch, d=32, q=0.5, steps=1),
         Accounted(poisson(q=0.5, steps=1)).at(DELTA),
@@ -159,7 +159,7 @@ def audit_balls_in_bins_as_poisson(auditor):
     ids=["shuffle", "balls_in_bins"],
 )
 def audit_once_in_an_epoch(auditor, sampling):
-    """Audit epochs in which a user takes part once: each epoch is one Gaussian, not amplified."""
+    """Audit epochs in which a user takes part once, so each is one Gaussian, not amplified."""
     pair = loud_user(m=4, **EIGHT)
     epoch = {"steps": BATCHES, "sigma": SIGMA, **sampling}
     mechanism = train(**epoch)
@@ -181,7 +181,7 @@ def full_batches():
 
 
 def audit_full_batches_by_pld(auditor):
-    """Audit the PLD accountant, which doubles what one user moves under REPLACE_ONE."""
+    """Audit the PLD accountant, which doubles the move of one user under REPLACE_ONE."""
     pair = loud_user(relation=REPLACE)
     event = poisson(FULL_SIGMA, q=1.0, steps=FULL_STEPS)
     auditor.check(

@@ -1,4 +1,4 @@
-"""Training runs that are audited: logistic regression on a few users, one of whom is a canary."""
+"""Training runs for audits: logistic regression on a small number of users with one canary."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ def logistic(params, data):
 
 
 def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
-    """Return users and a canary: a user with a large feature that no other user has.
+    """Return users and a canary, which is a user with a large feature that no other user has.
 
-    The canary's gradient is clipped at all iterates that are reached, and orthogonal to the
-    gradients of the others. If users are replaced, the other dataset has a user with the opposite
-    feature.
+    The canary's gradient is clipped at all reached iterates, and orthogonal to the gradients of the
+    others. If users are replaced, the other dataset has a user with the opposite feature.
     """
     users = np.zeros((others, m, d))
     users[:, :, : d - 1] = np.random.default_rng(0).normal(size=(others, 1, d - 1)) / m
@@ -35,14 +34,14 @@ def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
 
 
 def poisson(sigma=SIGMA, *, q=Q, steps=STEPS):
-    """Return the accountant's view of DP-SGD: Poisson samples, a Gaussian on each, composed."""
+    """Return the accountant's view of DP-SGD. It composes Poisson samples with Gaussians."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
     return SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)
 
 
 def train(kind=DPSGD, *, d=3, **options):
-    """Return a training run; its steps are short, so that the canary keeps its large gradient."""
+    """Return a training run with short steps, so that the canary keeps its large gradient."""
     options = {"sigma": SIGMA, "steps": STEPS, **options}
     if "batch_size" not in options:
         options = {"q": Q, **options}

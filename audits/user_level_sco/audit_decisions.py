@@ -113,7 +113,7 @@ class Answers:
 
 
 def queries(level, other, sensitivity, n_down, n_up):
-    """Return queries: the first `n_down` fall by the sensitivity, the others rise by it."""
+    """Return queries: the first `n_down` fall by the sensitivity, and the others rise by it."""
     left = np.r_[np.full(n_down, level), np.full(n_up, other)]
     right = left + sensitivity * np.r_[-np.ones(n_down), np.ones(n_up)]
     return NeighborPair(

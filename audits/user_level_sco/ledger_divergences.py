@@ -61,7 +61,7 @@ def item_level_privacy(ledger):
     m items.
 
     This is a definition. The divergence that other rows use is the supremum of P[O] - e^epsilon
-    P'[O] over events O. "O in Range(M)" must read "O a subset of Range(M)". The text defines
+    P'[O] over events O. "O in Range(M)" should be "O a subset of Range(M)". The text defines
     neighbours of users by "adding or removing one user", and Definition 15 by datasets that "differ
     from one user". The proofs replace one user. A replacement is a removal and an addition, so it
     doubles epsilon.
@@ -83,8 +83,8 @@ def user_level_privacy(ledger):
     that differ from one user and any output event set O, Pr[M(D) in O] <= e^epsilon Pr[M(D') in O]
     + delta.
 
-    This is the definition of item-level DP with users in place of items. For m = 1, this definition
-    is (1). "Differ from one user" must read "differ in one user". All proofs replace the data of
+    The definition is that of item-level DP with users in place of items. For m = 1, this definition
+    is (1). "Differ from one user" should be "differ in one user". All proofs replace the data of
     one user.
     """
     attack_definition(ledger)
@@ -120,9 +120,9 @@ def noisy_mean(ledger):
     """For points q_t(Z_1), ..., q_t(Z_B) in the unit ball, their mean plus N(0, sigma_1^2 I_d),
     with sigma_1 proportional to 1/B, is private.
 
-    If the points lie in the unit ball, the mean moves by at most 2 / B. It moves by 2 / B if u
-    becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for a
-    move of 1 / B is not enough. For every (epsilon, delta) the scale is proportional to 1 / B, as
+    If the points lie in the unit ball, the mean moves by at most 2 / B. The mean moves by 2 / B if
+    u becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for a
+    move of 1 / B is not enough. For every (epsilon, delta), the scale is proportional to 1 / B, as
     displayed.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "extremal": [{"epsilon": 1.0, "delta": 0.5}]}
@@ -322,8 +322,8 @@ def robust_divergences(ledger):
     These are definitions. By Strassen's theorem, W^zeta(mu, nu) <= b holds if and only if some
     coupling keeps the two points within b, except with probability zeta. So W^zeta is symmetric.
     The robust shifted divergence is not symmetric, because it moves only its first argument by zeta
-    and b. The proof of Lemma 3 nevertheless says "by symmetry", and the proof of Lemma 10 moves
-    both arguments.
+    and b. But the proof of Lemma 3 says "by symmetry", and the proof of Lemma 10 moves both
+    arguments.
     """
     domain = {**PAIRS, "reach": Choice((0, 1, 2)), "wide": 1.0, "examples": 100}
 
@@ -356,7 +356,7 @@ def gaussian_mechanism_of_close_distributions(ledger):
 
     By joint convexity, the worst case is a shift by b. For a shift, the statement is Proposition
     16, which is equally loose. Proposition 16 requires epsilon <= 1, but this statement does not
-    repeat the condition. At epsilon = 10 the statement fails.
+    repeat the condition. At epsilon = 10, the statement fails.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "constant": 1.25, "factor": 2.0}
     worst = [{"epsilon": 1.0, "delta": 0.5}, {"epsilon": 1.0, "delta": 1e-12}]

@@ -74,10 +74,10 @@ def first_iterates_are_close(ledger):
     every other x_1. So the probability of not halting is larger on one side by a factor slightly
     above e^(epsilon/4). No shift changes this factor. If no run halted, all B decisions would cost
     privacy. With count and chat, the excess is about .05 epsilon. The proof shows W(x_1, xbar_1) <=
-    b, D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b. These are two shifts, and
-    Definition 2 has only one. Apply a kernel that couples xbar'_1 with x'_1 to xbar_1. This puts
-    both shifts in front, with 2b instead of b. Kept users are within 1 / tau to 3 / tau of one
-    another, not only within 100 / tau.
+    b, D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b. The three bounds contain two
+    shifts, and Definition 2 has only one. Apply a kernel that couples xbar'_1 with x'_1 to xbar_1.
+    This puts both shifts in front, with 2b instead of b. Kept users are within 1 / tau to 3 / tau
+    of one another, not only within 100 / tau.
     """
     ledger.sweep("P[no halt]", rhs="delta", **HALT)(never_halted)
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
@@ -186,8 +186,8 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     log^2 is 6 scales, but the proof needs every noise below 30 scales. Then the event fails with
     near certainty. For delta = (mn)^-1, the event fails with near certainty for every n. For fixed
     delta, the statement is true from some n on (mn of about e^77 at delta = 1e-6). The score 3B/5
-    requires only that noises are at most 45 log^2, which is also too small for delta = (mn)^-1. The
-    probability that user 1 is kept at a distance is nevertheless below delta, see sco2.eq3.
+    requires only that noises are at most 45 log^2, which is also too small for delta = (mn)^-1. But
+    the probability that user 1 is kept at a distance is below delta (see sco2.eq3).
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
@@ -213,7 +213,7 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
 
 
 def half_of_e2(log, log_delta, epsilon=0.99):
-    """Return both sides for one run; the cutoff, and so the scale, is random."""
+    """Return both sides for one run, in which the cutoff and the scale are random."""
     z = np.linspace(-60, 60, 20001)
     weights = np.exp(-np.abs(z)) / np.exp(-np.abs(z)).sum()
     cutoff = np.maximum(10 * log + 4 * z, 1e-300) / epsilon
@@ -348,8 +348,8 @@ def decisions_on_the_others(ledger):
     when the run halts. The halt depends on count, which includes the decision on user 1. The noise
     of chat costs the whole of epsilon/4 for this decision. The answers on the others have an
     additional cost. "Theorem 3.25" of Dwork and Roth is about queries of sensitivity 1 with noise
-    on the threshold. It has no term for the decision on user 1. If user 1 is counted on both sides
-    or on neither, xbar_1 is a function of the other decisions, but then (4) fails.
+    on the threshold. The theorem has no term for the decision on user 1. If user 1 is counted on
+    both sides or on neither, xbar_1 is a function of the other decisions, but then (4) fails.
     """
     ledger.sweep("no halt in batch 1", rhs="delta, although only delta / 4 is allowed", **HALT)(
         never_halted

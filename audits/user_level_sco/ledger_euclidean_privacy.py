@@ -232,9 +232,9 @@ def query_sensitivity(ledger):
     The bound is true, with a factor of 2 to spare. Each Hessian lies between 0 and beta. So a
     difference of two gradients moves by beta norm(x - x'), not by twice as much. The scores then
     move by half of the stated bound.
-    1. The last display has kappa in place of kappa' in kappa (1 - e^(...)), which changes nothing.
-    The largest change is B (1 - exp(-beta C eta / B)). It occurs for users with equal gradients, if
-    one user has a Hessian beta and the others have none.
+    1. The last display has kappa instead of kappa' in kappa (1 - e^(...)), which changes nothing.
+    The largest change is B (1 - exp(-beta C eta / B)). The largest change occurs for users with
+    equal gradients, if one user has a Hessian beta and the others have none.
     """
     domain = {"offsets": Array(UNIT, (6, 2)), "roots": Array(UNIT, (6, 2, 2)), "spread": SHARE}
     domain |= {"move": Array(UNIT, (2,)), "product": Interval(0.01, 1.0)}

@@ -77,8 +77,8 @@ def noise_of_all_steps(ledger):
     the smallest n, the bound is 1.1 scales, and a third of all users exceed it. A bound of 20
     log^2, as in Lemma 10, would not be enough either. The proof uses only that noises that push a
     user out are at most B / 7, which is 43 log^2. Even for this weaker bound, omega is too small.
-    At delta = 1e-6 and the smallest n, an honest user is filtered with probability 1e-4. This does
-    no harm, because up to c honest users may be filtered.
+    At delta = 1e-6 and the smallest n, an honest user is filtered with probability 1e-4. This
+    probability does no harm, because up to c honest users may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -107,9 +107,9 @@ def honest_users_pass(ledger):
 
     E_1 puts every gradient within 1 / (20 tau) of the mean, so two gradients are within 1 / (10
     tau) of one another. But f counts only the gradients within half of this distance. If half of a
-    batch is on each side of the mean, f = B / 2. All users pass nevertheless, because scores are at
-    least B e^(-1/10) = .904 B. All these claims hold within E_1. Except with a small probability,
-    users are much closer together than E_1 says.
+    batch is on each side of the mean, f = B / 2. But all users pass, because scores are at least B
+    e^(-1/10) = .904 B. All these claims hold within E_1. Except with a small probability, users are
+    much closer together than E_1 says.
     """
 
     @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
@@ -286,9 +286,9 @@ def utility_of_the_euclidean_algorithm(ledger):
     all, and the error is that of x_0. For m = 3, 4, 5, no convention on log m changes the failure.
     In the proof, the sum needs log m > 2, and its last term needs log log m > 1.
 
-    With 4 in place of log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum
-    was found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta), not n >= B^2. So
-    for small epsilon, S is about log log. Then G E norm(zeta_S) is at least 10^8 times the allowed
+    If 4 replaces log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum was
+    found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta), not n >= B^2. So for
+    small epsilon, S is about log log. Then G E norm(zeta_S) is at least 10^8 times the allowed
     value, whatever m is (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S costs
     only beta E norm(zeta_S)^2 / 2. With beta <= 1 / eta and this smaller cost, no counterexample to
     the sum was found for all m and n of Section 3. The number of gradients is at most nm. As
@@ -306,7 +306,7 @@ def constant_number_of_items(ledger):
     When m is constant, this recovers the smoothness requirement of Feldman et al. (2020), beta <=
     sqrt(n) + sqrt(d)/epsilon.
 
-    For m <= 5 the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
+    For m <= 5, the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
     achieve the item-level rate at all. The smoothness is that of Feldman et al. times epsilon^1.5,
     because sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) replaces sqrt(n) + sqrt(d) / epsilon. (A
     factor of 1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits G/D and
@@ -396,11 +396,12 @@ def the_sum_over_phases(ledger):
     The last inequality fails for m <= 7. For these m, log(m)/2 < 1, and the sum is a power of n/B.
     At m = 7, this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
     norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. The inequality also loses a factor of 4.
-    It prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats S as a
-    multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of Section 3,
-    where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD / (log m)^S,
-    or a little less. At d = 1, this exceeds the rate by a power of n, whatever m is. The first
-    inequality takes Lemma 14 with constants 1. It omits (beta + 1/eta) <= 2/eta and GD/(nm)^3.
+    The inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats
+    S as a multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of
+    Section 3, where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD /
+    (log m)^S, or a little less. At d = 1, this exceeds the rate by a power of n, whatever m is. The
+    first inequality takes Lemma 14 with constants 1. The inequality omits (beta + 1/eta) <= 2/eta
+    and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

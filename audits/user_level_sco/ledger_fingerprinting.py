@@ -38,7 +38,7 @@ def fingerprints_of_a_mean(ledger):
     N(p, 1). Then E[(1 - p^2)(f(X) - p) sum_i (X_i - p)] = (1 - p^2) g'(p).
 
     The lemma holds, because it is Stein's identity. The function f needs no bound, only a finite
-    mean. The number p is arbitrary, and any constant can be subtracted from f(X) in place of p.
+    mean. The number p is arbitrary, and any constant can be subtracted from f(X) instead of p.
     """
     domain = {**WAVES, "n": Choice((1, 2, 3)), "p": UNIT, "floor": 1e-3, "tolerance": 1e-7}
 
@@ -183,9 +183,9 @@ def signs_and_correlation(ledger):
     """Let M: R^(n x d) -> [-1, 1]^d. Suppose mu[k] are i.i.d. from [-1, 1] and E sum_k abs(mu[k])
     1(sign(mu[k]) != sign(M(D)[k])) <= alpha; then E sum_k M(D)[k] mu[k] >= d/2 - 2 alpha.
 
-    The proof replaces M(D)[k] mu[k] by abs(mu[k]) times +-1. This requires M(D)[k] in {-1, 1}, as
-    in Lemma 41. A tenth of a sign has the same error as the sign, but only a tenth of its
-    correlation. For M in {-1, 1}^d the lemma is an equality if alpha is the error itself.
+    The proof replaces M(D)[k] mu[k] by abs(mu[k]) times +-1. This replacement requires M(D)[k] in
+    {-1, 1}, as in Lemma 41. A tenth of a sign has the same error as the sign, but only a tenth of
+    its correlation. For M in {-1, 1}^d the lemma is an equality if alpha is the error itself.
     """
     words = {"lhs": "d/2 - 2 alpha, for alpha the weighted sign error", "rhs": "E[M(D) mu]"}
 

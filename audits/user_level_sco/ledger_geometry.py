@@ -364,9 +364,9 @@ def rate_of_euclidean_algorithms(ledger):
     """As the l_2 diameter of an l_inf ball is sqrt(d), applying existing linear-time algorithms to
     this setting yields a suboptimal rate O(d^(3/2)/(sqrt(nm) epsilon)).
 
-    The factor sqrt(d) occurs three times, but the text mentions only one occurrence. It occurs in
-    the rate G D sqrt(d) / (sqrt(nm) epsilon), in the radius sqrt(d) D, and in gradients of norm
-    sqrt(d) G.
+    The factor sqrt(d) occurs three times, but the text mentions only one occurrence. The factor
+    sqrt(d) occurs in the rate G D sqrt(d) / (sqrt(nm) epsilon), in the radius sqrt(d) D, and in
+    gradients of norm sqrt(d) G.
     """
 
     @ledger.identity("the arithmetic", gradient=0.5, mutant={"gradient": 0.0}, **RATES)

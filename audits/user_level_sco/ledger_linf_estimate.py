@@ -21,7 +21,7 @@ FAR = Interval(-50.0, 50.0)
 BATCHES = Choice((1, 2, 4, 5, 8, 11))
 POINTS = {"points": Array(Interval(-5.0, 5.0), ("b", "d")), "b": BATCHES, "d": FEW}
 TRIMMED = {"share": Choice((0.0, 0.5, 1.0))}
-"""Share that is trimmed at either end: nothing, half of the possible, or all but the median."""
+"""Fraction that is trimmed at either end: none, half of the possible, or all but the median."""
 
 ALIKE = {"points": np.zeros((5, 2)), "moves": np.ones((5, 2))}
 
@@ -78,7 +78,7 @@ def lipschitz_statistics(ledger):
         ],
     )  # fmt: skip
     def gradients(own, cross, x, z, share, part):
-        """Compare at x and at 0; a Hessian has cross off the diagonal, own + abs(cross) on it."""
+        """Compare at x and at 0. A Hessian has cross off the diagonal, own + abs(cross) on it."""
         c = np.abs(cross)[:, None]
         at_0 = -((own + c) * z + cross[:, None] * z[:, ::-1])
         at_x = at_0 + (own + c) * x + cross[:, None] * x[::-1]
@@ -199,7 +199,7 @@ def euclidean_analogue(ledger):
     contain two given points have only the segment between them in common. The three sides of a
     triangle have no point in common. For larger B, put a third of the points at each corner. By
     Helly's theorem, (i) can be satisfied if it is required only for more than d/(d + 1) of the
-    points. For such an (i) the question is open.
+    points. For such an (i), the question is open.
     """
 
     @ledger.sharper("no statistic satisfies the l_2 analogue of (i)").sweep(

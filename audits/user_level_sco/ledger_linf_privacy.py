@@ -177,13 +177,13 @@ def privacy_of_the_algorithm(ledger):
 
     The statement fails like Lemma 36, because beta eta B is not small, but up to 10^4
     log(mnd/delta)/epsilon. The test itself reveals one user's gradient, for all constants of
-    sigma_s and tau. With beta = 0, the theorem still fails if m and n are large. It fails for every
-    ratio C of the constant of sigma_s to that of tau, whatever delta is. Let users be in equal
-    parts at two places at a distance of .15/tau, and one user far out. These users pass the test.
-    One of these users moves the estimate by .15/tau. So the ratio of shift to noise is .15 epsilon
-    sqrt(log(nmd)/log(e^epsilon/delta))/C, but only 1/sqrt(2 log(1/delta)) is allowed. Beyond beta
-    eta_1 = 2, iterates drift apart (Lemma 33). The paper prints the inverse of tau instead of tau.
-    If the printed tau is taken literally, nothing is tested (sco1.thm3.1.priv).
+    sigma_s and tau. With beta = 0, the theorem still fails if m and n are large. The theorem fails
+    for every ratio C of the constant of sigma_s to that of tau, whatever delta is. Let users be in
+    equal parts at two places at a distance of .15/tau, and one user far out. These users pass the
+    test. One of these users moves the estimate by .15/tau. So the ratio of shift to noise is .15
+    epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C, but only 1/sqrt(2 log(1/delta)) is allowed.
+    Beyond beta eta_1 = 2, iterates drift apart (Lemma 33). The paper prints the inverse of tau
+    instead of tau. If the printed tau is taken literally, nothing is tested (sco1.thm3.1.priv).
     """
     refute(ledger)
 
@@ -272,9 +272,9 @@ def privacy_in_the_first_version(ledger):
     The statement fails like sco2.thmC2.priv, which is the case of eta at its upper bound. A smaller
     eta helps if 6 beta eta B <= 1, apart from the logarithm that is missing in sigma_s. With tau as
     printed, O(G log(nmd)/sqrt(m)), scores are about B whatever the data are, because 2 tau G is
-    small. The radius 1/tau is beyond 2G. The mean is released with noise that is too small. It is
-    smaller than the sensitivity of the mean by sqrt(m)/B, up to logarithms. At n = 10^7 and m =
-    10^11, this is a factor of 5. For every constant, the noise is too small from some m on.
+    small. The radius 1/tau is beyond 2G. The mean is released with noise that is too small. The
+    noise is smaller than the sensitivity of the mean by sqrt(m)/B, up to logarithms. At n = 10^7
+    and m = 10^11, this is a factor of 5. For every constant, the noise is too small from some m on.
     """
     refute(ledger)
     ledger.sweep(

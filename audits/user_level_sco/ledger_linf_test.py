@@ -99,7 +99,7 @@ def one_user_moves_the_score(ledger):
     """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
 
     The exact maximum is 2 (B - 1)/B. The maximum is attained if all other gradients agree, and the
-    user either joins them or is far away. Lemma 36 then uses 1 in place of 2.
+    user either joins them or is far away. Lemma 36 then uses 1 instead of 2.
     """
     moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
     far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}
@@ -349,7 +349,7 @@ def scattered_pairs(ledger):
     to e times the printed bound. Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. Pairs
     that are not aligned need not satisfy the hypothesis of Lemma 34. If half of the users are at
     one place and half at another place, a ball contains 1/2 of them, but the lemma requires less
-    than 1/3. The score s_1 moves by 2, not by 1. This costs epsilon/4 for a_1 alone.
+    than 1/3. The score s_1 moves by 2, not by 1. This move costs epsilon/4 for a_1 alone.
     """
     chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
     full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]

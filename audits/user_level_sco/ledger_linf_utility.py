@@ -134,7 +134,7 @@ def cost_of_the_noise(ledger):
     to sqrt(d) times norm_2(zeta_1). For Gaussian noise, G norm_1(zeta_1) is .8 sqrt(d) times G
     norm_2(zeta_1). At d = 100, the loss is 78.8 G sigma, but the display has at most 10 G sigma.
     The text concludes only that this is too much. The expectation E is over the noise on the left
-    side. It is missing on the right side.
+    side. The expectation is missing on the right side.
     """
 
     @ledger.sweep(
@@ -253,12 +253,12 @@ def localised(ledger):
     F(x_star)] <= Otilde(GD (d/sqrt(mn) + d^(3/2)/(n epsilon^2 sqrt(m)))).
 
     "Set eta <=" admits steps so small that nothing is learned, for example eta = D/(G n) and f = -G
-    x. If eta is at its bound, the lemma fails at constant m. Theorem C.2 fails too. Its bound on
-    beta has two summands, and the lemma has only the first of them. The proof has five flaws.
-    First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. This bound needs
-    sqrt(d ...) in eta, where the proof recalls d ..., and G^2 instead of G. Second, the sum of (log
-    m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses S = log n instead of
-    log(n/B), which is far smaller if n is near 2B. Fourth, F(xbar_s - xbar_(s-1)) should be
+    x. If eta is at its bound, the lemma fails at constant m. Theorem C.2 fails too. The theorem's
+    bound on beta has two summands, and the lemma has only the first of them. The proof has five
+    flaws. First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. This bound
+    needs sqrt(d ...) in eta, where the proof recalls d ..., and G^2 instead of G. Second, the sum
+    of (log m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses S = log n instead
+    of log(n/B), which is far smaller if n is near 2B. Fourth, F(xbar_s - xbar_(s-1)) should be
     F(xbar_s) - F(xbar_(s-1)). Fifth, the norm in G norm(zeta_S) is the l_1-norm. The condition on
     beta lacks the second summand of Theorem C.2, and neither condition gives the beta eta <= 1 of
     Lemma 13.

@@ -34,11 +34,11 @@ def lower_bound(ledger):
 
     The paper prints no condition on delta. Publishing 2 random users is (0, 2/n)-DP. One pass of
     SGD over their 2 m items has an error of at most GD d/sqrt(2 m), for every P and f. At m = n and
-    d = n^3, the theorem claims an error of GD d, up to a constant and logarithms. This is sqrt(2 n)
-    times as much. Under delta <= 1/(dnm), as in Lemma 39, the theorem holds by another proof. This
-    proof draws mu from [-R, R]^d with R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1,
-    which gives nothing for sqrt(d/m) < n epsilon < sqrt(d). Beyond this range, Lemma 39 uses a
-    mixture, which does not give i.i.d. items.
+    d = n^3, the theorem claims an error of GD d, up to a constant and logarithms. The claimed error
+    is sqrt(2 n) times as much. Under delta <= 1/(dnm), as in Lemma 39, the theorem holds by another
+    proof. This proof draws mu from [-R, R]^d with R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39
+    has R = 1, which gives nothing for sqrt(d/m) < n epsilon < sqrt(d). Beyond this range, Lemma 39
+    uses a mixture, which does not give i.i.d. items.
 
     One imprecise wording is not counted as a mistake. "There exists P such that for any M" should
     be "for any M there exists P", as in Lemma 39, or P must be drawn at random. As printed, the

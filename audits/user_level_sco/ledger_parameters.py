@@ -20,7 +20,7 @@ from dpaudit.properties import Array
 
 
 def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
-    """Run Algorithm 2 once, user by user, with x_0 on halt; the keyword arguments are mutants."""
+    """Run Algorithm 2 once, user by user, with x_0 on halt. The keyword arguments are mutants."""
     rule, batch, domain = plan.rule, plan.batch_size, Ball(1.5)
     c_hat = rule.cutoff + late + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale * math.sqrt(max(c_hat - late, 0.0) / rule.cutoff)
@@ -114,11 +114,11 @@ def filtered_descent_lines(ledger):
     the mean of the gradients that are left. It returns the average of x_1, ..., x_T.
 
     The implementation gives the average iterates of the printed lines, run by run, from the same
-    random numbers. The lines do not say what is returned on halt. It must be x_0, because
-    everything else depends on the data without noise. The cutoff chat may be negative, but its root
-    is taken. The scale sigma is computed from chat. So two runs with different chat have different
-    noise on all scores. No proof addresses this. The gradient q_t(Z) is computed in two lines, once
-    for all users and once for each user.
+    random numbers. The lines do not say what is returned on halt. The returned value must be x_0,
+    because everything else depends on the data without noise. The cutoff chat may be negative, but
+    its root is taken. The scale sigma is computed from chat. So two runs with different chat have
+    different noise on all scores. No proof addresses this. The gradient q_t(Z) is computed in two
+    lines, once for all users and once for each user.
     """
     changes = {"late": 0.0, "mean_of": None, "first": 0}
 
@@ -274,9 +274,9 @@ def privatizing_every_iterate(ledger):
     undefined.
 
     Consider one pass over the users in batches of B. Noise of size G / (B sqrt(m) epsilon) in every
-    step gives GD / sqrt(nm) + GD sqrt(d) / (sqrt(nBm) epsilon) for non-smooth losses. This is worse
-    than the optimal rate by sqrt(n/B). It is worse than 1 / sqrt(n) only for d > B m epsilon^2.
-    With more passes, all earlier optimal algorithms add noise in every step (Table 1).
+    step gives GD / sqrt(nm) + GD sqrt(d) / (sqrt(nBm) epsilon) for non-smooth losses. This error is
+    worse than the optimal rate by sqrt(n/B). The error is worse than 1 / sqrt(n) only for d > B m
+    epsilon^2. With more passes, all earlier optimal algorithms add noise in every step (Table 1).
     """
     ledger.conclude(
         "ambiguous", "It is a conjecture that names no algorithm, parameters or number of passes."
@@ -338,9 +338,9 @@ def last_term(ledger):
 def last_term_of_the_first_version(ledger):
     """1/(log m)^(log n) <= 1/nm when m <= n^(log log n).
 
-    The claim is equivalent to log log m >= 1 + log m / log n. It is false for m <= 15, and for m
-    slightly above 15. It is true for m = n^(log log n) from n = e^(e^e) = 3.8e6 on. The hypotheses
-    have no smallest m.
+    The claim is equivalent to log log m >= 1 + log m / log n. The claim is false for m <= 15, and
+    for m slightly above 15. The claim is true for m = n^(log log n) from n = e^(e^e) = 3.8e6 on.
+    The hypotheses have no smallest m.
     """
 
     @ledger.sweep("m items", m=[2, 5, 10, 15], n=10**9, lhs="1 / (log m)^(log n)", rhs="1 / (nm)")

@@ -50,10 +50,10 @@ def projections_of_reals(ledger):
     """Consider four real numbers a, b, c, d with abs(a - b) <= 1 and abs(c - d) <= 1. Let c' be the
     projection of c on B(a, r) and d' that of d on B(b, r) for any r >= 0. Then abs(c' - d') <= 1.
 
-    The bound is tight, and the case analysis is complete. Its second "without loss of generality"
-    exchanges the two pairs and all signs. A short proof uses that clip is monotone in point and
-    center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1, and likewise c' <= d'
-    + 1. The same proof works for any bound instead of 1.
+    The bound is tight, and the case analysis is complete. The second "without loss of generality"
+    of the proof exchanges the two pairs and all signs. A short proof uses that clip is monotone in
+    point and center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1. In the same
+    way, c' <= d' + 1. The same proof works for any bound instead of 1.
     """
     domain = {"a": Interval(-1.0, 1.0), "b": Interval(-1.0, 1.0), "r": Interval(0.0, 2.0)}
     domain |= {"c": Interval(-4.0, 4.0), "move": Interval(-1.0, 1.0), "most": 1.0}

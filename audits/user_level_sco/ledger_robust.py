@@ -24,9 +24,9 @@ GRID = np.r_[-1e3, np.arange(-10.0, 11.0), 1e3]
 def most_after_noise(epsilon, delta, zeta, cut, forward):
     """Return the largest delta on a half-line that Lemma 3 admits, by a linear program; b = 1.
 
-    The program ranges over all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu',
-    nu) <= epsilon. It maximises (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. S is a
-    half-line that begins `cut` sigmas from 0.
+    The program ranges over all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu', nu)
+    <= epsilon. The program maximises (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. S
+    is a half-line that begins `cut` sigmas from 0.
     """
     i, j = near(GRID, 1.0)
     n, pairs, cells = len(GRID), len(i), range(len(i))
@@ -157,9 +157,9 @@ def chain_of_lemma_3(ledger):
     nu * rho) <= epsilon (13) by post-processing.
 
     Each step of the chain holds. (8) and (10), (11) use infima as if they were minima. The infima
-    are attained, by weak compactness, since mu'' stays within a fixed distance of mu' except for a
-    fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling gives a mu''
-    near mu', which the other direction needs.
+    are attained by weak compactness. The reason is that mu'' stays within a fixed distance of mu'
+    except for a fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling
+    gives a mu'' near mu', which the other direction needs.
     """
     cases = {"weights": Array(SHARE, (2, 5)), "reach": Choice((1, 2)), "examples": 100}
 

@@ -158,10 +158,10 @@ def sample_complexity_of_the_first_version(ledger):
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon). The proof
     sets T = O(sqrt(d log(1/delta))) for E[A_i] <= 4 epsilon sqrt(d) + d/8n.
 
-    The statement fails like sco2.lemma41, because there is no condition on delta. Its T = O(sqrt(d
-    log(1/delta))) is enough unless n and d are both tiny. The same is true for the larger T of the
-    second version. Beyond T, the tail of A_i is not Gaussian, because M(D) may be sign(Zbar_i) with
-    probability delta. But the tail of A_i beyond T is at most 1.1 delta d.
+    The statement fails like sco2.lemma41, because there is no condition on delta. The proof's T =
+    O(sqrt(d log(1/delta))) is enough unless n and d are both tiny. The same is true for the larger
+    T of the second version. Beyond T, the tail of A_i is not Gaussian, because M(D) may be
+    sign(Zbar_i) with probability delta. But the tail of A_i beyond T is at most 1.1 delta d.
     """
     attack_sample_complexity(ledger)
     attack_tail(ledger, power=0.5)
@@ -170,7 +170,7 @@ def sample_complexity_of_the_first_version(ledger):
 def own_score(n, d, epsilon):
     delta = 1 / (
         d * n**2
-    )  # probability with which the signs of a user are published; the others are ignored
+    )  # probability with which the signs of a user are published; all other users are ignored
     p, w = np.polynomial.legendre.leggauss(40)
     gain = (w / 2 * (1 - p**2) * 2 * norm.pdf(p)).sum()  # E[(1 - mu^2) sign(Z)(Z - mu)] = .484
     return delta * d * gain, 4 * epsilon * np.sqrt(d) + d / (8 * n)
@@ -237,7 +237,7 @@ def constants_of_the_sample_complexity(ledger):
     def absolute(d, bound):
         """Use that Atilde_i is normal given mu.
 
-        Its variance is sum_k (1 - mu[k]^2)^2 (1 + abs(mu[k]))^2.
+        The variance of Atilde_i is sum_k (1 - mu[k]^2)^2 (1 + abs(mu[k]))^2.
         """
         p, w = np.polynomial.legendre.leggauss(24)
         p, w = (p + 1) / 2, w / 2

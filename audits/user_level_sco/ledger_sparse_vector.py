@@ -45,10 +45,10 @@ def above_threshold_lines(ledger):
     query is not below the noisy threshold, and at the first that is below answers bottom and halts.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t in place of q_i. The pseudocode does not print a sensitivity, by
+    numbers. The test prints q_t instead of q_i. The pseudocode does not print a sensitivity, by
     which 2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query
-    below the threshold. This is the mirror image of Dwork and Roth's algorithm, and the opposite of
-    what the name says.
+    below the threshold. The algorithm is the mirror image of Dwork and Roth's algorithm, and the
+    opposite of what the name says.
     """
     domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
 
@@ -129,7 +129,7 @@ def above_threshold_guarantees(ledger):
     @ledger.falsify("accuracy", constant=8.0, mutant={"union": False}, **domain)
     @ledger.sharper("4 for 8 in alpha").falsify(constant=4.0, mutant={"constant": 3.6}, **domain)
     def inaccurate(t, gamma, constant, union):
-        """Return the probability of a wrong answer on the hardest data, in the mirror of gm.lemma2.
+        """Return the probability of a wrong answer on the hardest data, mirroring gm.lemma2.
 
         All queries are at Delta + alpha, except perhaps the last, which may be at Delta - alpha. A
         query between these two values cannot be answered wrongly. After a query at Delta - alpha,
@@ -150,7 +150,7 @@ def target_charging_lines(ledger):
     top if it is at least Delta_i and else bottom, and stops after the c-th top.
 
     The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t in place of q_i. "Privacy parameter epsilon" is that of one answer,
+    numbers. The test prints q_t instead of q_i. "Privacy parameter epsilon" is that of one answer,
     at sensitivity 1, and not of the run. Algorithm 2 counts the queries below its threshold, which
     is the mirror image.
     """
@@ -264,7 +264,7 @@ def cost_of_filtering(ledger):
     Otilde(epsilon).
 
     With the c and sigma of Algorithm 2, and sensitivity 2 as in Lemma 11, the filtering decisions
-    cost .09 epsilon at delta / 4. This is an exact computation. The allowed cost is epsilon / 4. A
+    cost .09 epsilon at delta / 4. The cost is computed exactly. The allowed cost is epsilon / 4. A
     third of the noise is too little. The cutoff c satisfies the condition that is missing in Lemma
     18. The sigma displayed here is smaller by sqrt(log(1/delta)), which Otilde hides. With this
     sigma, the cost is of the order of epsilon sqrt(log(1/delta)).

@@ -82,7 +82,7 @@ def axis_directions(n_items):
 
 @pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_gradient_estimate(auditor, directions):
-    """Audit one Grad in d = 2 with noise for 2 d L / b; fresh directions hide most of it."""
+    """Audit one Grad in d = 2 with noise for 2 d L / b. Fresh directions hide most of it."""
     centers = partial(
         gradient_estimate, loss=loss(2), radius=1.0, point=[0.0, 0.0],
         directions=axis_directions(2) if directions == "same" else None,
@@ -100,7 +100,7 @@ def audit_gradient_estimate(auditor, directions):
 
 @pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_difference_estimate(auditor, directions):
-    """Audit one Diff in d = 2, round 3 of an oracle; noise for 2 d L norm(x - y) / (b delta)."""
+    """Audit one Diff in d = 2, round 3 of an oracle, for 2 d L norm(x - y) / (b delta)."""
     w = path(3, 2)
     sensitivity = 4 * np.linalg.norm(w[2] - w[1])
     oracle = VarianceReduced(1, 1, sensitivity / RHO)

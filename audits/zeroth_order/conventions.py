@@ -18,10 +18,10 @@ ORDER = Interval(1.001, 100.0, log=True)
 
 DIMENSION = Integer(1, 1000)
 FEW = Choice((1, 2, 3))
-"""T of Algorithm 3 and n of the tree, within the conventions T >= 2 and n >= 2."""
+"""Dimensions of small cases."""
 
 ROUNDS = Integer(2, 10**6)
-"""T of Algorithm 3, n of the tree, within the conventions T >= 2 and n >= 2."""
+"""T of Algorithm 3 and n of the tree, within the conventions T >= 2 and n >= 2."""
 
 SHARE = Interval(0.0, 1.0)
 UNIT = Interval(-1.0, 1.0)

@@ -16,7 +16,7 @@ from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 COARSE = 1 + 1e-3
-"""Tolerance of quadrature over directions in d = 3; d = 2 errs by 1e-4, and d = 1 is exact."""
+"""Tolerance of quadrature over directions in d = 3. The error is 1e-4 in d = 2, 0 in d = 1."""
 RADII = Interval(0.05, 5.0, log=True)
 APART = Interval(1e-3, 5.0, log=True)
 """norm(x - y) / delta."""
@@ -47,7 +47,7 @@ def as_loss(slopes, kinks):
 
 
 def opposite(d, kink, **more):
-    """Return +-abs(x_1 - kink): straight near 0 for kink = 9, with a kink at 0 for kink = 0."""
+    """Return +-abs(x_1 - kink): straight near 0 for kink = 9, and a kink at 0 for kink = 0."""
     slopes, kinks = np.zeros((2, 3, d)), np.zeros((2, 3))
     slopes[:, 0, 0], kinks[:, 0] = 1.0, kink
     return {"slopes": slopes, "kinks": kinks, "at": np.zeros(d), "radius": 1.0, **more}

@@ -117,7 +117,7 @@ def least(v):
 
 
 def stationarity(v, x, radius):
-    """Return 0, or the end of the interval of slopes nearest to 0: Definition 2.1 in d = 1."""
+    """Return 0, or the end of the interval of slopes nearest to 0. See Definition 2.1."""
     inside = np.abs(KNOTS - x[..., None]) < radius
     low, high = slope(v, x - radius), slope(v, x + radius)
     most = np.maximum(np.maximum(low, high), np.where(inside, v, -np.inf).max(axis=-1))
@@ -192,10 +192,10 @@ def conversion(ledger):
     gtilde_t^k, Delta_t^k - u^k>/(DKT), where u^k = -D sum_t grad F(w_t^k)/norm(sum_t grad
     F(w_t^k)).
 
-    On a line, the check is exact. It takes differentiable F with piecewise linear slopes, and
-    arbitrary errors of gtilde, about which the lemma assumes nothing. A quadrature covers uniform
-    s. The bound is tight as K grows, for a long slope along which the path moves down. The proof
-    holds in every dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the
+    On a line, the check is exact. The check takes differentiable F with piecewise linear slopes,
+    and arbitrary errors of gtilde, about which the lemma assumes nothing. A quadrature covers
+    uniform s. The bound is tight as K grows, for a long slope along which the path moves down. The
+    proof holds in every dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the
     opposite difference. u_t^k should be u^k, and the first sum is over i. If the gradients sum to
     0, any u^k of length at most D is suitable. The proof needs three facts that the paper does not
     state. Delta_t is independent of s_t. F is integrable along segments. The function x^2
@@ -261,7 +261,7 @@ def conversion_of_the_smoothing(ledger):
         extra=0.5, mutant={"extra": 0.2}, extremal=[{"v": comb(), "radius": 1.0}],
     )  # fmt: skip
     def gaps(v, radius, extra):
-        """Average Fhat over the interval; a grid gives an upper bound of its infimum."""
+        """Average Fhat over the interval. A grid gives an upper bound of its infimum."""
         v = np.concatenate([[-abs(v[0])], v[1:-1], [abs(v[-1])]])
         s, weights = uniform_nodes(20)
         x = np.linspace(-4, 4, 65)

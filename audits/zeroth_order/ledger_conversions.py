@@ -59,11 +59,11 @@ def from_renyi_to_approximate_privacy(ledger):
     that c is the best possible. Its own least c is .369 at rho = 5, .625 at 10, .7270 at 100 and
     .7285 at
     1000. The printed range fails for Gaussian noise from rho = 3.8186 on (delta = .36,
-    epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes it fails from
-    rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2 epsilon is 4.56. For
-    rho <= .975 it is true for all delta <= 1/2, by Proposition 3. Between .975 and 2.717 a search
-    over two outcomes, which is not run here, found nothing. Usual parameters, such as rho = 1 and
-    delta = 1e-6, are outside the printed range and inside the corrected range.
+    epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes, it fails from
+    rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2, epsilon is 4.56.
+    For rho <= .975, it is true for all delta <= 1/2, by Proposition 3. Between .975 and 2.717, a
+    search over two outcomes, which is not run here, found no failure. Usual parameters, such as rho
+    = 1 and delta = 1e-6, are outside the printed range and inside the corrected range.
     """
     words = {"lhs": "exact delta at epsilon = 2 rho sqrt(ln(1/delta))", "rhs": "delta"}
     for rho, delta in ((20.0, 1e-6), (10.0, 1e-6), (4.0, 0.3)):
@@ -126,9 +126,9 @@ def from_renyi_to_approximate_privacy(ledger):
         return own, -gaussian_logs(more * rho, own)
 
     ledger.consequence(
-        "It affects users who convert by it in the printed range. At rho = 20 and delta = 1e-6 "
-        "Gaussian noise has delta = .99 at the promised epsilon of 149, and at rho = 10 it has "
-        ".0058. No counterexample is known below epsilon = 4.5.",
+        "The mistake affects users who convert with it in the printed range. At rho = 20 and "
+        "delta = 1e-6, Gaussian noise has delta = .99 at the promised epsilon of 149. At rho = "
+        "10, it has .0058. No counterexample is known below epsilon = 4.5.",
         harm="privacy",
     )
 
@@ -138,9 +138,10 @@ def gaussian_noise(ledger):
     """If norm(A(Z) - A(Z')) <= s for any neighbouring Z, Z', then adding Gaussian noise N(0,
     sigma^2 I) with sigma = s/rho to the output of A ensures that it is (alpha, alpha rho^2/2)-RDP.
 
-    It is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. An A may be random, like
-    Grad and Diff. Then the condition must hold for the same randomness in both runs. The mixture is
-    no worse, because with this randomness published the same output has at most this divergence.
+    The bound is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. An A may be random,
+    for example Grad and Diff. Then the condition must hold for the same randomness in both runs.
+    The mixture is no worse. If this randomness is published, the same output has at most this
+    divergence.
     """
 
     @ledger.identity("by quadrature along A(Z) - A(Z')", alpha=[1.1, 2.0, 10.0, 100.0],
@@ -185,7 +186,7 @@ def descend(vectors, step):
 
 
 def orthogonal(n):
-    """Return unit vectors, each at a right angle to the sum of the previous ones."""
+    """Return unit vectors, each at an angle of 90 degrees to the sum of the previous vectors."""
     found, total = [np.array([1.0, 0.0])], np.array([1.0, 0.0])
     for _ in range(n - 1):
         found.append(np.array([-total[1], total[0]]) / np.linalg.norm(total))
@@ -199,15 +200,16 @@ def regret_of_descent(ledger):
     D has regret Reg_T(u) = sum_(t=1..T) <v_t, x_t - u> with E[Reg_T(u)] <= D sqrt(sum_(t=1..T) E
     norm(v_t)^2).
 
-    It holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. The bound is then D^2 / (2 eta)
-    plus eta / 2 times the sum. It is attained at T = 1, and for every T by unit vectors that are
-    each at a right angle to the sum of the previous ones. The paper prints neither eta nor x_1, and
-    both matter. A fixed eta of another size fails by any factor. An eta that adapts to the past is
-    D / sqrt(sum of the squares so far). It costs a factor of at least 2 at T = 2, and 2.45 at
-    T = 20 (3 is enough). With vectors of one length it costs 1.81 at T = 14. A start at the edge of
-    the ball costs a factor of 2. The tuned eta is a fixed point, since v_t depends on x_t and so on
-    eta. The analysis needs less. With any V above the sum, eta = D / sqrt(V) gives D sqrt(V), and
-    Theorem 4.9 bounds the squares beforehand.
+    The bound holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. The bound is then D^2 / (2
+    eta) plus eta / 2 times the sum. The bound is attained at T = 1. For every T, it is attained by
+    unit vectors that are each orthogonal to the sum of the previous vectors. The paper prints
+    neither eta nor x_1, and both matter. A fixed eta of another size fails by any factor. An eta
+    that adapts to the past is D / sqrt(sum of the squares so far). Such an eta costs a factor of at
+    least 2 at T = 2, and 2.45 at T = 20. A factor of 3 is enough. With vectors of one length, such
+    an eta costs 1.81 at T = 14. A start at the edge of the ball costs a factor of 2. The tuned eta
+    is a fixed point, because v_t depends on x_t, which depends on eta. The analysis needs less.
+    With any V above the sum, eta = D / sqrt(V) gives D sqrt(V), and Theorem 4.9 bounds the squares
+    beforehand.
     """
     domain = {"vectors": Array(UNIT, ("T", 2)), "T": Integer(1, 12), "most": 1.0}
     tight = [{"vectors": orthogonal(n)} for n in (1, 2, 5, 12)]
@@ -272,11 +274,11 @@ def adaptive_composition(ledger):
     epsilon_i.
 
     The bound is attained by mechanisms that ignore the past and have one worst entry in common. The
-    proof shows a better bound: each R^(i) costs for entry q only its divergence at entry q. "z_i"
-    must read "Z" (R^(i) takes a whole dataset, and may read any part of it). The product of S^(i)
-    begins at S^(1). Each R^(i) must draw fresh randomness, so that the distribution of x_i given
-    x_(1:i-1) is that of R^(i). In the tree of Theorem 4.3, as its proof defines it, nodes share
-    their noise.
+    proof shows a better bound, because each R^(i) costs for entry q only its divergence at entry q.
+    "z_i" should be "Z", because R^(i) takes a whole dataset and may read any part of it. The
+    product of S^(i) begins at S^(1). Each R^(i) must draw fresh randomness, so that the
+    distribution of x_i given x_(1:i-1) is that of R^(i). In the tree of Theorem 4.3, as its proof
+    defines the tree, nodes share their noise.
     """
     kernels = {"first": Array(SHARE, (4, 2)), "second": Array(SHARE, (2, 4, 2))}
     kernels |= {"third": Array(SHARE, (4, 4, 2)), "alpha": ORDER, "reads": Choice(tuple(range(64)))}
@@ -346,13 +348,14 @@ def price_of_a_sum(ledger):
     """If each of the algorithms M_1, ..., M_n requires sigma^2 noise for privacy, then the sum of
     M_1, ..., M_n only needs O(ln(n) sigma^2) noise for the same level of privacy.
 
-    The answer depends on which quantity has the noise. A single sum alone needs only sigma^2, like
-    each term, for every n. The tree mechanism releases all running sums. Each of its noises xi_b
-    needs O(ln n sigma^2), as Theorem 4.3 says. But a running sum has up to log_2 n of these noises.
-    So its variance is of order ln^2 n sigma^2, and exactly (log_2(n + 1))^2 sigma^2 at n = 2^k - 1.
-    Corollary 4.5 has this ln^2. No other Gaussian noise is better. Its worst variance is at least
-    (ln(2n + 1) / pi)^2 sigma^2, by the nuclear norm of the matrix of running sums. O(ln n) is true
-    for the standard deviation.
+    The answer depends on which quantity contains the noise. A single sum alone needs only sigma^2,
+    as each term does, for every n. The tree mechanism releases all running sums. Each of its noises
+    xi_b needs O(ln n sigma^2), as Theorem 4.3 says. But a running sum has up to log_2 n of these
+    noises. So the variance of a running sum is of order ln^2 n sigma^2. At n = 2^k - 1, it is
+    exactly (log_2(n + 1))^2 sigma^2. Corollary 4.5 has this ln^2. No other Gaussian noise is
+    better. The worst variance of Gaussian noise is at least (ln(2n + 1) / pi)^2 sigma^2, by the
+    nuclear norm of the matrix of running sums. The claim O(ln n) is true for the standard
+    deviation.
     """
     ledger.reading("the sum alone is released").sweep(
         "a Gaussian sum moves as much as its term", n=range(2, 500), c=1 / math.log(2), need=1,

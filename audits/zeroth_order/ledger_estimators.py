@@ -62,9 +62,9 @@ def grad(ledger):
     i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d) sum_(j=1..d) (d/(2
     delta)) (f(x + delta u_ij, z_i) - f(x - delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, with the loops written out, up to rounding. Its
-    directions are normalised Gaussians. For a linear loss in the plane, draws test two angles and
-    the independence of two items. One estimate needs 2 b d values of f.
+    The implementation agrees with the printed line, with the loops written out, up to rounding. The
+    directions of the implementation are normalised Gaussians. For a linear loss in the plane, draws
+    test two angles and the independence of two items. One estimate needs 2 b d values of f.
     """
     domain = {**DRAWN, "moved": False, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 2.0}, **domain)(against_transcript)
@@ -73,7 +73,7 @@ def grad(ledger):
     @ledger.monte_carlo("abs(<e, u>) >= cos(pi / 8) has probability 1/4", allowed=0.25,
                         draws=20_000, mutant=0.8)  # fmt: skip
     def near_the_axis(size, *, rng):
-        """<Grad, e> = 2 <e, u>^2."""
+        """Here <Grad, e> = 2 <e, u>^2."""
         g = gradient_estimate(np.array([[1.0, 0.0]]), size, rng=rng, **plane)
         return g[:, 0] >= 2 * math.cos(math.pi / 8) ** 2
 
@@ -92,9 +92,9 @@ def diff(ledger):
     u_11, ..., u_bd i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d)
     sum_(j=1..d) (d/delta) (f(x + delta u_ij, z_i) - f(y + delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, with the loops written out, up to rounding. f
-    is evaluated at x + delta u and y + delta u, on one side only. So replacing u by -u changes
-    d_ij, unlike g_ij. One estimate needs 2 b d values of f, like Grad.
+    The implementation agrees with the printed line, with the loops written out, up to rounding. The
+    loss f is evaluated at x + delta u and y + delta u, on one side only. So replacing u by -u
+    changes d_ij, unlike g_ij. As for Grad, one estimate needs 2 b d values of f.
     """
     domain = {**DRAWN, "moved": True, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 0.5}, **domain)(against_transcript)
@@ -178,9 +178,9 @@ def grad_is_unbiased(ledger):
     Fhat_delta(x) for any delta > 0 and x in R^d.
 
     The implementation is checked with a quadrature over directions in d = 1 (exact) and 2, for a
-    population of two items with kinks. It is also checked over all outcomes of a finite model. The
-    items need not be independent, but each item must have the distribution of the population. The
-    directions need not be independent either. f need not be differentiable.
+    population of two items with kinks. The implementation is also checked over all outcomes of a
+    finite model. The items need not be independent, but each item must have the distribution of the
+    population. The directions need not be independent, and f need not be differentiable.
     """
     ledger.identity("two kinked items, against the closed form", moved=False, **BIAS)(
         quadrature_mean
@@ -194,9 +194,9 @@ def diff_is_unbiased(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E[Diff_(f,delta)(x, y, z_(1:b))] =
     grad Fhat_delta(x) - grad Fhat_delta(y) for any delta > 0 and x, y in R^d.
 
-    The implementation is checked like for Lemma 3.1: by quadrature over directions in d = 1 (exact)
-    and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here,
-    only for the variance. The proof lacks a bracket after F(y + delta u_ij).
+    The implementation is checked as for Lemma 3.1, by quadrature over directions in d = 1 (exact)
+    and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here.
+    Only the variance needs it. In the proof, a bracket is missing after F(y + delta u_ij).
     """
     ledger.identity("two kinked items, against the closed form", moved=True, **BIAS)(
         quadrature_mean
@@ -233,12 +233,12 @@ def grad_varies_little(ledger):
     grad Fhat_delta(x))^2 <= 16 d L^2/b for any delta > 0 and x in R^d.
 
     The bound is loose by a factor of order d. For d >= 2, (d/(d - 1) + 1 - 1/d) L^2/b is enough,
-    which is at most 2.5 L^2/b. For d = 1, L^2/b is enough. The reason is Poincare's inequality on
-    the sphere, by which E norm(g_ij)^2 <= d^2 L^2/(d - 1). Linear losses +-L <e, x> have (2 - 1/d)
+    which is at most 2.5 L^2/b. For d = 1, L^2/b is enough. By Poincare's inequality on the sphere,
+    E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies this. Linear losses +-L <e, x> have (2 - 1/d)
     L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2 and tends to 2. The bound is 16
     times too large at d = 1, at least 12.8 times at d = 2, and 8 d times for large d. The proof
-    bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. Its last step
-    is an equality at d = 1. The items have to be independent.
+    bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. The last step
+    of the proof is an equality at d = 1. The items have to be independent.
     """
     attempt = {**TWO, "b": Integer(1, 50)}
     attempt["extremal"] = [opposite(d, 9.0, b=1) for d in (1, 2, 3)]
@@ -303,7 +303,7 @@ def diff_variance(slopes, kinks, at, move, radius, b, constant):
 
 
 def diff_constant(d):
-    """Use the exact smoothness c_d L / delta of fhat; since c_d^2 <= d, this is at most 2 d."""
+    """Use the exact smoothness c_d L / delta of fhat. Since c_d^2 <= d, this is at most 2 d."""
     return d + (1 - 1 / d) * slab(d) ** 2
 
 
@@ -317,13 +317,13 @@ def diff_varies_little(ledger):
     - [grad Fhat_delta(x) - grad Fhat_delta(y)])^2 <= (16 d L^2/(b delta^2)) norm(x - y)^2 for any
     delta > 0 and x, y in R^d.
 
-    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2, with c_d = 2
-    Gamma(d/2 + 1) / (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>)
-    attain it as x - y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2,
-    (1 + 2/pi) d for large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1
-    and 9.8 times for large d. A linear loss alone has d. The proof has two typos: d L / b for d
-    L / delta, and (1/k) sum over k for (1/d) sum over d. Its constants add up to exactly 8 d at
-    d = 1.
+    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2, with c_d = 2 Gamma(d/2 + 1) /
+    (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>) attain it as x -
+    y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2, (1 + 2/pi) d for
+    large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1 and 9.8 times too
+    large for large d. A linear loss alone has d as its constant. The proof has two typos: d L / b
+    should be d L / delta, and (1/k) sum over k should be (1/d) sum over d. The constants of the
+    proof add up to exactly 8 d at d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [

@@ -24,14 +24,14 @@ BUDGET = Interval(1e-4, 1e4, log=True)
 
 
 def complexity(d, epsilon, delta, rho):
-    """Return the data size of the abstract, without constant and logarithms; F* = L = 1."""
+    """Return the data size of the abstract, without constant and logarithms, for F* = L = 1."""
     return d / (delta * epsilon**3), d**1.5 / (rho * delta * epsilon**2)
 
 
 def guarantee(M, d, delta, rho, longer=True):
     """Return the bound of the proof of Theorem 4.9 at (delta, epsilon), with its constants and K.
 
-    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, since the proof ends at twice
+    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, because the proof ends at twice
     that radius. T is the larger or the smaller of the two printed terms.
     """
     r = delta / 2
@@ -69,16 +69,16 @@ def data_complexity(ledger):
     epsilon^3) + d^(3/2)/(rho delta epsilon^2)). This matches the optimal complexity of its
     non-private zeroth-order analog.
 
-    It holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M = 10^5
-    (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants, rounding and
-    half the radius. With the printed minimum M has to grow like sqrt(d) rho/(delta epsilon^4). A
-    tenth of epsilon then needs 10^4 times the data, not 10^3. If the privacy is weaker, the theorem
-    needs more data. "Stationary" is read as stationary in expectation. The complexity counts data,
-    not values of f. Each item costs 2 d values of f. The non-private analog (Kornowski and Shamir,
-    2023) uses 2 values for each item. So the algorithm needs d times as many values of f. The paper
-    does not show that the non-private rate d/(delta epsilon^3) is optimal, and Section 5 calls the
-    optimality of the rate uncertain. The minimum is the single mistake behind zoo.thm4.9.T, .conv
-    and .int.
+    The claim holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M
+    = 10^5 (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants,
+    rounding and half the radius. With the printed minimum, M has to grow like sqrt(d) rho/(delta
+    epsilon^4). A tenth of epsilon then needs 10^4 times the data, not 10^3. If the privacy is
+    weaker, the theorem needs more data. "Stationary" is read as stationary in expectation. The
+    complexity counts data, not values of f. Each item costs 2 d values of f. The non-private analog
+    (Kornowski and Shamir, 2023) uses 2 values for each item. So the algorithm needs d times as many
+    values of f. The paper does not show that the non-private rate d/(delta epsilon^3) is optimal,
+    and Section 5 calls the optimality of the rate uncertain. The minimum is the single mistake
+    behind zoo.thm4.9.T, .conv and .int.
     """
 
     @ledger.falsify(
@@ -95,8 +95,7 @@ def data_complexity(ledger):
 
     few = {"d": [1, 100], "delta": [0.1], "rho": [0.1, 1.0, 10.0], "epsilon": [1e-9]}
     ledger.step(
-        "T = max{...}; the term that grows with T is at most the sum of the two, and each of the "
-        "others falls",
+        "T is the minimum of the two terms",
         fix="T = max{...}: the term that grows with T is at most the sum of the two, and each of "
         "the others falls",
     ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
@@ -275,7 +274,7 @@ def successive_points(ledger):
     The points x_t, which Section 3 uses in its decomposition, move by at most delta/T. But
     Algorithm 4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says. This
     distance is attained in the limit of s_t near 0, s_(t+1) near 1 and Delta_t = Delta_(t+1). The
-    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T the
+    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T, the
     constants would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
     """
     steps = {"moves": Array(UNIT, (5, 2)), "shares": Array(SHARE, (5,))}
@@ -320,8 +319,8 @@ def two_points(ledger):
 
     This is a misprint. Both terms are the same, so the display is 0. The second term must be f(w -
     delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which is checked exactly
-    for linear f. Its sensitivity is 2 d L at fixed directions. The losses f = L <u, .> and -L <u,
-    .> attain it.
+    for linear f. The sensitivity of the estimator is 2 d L at fixed directions. The losses f = L
+    <u, .> and -L <u, .> attain it.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(

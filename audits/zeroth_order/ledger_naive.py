@@ -24,9 +24,9 @@ BATCH = Integer(1, 10**4)
 def second_moment(ledger):
     """The g_t^k of Algorithm 6 is an unbiased estimator, and E norm(g_t^k)^2 <~ L^2 (d/B + 1).
 
-    It is an unbiased estimator of grad Fhat_delta(w_t^k), given w_t^k (Lemma 2.2 (iv)). For f = L
-    <e, x>, the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2, the second
-    moment is at most L^2 (d^2/((d - 1) B) + 1). By Poincare's inequality on the sphere, odd
+    The estimate is an unbiased estimator of grad Fhat_delta(w_t^k), given w_t^k (Lemma 2.2 (iv)).
+    For f = L <e, x>, the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2, the
+    second moment is at most L^2 (d^2/((d - 1) B) + 1). By Poincare's inequality on the sphere, odd
     1-Lipschitz functions have second moment at most 1/(d - 1). For d = 1, the second moment is at
     most L^2. So the constant is at most 2, at most 4/3 for B = 1, and 1 as d -> infinity.
     """

@@ -183,7 +183,7 @@ def in_the_limit(d, more):
 
 
 def explicit(M, d, rho):
-    """Return both bounds at their best T and B; the first, variance-reduced, has integers."""
+    """Return both bounds at their best T and B, first the variance-reduced one, with integers."""
     plan = scaled.variance_reduced(M, d, radius=0.5, rho=rho, lipschitz=1.0, gap=1.0)
     reduced = stationarity_bound(plan, d, lipschitz=1.0, gap=1.0).total
     return reduced, (6.75 * (2 + d / (d + 1)) / M * best_batch(d, rho)) ** (1 / 3)
@@ -203,12 +203,12 @@ def gap(ledger):
     all rho. Above sqrt(d) epsilon, the naive oracle needs 1 + sqrt(d)/rho times as much data. For
     rho >= sqrt(d), the named term does not dominate, and the cost is not 1/epsilon. The constants
     are those that can be proved, for F* = L = 1, delta = 1/2 and the best T and B. For large M, the
-    variance-reduced bound is then smaller for rho < 1.91 if d = 5, for rho < 3.17 if d = 10, and
-    for rho < 5.03 if d = 20. For d = 5, the variance-reduced bound is smaller at M = 2.2e8 if rho =
-    .5, and at M = 7.5e8 if rho = 1. For d = 10 these M are 3.8e8, 5.5e8 and 3e9 (rho = .5, 1, 2),
-    and for d = 20 9e8, 9e8 and 1.6e9. Both bounds are .012 L to .04 L at these M. At half of these
-    M, the naive bound is smaller. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96
-    L and the naive bound is .46 L. Bounds are compared, not algorithms.
+    variance-reduced bound is then smaller for rho < 1.91 (d = 5), rho < 3.17 (d = 10) and rho <
+    5.03 (d = 20). For d = 5, the variance-reduced bound is smaller at M = 2.2e8 if rho = .5, and at
+    M = 7.5e8 if rho = 1. For d = 10 these M are 3.8e8, 5.5e8 and 3e9 (rho = .5, 1, 2), and for d =
+    20 9e8, 9e8 and 1.6e9. Both bounds are .012 L to .04 L at these M. At half of these M, the naive
+    bound is smaller. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96 L and the
+    naive bound is .46 L. Bounds are compared, not algorithms.
     """
     best = ledger.reading("rho <= sqrt(d) epsilon, the naive oracle with its best B")
 

@@ -128,7 +128,7 @@ def no_noise(T):
 def released(T, B_2, rho):
     """Change the sign of one slope, d = L = 1, B_1 = T B_2 / 2, along a given path."""
     sigma = np.sqrt(2 * np.log(T)) * 4 / (B_2 * T * rho)
-    moved = 2 / (T * B_2 / 2)  # of g_1, and so of all g_t
+    moved = 2 / (T * B_2 / 2)  # of g_1, so of all g_t
     B = np.zeros((T, T))
     for t in range(1, T + 1):
         b = t

@@ -76,7 +76,7 @@ def grad_moves_little(ledger):
     random directions. So the noise of the paper is about sqrt(d)/2 times the noise that typical
     directions need. But RDP has to cover the worst directions. The lemma does not mention random
     directions, but its proof takes the same u in both runs. If each run has fresh directions,
-    linear losses attain (b + 1) d L/b for d >= 2. This is above 2 d L/b for b >= 2.
+    linear losses attain (b + 1) d L/b for d >= 2. This difference is above 2 d L/b for b >= 2.
     """
     domain = {**TWO, **FIXED}
     domain["extremal"] = [worst(d, 9.0) for d in (1, 2, 3)]
@@ -115,10 +115,11 @@ def diff_moves_little(ledger):
     Diff_f(x, y, z'_(1:b))) <= (2 d L/(b delta)) norm(x - y) for any delta > 0, x, y in R^d and
     neighbouring data batches z_(1:b), z'_(1:b) of size b.
 
-    The printed Diff lacks the index delta. The losses +-L abs(<e, x>) across the kink also attain
-    it. The print of Diff lacks the index delta. If each run has fresh directions, the bound fails
-    for b >= 2 and every d, including d = 1. Let r = norm(x - y). For a linear loss, u = 1 and u =
-    -1 give the estimates +-L r/delta, which differ by 2 L r/delta on the same data.
+    In every d, +-L <e, x> attains the bound if all directions are equal and x - y is along e. The
+    losses +-L abs(<e, x>) across the kink also attain it. The printed Diff lacks the index delta.
+    If each run has fresh directions, the bound fails for b >= 2 and every d, including d = 1. Let r
+    = norm(x - y). For a linear loss, u = 1 and u = -1 give the estimates +-L r/delta, which differ
+    by 2 L r/delta on the same data.
     """
     domain = {**MOVED, **FIXED}
     domain["extremal"] = [worst(d, 9.0, move=0.1 * np.eye(d)[0]) for d in (1, 2, 3)]
@@ -170,7 +171,7 @@ def hidden_directions(ledger):
 
     Renyi divergences of one order are jointly quasi-convex in both arguments. So a mixture over a
     variable that does not depend on the data is at most the worst of its parts. The bound is
-    attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1 a quadrature
+    attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1, a quadrature
     mixes the directions. Grad of +-L <e, x> then has .24 to .25 of the bound. Diff of +-L abs(<e,
     x>) across the kink has .38 to .41 of the bound. Diff of +-L <e, x> reveals nothing, because the
     distribution of u is symmetric. The directions must not depend on the data. Publishing the

@@ -97,11 +97,11 @@ def goldstein(ledger):
     h(x))_delta is the infimum of norm(g) over g in it. A point x* is a Goldstein (delta,
     epsilon)-stationary point of h if norm(grad h(x*))_delta <= epsilon.
 
-    For the norm at a distance r >= delta from its minimum, the value is sqrt(1 - (delta/r)^2). This
-    is less than 1, which is the norm of every gradient, so the hull matters. On a line, the value
-    is the distance of 0 from an interval of slopes. The ball is open. So for abs(x) at x = delta,
-    the value is 1. For a continuous gradient, an open and a closed ball have the same value. The
-    union is over the sets {grad h(y)} of one point. The printed definition omits these braces.
+    For the norm at a distance r >= delta from its minimum, the value is sqrt(1 - (delta/r)^2). The
+    value is less than 1, which is the norm of every gradient, so the hull matters. On a line, the
+    value is the distance of 0 from an interval of slopes. The ball is open. So for abs(x) at x =
+    delta, the value is 1. For a continuous gradient, an open and a closed ball have the same value.
+    The union is over the sets {grad h(y)} of one point. The printed definition omits these braces.
     """
     outer = {"delta": Interval(0.01, 0.99), "reach": 1.0}
 
@@ -166,9 +166,10 @@ def smoothing_keeps_stationary_points(ledger):
 
     On a line, where the value is the distance of 0 from an interval of slopes, the check is exact.
     Every linear F attains the bound. The radius cannot be smaller. For s below 2, abs(x - s delta)
-    has only the gradient -1 within s delta of 0. Its smoothing has a value of s - 1 at 0. The proof
-    needs that the mean of gradients over the ball B(y, delta) lies in their hull. The mean lies in
-    the hull for the open ball too. The proof also needs norm(y - x) < delta, but writes <=.
+    has only the gradient -1 within s delta of 0. The smoothing of this function has a value of s -
+    1 at 0. The proof needs that the mean of gradients over the ball B(y, delta) lies in their hull.
+    The mean lies in the hull for the open ball too. The proof also needs norm(y - x) < delta, but
+    writes <=.
     """
     bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
     flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
@@ -177,7 +178,7 @@ def smoothing_keeps_stationary_points(ledger):
     @ledger.falsify("on a line", d=1, extremal=[bent, flat], **domain)
     @ledger.falsify("F(<e, x>) in R^2", d=2, extremal=[bent, flat], **domain)
     def corollary(kinks, slopes, d, factor):
-        """Use delta = 1, x = 0; on a line slopes of a smoothing are extreme at its breakpoints."""
+        """Use delta = 1 and x = 0. On a line, slopes of a smoothing are extreme at breakpoints."""
         at = np.concatenate([kinks - 1, kinks + 1, [-1, 1], [] if d == 1 else
                              np.linspace(-1, 1, 41)]).clip(-1, 1)  # fmt: skip
         near = hull_value(smoothed(kinks, slopes, at, 1.0, d))
@@ -202,7 +203,7 @@ def smoothing_keeps_stationary_points(ledger):
                    "slopes": np.array([-1.0, 0, 1, 1])}],
     )  # fmt: skip
     def averaged(y, delta, kinks, slopes, d, reach):
-        """Compare its distance from the middle of the slopes with half their spread."""
+        """Compare the slope's distance from the middle of the slopes with half their spread."""
         found = met(kinks, slopes, y, reach * delta)
         middle, half = (found.max() + found.min()) / 2, (found.max() - found.min()) / 2
         return abs(smoothed(kinks, slopes, y, delta, d) - middle), half + ROUNDING
@@ -223,8 +224,8 @@ def equivalence(ledger):
     Only one direction holds. This direction is Corollary 2.3, the only direction that the paper
     uses. Section 2 says "sufficient". The other direction fails. abs(y - s delta) has 0 in its
     subdifferential of radius 2 delta at x = 0. At 0, its smoothing has a value of s - 1, up to L.
-    The remaining statement is trivial. It says that (2 delta, epsilon) for F follows from (delta,
-    epsilon) for the smoothing.
+    The remaining statement is trivial. The remaining statement says that (2 delta, epsilon) for F
+    follows from (delta, epsilon) for the smoothing.
     """
 
     @ledger.falsify(
@@ -274,9 +275,10 @@ def privacy(ledger):
     Renyi divergence.
 
     These statements are definitions, and other rows use the divergences. Randomized response is
-    exactly (epsilon, 0)-DP. Its Renyi divergence is at most alpha epsilon^2 / 2. For small epsilon,
-    it is close to this. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here
-    delta and epsilon describe privacy, but elsewhere they describe stationarity.
+    exactly (epsilon, 0)-DP. The Renyi divergence of randomized response is at most alpha epsilon^2
+    / 2. For small epsilon, it is close to this. "RDP" in the results means (alpha, alpha rho^2 / 2)
+    for all alpha > 1. Here delta and epsilon describe privacy, but elsewhere they describe
+    stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])

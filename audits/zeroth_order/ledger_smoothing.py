@@ -309,7 +309,7 @@ def volume_between_balls(ledger):
     @ledger.sweep("every d up to 3000, for small moves", d=range(1, 3001), less=1.0,
                   mutant={"less": 0.9})  # fmt: skip
     def small_moves(d, less):
-        """Use that the density of v_1 is largest at 0, so that a larger move gains no more."""
+        """Use that the density of v_1 is largest at 0, so a larger move has no larger ratio."""
         return slab(d), less * math.sqrt(d)
 
     @ledger.identity("lens of two discs and of two balls, in elementary terms", d=[2, 3],
@@ -367,9 +367,10 @@ def ratio_of_gammas(ledger):
     """For all n in N, Gamma(n/2 + 1)/Gamma((n - 1)/2 + 1) <= sqrt(2n).
 
     The bound is loose. At n = 1, the ratio is .627 of the bound, and for large n it is half of the
-    bound. The bound sqrt(pi n) / 2 also holds. It is attained at n = 1, and Lemma A.1 needs it. The
-    induction is sound, with equality of its double factorials at the base case n = 2. The induction
-    uses 0!! = 1, and gamma(n) should be Gamma(n). At n = 0, the bound fails, because .564 > 0.
+    bound. The bound sqrt(pi n) / 2 also holds. This bound is attained at n = 1, and Lemma A.1 needs
+    it. The induction is sound, with equality of its double factorials at the base case n = 2. The
+    induction uses 0!! = 1, and gamma(n) should be Gamma(n). At n = 0, the bound fails, because .564
+    > 0.
     """
 
     @ledger.sweep("every n up to 5000", n=range(1, 5001), two=2.0, mutant={"two": 0.7})

@@ -108,15 +108,16 @@ def length_of_an_epoch(ledger):
     M))^(1/2).
 
     The claim is false for every constant, because min must be max. Let a = (F* + L delta)/(delta
-    M), b = sqrt(d) L and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. Its last two
-    terms balance a T at T_1 and T_2. At the smaller of T_1 and T_2 one of these terms is still too
-    large. For M -> infinity, with all else fixed, T = T_2. Then b/sqrt(T_2) is of order M^(-1/4),
-    and the right side of order M^(-1/3). The ratio grows like (rho^3 L delta M/(d^(5/2) (F* + L
-    delta)))^(1/12), which is faster than every power of ln T. The ratio grows like rho^(1/4) for
-    rho -> infinity and like rho^(-1/2) for rho -> 0. Let X = (a b^2)^(1/3) and Y = (a c)^(1/2).
-    With max{T_1, T_2}, the left side is at most 2 (X + Y), and X + Y is at most the right side. The
-    constant 2 is the best constant (for Y/X -> 0 or X/Y -> 0). If T is rounded up, the constant is
-    3. With ln T in c, there is another factor of max{1, ln T}. No T gives less than 1.46 (X + Y).
+    M), b = sqrt(d) L and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. The last two
+    terms of the left side balance a T at T_1 and T_2. At the smaller of T_1 and T_2 one of these
+    terms is still too large. For M -> infinity, with all else fixed, T = T_2. Then b/sqrt(T_2) is
+    of order M^(-1/4), and the right side of order M^(-1/3). The ratio grows like (rho^3 L delta
+    M/(d^(5/2) (F* + L delta)))^(1/12), which is faster than every power of ln T. The ratio grows
+    like rho^(1/4) for rho -> infinity and like rho^(-1/2) for rho -> 0. Let X = (a b^2)^(1/3) and Y
+    = (a c)^(1/2). With max{T_1, T_2}, the left side is at most 2 (X + Y), and X + Y is at most the
+    right side. The constant 2 is the best constant (for Y/X -> 0 or X/Y -> 0). If T is rounded up,
+    the constant is 3. With ln T in c, there is another factor of max{1, ln T}. No T gives less than
+    1.46 (X + Y).
     """
     words = {"lhs": "left side at the printed T", "rhs": "1000 times the right side"}
     for claim, M, rho in (("M = 1e60, rho = 1", 1e60, 1.0), ("rho = 1e24", 1e9, 1e24),
@@ -227,7 +228,7 @@ def two_rounds(rho, slope, low, high, epsilon):
 
 
 def one_round(slope, epsilon):
-    """Use T = 1: the output is x_1, and slopes within 1 of it are those of slope abs."""
+    """Use T = 1, where the output is x_1, and slopes within 1 of it are those of slope abs."""
     near = np.linspace(1 / slope - 1, 1 / slope + 1, 101)
     return abs(slope * np.sign(near)).min(), epsilon
 
@@ -353,9 +354,10 @@ def loops(ledger):
     loop counts. T >= 1 fails. For every constant C, at M = C (...), T < 1 as soon as rho > C
     d^(5/2) (L/epsilon)^3 or so, because the second term falls with rho. With T rounded to 1,
     Algorithm 3 has no noise (ln T = 0), forgets every gradient, and returns x_1. The condition K >=
-    1 always holds. T <= M/2 whenever M >= 8 d. So it holds with C = 8 and epsilon <= L (above L,
-    every point is stationary). Now take max{...}, C = 64 and epsilon <= L. Then 16 (L/epsilon)^2 <=
-    T <= M/4, and rounding T up and K down costs at most a factor of 17/8 in one term.
+    1 is safe. T <= M/2 whenever M >= 8 d. So the condition holds with C = 8 and epsilon <= L
+    (above L, every point is stationary). Now take max{...}, C = 64 and epsilon <= L. Then 16
+    (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs at most a factor of 17/8 in one
+    term.
     """
     words = {"lhs": "1", "rhs": "T at M = 1e6 times the formula without rho"}
 

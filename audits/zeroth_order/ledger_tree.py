@@ -43,10 +43,10 @@ def algorithm_5(ledger):
     k' <= t, adds (k + 1, k') to S and sets k = k'. It returns S.
 
     For all t of a tree of depth 12, the implementation gives the printed nodes. If it uses the same
-    generator, the implementation gives the printed sums. It stores only the noise of Node(t), for
-    at most floor(log2 t) + 1 nodes, which is all that later times use. The exponent ceil(log2 t) -
-    i is never negative, so the printed loop ends in time. Node(t) is the binary representation of
-    t, so floor would be enough instead of ceil.
+    generator, the implementation gives the printed sums. The implementation stores only the noise
+    of Node(t), for at most floor(log2 t) + 1 nodes, which is all that later times use. The exponent
+    ceil(log2 t) - i is never negative, so the printed loop ends in time. Node(t) is the binary
+    representation of t, so floor would be enough instead of ceil.
     """
 
     @ledger.identity("Node", t=DEEP, printed=printed_node, mutant={"printed": by_floor})
@@ -254,7 +254,7 @@ def noise_of_all_nodes(ledger):
         rhs="sum over Out(1) of s^2 / sigma^2",
     )  # fmt: skip
     def shared(s, sigma):
-        """Nodes (1, 1), (1, 2), (2, 2); a little separate noise makes the limit a number."""
+        """Use nodes (1, 1), (1, 2), (2, 2). A little separate noise makes the limit a number."""
         cover, own = np.array([[1.0, 0], [1, 1], [0, 1]]), 1e-3
         share = np.array([[1.0, 0], [0, 1], [0, 1]])  # xi_1, xi_2, xi_2
         cov = sigma**2 * share @ share.T + own**2 * np.eye(3)
@@ -334,12 +334,11 @@ def tree_mechanism(ledger):
     x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So the exact
     parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q). For
     equal s and sigma, it is s/sigma times sqrt(floor(log2 n) + 1). The exact parameter is above the
-    printed bound for n = 2 (1.4142 instead of 1.1774), n = 4 (1.7321 instead of 1.6651) and n = 1
-    (1 instead of 0). The exact parameter is below the printed bound for all other n. Along n = 2^k,
-    the limit of the ratio is .85. From the covariance, the check computes the parameter for n = 1
-    to 256 and every q. For mixed s and sigma, the printed maximum over all i <= b is far from
-    tight. Z_i in the sum should be Z_j. The count and the noises in the proof fail
-    (zoo.thm4.3.count, zoo.thm4.3.noise).
+    printed bound for n = 2 (1.4142, not 1.1774), n = 4 (1.7321, not 1.6651) and n = 1 (1, not 0).
+    The exact parameter is below the printed bound for all other n. Along n = 2^k, the limit of the
+    ratio is .85. From the covariance, the check computes the parameter for n = 1 to 256 and every
+    q. For mixed s and sigma, the printed maximum over all i <= b is far from tight. Z_i in the sum
+    should be Z_j. The count and the noises in the proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,

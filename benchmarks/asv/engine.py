@@ -14,7 +14,7 @@ PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 
 
 def laplace(data, size, *, rng):
-    """Add Laplace noise of scale 1/2 to a sum: epsilon = 2."""
+    """Add Laplace noise of scale 1/2 to a sum, which is 2-DP."""
     return data.sum() + rng.laplace(scale=0.5, size=size)
 
 
@@ -26,7 +26,7 @@ def gaussian(data, size, *, rng):
 
 
 class Audits:
-    """One audit by counts, without mutants."""
+    """An audit by counts, without mutants."""
 
     params = ([10_000, 100_000, 1_000_000],)
     param_names = ("draws",)

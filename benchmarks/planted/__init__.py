@@ -1,8 +1,8 @@
-"""Small realistic mistakes for `benchmarks.mutation`, in one file for each package of dpaudit.
+"""Small realistic mistakes for `benchmarks.mutation`, with one file for each package of dpaudit.
 
-Each mutant replaces a text that is in its file exactly once. If a file changed and the text is
+Each mutant replaces a text that occurs in its file exactly once. If a file changed and the text is
 gone, `tests/test_mutation.py` fails and names the mutant. The tests of a mutant are those of its
-package, with the exact ones first, so that they fail early.
+package. The exact tests come first, so that a kill takes little time.
 """
 
 from benchmarks.planted import (

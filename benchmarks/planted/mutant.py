@@ -18,7 +18,7 @@ class Mutant:
     old, new : str
         The correct text, and the text that replaces it.
     tests : tuple of str
-        Test files or tests to run. At least one of them must fail.
+        Test files or single tests to run. At least one of these tests must fail.
     equivalent : str
         The reason if no test can fail.
     """
@@ -32,7 +32,7 @@ class Mutant:
 
     @property
     def package(self) -> str:
-        """The package in which it is planted; "base" for the modules outside of the packages."""
+        """The package in which the mistake is; "base" for the modules outside of the packages."""
         return self.file.partition("/")[0] if "/" in self.file else "base"
 
 

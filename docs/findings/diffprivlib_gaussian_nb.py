@@ -1,7 +1,8 @@
-"""diffprivlib 0.6.6: GaussianNB, for a class that is absent, and for bounds far from 0.
+"""diffprivlib 0.6.6: GaussianNB, with a class that is absent, and with bounds far from 0.
 
-Needs numpy and diffprivlib (beside scikit-learn 1.5). One row is replaced: its label changes.
-Epsilon is 1. The classes are given, by `partial_fit(..., classes=...)`.
+The script needs numpy and diffprivlib (next to scikit-learn 1.5). One row is replaced, and its
+label changes. Epsilon is 1. The classes are public, because `partial_fit(..., classes=...)`
+receives them.
 """
 
 import numpy as np

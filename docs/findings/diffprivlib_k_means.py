@@ -1,8 +1,8 @@
 """diffprivlib 0.6.6: KMeans leaves the centre of an empty cluster where it was.
 
-Needs numpy and diffprivlib (beside scikit-learn 1.5). One point of twenty is replaced. Centres
-begin in [1/8, 7/8], at least 1/4 apart. Where all points are 0, the nearer centre has them all, and
-the farther one, which is at 3/8 or above, stays.
+Needs numpy and diffprivlib (beside scikit-learn 1.5). One point of twenty points is replaced. The
+centres begin in [1/8, 7/8], at a distance of at least 1/4. If all points are 0, the nearer centre
+gets all points. The farther centre, which is at 3/8 or above, stays.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ STATE = np.random.RandomState(0)
 
 
 def both_below(points):
-    """Whether both centres end below 3/8."""
+    """Return whether both centres end below 3/8."""
     model = KMeans(
         2, epsilon=EPSILON, bounds=(0, 1), random_state=STATE, accountant=BudgetAccountant()
     )

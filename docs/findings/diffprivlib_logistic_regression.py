@@ -1,7 +1,7 @@
 """diffprivlib 0.6.6: LogisticRegression with rows of norm up to 100.
 
-Needs numpy and diffprivlib (beside scikit-learn 1.5). One row of three is replaced; epsilon is 1:
-each probability may differ by a factor of 2.72.
+The script needs numpy and diffprivlib (next to scikit-learn 1.5). One row of three is replaced.
+Since epsilon is 1, each probability may differ by a factor of 2.72.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ STATE = np.random.RandomState(0)
 
 
 def coefficient(row):
-    """The one coefficient, for a private row of class 1 and two rows that stay."""
+    """Return the only coefficient, for a private row of class 1 and two rows that stay."""
     model = LogisticRegression(
         epsilon=1.0,
         data_norm=NORM,
@@ -30,7 +30,7 @@ if __name__ == "__main__":
     for width in (0.005, 0.02, 0.1):
         p, q = np.mean(abs(far) < width), np.mean(abs(zero) < width)
         print(f"|coefficient| < {width}: probability {p:.4f} or {q:.4f}, a factor of {p / q:.1f}")
-    # Where the coefficient is 0 the density is that of the noise, times the curvature there.
+    # Where the coefficient is 0, the density is that of the noise, times the curvature there.
     epsilon, factor = 1.0, 0.25 * NORM
     curvature = factor / np.expm1(epsilon / 4)  # of the regularisation that the code adds to
     ratio = (curvature + 0.25 * NORM**2) / curvature

@@ -1,7 +1,8 @@
-"""diffprivlib 0.6.6: nanmean, nanvar and nansum, for data of which most are NaN.
+"""diffprivlib 0.6.6: nanmean, nanvar and nansum, for data in which most values are NaN.
 
-Needs numpy and diffprivlib (beside scikit-learn 1.5). One number is replaced; in `nansum` by NaN.
-Epsilon is 1 throughout: each probability may differ by a factor of 2.72.
+The script needs numpy and diffprivlib (next to scikit-learn 1.5). One number is replaced. In
+`nansum`, NaN replaces it. In all examples epsilon is 1, so each probability may differ by a factor
+of 2.72.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ STATE = np.random.RandomState(0)
 
 
 def share(function, data, bounds, above):
-    """Share of runs in which the release is above a value."""
+    """Return the share of runs in which the release is above a value."""
     runs = [
         function(
             data, epsilon=1.0, bounds=bounds, random_state=STATE, accountant=BudgetAccountant()

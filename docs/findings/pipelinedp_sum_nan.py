@@ -1,4 +1,4 @@
-"""PipelineDP 0.3.1: one NaN among the values makes a DP sum NaN, with certainty.
+"""PipelineDP 0.3.1, where one NaN among the values makes a DP sum NaN, with certainty.
 
 Needs pipeline-dp alone.
 """
@@ -9,7 +9,7 @@ import pipeline_dp
 
 
 def dp_sum(rows, epsilon=1.0):
-    """DP sum of values in [0, 1], one partition, which is public."""
+    """Return a DP sum of values in [0, 1] in one public partition."""
     accountant = pipeline_dp.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=1e-6)
     engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
     result = engine.aggregate(

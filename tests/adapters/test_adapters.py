@@ -161,7 +161,7 @@ def test_opendp_is_handed_the_kind_that_it_takes() -> None:
 def test_opendp_draws_all_at_once_what_it_draws_one_by_one() -> None:
     mechanism = adapters.opendp(partial(noise_on, float), at_once=True, scale=1.0)
     draws = mechanism(np.array([2.0]), 20_000, rng=RNG(0))
-    # This is not seeded. It gives a false alarm once in a million runs.
+    # This test is not seeded. The test gives a false alarm once in a million runs.
     assert_distribution(draws, lambda x: 0.5 * (1 + np.sign(x - 2) * -np.expm1(-abs(x - 2))))
     with pytest.raises(MechanismError, match="at_once needs a measurement of vectors"):
         mechanism(np.array([1.0, 2.0]), 2, rng=RNG(0))
@@ -359,7 +359,7 @@ def test_smartnoise_sql_answers_a_query() -> None:
 
 @pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated")
 def test_jax_privacy_adds_noise_to_clipped_gradients() -> None:
-    with apart(RNG(0)):  # it draws when it is imported
+    with apart(RNG(0)):  # the module draws when it is imported
         library = pytest.importorskip("jax_privacy")
         jnp = pytest.importorskip("jax.numpy")
     gradient = library.clipped_grad(

@@ -15,7 +15,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def laplace_cdf(x: ArrayLike, scale: float) -> Floats:
-    """P(Lap(scale) <= x), also for x = +-inf; scale 0 is the point mass at 0."""
+    """Return P(Lap(scale) <= x), also for x = +-inf. Scale 0 gives the point mass at 0."""
     x = np.asarray(x, dtype=float)
     if scale == 0:
         return np.where(x >= 0, 1.0, 0.0)
@@ -59,9 +59,10 @@ def pattern_probability(
     query_scale: float,
     redraw: bool = False,
 ) -> float:
-    """P(the first answers are `pattern`) if answer i is ``q_i + nu_i >= threshold + rho``.
+    """Return P(the first answers are `pattern`); answer i is ``q_i + nu_i >= threshold + rho``.
 
-    ``rho ~ Lap(threshold_scale)`` (0: no noise). It is drawn anew after each yes if `redraw`.
+    Here ``rho ~ Lap(threshold_scale)``, and 0 means no noise. If `redraw` is True, rho is drawn
+    anew after each yes.
     """
     gaps = np.asarray(queries, dtype=float)[: len(pattern)] - threshold
     if redraw:
@@ -99,7 +100,7 @@ def release_probability(
     threshold_scale: float,
     query_scale: float,
 ) -> float:
-    """P(every answer but the last is no, and the last releases a value in [low, high])."""
+    """Return P(every answer but the last is no, and the last releases a value in [low, high])."""
     values = np.asarray(queries, dtype=float)
     *refused, last = values
     kinks = np.concatenate([values - threshold, [low - threshold, high - threshold]])
@@ -132,7 +133,7 @@ def halting_patterns(n_queries: int, cutoff: int | None, halting_answer: int = 1
 
 
 def pattern_counts(answers: Floats, patterns: Sequence[tuple]) -> NDArray[np.int64]:
-    """Numbers of rows of a stream [size, T] that equal each pattern, followed only by NaN."""
+    """Return how many rows of a stream [size, T] equal each pattern, followed only by NaN."""
     counts = []
     for pattern in patterns:
         padded = np.full(answers.shape[1], np.nan)

@@ -1,4 +1,4 @@
-"""The contract that every mechanism keeps, tested by one suite with one row per mechanism."""
+"""The contract that every mechanism satisfies, tested by one suite with one row per mechanism."""
 
 from __future__ import annotations
 
@@ -491,7 +491,7 @@ def test_bad_data_are_refused_by_name(row: Row) -> None:
 
 @every_algorithm
 def test_an_epsilon_next_to_zero_is_refused_or_finite(row: Row) -> None:
-    """Randomised response and the Gaussian at a fixed delta are well defined there."""
+    """Randomised response and the Gaussian at a fixed delta are well defined in this case."""
     if "epsilon" not in row.kwargs:
         return
     try:

@@ -124,7 +124,7 @@ def written_out(items, algorithm, epsilon, delta, sharp):
     ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
 )
 def test_written_out(ones, n):
-    """Compare with the counted and the enumerated distribution; one or two users are kept."""
+    """Compare with the counted and the enumerated distribution, where one or two users are kept."""
     items, learner = users(ones, n), noisy_majority(6.0)
     expected = written_out(items, learner, **SMALL, sharp=True)
     function = FunctionAlgorithm(learner.pmf, 2, 2)
@@ -175,7 +175,7 @@ def excess(one, other, epsilon):
 @settings(max_examples=20, deadline=None)
 @given(pmfs=tables(3), extra=st.integers(1, 3))
 def test_private_whatever_the_algorithm_is(pmfs, extra):
-    """Test all neighbouring pairs of users with one bit each; kappa = 5."""
+    """Test all neighbouring pairs of users with one bit each, for kappa = 5."""
     n = 20 + extra
     table = Table(pmfs)
     found = [delstab_pmf(users(k, n), algorithm=table, **SMALL) for k in range(n + 1)]
@@ -186,7 +186,7 @@ def test_private_whatever_the_algorithm_is(pmfs, extra):
 @pytest.mark.slow
 @pytest.mark.parametrize("item_epsilon", [0.05, 1.0])
 def test_256_users(item_epsilon):
-    """Test all neighbouring pairs of users with one bit each: a third of epsilon is used."""
+    """Test all neighbouring pairs of users with one bit each, where a third of epsilon is used."""
     learner = noisy_majority(item_epsilon)
     found = [
         delstab_pmf(users(k, 256), algorithm=learner, epsilon=1.0, delta=1e-6) for k in range(257)
@@ -197,7 +197,7 @@ def test_256_users(item_epsilon):
 
 
 def test_truncating_the_noise_costs_nothing_and_gains_nothing():
-    """Discrete Laplace noise whose values beyond 0 or 4 kappa move there is equally private."""
+    """Discrete Laplace noise is equally private if values beyond 0 or 4 kappa move there."""
     budget = Budget(**SMALL)
     decay, last = math.exp(-budget.part_epsilon), budget.deleted
     noise = decay ** abs(np.arange(last + 1) - budget.kappa) * (1 - decay) / (1 + decay)
@@ -230,7 +230,7 @@ def test_private_whatever_order_it_sees(pmfs, ones, place):
 
 
 def test_without_its_test_it_is_not_private():
-    """A is the majority without noise; one of n users is kept, and A reveals its bit."""
+    """A is the majority without noise. One of n users is kept, and A reveals that user's bit."""
     budget = Budget(1.0, 1e-3)
     n, learner = budget.deleted + 1, noisy_majority(200.0)
     pmfs, tested = [], []
@@ -245,7 +245,7 @@ def test_without_its_test_it_is_not_private():
 
 
 class Ladder(Symmetric):
-    """An answer that is less likely for each further kind of item: only neighbours are close."""
+    """An answer is less likely for each further kind of item, so only neighbours are close."""
 
     universe, n_outcomes = 3, 2
 
@@ -257,7 +257,7 @@ class Ladder(Symmetric):
 
 @pytest.mark.parametrize("numbers", [(4, 11, 6), (2, 12, 8)])
 def test_which_stable_set_is_drawn_matters(numbers):
-    """Line 8: sets without all of the first kind, or of the last, are equally likely."""
+    """In line 8, sets without all of the first kind, or of the last kind, are equally likely."""
     items = np.repeat(np.arange(3), numbers)[:, None]
     ladder = Ladder()
     pmf = delstab_pmf(items, algorithm=ladder, **SMALL)
@@ -297,7 +297,7 @@ def test_two_datasets_agree_on_what_is_alike():
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_distributions_of_counts_are_functions_of_them(data):
-    """As in deletion: a row has the same digits whatever other rows are computed with it."""
+    """As in deletion, a row has the same digits whatever other rows are computed with it."""
     learner = ExponentialLearner(np.random.default_rng(0).normal(size=(4, 3)), 2.0)
     algorithm = data.draw(st.sampled_from([learner, Subsampled(learner, 4), Ladder()]))
     numbers = data.draw(st.lists(st.integers(2, 8), min_size=3, max_size=3))
@@ -323,7 +323,7 @@ def test_draws_follow_the_distribution():
 
 
 def test_a_lonely_user_and_nobody():
-    """With n = 4 kappa the algorithm runs on no items at all, so the data do not matter."""
+    """With n = 4 kappa, the algorithm runs on no items at all, so the data do not matter."""
     learner = ExponentialLearner(np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 3.0)
     for ones in (0, 7, 20):
         found = delstab_pmf(users(ones, 20), algorithm=learner, **SMALL)
@@ -412,7 +412,7 @@ def test_an_alternating_majority():
 
 
 def test_a_share_that_is_rounded_up_is_reached():
-    """In floating point 0.07 * 100 is above 7."""
+    """In floating point, 0.07 * 100 is above 7."""
     over = HeavyItems(2, 50.0, 0.07).pmf_of_counts([7, 93])
     assert over[3] > 0.99
 
@@ -449,7 +449,7 @@ def test_compositions_and_ways():
 
 
 def test_the_parameters_of_the_theorems():
-    """By hand, at epsilon = 1/2 and delta = exp(-4): kappa is 1 + ceil(6 (4 + ln(...)))."""
+    """By hand, at epsilon = 1/2 and delta = exp(-4), kappa is 1 + ceil(6 (4 + ln(...)))."""
     budget = Budget(0.5, math.exp(-4))
     share = math.exp(1 / 3) + math.exp(0.5) + 2
     assert budget.kappa == 1 + math.ceil(6 * (4 + math.log(share)))

@@ -57,7 +57,7 @@ def test_pac_learning_is_private_and_attains_it_nearly():
 
 
 def test_not_clipped_it_is_not_private():
-    """Group privacy uses noise for m examples; a cap of m with a sensitivity of 1 does not."""
+    """Group privacy uses noise for m examples, but a cap of m with a sensitivity of 1 does not."""
     one = np.array([[[0, 0]] * 3, [[0, 1]] * 3])
     other = np.array([[[0, 1]] * 3, [[0, 1]] * 3])
     errors = [learning.clipped_errors(x, CLASS, cap=3.0) for x in (one, other)]
@@ -180,7 +180,7 @@ def test_thresholds_and_users_of_theorem_37():
         assert tau == m or 2 * math.exp(-0.5 * gap**2 / m) <= 1e-4 * alpha**2  # (12)
     gap = pairwise.pairwise_threshold(0.5, 10**9, constant=5.70) - 0.25e9
     assert gap > 0
-    least = 5.70 * math.sqrt(math.log(2))  # in units of sqrt(m), without the part alpha m
+    least = 5.70 * math.sqrt(math.log(2))  # in units of sqrt(m), without the term alpha m
     assert 2 * math.exp(-0.5 * least**2) > 1e-4 * 0.25
     asked = {"alpha": 0.1, "beta": 0.05, "epsilon": 1.0}
     users = [
@@ -191,7 +191,7 @@ def test_thresholds_and_users_of_theorem_37():
 
 
 def test_pac_users():
-    """Users times examples are constant up to 1/alpha examples; beyond, users are constant."""
+    """Users times examples are constant up to 1/alpha examples. Beyond, the users are constant."""
     asked = {"alpha": 0.1, "epsilon": 0.5}
     users = [learning.pac_users(3.0, m=m, **asked) for m in (1, 2, 5, 10, 11, 1000)]
     needed = max(37.5 * (3 + math.log(100)), 80 * (3 + math.log(10))) / 0.1
@@ -215,7 +215,7 @@ def test_constants_by_hand():
 
 
 def test_more_examples_than_are_used():
-    """With thousands of examples every user contradicts even a good hypothesis."""
+    """With thousands of examples, every user contradicts even a good hypothesis."""
     classes = np.array([np.zeros(1000, dtype=int), np.arange(1000) >= 500]).astype(int)
     m, alpha = 20_000, 0.1
     n = learning.pac_users(math.log(2), alpha=alpha, epsilon=1.0, m=m)
@@ -292,7 +292,7 @@ def test_selection_finds_the_right_one():
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 0.6])
 def test_the_worst_distribution_of_one_class_by_a_game(alpha):
-    """With one class, failure is 0 or 1: the value of the game of D against hypotheses."""
+    """With one class, failure is 0 or 1, which is the value of the game of D against hypotheses."""
     for concept in thresholds(4):
         wrong = (concept != CLASS_OF_FOUR).astype(float)
         game = linprog(
@@ -384,7 +384,7 @@ def test_gaussians_cover(d):
 
 
 def gaussian_distance(one, other):
-    """Total variation of Gaussians on a line, by quadrature."""
+    """Compute the total variation of Gaussians on a line by quadrature."""
     x = np.linspace(-25, 25, 20001)
     densities = [norm.pdf(x, mean, math.sqrt(variance)) for mean, variance in (one, other)]
     return np.abs(densities[0] - densities[1]).sum() * (x[1] - x[0]) / 2

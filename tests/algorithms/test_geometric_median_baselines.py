@@ -44,7 +44,7 @@ def test_gradients_are_bounded_where_squares_underflow(d: int) -> None:
 
 @given(small=st.floats(0.01, 1), ratio=st.floats(1, 1000))
 def test_radii_of_the_published_grid(small: float, ratio: float) -> None:
-    """Their grid is r 2**i for i = 0 to floor(log2(2R / r)): all powers up to 2R."""
+    """The grid is r 2**i for i = 0 to floor(log2(2R / r)), which are all powers up to 2R."""
     large = small * ratio
     radii = baselines.radius_finder_radii(small, max(small, large))
     assert radii[0] == small
@@ -74,7 +74,7 @@ def test_sensitivity_of_the_queries(data, other, gamma) -> None:
 
 @pytest.mark.parametrize("n", [5, 8, 21])
 def test_a_star_reaches_the_sensitivity(n: int) -> None:
-    """All others are within 1 of the point that leaves, and none is within 1 of another."""
+    """All other points are within 1 of the leaving point, and none is within 1 of another."""
     rays = np.eye(n - 1)
     star, without = np.vstack([rays, np.zeros(n - 1)]), np.vstack([rays, np.full(n - 1, 9.0)])
     here, there = (baselines.radius_finder_queries(d, [1.0])[0] for d in (star, without))

@@ -28,7 +28,7 @@ FAR = {"center": [0.0], "radius": 1e5, "delta": 1e-6, "step": 1.0, "n_steps": 10
 
 
 def walk(data, start, rows, step, center=None, radius=None) -> np.ndarray:
-    """Lines 11 to 14, one point at a time."""
+    """Run lines 11 to 14, one point at a time."""
     z = np.array(start, dtype=float)
     iterates = [z]
     for row in rows:
@@ -42,7 +42,7 @@ def walk(data, start, rows, step, center=None, radius=None) -> np.ndarray:
 
 
 def silent_phases(data, rows, plan, center, project) -> list[np.ndarray]:
-    """Algorithm 4 without noise: xbar^(k), where each phase starts at the previous one."""
+    """Run Algorithm 4 without noise for xbar^(k), where each phase starts at the previous one."""
     z, first, averages = np.array(center), 0, []
     for k in range(plan.n_phases):
         radius = plan.radii[k] if project == "all" or (project, k) == ("first", 0) else None
@@ -116,7 +116,7 @@ def test_parameters_refuse_too_few_steps() -> None:
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0])
 @pytest.mark.parametrize("delta", [1e-9, 0.1, 0.9])
 def test_rho_of_lemma_12(epsilon: float, delta: float) -> None:
-    """At alpha = 2 log(2 / delta) / epsilon + 1 the conversion gives epsilon at delta / 2."""
+    """At alpha = 2 log(2 / delta) / epsilon + 1, the conversion gives epsilon at delta / 2."""
     rho = schedule.stable_dpsgd_rho(epsilon, delta)
     assert 1 / rho == pytest.approx(4 * math.log(2 / delta) / epsilon**2 + 2 / epsilon)
     alpha = 2 * math.log(2 / delta) / epsilon + 1
@@ -129,7 +129,7 @@ def test_rho_of_lemma_12(epsilon: float, delta: float) -> None:
 @pytest.mark.parametrize("n_steps", [1, 3, 1023, 2**20 - 1])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.9])
 def test_no_index_is_drawn_more_than_m_times(n: int, n_steps: int, delta: float) -> None:
-    """Lemma 10, exactly; T >= n is not needed."""
+    """Lemma 10 holds exactly, and T >= n is not needed."""
     m = 3 * (n_steps / n + math.log(8 / delta))
     assert binom.sf(math.floor(m), n_steps, 1 / n) <= delta / 8
 
@@ -204,7 +204,7 @@ def test_two_is_sharp() -> None:
     radius=st.sampled_from([None, 0.7, 2.0]),
 )
 def test_corollary_1_holds_with_2m(data, other, start, rows, radius) -> None:
-    """Every iterate moves by at most 2 m_t steps, and so by at most (2m + 1) steps."""
+    """Every iterate moves by at most 2 m_t steps, so it moves by at most (2m + 1) steps."""
     moved = np.concatenate([data[:-1], other[None]])
     here, there = (sgd_trajectory(d, start, rows, step=0.5, radius=radius) for d in (data, moved))
     visits = np.concatenate([[0], np.cumsum(np.array(rows) == 3)])
@@ -224,13 +224,13 @@ def test_corollary_1_holds_where_squares_underflow(d: int) -> None:
 def test_corollary_1_is_reached_but_for_the_one() -> None:
     rows = [4, 4, 0, 1, 4]
     here, there = (sgd_trajectory(d, [0.0], rows, step=1.0) for d in (BALANCED, TIPPED))
-    assert np.abs(here - there).max() == 6.0  # 2m at m = 3; the corollary has 7
+    assert np.abs(here - there).max() == 6.0  # 2m at m = 3, where the corollary has 7
 
 
 @pytest.mark.parametrize("project", ["all", "first", "none"])
 @pytest.mark.parametrize("order", [None, [3, 1, 4, 0, 2]])
 def test_fixed_order_by_hand(project: str, order: list[int] | None) -> None:
-    """The order continues from phase to phase; the average omits the last iterate."""
+    """The order continues from phase to phase, and the average omits the last iterate."""
     kwargs = RUN | {"project": project, "noise_multiplier": SILENT}
     found = boosting.fixed_order_dpsgd(
         CLOUD, 2, **kwargs, order=order, transcript=True, rng=np.random.default_rng(0)
@@ -248,7 +248,7 @@ def test_fixed_order_by_hand(project: str, order: list[int] | None) -> None:
 
 
 def test_projection_keeps_the_iterates_in_their_ball() -> None:
-    """Distant data pull to the edge of the ball, and out of it if nothing projects."""
+    """Distant data pull the iterate to the edge of the ball, and out of it if nothing projects."""
     data = np.array([[100.0, 0.0]])
     run = RUN | {"center": [0.0, 0.0], "radius": 0.25, "noise_multiplier": SILENT, "phase": 1}
     averages = {
@@ -271,7 +271,7 @@ def test_a_domain_of_radius_zero_stays_where_it_is() -> None:
 
 
 def test_the_last_phase_averages_nothing() -> None:
-    """T^(K) = 1: its center is the noisy output of phase K - 1."""
+    """T^(K) = 1, so its center is the noisy output of phase K - 1."""
     seed = np.random.default_rng(3)
     transcript = boosting.stable_dpsgd(CLOUD, 4, **RUN, transcript=True, rng=seed)
     last = boosting.stable_dpsgd_centers(CLOUD, 4, **RUN, phase=4, rng=np.random.default_rng(3))
@@ -288,7 +288,7 @@ def test_blocks_of_steps_change_nothing(monkeypatch) -> None:
 
 @pytest.mark.statistical
 def test_random_rows_follow_their_distribution() -> None:
-    """Phase 1 of T = 7 on two points: the three rows that matter are enumerated."""
+    """For phase 1 of T = 7 on two points, the three rows that matter are enumerated."""
     data, n_steps = np.array([[-1.0], [2.0]]), 7
     run = {"center": [0.25], "radius": 5.0, "rho": 1.0, "delta": 0.5, "step": 1.2}
     centers = boosting.stable_dpsgd_centers(
@@ -338,7 +338,7 @@ def test_fixed_order_centers_are_a_function_of_the_data() -> None:
     assert len(np.unique(later, axis=0)) == 50
 
 
-# Mutants: points so far away that every step is 1 up or 1 down.
+# For the mutants, points are so far away that every step is 1 up or 1 down.
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # a third of the runs p
 
 
 def pass_probability(n: int, total: float, epsilon: float, delta: float) -> float:
-    """P(Z + xi - offset > 0.55 n) for a known Z, from the bounded Laplace noise."""
+    """Return P(Z + xi - offset > 0.55 n) for a known Z, from the bounded Laplace noise."""
     scale = 24 / epsilon
     offset = scale * math.log(24 / delta)
     needed = float(np.clip(0.55 * n + offset - total, -offset, offset))
@@ -72,7 +72,7 @@ def test_weights_move_by_nine_at_most(data, other, samples, radius) -> None:
 @pytest.mark.parametrize("n", [20, 100, 10_000, 10**6])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1, 0.9])
 def test_the_bad_events_are_as_rare_as_the_proof_says(n: int, delta: float) -> None:
-    """Exact tails of (8) over all counts, and of too many copies: delta / 9 and delta / 18."""
+    """Compute exact tails of (8) over all counts, and of too many copies: delta / 9, delta / 18."""
     k = center.fast_center_samples(n, delta)
     low = n * binom.sf(math.floor(0.5 * k), k, math.floor(0.45 * n) / n)
     middle = n * binom.sf(math.floor(0.6 * k), k, math.floor(0.55 * n) / n)
@@ -99,7 +99,7 @@ def test_the_center_is_the_mean_of_the_survivors(route: str) -> None:
 def test_partial_weights_follow_their_distribution(route: str, size: int) -> None:
     """Five of eight points coincide and weigh a half each, by binomials of k samples at 5/8.
 
-    The sum stays near 2.5, below the 4.4 that line 9 requires, even without its noise.
+    The sum stays near 2.5, below the 4.4 that line 9 requires, even without the noise of line 9.
     """
     data = np.array([[0.0]] * 5 + [[10.0], [20.0], [30.0]])
     k = center.fast_center_samples(8, 0.9)
@@ -151,7 +151,7 @@ def test_the_noise_multiplier_scales_all_three_noises() -> None:
 
 
 def test_centers_and_draws_tell_the_same_story() -> None:
-    """With the same generator the same runs fail, and draws are centers plus noise."""
+    """With the same generator, the same runs fail, and draws are centers plus noise."""
     far = np.array([7.0, -7.0])
     draws = center.fast_center(ONE_PLACE, 300, **PASSING, rng=np.random.default_rng(5))
     centers = center.fast_center_centers(
@@ -179,7 +179,7 @@ def test_blocks_of_draws_change_the_law_in_nothing(monkeypatch) -> None:
 
 
 def test_two_survivors_are_shared_from_ten_points_on() -> None:
-    """Lemma 9 requires n >= 20; by counting, n >= 10 gives two, and n = 9 gives one."""
+    """Lemma 9 requires n >= 20. By counting, n >= 10 gives two survivors, and n = 9 gives one."""
     common = {n: 2 * (math.floor(0.55 * n) + 1) - n for n in range(1, 400)}
     assert min(common[n] for n in range(10, 400)) == 2
     assert common[9] == 1
@@ -189,7 +189,7 @@ def test_two_survivors_are_shared_from_ten_points_on() -> None:
 
 
 def test_the_untested_mutant_breaks_where_it_says() -> None:
-    """Use the weight of the smaller group: any of 10 or 11 points above half of k samples."""
+    """Use the weight of the smaller group, any of 10 or 11 points above half of k samples."""
     k = center.fast_center_samples(21, 1e-6)
     stray = 11 * binom.sf(math.floor(0.5 * k), k, 10 / 21)
     missing = binom.cdf(math.floor(0.5 * k), k, 11 / 21) ** 10

@@ -20,14 +20,14 @@ SCALES = {"threshold_scale": 2.0, "query_scale": 4.0}
 
 
 def bounded_cdf(x, scale: float, bound: float):
-    """P(Lap(scale) <= x given absolute value <= bound), written from the definition."""
+    """Return P(Lap(scale) <= x given absolute value <= bound), written from the definition."""
     x = np.clip(x, -bound, bound)
     below = distributions.laplace_cdf(-bound, scale)
     return (distributions.laplace_cdf(x, scale) - below) / (1 - 2 * below)
 
 
 def hockey_stick(epsilon: float, bound: float, shift: float) -> float:
-    """Delta of noise of scale 1 / epsilon at `bound` scales, by quadrature over both supports."""
+    """Return delta of noise of scale 1 / epsilon at `bound` scales, by quadrature on both sides."""
     scale, edge = 1 / epsilon, bound / epsilon
     mass = 2 * (1 - math.exp(-bound)) * scale
 
@@ -98,7 +98,7 @@ def test_bounded_laplace_follows_its_distribution() -> None:
 
 
 def independent(x, bound: float):
-    """Distribution of |X| + 2 bound 1[Y > 0], for X and Y independent."""
+    """Return the distribution of |X| + 2 bound 1[Y > 0], for X and Y independent."""
     x = np.asarray(x)
     lengths = np.where(x > 1.5 * bound, x - 2 * bound, x)
     half = bounded_cdf(lengths, 3.0, bound) - 0.5

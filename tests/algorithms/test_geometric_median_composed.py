@@ -22,7 +22,7 @@ LEFT = np.array([[-1.0]] * 3 + [[1.0]] * 2)
 
 @pytest.mark.statistical
 def test_warm_start_follows_its_distribution() -> None:
-    """Both steps run at half the budget: exact distributions of radius, failure, and noise."""
+    """Both steps run at half the budget, with exact distributions of radius, failure, and noise."""
     draws = composed.warm_start(
         TWO_PLACES, 20_000, **SEARCH, epsilon=24.0, delta=0.2, rng=np.random.default_rng(41)
     )
@@ -70,7 +70,7 @@ def test_the_budget_is_halved_twice(monkeypatch) -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("delta", [1e-9, 0.1, 0.9])
 def test_boosting_has_half_of_the_budget(epsilon: float, delta: float) -> None:
-    """The rho of Theorem 4 meets Lemma 12 at (epsilon / 2, delta / 2)."""
+    """The rho of Theorem 4 satisfies Lemma 12 at (epsilon / 2, delta / 2)."""
     plan = composed.boosting_schedule(
         10, 2, epsilon=epsilon, delta=delta, radius=1.0, step=0.1, n_steps=15
     )
@@ -82,7 +82,7 @@ def test_boosting_has_half_of_the_budget(epsilon: float, delta: float) -> None:
 
 
 def test_the_whole_chain_finds_the_median() -> None:
-    """The noise is almost 0; draws with different radii are completed separately."""
+    """The noise is almost 0, so draws with different radii are completed separately."""
     rng = np.random.default_rng(7)
     data = np.concatenate([0.3 + 0.1 * rng.normal(size=(180, 3)), rng.uniform(-1, 1, (20, 3))])
     median = reference.geometric_median(data)
@@ -107,7 +107,8 @@ def test_radii_that_differ_scale_step_and_domain(monkeypatch) -> None:
         n_steps=3, step_factor=0.4, radius_factor=100.0, project="none", noise_multiplier=1e-9,
         rng=np.random.default_rng(0),
     )  # fmt: skip
-    # two steps of 0.1 r-hat: the average of 0 and 0.1 r-hat is 0.05 r-hat; one more adds nothing
+    # two steps of 0.1 r-hat, where the average of 0 and 0.1 r-hat is 0.05 r-hat; one more adds
+    # nothing
     np.testing.assert_allclose(found[:, 0], [0.05, 0.35, 0.55], atol=1e-6)
 
 
@@ -133,7 +134,7 @@ def test_warm_start_parameters() -> None:
 
 
 def test_the_sample_size_does_depend_on_the_ratio_of_radii() -> None:
-    """Sec. 1.1 says that it does not; Lemma 6 has T = log2(R / r) in its logarithm."""
+    """Sec. 1.1 says that it does not, but Lemma 6 has T = log2(R / r) in its logarithm."""
     kwargs = {"max_radius": 1.0, "epsilon": 1.0, "delta": 0.5}
     composed.warm_start_parameters(24_000, 1, min_radius=0.5, **kwargs)
     with pytest.raises(ValueError, match="n_users must be at least"):
@@ -190,7 +191,7 @@ def test_the_warm_start_mutant_follows_its_broken_distribution() -> None:
 
 @pytest.mark.statistical
 def test_the_exact_start_mutant_breaks_where_it_says() -> None:
-    """From -1 or 1 it moves by 7 eta and the noise of three phases, and eta is 2e-4."""
+    """From -1 or 1, the output moves by 7 eta and the noise of three phases, and eta is 2e-4."""
     run = COIN | {"n_steps": 7, "step_factor": 1e-4}
     reach = 1.0  # the quantile radius 2 is clipped to R
     plan = composed.boosting_schedule(

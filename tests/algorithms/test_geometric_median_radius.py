@@ -24,12 +24,12 @@ TWO_PLACES = np.array([[0.0]] * 36 + [[2.0]] * 4)
 
 
 def neighbours(data: np.ndarray, reach: float) -> list[int]:
-    """Numbers of neighbours, one distance at a time."""
+    """Return numbers of neighbours, one distance at a time."""
     return [sum(math.dist(x, y) <= reach for y in data) for x in data]
 
 
 def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
-    """Probabilities of 0, 1, ..., nk hits: a sum of independent binomials, one for each point."""
+    """Return probabilities of 0, ..., nk hits, a sum of one independent binomial for each point."""
     distribution = np.ones(1)
     for count in neighbours(data, reach):
         distribution = np.convolve(distribution, binom.pmf(np.arange(k + 1), k, count / len(data)))
@@ -39,7 +39,7 @@ def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
 def output_distribution(
     data: np.ndarray, radii: list[float], k: int, scale: float, *, subsampled: bool = True
 ) -> np.ndarray:
-    """Probabilities of each radius and of R: hits enumerated, quadrature over the noise."""
+    """Return probabilities of each radius and of R: enumerated hits, quadrature over the noise."""
     noise = {"threshold": 0.775 * len(data), "threshold_scale": 2 * scale, "query_scale": 4 * scale}
     choices = []
     for reach in radii:
@@ -62,7 +62,7 @@ def output_distribution(
 
 
 def yes_probability(data: np.ndarray, reach: float, k: int, scale: float) -> float:
-    """P(the first query passes): nu_1 - nu_thresh has a tail in closed form."""
+    """Return P(the first query passes), where nu_1 - nu_thresh has a tail in closed form."""
     a, b = 2 * scale, 4 * scale
     distribution = query_distribution(data, reach, k)
     gaps = 0.775 * len(data) - np.arange(distribution.size) / k
@@ -177,7 +177,7 @@ def test_the_query_refuses_bad_samples() -> None:
     reach=st.floats(0.1, 5),
 )
 def test_sensitivity_with_the_samples_held_fixed(data, other, samples, reach) -> None:
-    """At most c / k + 1 for c occurrences in the rows of others, hence 3 for c <= 2k."""
+    """The query moves by at most c / k + 1 for c occurrences in other rows, so by 3 for c <= 2k."""
     moved = np.concatenate([data[:-1], other[None]])
     occurrences = int((samples[:-1] == 5).sum())
     change = radius.radius_query(data, samples, reach) - radius.radius_query(moved, samples, reach)
@@ -198,7 +198,7 @@ def test_sensitivity_three_is_reached() -> None:
 @pytest.mark.parametrize("n_radii", [1, 10, 400])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1, 0.9])
 def test_an_index_is_drawn_too_often_with_probability_delta(n, n_radii, delta) -> None:
-    """Lemma 5, exactly: more than 2k copies among (n - 1) k draws, in T rounds, delta / 4."""
+    """Lemma 5 holds exactly: more than 2k copies among (n - 1) k draws, in T rounds, delta / 4."""
     k = radius.fast_radius_samples(n_radii, delta)
     assert n_radii * binom.sf(2 * k, (n - 1) * k, 1 / n) <= delta / 4
 
@@ -254,7 +254,7 @@ def test_many_points(route: str, size: int) -> None:
 
 @pytest.mark.statistical
 def test_routes_draw_the_same_hits() -> None:
-    """Compare the whole joint distribution: three points, five samples each, 216 outcomes."""
+    """Compare the whole joint distribution for three points, five samples each, 216 outcomes."""
     counts = np.array(neighbours(TRIPLE, 1.0))
     single = [binom.pmf(np.arange(6), 5, count / 3) for count in counts]
     distribution = np.einsum("a,b,c->abc", *single).ravel()

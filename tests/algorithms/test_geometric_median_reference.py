@@ -60,7 +60,7 @@ def test_a_majority_in_one_place_is_the_median() -> None:
 
 @given(values=st.lists(st.integers(-20, 20), min_size=1, max_size=9))
 def test_one_dimension_is_the_median_of_numpy(values: list[int]) -> None:
-    """For even n all points between the middle two are optimal; the midpoint is returned."""
+    """For even n, all points between the middle two are optimal, and the midpoint is returned."""
     data = np.array(values, dtype=float)[:, None]
     assert geometric_median(data).point[0] == pytest.approx(np.median(values), abs=1e-12)
 
@@ -110,7 +110,7 @@ def test_scales_and_shifts(scale: float, shift: float) -> None:
 
 
 def test_hard_cases_converge() -> None:
-    """A median next to a data point, where plain Weiszfeld is slow, and one almost at it."""
+    """Test a median next to a data point, where plain Weiszfeld is slow, and one almost at it."""
     for push in (1e-2, 1e-4, 1e-6):
         corner = math.radians(120) - push
         data = np.array([[0.0, 0.0], [1.0, 0.0], [math.cos(corner), math.sin(corner)]])
@@ -144,7 +144,7 @@ def test_bad_arguments() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 100, 1000])
 def test_quantile_radius_counts_exactly(n: int) -> None:
-    """Fractions are exact as written: 0.9 of 10 is 9, despite floating point."""
+    """Fractions are exact as written, so 0.9 of 10 is 9, despite floating point."""
     data = np.arange(n, dtype=float)[:, None]
     for percent in range(101):
         needed = math.ceil(Fraction(percent, 100) * n)
@@ -169,7 +169,7 @@ def test_large_data_in_blocks(monkeypatch) -> None:
 
 
 def test_points_that_are_almost_one_do_not_hold_the_iteration_back():
-    """The ledger found this case: at a distance of 1e-134 every Weiszfeld step has this length."""
+    """The ledger found this case: at a distance of 1e-134, every Weiszfeld step has this length."""
     for tiny in (1e-134, 1e-30, 1e-16):
         corner = np.array([[1.0, tiny], [0.0, 0.0], [0.0, 1.0]])
         assert reference.geometric_median(corner).converged

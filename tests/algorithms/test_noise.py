@@ -73,7 +73,7 @@ def test_classic_sigma_is_private_and_wasteful(epsilon: float, delta: float) -> 
 
 
 def test_classic_formula_fails_at_large_epsilon_and_is_refused_there() -> None:
-    """The reason for the refusal: the printed formula is not private at epsilon 100."""
+    """The refusal is needed, because the printed formula is not private at epsilon 100."""
     formula = math.sqrt(2 * math.log(1.25 / 0.1)) / 100
     assert gaussian_delta(1.0, formula, 100.0) > 0.1
     with pytest.raises(ValueError, match=r"epsilon must be at most 1, got 100.0"):
@@ -109,7 +109,7 @@ def test_gaussian_distribution() -> None:
 
 
 def geometric_cells(rate: float, reach: int) -> np.ndarray:
-    """Probabilities of <= -reach, each integer between, >= reach."""
+    """Return the probabilities of <= -reach, of each integer between, and of >= reach."""
     inner = geometric_pmf(np.arange(-reach + 1, reach), rate)
     tail = math.exp(-rate * reach) / (1 + math.exp(-rate))
     return np.concatenate([[tail], inner, [tail]])
@@ -146,8 +146,8 @@ def test_discrete_noise_stays_integral_at_the_edges() -> None:
     assert (still == 3).all()
 
 
-# Mutants: the true epsilon by closed form. The draws of the mutant follow the distribution on which
-# this closed form depends.
+# For the mutants, the true epsilon is known by closed form. The draws of the mutant follow the
+# distribution on which this closed form depends.
 
 
 def test_laplace_half_scale_spends_twice() -> None:

@@ -30,7 +30,7 @@ def patterns_and_distribution(queries, cutoff, *, halting_answer=1, **scales):
 
 
 def loss(left, right, pattern, **scales) -> tuple[float, float, float]:
-    """Probabilities of a pattern on both sides, and the log of their ratio."""
+    """Return the probabilities of a pattern on both sides, and the log of their ratio."""
     p = distributions.pattern_probability(left, pattern, **scales)
     q = distributions.pattern_probability(right, pattern, **scales)
     return p, q, math.log(p / q)
@@ -86,7 +86,7 @@ def test_above_threshold_follows_its_distribution() -> None:
 
 @pytest.mark.statistical
 def test_fixed_threshold_follows_its_distribution() -> None:
-    """The answers are independent, so the distribution is a product; each has its own threshold."""
+    """The answers are independent, so their distribution is a product; thresholds differ."""
     gaps = np.array([1.5, -1.0, 2.0, -3.0])
     thresholds = np.array([1.0, 2.0, 3.0, 4.0])
     answers = sv.fixed_threshold_sparse_vector(
@@ -166,7 +166,7 @@ def test_svt3_releases_the_value_that_it_compared() -> None:
 
 @pytest.mark.parametrize("queries", [[0.0, 0.0, 0.0], [-6.0, 0.0, 6.0], [9.0, 9.0, -9.0]])
 def test_the_correct_ones_keep_their_guarantee(queries: list[float]) -> None:
-    """Exactly, over all corner neighbours and all patterns, at epsilon 1 and sensitivity 1."""
+    """Test exactly, over all corner neighbours and all patterns, at epsilon 1 and sensitivity 1."""
     above = {"threshold_scale": 2.0, "query_scale": 4.0, "halting_answer": 0}
     assert worst_loss(queries, 1, **above) <= 1 + 1e-9
     for name, cutoff in itertools.product(["svt1", "svt2"], [1, 2, 3]):
@@ -241,7 +241,7 @@ def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def halting_time_distribution(yes: float, n_queries: int, cutoff: int) -> np.ndarray:
-    """Return the distribution of a sufficient statistic: the halting time, else the yeses."""
+    """Return the distribution of a sufficient statistic: halting time, else the number of yes."""
     times = np.arange(cutoff, n_queries + 1)
     halted = binom.pmf(cutoff - 1, times - 1, yes) * yes
     return np.concatenate([halted, binom.pmf(np.arange(cutoff), n_queries, yes)])
@@ -264,7 +264,7 @@ def test_fixed_threshold_mutant_breaks_where_the_original_holds() -> None:
 
 
 def test_lemma_18_needs_hidden_constants_above_one() -> None:
-    """With both constants 1 it fails, for queries on the threshold: 0.16 against 0.0049."""
+    """With both constants 1, the lemma fails for queries on the threshold: 0.16, not 0.0049."""
     epsilon, cutoff, delta = 0.5, 8, 1e-3
     laws_ = [
         halting_time_distribution(float(distributions.laplace_tail(x, 2.0)), 200, cutoff)
@@ -277,7 +277,7 @@ def test_lemma_18_needs_hidden_constants_above_one() -> None:
 
 @pytest.mark.parametrize("cutoff", [64, 256, 1024])
 def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
-    """At fixed epsilon and delta the true epsilon grows like c, the lemma's like sqrt(c).
+    """At fixed epsilon and delta, the true epsilon grows like c, and the lemma's like sqrt(c).
 
     The expected loss of c rounds is c times a relative entropy. Advanced composition has this term
     (c epsilon**2), but the lemma does not. The constant K is refuted from c = (K / 0.5)**2 on.
@@ -348,7 +348,7 @@ def test_shared_query_noise_mutant_shows_the_order() -> None:
 
 @pytest.mark.statistical
 def test_the_helpers_themselves() -> None:
-    """A category of probability 0 admits no count; a distribution is judged by its quantiles."""
+    """A category of probability 0 admits no count. A distribution is judged by its quantiles."""
     assert_frequencies([0, 5], [0.0, 1.0])
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([1, 10**6], [0.0, 1.0])

@@ -62,7 +62,7 @@ def test_sigma_is_exactly_enough(n):
 
 
 def test_sums_and_their_noise():
-    """The sums are right, and the noise of sum t has one share for each digit 1 of t."""
+    """The sums are correct, and the noise of sum t has one share for each digit 1 of t."""
     values = np.arange(7.0)
     draws = tree.tree_sums(values, 4000, sigmas=0.5, rng=np.random.default_rng(0))
     for t in range(1, 8):

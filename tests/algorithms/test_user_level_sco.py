@@ -41,7 +41,7 @@ BOXED = {"loss": Huber(1.0, separable=True), "domain": Box(1.5), "start": [0.1, 
 
 
 def algorithm_2(data, phase, loss, domain, x0, rule, rng):
-    """Run once, user by user; return xbar and the decisions (NaN after it halted)."""
+    """Run once, user by user; return xbar and the decisions (NaN after the halt)."""
     c_hat = rule.cutoff + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale
     if rule.scale_follows_cutoff:
@@ -157,7 +157,7 @@ def test_centers_and_noise_make_the_released_iterate(phase):
 
 @pytest.mark.statistical
 def test_draws_in_blocks_are_the_same_mechanism():
-    """More draws than fit into one block; each draw halts on its own."""
+    """More draws than fit into one block are drawn, and each draw halts separately."""
     plan = plan_of(replace(RULE, cutoff=6.0))
     many = euclidean.filtered_sgd(
         users(), 9000, plan=plan, **EUCLIDEAN, rng=np.random.default_rng(0)
@@ -326,7 +326,7 @@ def test_what_the_proof_does_not_cover_is_refused(change, words):
 
 @pytest.mark.parametrize("version", ["euclidean", "linf"])
 def test_more_than_one_phase_without_projection_is_unsafe(version):
-    """Outside of the domain gradients may be longer than the G for which the noise is scaled."""
+    """Outside of the domain, gradients may be longer than the G for which the noise is scaled."""
     run = {"euclidean": euclidean.user_level_sco, "linf": coordinatewise.user_level_sco_linf}
     options = EUCLIDEAN | {"plan": plan_of(RULE)}
     if version == "linf":

@@ -1,4 +1,4 @@
-"""The derived constants: each step of their proof is tested against all that it bounds."""
+"""The derived constants, where each step of their proof is tested against all that it bounds."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ batches = arrays(float, (8, 2), elements=st.floats(-3, 3))
 @given(batches, arrays(float, 2, elements=st.floats(-3, 3)), st.floats(0.05, 1.5),
        st.sets(st.integers(1, 7), min_size=2), st.booleans(), st.booleans())  # fmt: skip
 def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, first, second):
-    """Step 3: user 0 differs; any set of other users is kept whose scores reach some level."""
+    """In step 3, user 0 differs. Any set of other users is kept whose scores reach some level."""
     moved = q.copy()
     moved[0] = other
     score = concentration_scores(q, temperature=tau)
@@ -106,7 +106,7 @@ def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, firs
 
 
 def test_the_mean_can_move_half_as_far():
-    """Two clusters at the two ends; the differing user joins either of them."""
+    """Two clusters lie at the two ends, and the differing user joins either of them."""
     tau, r = 1.0, 0.4
     base = np.zeros((9, 1))
     left, right = base.copy(), base.copy()
@@ -120,7 +120,7 @@ def test_the_mean_can_move_half_as_far():
 
 @given(batches, st.floats(0.05, 2), st.floats(0, 0.3), arrays(float, 8, elements=st.floats(0, 1)))
 def test_later_scores_move_by_no_more_than_the_proof_says(q, tau, moved, curvatures):
-    """Step 4, with gradients h_i (x - z_i), h_i <= beta = 1, at points `moved` apart."""
+    """Test step 4 with gradients h_i (x - z_i), h_i <= beta = 1, at points at distance `moved`."""
     other = q + curvatures[:, None] * np.array([moved, 0.0])
     change = concentration_scores(q, temperature=tau) - concentration_scores(other, temperature=tau)
     assert np.abs(change).max() <= -7 * math.expm1(-tau * moved) + 1e-9
@@ -260,7 +260,7 @@ def test_the_account_finds_the_theta_of_the_plan(theta):
 
 
 def test_a_plan_is_for_one_dimension():
-    """Its noise contains sqrt(d): for data of more dimensions it would be too small."""
+    """The noise contains sqrt(d), so it would be too small for data of more dimensions."""
     plan = scaled.scaled_coordinatewise(2000, 2, 1, **EUCLIDEAN)
     data = np.zeros((plan.n_users, 2, 3))
     with pytest.raises(ValueError, match="dimension must be 1, for which the plan's noise was"):
@@ -290,7 +290,7 @@ def test_the_proof_does_not_cover_what_is_printed():
 
 
 def needed(shift, sigma, delta):
-    """Epsilon of a Gaussian with this shift at this delta."""
+    """Return the epsilon of a Gaussian with this shift at this delta."""
     return float(oracles.gaussian(shift, sigma).epsilon(delta))
 
 
@@ -312,7 +312,8 @@ def test_without_its_filter_the_first_version_breaks():
         )
         for data in moved(plan.n_users, 2, 1.0, -1.0)
     ]  # fmt: skip
-    # The average of T iterates, which all move: x_t = sum of t gradients, and the first one moves.
+    # In the average of T iterates, all iterates move: x_t = sum of t gradients, and the first
+    # gradient moves.
     shift = 2.0 / plan.batch_size
     np.testing.assert_allclose(np.ptp(np.concatenate(centers)), shift)
     assert needed(shift, plan.phases[0].sigma, 0.02) > 2.0

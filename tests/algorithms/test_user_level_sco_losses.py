@@ -205,7 +205,7 @@ def test_users_follow_the_population_on_average(heterogeneity):
     problem = POPULATIONS[0]
     rng = np.random.default_rng(10)
     data = problem.sample(4000, 3, heterogeneity=heterogeneity, rng=rng)
-    first = data[:, 0]  # one item of each user: independent for all kinds of users
+    first = data[:, 0]  # one item of each user, which is independent for all kinds of users
     which = (first[:, None] == problem.items).all(axis=2).argmax(axis=1)
     assert_frequencies(np.bincount(which, minlength=6), problem.probabilities)
 

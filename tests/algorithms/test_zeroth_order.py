@@ -29,7 +29,7 @@ def unit(shape, seed):
 
 
 def written_out(loss, items, x, y, u, radius):
-    """Line 3 of Algorithm 1, or of Algorithm 2 if there is a point y, in loops."""
+    """Run line 3 of Algorithm 1, or of Algorithm 2 if there is a point y, in loops."""
     b, j, d = u.shape
     total = np.zeros(d)
     for i, k in product(range(b), range(j)):
@@ -60,7 +60,7 @@ def circle(n):
 
 
 def test_estimates_are_unbiased_by_quadrature():
-    """All directions of the circle at once: the smoothed gradient (Lemmas 3.1 and 3.2)."""
+    """All directions of the circle at once give the smoothed gradient (Lemmas 3.1 and 3.2)."""
     items = np.array([[0.6, 0.3, 0.2], [-0.5, 1.0, -0.1]])
     x, y = np.array([0.1, 0.2]), np.array([0.3, -0.1])
     u = np.tile(circle(4000), (2, 1, 1))
@@ -75,7 +75,7 @@ def test_estimates_are_unbiased_by_quadrature():
 
 
 def test_fresh_directions_have_the_right_moments():
-    """Linear losses in one direction: mean L z, second moment d L^2 (Chebyshev at 1e-6)."""
+    """Linear losses in one direction have mean L z and second moment d L^2 (Chebyshev at 1e-6)."""
     d, size = 3, 400_000
     z = np.array([[0.0, 0.0, 1.0]])
     draws = gradient_estimate(
@@ -154,7 +154,7 @@ def test_noise_of_an_epoch_is_fresh_in_every_coordinate_and_run():
 
 
 def test_directions_are_fresh_for_every_item_and_run():
-    """Two items have the same linear loss: their estimates are independent, with mean L z each."""
+    """Two items have the same linear loss. Their estimates are independent, with mean L z each."""
     z = np.array([[0.0, 1.0]])
     same = {"loss": Linear(), "radius": 1.0, "point": [0.0, 0.0], "n_directions": 1}
     one = gradient_estimate(z, 40_000, **same, rng=np.random.default_rng(0))
@@ -189,7 +189,7 @@ def test_an_epoch_ends():
 
 @pytest.mark.parametrize("position", range(5))
 def test_worst_cases_attain_the_account(position):
-    """D = 1: an item with reversed sign moves the white coordinates by exactly mu sigma."""
+    """With D = 1, an item with reversed sign moves the white coordinates by exactly mu sigma."""
     oracle = VarianceReduced(2, 1, 0.7)
     w = np.array([[0.0], [0.25], [-0.25], [0.25]])
     pair = worst_cases.flipped(5, position)
@@ -299,7 +299,7 @@ class Watched(Linear):
 def test_every_line_of_the_conversion():
     """w_t = x_t + s_t Delta_t with the s_t of each run; w is averaged, and x moves by Delta.
 
-    Gradients are taken at w.
+    The gradients are taken at w.
     """
     loss = Watched()
     object.__setattr__(loss, "points", [])
@@ -337,7 +337,7 @@ def test_every_line_of_the_conversion():
 
 
 def test_epochs_use_items_of_their_own():
-    """An item of the second epoch does not move the average of the first, and conversely."""
+    """An item of the second epoch does not move the average of the first epoch, and conversely."""
     items = np.random.default_rng(10).normal(size=(8, 3))
     given = {"loss": LOSS, "plan": PLAN, "start": [0.2, 0.1], "transcript": True}
 
@@ -358,7 +358,7 @@ def test_epochs_use_items_of_their_own():
 
 
 def test_a_learner_that_remembers_is_not_told_the_last_gradient():
-    """One object serves all epochs: at T = 1 it receives nothing, so the data do not matter."""
+    """One object serves all epochs. At T = 1 it receives nothing, so the data do not matter."""
     plan = replace(PLAN, rounds=1, oracle=VarianceReduced(2, 1, 0.0))
     kept = {}
 
@@ -426,7 +426,7 @@ def test_users_own_one_item():
 
 
 def test_it_descends():
-    """Without noise, on a slope: it moves by D per round after its first gradient."""
+    """Without noise, on a slope, the point moves by D per round after its first gradient."""
     plan = Plan(20, 5, 1.0, 0.05, 10.0, VarianceReduced(21, 1, 0.0))
     items = np.tile([1.0, 0.0], (plan.n_points, 1))
     found = conversion.private_zeroth_order(

@@ -121,7 +121,7 @@ def estimate(function, size=2, point=(5.0,), radius=0.5, **options):
     ],
 )
 def test_no_loss_exceeds_its_constant(function, expected):
-    """The error does not depend on the data: sensitivity is that of the declared constant."""
+    """The error does not depend on the data. The sensitivity is that of the declared constant."""
     np.testing.assert_allclose(estimate(function), expected)
 
 
@@ -278,7 +278,7 @@ def test_smoothed_gradients_are_those_of_the_smoothed_values(ridge):
 
 
 def test_estimated_smoothing_is_unbiased():
-    """Hoeffding: the average of values within L radius of the value at the centre."""
+    """By Hoeffding, the average of values is within L radius of the value at the centre."""
     rng = np.random.default_rng(4)
     items = rng.normal(size=(6, 4))
     given = {"loss": PhaseRetrieval(), "radius": 0.5}
@@ -321,7 +321,7 @@ def test_the_shortest_point_of_a_hull(k, d, seed):
 
 
 def test_stationarity_in_one_dimension():
-    """The value is 1 for abs(x), unless 0 is within the radius; and a mean of two items."""
+    """The value is 1 for abs(x), unless 0 is within the radius. Then test a mean of two items."""
     absolute = CappedAbsolute(1.0, math.inf)
     found = stationarity.stationarity_in_one_dimension(
         [[1.0, 0.0]], loss=absolute, radius=0.5, points=[0.0, 0.4, 0.5, 2.0]

@@ -78,7 +78,7 @@ def test_covers_is_what_is_covered():
 
 
 def test_noise_of_a_sum_is_bounded_by_the_digits_of_all_times():
-    """At T = 7 the sum at time 7 has three noises; at T = 6 no sum has more than two."""
+    """At T = 7, the sum at time 7 has three noises. At T = 6, no sum has more than two."""
     for rounds, digits in ((6, 2), (7, 3), (8, 3)):
         made = replace(plan(rounds), oracle=VarianceReduced(10**9, 10**9, 1.0))
         found = bounds.gradient_moment(made, 1, lipschitz=1e-6, constants="sharp")
@@ -157,7 +157,7 @@ def test_the_bound_is_the_sum_of_its_lines():
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_sharp_errors_are_what_linear_losses_and_kinks_attain(d):
-    """Lemma 3.1 with Poincare's constant, Lemma 3.2 with that of the Hessian, 7/6 D^2 per move."""
+    """Use Lemma 3.1 with Poincare's constant, Lemma 3.2 with the Hessian's, 7/6 D^2 per move."""
     T, L, delta = 4, 2.0, 0.5
     made = Plan(T, 1, delta, delta / T, 1.0, VarianceReduced(3, 2, 0.0))
     found = bounds.squared_error(made, d, lipschitz=L)

@@ -206,7 +206,7 @@ def _divergence(orders: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
-    """Whether two-point distributions keep the claim in one direction, by its definition."""
+    """Return whether two-point distributions keep the claim in one direction, by definition."""
     if isinstance(claim, RenyiDP):
         orders, budgets = np.array(claim.alphas), np.array(claim.claimed_divergences)
         return (_divergence(orders[:, None], a, b) <= budgets[:, None]).all(axis=0)
@@ -221,7 +221,7 @@ def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
 
 
 def _largest_p(claim: Any, logit_q: Floats) -> Floats:
-    """The largest p (as a logit) that the claim allows for each q, by bisection."""
+    """Return the largest p (as a logit) that the claim allows for each q, by bisection."""
     low, high = logit_q.copy(), np.full_like(logit_q, 700.0)
     for _ in range(50):
         middle = (low + high) / 2
@@ -231,7 +231,7 @@ def _largest_p(claim: Any, logit_q: Floats) -> Floats:
 
 
 def _best(claim: Any, value: Any) -> float:
-    """Maximise ``value(logit_p, logit_q)`` over two-point distributions that keep the claim."""
+    """Maximise ``value(logit_p, logit_q)`` over two-point distributions that satisfy the claim."""
     grid = np.linspace(-650.0, 20.0, 101)
     values = value(_largest_p(claim, grid), grid)
     for _ in range(6):
@@ -402,7 +402,7 @@ def test_an_epsilon_beyond_all_doubles_is_infinite() -> None:
 
 
 def test_approximate_zcdp_is_a_gaussian_that_tells_all_with_probability_delta() -> None:
-    """A mechanism that keeps the claim stays below its curve, and close to it."""
+    """A mechanism that satisfies the claim stays below the claim's curve, and close to it."""
     rho, leak = 0.5, 1e-4
     claim, gaussian = ApproxZCDP(rho, leak), GaussianDP((2 * rho) ** 0.5)
     for epsilon in (0.0, 0.5, 2.0, 5.0):

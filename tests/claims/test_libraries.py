@@ -123,7 +123,7 @@ def test_relations_are_translated_and_a_mismatch_is_refused() -> None:
         Accounted(PLDAccountant(theirs.REPLACE_SPECIAL).compose(GAUSSIAN))
     with pytest.raises(ArgumentError, match="^relation must be .* for an event, got within_sens"):
         Accounted(GAUSSIAN, within_sensitivity(1.0))
-    # Under REPLACE_ONE a PLDAccountant doubles the move of one user.
+    # Under REPLACE_ONE, a PLDAccountant doubles the move of one user.
     replaced = Accounted(GAUSSIAN, REPLACE)
     assert replaced.epsilon(1e-5) == pytest.approx(GaussianDP(2.0).epsilon(1e-5), abs=1e-4)
 

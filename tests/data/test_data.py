@@ -113,7 +113,7 @@ def test_a_user_who_holds_other_rows_leaves(make: Any) -> None:
 
 @pytest.mark.parametrize("make", FRAMES)
 def test_texts_that_are_missing_are_kept_as_missing(make: Any) -> None:
-    """A cast would turn them into texts in pandas 2."""
+    """In pandas 2, a cast would turn the values into texts."""
     frame = make({"id": [1, 2, 2], "who": ["a", None, "None"], "none": [None, None, "x"]})
     pair = NeighborPair.from_frame(frame, user="id", drop=1)
     again = _pair_from(pair_bytes(pair))

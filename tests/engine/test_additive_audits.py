@@ -214,7 +214,7 @@ def least_epsilon(values, chances, delta):
     st.floats(0.01, 1.0),
 )
 def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, stake):
-    """Weighed over every pair of centres, a bet at the true epsilon has expected wealth <= 1."""
+    """Averaged over every pair of centres, a bet at the true epsilon has expected wealth <= 1."""
     noise, centers = Noise("gaussian", 1.0), np.array([[-1.0], [0.0], [0.5], [2.0]])
     chances = {"left": np.array(left) / sum(left), "right": np.array(right) / sum(right)}
     candidate = Candidate(right_of(upper), "left", left_of(lower))
@@ -279,7 +279,7 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
     same = np.zeros((400, 1))
     values.add({"left": same, "right": same}, rng=rng)
     x, y = values.pair(0)
-    if not two:  # equal noise: the difference is 0 up to the rounding that remains open
+    if not two:  # with equal noise, the difference is 0 up to the rounding that remains open
         np.testing.assert_array_equal(x, y)
         return
     a_left, a_right = x[::2], y[1::2]
@@ -341,10 +341,10 @@ TIGHT = {
 
 
 AUDITS = 60
-"""Number of audits; 15 lies of 60 are refused.
+"""Number of audits. An engine that lies in 15 of 60 audits is refused.
 
 An engine that lies in half of its audits is refused with probability 1 - 1e-5. The engine of the
-understated ball lies in more. benchmarks/soundness.py counts 2,000 audits.
+understated ball lies in more audits. benchmarks/soundness.py counts 2,000 audits.
 """
 
 
@@ -370,7 +370,7 @@ def test_audits_are_wrong_no_more_often_than_they_say(name):
 
 
 def rarely_far(data, size, *, rng):
-    """Centres that are rarely far out; on the right too rarely to be observed."""
+    """Return centres that are rarely far out, and on the right too rarely to be observed."""
     return 8.0 * (rng.random(size) < data[0])
 
 

@@ -96,9 +96,9 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 
 @pytest.mark.parametrize("draws", [20, 100, 20_000])
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
-    """All of 2 n guesses are right. If each is right with rate rho, this has probability rho^2n."""
+    """All 2 n guesses are correct. If each has rate rho, this has probability rho^2n."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
-    # If the draws of a number are few, the exploration draws are guessed too.
+    # If a number has only a few draws, the exploration draws are guessed too.
     guessed = draws if RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1] else result.draws["certify"]
     rate = 1e-3 ** (1 / (2 * guessed))
     ceiling = math.log(rate / (1 - rate))
@@ -201,7 +201,7 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.6, 1.0, 1.2, 2.4, 2.5, 4.8, 8.0, 100.1, 1e6])
 def test_the_grid_of_a_profile_reads_as_the_steps_that_it_is_made_of(epsilon: float) -> None:
-    """Sequential audits certify the points of the grid: 0.9, not 0.8999999999999999."""
+    """Sequential audits certify the points of the grid, so 0.9 and not 0.8999999999999999."""
     grid = Task(PureDP(epsilon), family(ONE), 100, 0.05, 1, "x").grid
     claimed, top = Decimal(str(epsilon)), Decimal(str(max(2 * epsilon, epsilon + 1.0)))
     steps = [claimed * k / 12 for k in range(13)]
@@ -252,7 +252,7 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
 
 
 class Counting:
-    """A mechanism that counts its draws for each dataset, identified by the sum of the dataset."""
+    """A mechanism that counts its draws for each dataset, where the sum identifies a dataset."""
 
     def __init__(self) -> None:
         self.draws: Counter[float] = Counter()
@@ -371,7 +371,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
-    """No rates compatible with its counts have a smaller loss than the certified epsilon."""
+    """No rates that its counts allow have a smaller loss than the certified epsilon."""
     result = audit(laplace, claim, ONE, draws=3000, seed=seed, failure_prob=0.01, mutants=None)
     rates = result.witness.likely, result.witness.rare
     assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon

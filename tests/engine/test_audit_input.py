@@ -53,7 +53,7 @@ def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
             laplace, PureDP(1.0), pairs, draws=20_000, seed=1, mutants=None
         ).epsilon.counts
         assert counts is not None
-        drawn.append(counts.draws_left)  # on both sides together, since guesses were counted
+        drawn.append(counts.draws_left)  # on both sides together, because guesses were counted
     assert drawn[0] == drawn[1] < 2 * 20_000
 
 

@@ -43,7 +43,7 @@ def gaussian(data: Array, size: int, *, rng: np.random.Generator, sigma: float =
 
 
 def tenfold(data: Array, size: int, *, rng: np.random.Generator) -> Array:
-    """Use noise of a tenth of the scale, which few draws reveal."""
+    """Use noise of a tenth of the scale, which a small number of draws reveals."""
     return laplace(data, size, rng=rng, scale=0.1)
 
 
@@ -236,7 +236,7 @@ def test_sharing_again_neither_makes_nor_loses_wealth() -> None:
 
 
 def false_refutations(runs: int, failure_prob: float) -> int:
-    """Number of refutations of a mechanism that keeps its claim exactly, among many audits."""
+    """Count refutations of a mechanism that satisfies its claim exactly, among many audits."""
     refuted = 0
     for seed in range(runs):
         task = Task(PureDP(1.0), family(ONE), 1000, failure_prob, seed, "null", sequential=True)
@@ -248,13 +248,13 @@ def false_refutations(runs: int, failure_prob: float) -> int:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_whole_audits_are_wrong_at_most_as_often_as_promised() -> None:
-    """36 lies of 150 are refused: an engine that lies in 36% is refused with probability 0.999."""
+    """36 lies of 150 are refused. An engine that lies in 36% is refused with probability 0.999."""
     assert binom.sf(false_refutations(150, 0.1) - 1, 150, 0.1) > FALSE_ALARM
 
 
 @pytest.mark.statistical
 def test_the_soundness_test_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant bets after the draws were observed; 11 lies of 20 are refused."""
+    """The mutant bets after the draws were observed, and 11 lies of 20 are refused."""
 
     def hindsight(self: Wager, left: Any, right: Any) -> Any:
         rates = ((counts + 0.5) / (counts.sum() + 1.5) for counts in (left, right))

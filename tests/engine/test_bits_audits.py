@@ -33,7 +33,7 @@ from tests.events.test_bits import (
 
 @dataclass(frozen=True)
 class Status:
-    """Best event of the features on fresh draws: rates, and the certified epsilon."""
+    """Return the best event of the features on fresh draws: rates, and the certified epsilon."""
 
     words: str
     likely: float
@@ -52,7 +52,7 @@ def _scores(features: list[Feature], left: Floats, right: Floats) -> Iterator[Sc
 def _cuts(
     score: Score, left: Floats, right: Floats, delta: float
 ) -> Iterator[tuple[float, float, bool, str]]:
-    """Worth, threshold, above, likelier; rates are moved against us by two standard errors."""
+    """Return worth, threshold, above, likelier; two standard errors make the rates worse for us."""
     a, b = np.sort(score(left)), np.sort(score(right))
     thresholds = np.unique(np.concatenate([a, b]))[1:]
     hits = {
@@ -176,7 +176,7 @@ def _single(x: Floats, size: int, rng: np.random.Generator) -> NDArray[np.float3
 
 
 def _decimal_lattice(x: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Geometric noise, multiplied by 0.01 before it is added."""
+    """Add geometric noise that is multiplied by 0.01 first."""
     return np.asarray(x[0] + 0.01 * _geometric(0.01, size, rng))
 
 
@@ -250,7 +250,7 @@ def test_honest_mechanisms_keep_their_claim(
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", [naive(1.0), _gaussian, _single])
 def test_equal_inputs_are_not_told_apart(mechanism: Mechanism) -> None:
-    """Naive noise on one value, twice: nothing may be certified, with false alarm 1e-6 each."""
+    """Naive noise is added to one value twice. Nothing may be certified; false alarm 1e-6 each."""
     same = replace(ONE, left=np.array([0.3]), right=np.array([0.3]))
     assert attack(mechanism, same, PureDP(1.0), seed=1, failure_prob=ALARM).epsilon == 0.0
 
@@ -285,7 +285,7 @@ def test_opendp_laplace_keeps_its_claim(pair: NeighborPair, epsilon: float) -> N
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_diffprivlib_laplace_leaks_through_rounding() -> None:
-    """Its sampler (Holohan and Braghin 2021) hides the noise, but the sum is still rounded."""
+    """The sampler (Holohan and Braghin 2021) hides the noise, but the sum is still rounded."""
     mechanisms = pytest.importorskip("diffprivlib.mechanisms", exc_type=ImportError)
 
     def mechanism(x: Floats, size: int, rng: np.random.Generator) -> Floats:

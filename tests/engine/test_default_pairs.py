@@ -30,7 +30,7 @@ Generator = np.random.Generator
 
 DRAWS = 20_000
 MORE_DRAWS = {"category released by its true count": 100_000}
-"""Draws for bugs that few of the pairs show; 20,000 draws find them half of the time."""
+"""Draws for bugs that only a few pairs show. With 20,000 draws, they are found half of the time."""
 
 
 def case(story: str) -> Case:
@@ -66,7 +66,7 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
 
 
 def without(held: Portfolio, *ideas: str) -> Portfolio:
-    """The portfolio without these pairs."""
+    """Return the portfolio without these pairs."""
     return Portfolio(
         "mutant",
         tuple(pair for pair in held.pairs if not pair.recipe.startswith(ideas)),
@@ -92,7 +92,7 @@ def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple
 
 
 def leaves(data: Array, size: int, *, rng: Generator) -> Array:
-    """Count users with the noise of half the claim; replacement makes their number public."""
+    """Count users with the noise of half the claim. Replacement makes their number public."""
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
@@ -108,7 +108,7 @@ def test_the_default_follows_the_relation_of_the_claim() -> None:
 
 
 def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
-    """Scale the noise for 1.2 times the claim; only a user beyond 120 reveals all of it."""
+    """Scale the noise for 1.2 times the claim, which only a user beyond 120 reveals fully."""
     users = data.clip(0, 120).mean(axis=1)
     return users.mean() + rng.laplace(scale=100 / len(data), size=size)
 
@@ -165,7 +165,7 @@ def test_additive_noise_takes_the_default() -> None:
     def centers(data: Array) -> Any:
         return np.clip(data, -1, 1).mean(axis=1).sum()
 
-    # The sensitivity is 2; the scale is half of the required one.
+    # The sensitivity is 2, so the scale is half of the required scale.
     result = audit(
         AdditiveNoise(centers, "laplace", scale=1.0), PureDP(1.0), draws=5000, seed=1, mutants=None
     )

@@ -226,7 +226,7 @@ def test_the_instrument_of_the_guide_refutes_and_shows_its_power(by_means: Any, 
 
 @pytest.mark.statistical
 def test_the_instrument_of_the_guide_is_sound(by_means: Any) -> None:
-    """Count false alarms on randomised response that just keeps its claim; without margin too."""
+    """Count false alarms on randomised response that just keeps its claim, also without margin."""
 
     def respond(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return 1.0 * ((rng.random(size) < 1 / (1 + np.exp(-1.0))) == bool(data.sum()))

@@ -1,4 +1,4 @@
-"""Audits of known pmfs: they use no randomness and miss nothing."""
+"""Audits of known pmfs, which use no randomness and miss nothing."""
 
 from __future__ import annotations
 
@@ -148,9 +148,9 @@ def test_curves_are_refuted_by_what_exceeds_them_anywhere(claim: Claim) -> None:
 
 def _one_violates(total: float) -> list[float]:
     if total == 1.0:
-        return [0.75, 0.25 - 3e-9, 3e-9]  # far from the other side: violates 1-GDP near epsilon 0
+        return [0.75, 0.25 - 3e-9, 3e-9]  # far from the other side; violates 1-GDP near epsilon 0
     if total == 2.0:
-        return [0.25, 0.75 - 1.02e-6, 1.02e-6]  # keeps it, with a long tail
+        return [0.25, 0.75 - 1.02e-6, 1.02e-6]  # satisfies the claim, with a long tail
     return [0.25, 0.75 - 3e-9, 3e-9]
 
 

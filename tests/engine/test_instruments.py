@@ -207,7 +207,7 @@ def test_a_buffer_that_is_used_again_does_no_harm() -> None:
 
 @pytest.mark.parametrize("delta", [1e-7, 1e-6, 1e-5, 1e-2])
 def test_a_curve_with_a_limit_is_tested_where_it_falls(delta: float) -> None:
-    """The grid ended at epsilon = 600 if the curve never fell below 1e-6, and missed the leak."""
+    """The grid ended at epsilon = 600 if the curve never fell below 1e-6, so it missed the leak."""
 
     def leaks(data, size, *, rng):
         shown = rng.random(size) < 0.05

@@ -39,7 +39,7 @@ AUDITED = audit(laplace_with(1.0), CLAIM, PAIR, draws=20_000, seed=1, mutants=No
 
 @pytest.mark.slow
 def test_the_margin_tells_how_far_the_noise_could_shrink():
-    """The noise is twice the required noise for 1-DP: 0.6 of it is enough, 0.4 is not."""
+    """The noise is twice the required noise for 1-DP, so 0.6 of it is enough, but 0.4 is not."""
     margin = noise_margin(AUDITED, CLAIM, {x: laplace_with(x) for x in (0.4, 0.8, 0.6)})
     assert [point.multiplier for point in margin.points] == [0.8, 0.6, 0.4]
     assert [point.refuted for point in margin.points] == [False, False, True]

@@ -36,14 +36,14 @@ def laplace(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Ar
 
 
 def two_answers(data: Array, size: int, *, rng: Generator) -> Array:
-    """Release two answers; the second is useless, and its noise hides nothing."""
+    """Release two answers. The second answer is useless, and its noise hides nothing."""
     first = data.sum() + rng.laplace(size=size)
     second = rng.normal(size=size)
     return np.stack([first, second], axis=1)
 
 
 def stepwise(data: Array, size: int, *, rng: Generator) -> Array:
-    """Two answers with separate noise, each at half of the budget; together they say 2 x."""
+    """Release two answers with separate noise, each at half of the budget. Both contain 2 x."""
     steps = []
     for sign in (1, -1):
         steps.append(sign * data.sum() + rng.laplace(scale=2.0, size=size))
@@ -126,7 +126,7 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
 
 @pytest.mark.slow
 def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives() -> None:
-    """Two noises where one is enough: only the longer audit detects that both are halved."""
+    """Add two noises where one is enough; only the longer audit detects that both are halved."""
 
     def twice(data: Array, size: int, *, rng: Generator) -> Array:
         first, second = (rng.laplace(scale=1.2, size=size) for _ in range(2))
@@ -247,7 +247,7 @@ def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
 
 
 def above_two(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Array:
-    """Release a decision that is the same constant on both sides without its noise."""
+    """Release a decision that is the same constant on both sides if its noise is removed."""
     return data.sum() + rng.laplace(scale=scale, size=size) > 2
 
 
@@ -412,7 +412,7 @@ def test_few_draws_suffice_to_run() -> None:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_mutants_that_are_private_are_killed_no_more_often_than_said() -> None:
-    """Count kills in 60 audits with a mutant that just keeps the claim, at failure_prob 0.05.
+    """Count kills in 60 audits with a mutant that just satisfies the claim, at failure_prob 0.05.
 
     A kill is only bad luck, with probability at most 0.05 in each audit. More than 14 of 60 have
     probability below 1e-6.

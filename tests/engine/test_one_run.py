@@ -266,10 +266,10 @@ def test_any_claim_will_do():
 
 
 def refuted_share(claim, epsilon, *, order, alpha, m=8):
-    """Exact probability that randomised response is refuted, for an order of the scores.
+    """Return the exact probability that randomised response is refuted, for an order of the scores.
 
-    Coins and answers are enumerated by their difference. Which answers are right is independent of
-    the answers, and confidence depends only on the position.
+    Coins and answers are enumerated by their difference. Which answers are correct is independent
+    of the answers, and confidence depends only on the position.
     """
     tool = GuessTest.of(claim, m, failure_prob=alpha)
     stages, rate = np.array(tool.stages.guesses), 1 / (1 + math.exp(-epsilon))

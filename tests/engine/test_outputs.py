@@ -59,7 +59,7 @@ def test_sides_may_differ_in_size(sizes: tuple[int, int]) -> None:
 
 
 def test_the_order_in_which_outputs_were_stored_makes_no_event() -> None:
-    """Sorted outputs of one distribution: their first part differs from their last part."""
+    """For sorted outputs of one distribution, the first part differs from the last part."""
     wrong = 0
     for seed in range(40):
         left, right = (np.sort(laplace(300, 0.0, seed=2 * seed + side)) for side in (0, 1))
@@ -366,7 +366,7 @@ def test_equal_outputs_of_a_mechanism_refute_nothing_by_the_luck_of_coins() -> N
 def test_outputs_that_few_values_tell_apart_are_guessed_up_to_the_value_that_both_ends_reach() -> (
     None
 ):
-    """Randomised response of rate 0.9, with 100 outputs on either side."""
+    """Return randomised response of rate 0.9, with 100 outputs on each side."""
     left, right = np.repeat([1.0, 0.0], [90, 10]), np.repeat([0.0, 1.0], [90, 10])
     result = audit_outputs(left, right, PureDP(0.1), failure_prob=0.05, seed=1)
     assert 1.3 < result.certified_epsilon < np.log(9)

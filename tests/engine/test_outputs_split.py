@@ -50,7 +50,7 @@ class Seen:
     found: Certificate | None = None
 
     def fresh(self, side: int) -> Array:
-        """Certifying outputs of one side, in the order in which they were counted."""
+        """Return the certifying outputs of one side, in the order in which they were counted."""
         return joined(self.certified[side])
 
 
@@ -205,13 +205,13 @@ def test_without_an_event_nothing_beyond_the_coins_is_drawn() -> None:
 
 
 def nothing(n: int, m: int, seed: int) -> Both:
-    """Twelve coordinates of noise on both sides: some event looks significant by chance."""
+    """With twelve coordinates of noise on both sides, some event looks significant by chance."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 12)), rng.normal(size=(m, 12))
 
 
 def lies(draw: Any, truth: Any, claim: Claim, audits: int) -> int:
-    """Number of audits that certify something untrue, from few stored outputs.
+    """Count audits that certify something untrue, from a small number of stored outputs.
 
     One side has more outputs than the other.
     """

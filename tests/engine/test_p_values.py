@@ -1,7 +1,7 @@
 """P-values of refutations, by enumeration: at most a with probability at most a.
 
-The underlying regions are not nested in their failure probability, because each orders the outcomes
-by its own evidence. So this is tested, not inferred.
+The underlying regions are not nested in their failure probability, because each region orders the
+outcomes by its own evidence. So the property is tested, not inferred.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTHING: Any = None
 
 
 def p_values(epsilon: float) -> np.ndarray[Any, Any]:
-    """P-values of all outcomes of an event declared to be likelier on the left; 1 if kept."""
+    """Return p-values of all outcomes of an event declared likelier on the left; 1 if kept."""
     found = np.ones((DRAWS + 1, DRAWS + 1))
     task: Any = SimpleNamespace(failure_prob=FAILURE_PROB)
     event = Event(NOTHING, 0.0, True, "left", NOTHING, AIM)
@@ -40,7 +40,7 @@ def p_values(epsilon: float) -> np.ndarray[Any, Any]:
 
 
 def worst(found: np.ndarray[Any, Any], epsilon: float) -> float:
-    """Largest ratio of P(p-value <= a) to a, over a and over rates on the edge of the claim."""
+    """Return the largest ratio of P(p-value <= a) to a, over a and rates on the claim's edge."""
     rare = np.linspace(0.005, 1 / (1 + math.exp(epsilon)), 60)
     ways = np.arange(DRAWS + 1)[:, None]
     left = binom.pmf(ways, DRAWS, math.exp(epsilon) * rare)

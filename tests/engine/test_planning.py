@@ -23,10 +23,10 @@ ONE = nb.value_pattern("one_above", 1)
 def simulated_power(
     p: float, q: float, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> float:
-    """Share of 300 simulated pairs of counts for which the joint bound exceeds the claim.
+    """Return the share of 300 simulated pairs of counts at which the joint bound exceeds the claim.
 
-    More hits on the likelier side, and fewer on the other side, are more evidence. So the bound is
-    computed only where no earlier counts decide.
+    More hits on the likelier side, or fewer hits on the other side, are more evidence. So the bound
+    is computed only where no earlier counts decide.
     """
     rng = np.random.default_rng(7)
     beyond: list[tuple[int, int]] = []
@@ -66,7 +66,7 @@ def test_the_predicted_power_is_the_simulated_one(
 
 
 def refutations(true_epsilon: float, draws: int, failure_prob: float) -> int:
-    """Number of refutations in 40 audits of Laplace noise that needs the true epsilon, not 1."""
+    """Count refutations in 40 audits of Laplace noise that needs the true epsilon, not 1."""
 
     def broken(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data.sum() + rng.laplace(scale=1 / true_epsilon, size=size)
@@ -77,7 +77,7 @@ def refutations(true_epsilon: float, draws: int, failure_prob: float) -> int:
 
 
 OFTEN = 18
-"""Fewer of 40 have probability 3e-7 if each has 0.8; the plans promise 0.9."""
+"""Fewer of 40 refutations have probability 3e-7 if each has 0.8, and the plans promise 0.9."""
 
 
 @pytest.mark.statistical
@@ -101,7 +101,7 @@ def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) 
 
 
 def test_the_power_curve_rises_through_the_wanted_power() -> None:
-    """Beyond FEW_DRAWS nothing is guessed by rank, so the curve rises again from there."""
+    """Beyond FEW_DRAWS, nothing is guessed by rank, so the curve rises again from there."""
     found = plan(PureDP(1.0), true_epsilon=1.2, power=0.8)
     at_few = int(np.searchsorted(found.curve_draws, RANKED_DRAWS[1], side="right"))
     assert 0 < at_few < len(found.curve_draws)
@@ -118,7 +118,7 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
     with_rates = plan(PureDP(1.0), true_epsilon=1.5, rates=(p, q))
     assert with_distribution.instrument == with_rates.instrument == BY_GUESS
-    # Nothing is learned from two outcomes; an event of given rates may have to be learned.
+    # Nothing is learned from two outcomes, but an event of given rates may have to be learned.
     assert 0.6 * with_rates.draws < with_distribution.draws < with_rates.draws
 
 

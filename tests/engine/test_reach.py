@@ -254,7 +254,7 @@ def test_what_is_named_lies_above_the_claim_and_comes_closer_with_more_draws() -
 
 
 def test_for_a_small_delta_far_more_is_needed_than_for_none() -> None:
-    """At 1e-5, 4,000 draws detect 2.5, and not the 1.44 that was once reported for one event."""
+    """At 1e-5, 4,000 draws detect 2.5, but not the 1.44 that was once reported for one event."""
     seen = named(gaussian, ApproxDP(1.0, 1e-5), 4000)
     assert seen is not None
     assert 2.2 < seen < 3.0
@@ -357,7 +357,7 @@ def test_no_audit_ends_in_an_error_because_of_what_it_would_see(name: str) -> No
 
 
 def test_an_infinite_epsilon_that_rests_on_unseen_tails_is_no_advice() -> None:
-    """Noise is clipped in a region with few draws: its epsilon is 3.75, not infinite."""
+    """Noise is clipped in a region with few draws, so its epsilon is 3.75, not infinite."""
 
     def clipped(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return np.clip(gaussian(data, size, rng=rng), -3, 4)

@@ -1,4 +1,4 @@
-"""A fixed score: the audit is of the mechanism followed by the score."""
+"""A fixed score, where the audit is of the mechanism followed by the score."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def spread(data: np.ndarray, size: int, *, scale: float = 1.0, rng: np.random.Ge
 
 
 def along(outputs: np.ndarray) -> np.ndarray:
-    """The likelihood ratio of `spread`, up to a constant."""
+    """Return the likelihood ratio of `spread`, up to a constant."""
     return outputs @ WEIGHTS
 
 

@@ -235,7 +235,7 @@ DEFAULT_BUDGET = 15_000
 
 
 def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
-    """Number of searches that end at a pair on both sides of the threshold."""
+    """Count searches that end at a pair on both sides of the threshold."""
     return sum(
         straddles(run(edge(n_users=USERS), thresholded_mean, budget=budget, seed=seed).pair)
         for seed in range(seeds)
@@ -245,7 +245,7 @@ def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_by_those_who_were_not_told() -> None:
-    """Searches found it with 200 of 200 seeds, so at a rate of at least 0.974 (at level 0.005).
+    """Searches found such a pair with 200 of 200 seeds, a rate of at least 0.974 (level 0.005).
 
     Fewer than 9 of 10 then have a probability below 3%. The seeds are fixed.
     """
@@ -316,7 +316,7 @@ def test_too_few_draws_for_a_search_name_the_least() -> None:
 
 
 def _lies(findings: list[Certificate]) -> int:
-    """Number of audits that certify more than the truth of the tight mechanism, anywhere."""
+    """Count audits that certify more than the truth of the tight mechanism, anywhere."""
 
     def lies(finding: Certificate) -> bool:
         epsilons = np.array(finding.profile.epsilon)
@@ -338,9 +338,9 @@ def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_searching_does_not_make_audits_wrong() -> None:
-    """The mechanism keeps its claim with equality on many pairs of the space.
+    """The mechanism satisfies its claim with equality on many pairs of the space.
 
-    21 lies of 120 are refused: an engine that lies in 30% of its audits fails with probability
+    21 lies of 120 are refused. So an engine that lies in 30% of its audits fails with probability
     0.999.
     """
     lies = _lies(_audits(PureDP(EPSILON), noisy_mean, 120))
@@ -357,7 +357,7 @@ def blank(data: Array, size: int, *, rng: Generator) -> Array:
 def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """8 lies of 14 are refused; the mutant lies in all of them."""
+    """8 lies of 14 are refused, and the mutant lies in all 14 audits."""
     fresh = Sampler._chunks
 
     def reused(

@@ -1,6 +1,6 @@
 """Each planted leak is certified, and no leak is certified where none exists.
 
-Whole audits at failure_prob 1e-6: a certified number exceeds the truth with at most this
+In whole audits at failure_prob 1e-6, a certified number exceeds the truth with at most this
 probability.
 """
 

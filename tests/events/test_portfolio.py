@@ -1,4 +1,4 @@
-"""Learning events: the known best events are found, for all kinds of outputs."""
+"""Learning events, where the known best events are found, for all kinds of outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _learn(
 
 
 def _events(selection: Selection) -> list[Event]:
-    """All events of a selection; for a guess, the regions guessed left and guessed right."""
+    """Return all events of a selection; for a guess, the regions guessed left and guessed right."""
     primary = selection.primary
     first = [primary.left, primary.right] if isinstance(primary, Guess) else [primary]
     return [*first, *selection.profile]
@@ -47,7 +47,7 @@ def _events(selection: Selection) -> list[Event]:
 def _rates(
     event: Event, left: Distribution, right: Distribution, size: int = 200_000
 ) -> tuple[float, float]:
-    """Rates of the event on the side declared likelier, and on the other."""
+    """Return the rates of the event on the side declared likelier, and on the other side."""
     rng = np.random.default_rng(3)
     rates = float(event(left(rng, size)).mean()), float(event(right(rng, size)).mean())
     return rates if event.likelier == "left" else rates[::-1]
@@ -176,7 +176,7 @@ def test_the_best_of_independent_coordinates_is_their_sum() -> None:
 
 
 def test_correlated_coordinates_are_told_by_their_difference() -> None:
-    """Both coordinates reuse the noise: each alone hides the change, together they reveal it."""
+    """Both coordinates reuse the noise. Each one alone hides the change, but both reveal it."""
 
     def distribution(shift: float) -> Distribution:
         def draw(rng: Generator, size: int) -> Array:
@@ -298,7 +298,7 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
 
 
 def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
-    """Outputs beyond 5 come from the right; the feature itself describes this event in words."""
+    """Outputs beyond 5 come from the right. The feature itself describes this event in words."""
 
     def left(rng: Generator, size: int) -> Array:
         return rng.random(size)

@@ -68,7 +68,7 @@ def test_other_columns_are_left_alone() -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.3])
 def test_independent_coordinates_have_no_relations(shift: float) -> None:
-    """Each of about 20 tests alarms with probability below 1e-4; the seeds are fixed."""
+    """Each of about 20 tests alarms with probability below 1e-4, and the seeds are fixed."""
     assert _found(_noise(0) + shift, _noise(1)) == {}
 
 

@@ -1,4 +1,4 @@
-"""Scores and their words: the described set is the set that fires."""
+"""Scores and their words, where the described set must be the set that fires."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _column(values: Any) -> Floats:
 
 
 def _described(words: str, value: float) -> bool:
-    """Whether a value lies in the described set, read from the words alone."""
+    """Return whether a value lies in the described set, read from the words alone."""
     if math.isnan(value):
         return words.endswith(("no answer", "without an answer"))
     words = words.removesuffix(" or no answer")

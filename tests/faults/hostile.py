@@ -39,7 +39,7 @@ BAD: tuple[Any, ...] = (
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths of all values in plain data; for a long list, only those of its ends."""
+    """Yield the paths of all values in plain data; for a long list, only the values at its ends."""
     if path:
         yield path
     if isinstance(value, dict):
@@ -66,7 +66,7 @@ def document_of(path: Path) -> dict[str, Any]:
 
 
 def _sections(document: dict[str, Any], at: str = "") -> set[str]:
-    """Name the contents of a document, so that few documents can be chosen that hold everything."""
+    """Name the contents of a document, so that a small set of documents holds all contents."""
     found = set()
     for key, value in document.items():
         name = f"{at}.{key}"
@@ -83,7 +83,7 @@ def _sections(document: dict[str, Any], at: str = "") -> set[str]:
 
 @functools.cache
 def samples(folder: str) -> tuple[dict[str, Any], ...]:
-    """Return few documents of the reference run that together hold every field and verdict."""
+    """Return a few documents of the reference run that together hold every field and verdict."""
     known = [document_of(path) for path in sorted((REFERENCE / folder).glob("*.json"))]
     for document in known:
         document["origin"]["sources"] = dict(list(document["origin"]["sources"].items())[:2])
@@ -126,7 +126,7 @@ def numbers_of(record: Record) -> str:
 
 
 def open_record(path: Path) -> None:
-    """Read a record through every reader of single records that runs nothing."""
+    """Read a record through every reader of single records that runs no code."""
     test = path.with_name("test_x.py")
     doors = (
         lambda: check_inside(load_record(path)[0]),

@@ -1,4 +1,4 @@
-"""Files from attackers: reading one runs nothing, changes nothing else, and always ends."""
+"""Files from attackers: reading a file runs nothing, changes nothing else, and always ends."""
 
 from __future__ import annotations
 

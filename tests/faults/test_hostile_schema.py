@@ -109,7 +109,7 @@ def test_a_changed_run_is_read_or_refused(here: Path, data: st.DataObject) -> No
 
 
 def test_what_nobody_changed_is_read_through_every_door(here: Path) -> None:
-    """The control: without a change, no reader refuses anything."""
+    """The control, in which no reader refuses anything because nothing was changed."""
     for audit, row in itertools.zip_longest(samples("audits"), samples("statements")):
         files, document = run_of(*filter(None, (audit, row)))
         open_all(here / "out", files, document)

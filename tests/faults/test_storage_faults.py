@@ -1,4 +1,4 @@
-"""A run whose storage fails: results are kept, the run says why it ended, and it resumes."""
+"""A run whose storage fails. Results are kept, the run says why it ended, and it resumes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def ids(*numbers: int) -> list[str]:
 
 
 def resumes(home: Home, taken: int) -> None:
-    """Whether the next run takes over the stored results, and ends as if nothing had happened."""
+    """Return whether the next run takes over the stored results, and ends without a fault."""
     before = {path: path.stat().st_mtime_ns for path in home.out.glob("audits/*.json")}
     code, words = home.run("--resume")
     assert code == 0, words

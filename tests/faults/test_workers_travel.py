@@ -144,7 +144,7 @@ def test_what_travels_by_name_and_is_not_there_is_reported(
 def test_a_replaced_function_is_replaced_where_the_audit_runs(
     release: Any, elsewhere: Processes
 ) -> None:
-    """A worker would replace it in a copy of the module, to no effect."""
+    """A worker would replace the function in a copy of the module, without effect."""
     change = mutants.without("helper_of_release.clipped")
     options: dict[str, Any] = {"draws": 600, "seed": 1, "id": "x", "mutants": [change]}
     alone, together = (

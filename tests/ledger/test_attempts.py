@@ -1,4 +1,4 @@
-"""The fixture of a check: attempts on a statement and around it, and the resulting verdict."""
+"""The fixture of a check, with attempts on a statement and around it, and the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search of the ledger must find what is false, and never call a true statement false."""
+"""The search of the ledger must find what is false, and must never call a true statement false."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_box_knows_its_own():
 
 
 def test_a_counterexample_is_not_rounded_out_of_its_own_box():
-    """0.96 may not become 1 where n = 1 ends at 0.97, although it may where n = 2."""
+    """0.96 may not become 1 where n = 1 ends at 0.97, although this is allowed where n = 2."""
     domains = [Domain(x=Interval(0.0, 0.97), n=1), Domain(x=Interval(0.0, 5.0), n=2)]
     attempt = falsify(domains, lambda x, n: (x, 0.95 if n == 1 else 10.0), seed=1)
     assert attempt.counterexample.case["n"] == 1

@@ -1,4 +1,4 @@
-"""The page of the ledger: complete, safe, in order; and in a real browser."""
+"""The page of the ledger is complete, safe and in order; and in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mechanisms for every kind of output and input that an audit accepts; each is fast to audit."""
+"""Mechanisms for every kind of output and input that an audit accepts, all fast to audit."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_centres_outside_the_declared_ball_are_refused():
             centers[0] = 1.5
         return centers
 
-    # Exploration detected nothing (300 draws in 5 calls); the certifying draws are checked too.
+    # Exploration detected nothing (300 draws in 5 calls), but the certifying draws are checked too.
     with pytest.raises(MechanismError, match="left its declared ball"):
         look(AdditiveNoise(one_stray, scale=1.0, ball=([0.0], 1.0)), CLAIM, pair(1, 0), draws=1000)
 
@@ -357,7 +357,7 @@ def test_equal_centres_need_no_epsilon():
 
 
 def true_epsilon(shift, radius, delta):
-    """Epsilon of centres uniform on intervals of this radius at distance `shift`.
+    """Return epsilon of centres uniform on intervals of this radius at distance `shift`.
 
     Half-spaces are optimal.
     """
@@ -410,7 +410,7 @@ def test_a_common_ball_suffices_for_a_small_shift_and_no_ball_does_not():
 
 
 def mixture_epsilon(share, delta):
-    """Epsilon of one Gaussian against a mixture that moves by 1 with this probability."""
+    """Return epsilon of one Gaussian against a mixture that moves by 1 with this probability."""
     t = np.linspace(-3, 9, 20_001)
     p = (1 - share) * special.ndtr(-t) + share * special.ndtr(1 - t)
     ok = p > delta
@@ -441,7 +441,7 @@ def test_the_estimated_profile_agrees_with_the_truth_within_its_errors():
     for epsilon, estimate, error in zip(
         long.epsilon, long.estimated_delta, long.standard_error, strict=True
     ):
-        # The left is the mixture; for small epsilon the other direction is not larger.
+        # The left is the mixture. For small epsilon, the other direction is not larger.
         truth = max(float((p - math.exp(epsilon) * special.ndtr(-t)).max()), 0.0)
         assert estimate <= truth + 5 * error + 1e-12
         assert estimate >= 0.9 * truth - 5 * error - 1e-10

@@ -1,4 +1,4 @@
-"""Training runs along one gradient, with noise and centres treated separately."""
+"""Training runs along one gradient, where noise and centres are treated separately."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_ball_is_a_point_where_nobody_else_moves_along() -> None:
 
 
 def test_it_reaches_what_no_count_does() -> None:
-    """The accountant states epsilon 7.44 at delta = 1e-5; the audit has 10,000 draws."""
+    """The accountant states epsilon 7.44 at delta = 1e-5, and the audit has 10,000 draws."""
     from audits.training.tasks import poisson
 
     true = Accounted(poisson(0.92)).epsilon(1e-5)
@@ -118,7 +118,7 @@ def test_runs_of_another_kind_are_refused() -> None:
 
 
 def test_users_of_one_gradient_are_refused() -> None:
-    """Both gradients are clipped to the same one."""
+    """Both gradients are clipped to the same gradient."""
     left, right = (np.concatenate([OTHERS, [[0.0, 0.0, x]]]) for x in (4.0, 9.0))
     with pytest.raises(ArgumentError, match="^pair must differ in a user's gradient"):
         along(run_of(), NeighborPair(left, right))

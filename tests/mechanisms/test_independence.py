@@ -81,7 +81,7 @@ def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> No
 
 
 def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
-    """A mutant of the statistic: the best rate in hindsight replaced by one half."""
+    """Compute a mutant of the statistic, where one half replaces the best rate in hindsight."""
 
     def wrong(self: Any) -> Any:
         on, off = self.counts[..., 1], self.counts[..., 0]
@@ -103,7 +103,7 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     ],
 )
 def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, rate) -> None:
-    """Tested at a level of 0.2, where refusals can be counted; its false-alarm rate is 1e-6."""
+    """The test has a level of 0.2, where refusals can be counted. Its false-alarm rate is 1e-6."""
     monkeypatch.setattr(independence, "FALSE_REFUSAL", 0.2 * 4)
     rng = np.random.default_rng(1)
     alarms = 0
@@ -118,7 +118,7 @@ def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, ra
 
 @pytest.mark.parametrize("dtype", ["longdouble", "U9", "S9", "aligned"])
 def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
-    """These are bytes between the fields of a record, behind a short text, or of a long double."""
+    """These bytes lie between the fields of a record, behind a short text, or in a long double."""
     rng = np.random.default_rng(6)
     kind = np.dtype([("a", "i1"), ("b", "f8")], align=True) if dtype == "aligned" else dtype
     check = IndependenceCheck("f")
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
 
 
 def test_the_width_of_a_text_foretells_nothing() -> None:
-    """The longest text of a call sets the width of all; the first draws must not reveal it."""
+    """The longest text of a call sets the width of all, which the first draws must not reveal."""
 
     def evidence(sequence: tuple[int, ...]) -> float:
         calls = np.split(np.array(sequence), [5])
@@ -148,7 +148,7 @@ def test_the_width_of_a_text_foretells_nothing() -> None:
 @pytest.mark.parametrize("shape", [(5, 5, 5), (3, 3, 3, 3, 3)])
 @pytest.mark.slow
 def test_one_may_stop_at_any_comparison(shape) -> None:
-    """A call that was compared is never an original, or its draws would be tossed twice."""
+    """A call that was compared is never an original, because its draws would be tossed twice."""
     total = 0.0
     for sequence in itertools.product((0, 1), repeat=sum(shape)):
         check, best = IndependenceCheck("f"), 0.0
@@ -210,7 +210,7 @@ def noisy(noise: Noise) -> Any:
 
 
 def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
-    """How often whole audits refuse, and refute, a mechanism that keeps its claim."""
+    """Count how often whole audits refuse, and refute, a mechanism that satisfies its claim."""
     refused = wrong = 0
     for seed in range(seeds):
         try:
@@ -236,7 +236,7 @@ def test_fixed_audits_of_few_draws_refuse_shared_noise(name) -> None:
 
 @pytest.mark.parametrize("seed", [12, 106, 135])
 def test_the_false_alarm_that_was_found(seed) -> None:
-    """With these seeds, one draw shared by a whole call was refuted when judged per batch."""
+    """With these seeds, a draw shared by a whole call was refuted when each batch was judged."""
 
     def shared(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data[0] + rng.laplace() + 1e-9 * rng.normal(size=size)

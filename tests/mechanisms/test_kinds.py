@@ -1,4 +1,4 @@
-"""Draws of mixed kinds: the other draws of a call do not change how a draw is converted."""
+"""Draws of mixed kinds, where the other draws of a call do not change how a draw is converted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DRAWS: dict[str, tuple[Draw, str]] = {
 def test_equal_distributions_of_mixed_draws_are_audited_and_not_refuted(
     name: str, draws: int
 ) -> None:
-    """Both sides have one distribution; false alarm 1e-6."""
+    """Both sides have one distribution, and the false alarm is 1e-6."""
     draw, errors = DRAWS[name]
 
     @one_draw

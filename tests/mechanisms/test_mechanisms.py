@@ -163,7 +163,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
 def test_breaking_the_contract_is_refused_with_name_and_reason(
     mechanism: Callable[..., Any], words: str
 ) -> None:
-    pair = NeighborPair(DATA, DATA)  # its own copy, which the mechanism may spoil
+    pair = NeighborPair(DATA, DATA)  # its own copy, which the mechanism may change
     sampler = _sampler(mechanism)
     state = np.random.get_state()  # noqa: NPY002
     with pytest.raises(MechanismError, match=f"^{mechanism.__name__} .*{words}"):

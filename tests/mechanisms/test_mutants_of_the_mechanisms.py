@@ -1,4 +1,4 @@
-"""Tests for mistakes that `benchmarks.mutation` planted and no other test had detected."""
+"""Tests for mistakes that `benchmarks.mutation` planted and that no other test had detected."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def test_only_data_on_which_trials_fail_are_drawn_from_one_by_one() -> None:
 
 
 def unreliable(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Fail as a whole call, on all data alike; by luck some data pass the trials."""
+    """Fail as a whole call, on all data alike. By luck, some data pass the trials."""
     if rng.random() < 0.01:
         raise ConnectionError("try again")
     return rng.integers(3, size=size)
@@ -412,7 +412,7 @@ def test_bad_options_are_refused(make: Any, arguments: dict[str, Any], words: st
 
 
 def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both seed a Mersenne Twister alike, so two coins from one number would be equal."""
+    """Both generators seed a Mersenne Twister alike, so coins from one number would be equal."""
     theirs = np.random.RandomState(0)
     torch = SimpleNamespace(
         manual_seed=theirs.seed,
@@ -467,7 +467,7 @@ def test_a_list_of_texts_or_nan_is_refused_by_a_sentence() -> None:
 def test_what_jax_compiled_is_reused_only_for_equal_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The text of a large array is abridged, so two of them must not share a compiled function."""
+    """The text of a large array is abridged. Two of them must not share a compiled function."""
     compiled = []
 
     def jit(function: Any) -> Any:

@@ -129,7 +129,7 @@ def test_a_progress_that_is_no_function_is_refused() -> None:
 
 
 def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
-    """The limit is a tenth of a second; a sleeping mechanism is slow on any machine."""
+    """The limit is a tenth of a second, so a sleeping mechanism is slow on any machine."""
 
     def slow(data, size, *, rng):
         time.sleep(size * 1e-4)
@@ -151,7 +151,7 @@ def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> 
 
 
 def test_wide_outputs_are_not_kept() -> None:
-    """Draws of numbers are kept to guess by rank; for long texts only the training draws."""
+    """Draws of numbers are kept to guess by rank; for long texts, only training draws are."""
 
     def long_texts(data, size, *, rng):
         return np.array(["x" * 2000 + str(value) for value in laplace(data, size, rng=rng)])

@@ -199,7 +199,7 @@ def test_a_cluster_finds_the_same_although_a_worker_is_killed_in_the_middle() ->
 
 @pytest.mark.slow
 def test_what_a_cluster_lost_is_sent_again() -> None:
-    """The case: the only worker that had the mechanism died before another one had it."""
+    """The only worker that had the mechanism died before another worker had it."""
     pytest.importorskip("distributed")
 
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:

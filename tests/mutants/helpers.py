@@ -1,4 +1,4 @@
-"""Functions for the tests of patches, defined here; one of them has two names."""
+"""Functions for the tests of patches. They are defined here, and one of them has two names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def cached(data: int) -> int:
 
 
 def with_a_default(data: Any, function: Any = held_by_a_default) -> Any:
-    """Call the function that it holds."""
+    """Call the function that the object holds."""
     return function(data)
 
 

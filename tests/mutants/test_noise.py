@@ -38,7 +38,7 @@ def looped(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def stepwise(data: Array, size: int, *, rng: Generator) -> Array:
-    """Take three steps, each for all draws together; the whole path is released."""
+    """Take three steps, each for all draws together, and release the whole path."""
     steps = [rng.normal(scale=1 + i, size=size) for i in range(3)]
     return data.sum() + np.cumsum(steps, axis=0).T
 

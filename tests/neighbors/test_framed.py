@@ -27,7 +27,7 @@ CITIES = ["Aix", "Brest", "Caen"]
 
 
 def visits(n_users: int = 30) -> pd.DataFrame:
-    """Whole numbers, floats with a gap, texts, booleans and days, with four rows per user."""
+    """Whole numbers, floats with a gap, texts, booleans and days, in four rows per user."""
     rng = np.random.default_rng(1)
     rows = 4 * n_users
     return pd.DataFrame(
@@ -154,7 +154,7 @@ def test_a_schema_beside_an_array_is_refused() -> None:
 
 @one_draw
 def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, float]:
-    """Add noise for one row; a user with four rows in one city needs four times as much."""
+    """Add noise for one row, but a user with four rows in one city needs four times as much."""
     paid, city = np.nan_to_num(frame["paid"].to_numpy(), nan=50.0), frame["city"].to_numpy()
     return {
         name: paid[city == name].mean() + rng.laplace(scale=100 / sum(city == name))

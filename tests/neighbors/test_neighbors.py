@@ -1,4 +1,4 @@
-"""Pairs that differ in exactly one user, the recipes for them, and families."""
+"""Pairs that differ in exactly one user, the recipes for these pairs, and families."""
 
 from __future__ import annotations
 

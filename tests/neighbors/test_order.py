@@ -21,7 +21,7 @@ COLUMNS = {"id": [1, 2, 2, 3, 4], "paid": [0.1, 0.9, 0.2, 0.8, 0.5]}
 
 
 def rows_released(frame: Any, *, rng: Generator) -> Array:
-    """Release eight rows, each of them 1-DP; missing rows are 0."""
+    """Release eight rows, each of which is 1-DP; missing rows are 0."""
     values = np.clip(np.asarray(frame["paid"], dtype=float), 0, 1)
     released = np.zeros(8)
     released[: len(values)] = values[:8]
@@ -29,7 +29,7 @@ def rows_released(frame: Any, *, rng: Generator) -> Array:
 
 
 def users_released(data: Any, size: int, *, rng: Generator) -> Array:
-    """Release one number for each of eight users, each of them 1-DP."""
+    """Release one number for each of eight users, where each number is 1-DP."""
     released = np.zeros(8)
     values = [float(np.clip(np.mean(held), 0, 1)) if len(held) else 0.0 for held in data]
     released[: len(values)] = values[:8]

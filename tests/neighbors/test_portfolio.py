@@ -133,7 +133,7 @@ def test_every_idea_is_there() -> None:
 
 
 def test_halves_leave_the_balance_to_the_user() -> None:
-    """For both parities one user decides the median, however ties are broken."""
+    """For both parities, one user decides the median, however ties are broken."""
     for n_users in (9, 10):
         held = portfolio(n_users=n_users, m=1).under(Relation.REPLACE_USER)
         halves = [p for p in held.pairs if p.recipe.startswith("halv")]
@@ -193,7 +193,7 @@ def test_users_are_empty_only_where_items_may_be_missing() -> None:
 
 
 def test_every_threshold_on_a_count_is_crossed() -> None:
-    """For each t a pair has t holders of a category on one side and t - 1 on the other."""
+    """For each t, a pair has t holders of a category on one side and t - 1 on the other side."""
     space = portfolio(n_users=6, m=2).spaces[0]
     crossed = set()
     for count in range(1, 7):

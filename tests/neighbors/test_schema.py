@@ -116,7 +116,7 @@ def test_a_schema_that_says_nothing_is_refused(
 
 
 def mean_income(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
-    """Release a clipped mean; clipping keeps a NaN, so one user turns the answer into NaN."""
+    """Release a clipped mean. Clipping keeps a NaN, so one user turns the answer into NaN."""
     return np.clip(data["income"].to_numpy(), 0, 1e5).sum() / 4e5 + rng.laplace(size=size)
 
 

@@ -1,4 +1,4 @@
-"""The searches of the ledger find typical mistakes of papers: the benchmark with one seed."""
+"""The searches of the ledger find typical mistakes of papers, by the benchmark with one seed."""
 
 from __future__ import annotations
 

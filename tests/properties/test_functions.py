@@ -53,7 +53,7 @@ def test_by_default_nan_and_infinities_are_tried():
 
 
 def test_an_empty_user_is_found():
-    """All users have equal weight; omitting empty users divides by fewer than n."""
+    """All users have equal weight, but omitting empty users divides by fewer than n."""
     pairs = strategies.neighbor_pairs(n_users=3, m=2, missing=True)
 
     def mean_of_users(data):
@@ -255,7 +255,7 @@ def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
 
 
 def test_rounding_among_the_smallest_doubles_is_no_expansion():
-    """Half of three units in the last place rounds to two: 1e-323 apart, 7e-324 allowed."""
+    """Half of three units in the last place rounds to two: 1e-323 apart, but 7e-324 is allowed."""
     zero = np.zeros(2)
     for size in (1.5e-323, 2.3030012943022205e-161, 1e-300, 1e200):
         assert not check_contraction(

@@ -122,7 +122,7 @@ def test_complex_sides_are_refused(side):
 
 
 def test_a_factor_shrinks_positive_sides_only():
-    """-3 <= -2 still holds when -2 is halved; a right side of 0 cannot shrink."""
+    """-3 <= -2 still holds when -2 is halved, but a right side of 0 cannot shrink."""
     assert sweep(ONE, lambda n: (-3.0, -2.0)).power is Power.SURVIVED
     assert sweep(ONE, lambda n: (0.0, 0.0)).power is Power.SURVIVED
     assert sweep(ONE, lambda n: (3.0, math.inf)).power is Power.SURVIVED
@@ -354,7 +354,7 @@ def test_a_factor_without_a_positive_side_says_what_to_do():
 
 
 def test_a_climb_that_takes_its_budget_leaves_no_example_out():
-    """Lists of changing length on a plateau: each part is tried against every other part."""
+    """Lists of changing length on a plateau, where each part is tried against every other part."""
     lists = st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=9)
     attempt = falsify(lists, lambda case: (float(len(case) > 3), 1.0), seed=1, examples=400)
     assert attempt.examples >= 400

@@ -35,7 +35,7 @@ EDGES = tuple(np.linspace(-5.0, 6.0, 45).tolist())
 
 
 def estimate(lower: float, upper: float = INF, **changes: Any) -> Estimate:
-    """An epsilon from draws; it is a computed epsilon if both bounds are equal."""
+    """Return an epsilon from draws, or a computed epsilon if both bounds are equal."""
     exact = lower == upper
     facts = {
         "value": lower,
@@ -50,7 +50,7 @@ def estimate(lower: float, upper: float = INF, **changes: Any) -> Estimate:
 
 
 def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
-    """A claim in its stored form."""
+    """Return a claim in its stored form."""
     return {
         "notion": "approx_dp",
         "epsilon": epsilon,
@@ -63,7 +63,7 @@ def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
 
 
 def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram:
-    """Counts of Laplace noise around 1 and around 0, and the ray above the edge near `cut`."""
+    """Return counts of Laplace noise around 1 and 0, and the ray above the edge near `cut`."""
     rng = np.random.default_rng(seed)
     left, right = (
         np.histogram(np.clip(rng.laplace(at, scale, draws), -4.9, 5.9), EDGES)[0].tolist()
@@ -75,7 +75,7 @@ def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram
 
 
 def result(**changes: Any) -> AuditResult:
-    """An audit with 100,000 draws that was not refuted."""
+    """Return an audit with 100,000 draws that was not refuted."""
     verdict = changes.get("verdict", Verdict.NOT_REFUTED)
     epsilon = changes.get("epsilon", estimate(0.9))
     facts: dict[str, Any] = {
@@ -108,14 +108,14 @@ def result(**changes: Any) -> AuditResult:
 
 
 def mutant(name: str, status: MutantStatus, *, given: bool = False) -> MutantResult:
-    """A mutant, of the noise unless it was given."""
+    """Return a mutant of the noise, or a given mutant."""
     return MutantResult(name, status, 1.0, 1e-6, 1000, noise="" if given else "line 1 of x.py")
 
 
 def row(
     verdict: LedgerVerdict = LedgerVerdict.HOLDS, id: str = "p.one", **changes: Any
 ) -> StatementResult:
-    """A statement that was checked, with the declared verdict."""
+    """Return a statement that was checked, with the declared verdict."""
     facts: dict[str, Any] = {
         "stated": Statement(id, "p", "lemma", "Squares are at least 0."),
         "verdict": verdict,

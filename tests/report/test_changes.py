@@ -1,4 +1,4 @@
-"""Changes between two runs: one case for each kind of change, with results made by hand."""
+"""Changes between two runs, with one hand-made case for each kind of change."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def both(old: Any, new: Any, **asked: Any) -> Comparison:
 
 
 def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_first():
-    """One comparison holds all kinds, so a comparison that ignores one kind fails here."""
+    """One comparison holds all kinds of changes. A comparison that ignores one kind fails here."""
     survivor = (mutant("halved", MutantStatus.KILLED), mutant("removed", MutantStatus.SURVIVED))
     pairs = {
         What.REFUTED: (FINE, REFUTED),
@@ -312,7 +312,7 @@ SIDES = st.lists(RECORDS, max_size=7)
 
 @given(SIDES, SIDES)
 def test_a_comparison_is_whole(old, new):
-    """Every record is the same, changed, gone or new; compared with itself, it is the same."""
+    """Every record is the same, changed, gone or new. A record compared with itself is the same."""
     found = both(old, new)
     assert both(new, new).changes == both(new, new).epsilons == ()
     assert set(found.worse).isdisjoint(found.others)
@@ -439,5 +439,5 @@ def test_intervals_that_share_a_number_never_move(before, now):
     found: EpsilonChange = epsilon_change(drawn(*before), drawn(*now))
     if max(before[0], now[0]) <= min(before[1], now[1]):
         assert not found.has_moved
-    elif found.movement is not Movement.OVERLAP:  # they differ only by rounding
+    elif found.movement is not Movement.OVERLAP:  # the two values differ only by rounding
         assert found.movement is (Movement.ROSE if now[0] > before[1] else Movement.FELL)

@@ -584,7 +584,7 @@ def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
     assert result.diagnostics.sequential is not None
     text, titles = parts_of(result, tmp_path)
     spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
-    # White space of a text is folded, and so is the space between thousands.
+    # White space of a text is folded, including the space between thousands.
     assert f"After {spent} of at most 2\u202f000 draws per dataset".replace("\u202f", " ") in text
     assert f"draws per dataset: {result.diagnostics.sequential.stopped}." in text
     assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table

@@ -1,4 +1,4 @@
-"""Descriptions of charts: their contents, for every kind of result."""
+"""Descriptions of charts, with their contents for every kind of result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The datasets of a pair in few words: the differing user, and the other users."""
+"""The datasets of a pair in a few words: the differing user, and the other users."""
 
 from __future__ import annotations
 

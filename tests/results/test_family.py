@@ -45,7 +45,7 @@ def test_without_a_refutation_there_is_nothing_to_adjust():
 
 
 def test_by_hand():
-    """The smallest p-value counts m times, the next m - 1 times; adjusted values never fall."""
+    """The smallest p-value counts m times, and the next m - 1 times. Adjusted values never fall."""
     results = [result(scale) for scale in (0.3, 0.7, 1.0)]
     p = [r.p_value for r in results]
     assert p[0] < p[1] < p[2] == 1.0
@@ -97,7 +97,7 @@ def test_order_does_not_matter():
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_p_values_are_adjusted_by_closed_testing(p_values: list[float]) -> None:
-    """Holm rejects a hypothesis when Bonferroni rejects each intersection that contains it."""
+    """Holm rejects a hypothesis if Bonferroni rejects each intersection that contains it."""
     members = range(len(p_values))
     intersections = [
         chosen for size in members for chosen in itertools.combinations(members, size + 1)

@@ -105,7 +105,7 @@ def test_a_noise_whose_removal_survives_is_not_noticed():
 
 @pytest.mark.parametrize("mutant_runs", list(itertools.permutations(MutantStatus, 2)))
 def test_a_selection_is_noticed_at_either_end(mutant_runs):
-    """Only one end may violate the claim: if nobody is sampled, nothing leaks."""
+    """Only one end may violate the claim, because nothing leaks if nobody is sampled."""
     both = [gone(status, SAMPLE) for status in mutant_runs]
     assert list(undetected(both)) == ([] if KILLED in mutant_runs else [SAMPLE])
 

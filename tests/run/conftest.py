@@ -1,4 +1,4 @@
-"""Projects that run inside this process; only tests of processes start new ones."""
+"""Projects that run inside this process. Only tests of processes start new processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Done:
     err: str
 
     def matches(self, *lines: str) -> None:
-        """Fail unless the output contains these lines, in order; they may contain wildcards."""
+        """Fail unless the output contains these lines, in order. Lines may contain wildcards."""
         LineMatcher(self.out.splitlines()).fnmatch_lines(lines)
 
 
@@ -61,7 +61,7 @@ class Home:
         return json.loads((self.path / name).read_text())
 
     def reseal(self, name: str, **changes: Any) -> None:
-        """Change a stored file and update its checksum, as its writer could."""
+        """Change a stored file and update its checksum, as the writer of the file could."""
         data = {**self.json(name), **changes}
         data.pop(CHECKSUM)
         write_sealed(self.path / name, data)

@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md, run by a shell in place of the runner of a forge."""
+"""The recipes of docs/ci.md, run by a shell instead of the runner of a forge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytestmark = pytest.mark.slow  # they run whole shells, with workers
+pytestmark = pytest.mark.slow  # these tests run whole shells, with workers
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 AUDIT = """

@@ -1,4 +1,4 @@
-"""The dependencies of a record's numbers, and whether they have changed since."""
+"""The dependencies of a record's numbers, and whether these dependencies have changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Portfolios in the search: pairs and spaces compete for one budget; computed searches."""
+"""Portfolios in the search, where pairs and spaces compete for one budget; computed searches."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
 
 @pytest.mark.slow
 def test_finalists_do_not_win_by_luck() -> None:
-    """Nothing differs on any pair; on the draws that chose it, some event always looks good."""
+    """Nothing differs on any pair, but on the draws that chose it, some event always looks good."""
 
     def blank(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.laplace(size=(size, 4))
@@ -192,9 +192,9 @@ def test_finalists_do_not_win_by_luck() -> None:
 def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     """The portfolio does not contain the pair on both sides of the threshold.
 
-    It was found with 100 of 100 other seeds, so at a rate of at least 0.94 (at level 0.003). Fewer
-    than 8 of 10 then have a probability below 0.3%. The seeds are fixed. Blind searches found it
-    with 1 of 50.
+    The search found the pair with 100 of 100 other seeds, so at a rate of at least 0.94 (at level
+    0.003). Fewer than 8 of 10 then have a probability below 0.3%. The seeds are fixed. Blind
+    searches found the pair with 1 of 50 seeds.
     """
     held = portfolio(n_users=27, m=1, low=0.0, high=1.0)
 

@@ -37,16 +37,16 @@ EPSILON = 1.0
 
 
 def noisy_mean(data: Array, size: int, *, rng: Generator) -> Array:
-    """Release the mean of values clipped to [0, 1]; private with EPSILON, and tight."""
+    """Release the mean of values clipped to [0, 1], which is private with EPSILON, and tight."""
     scale = 1 / (len(data) * EPSILON)
     return np.clip(data, 0, 1).mean() + rng.laplace(scale=scale, size=size)
 
 
 def thresholded_mean(data: Array, size: int, *, rng: Generator) -> Array:
-    """Add an offset if the mean is large: private except for pairs on both sides of THRESHOLD.
+    """Add an offset if the mean is large, which is private except for pairs around THRESHOLD.
 
     One user moves the mean by at most 1/27, so the others must lie in a window of 1/26 = 3.8% of
-    their range. There epsilon is 1 + 0.08 * 27 = 3.2.
+    their range. In this window, epsilon is 1 + 0.08 * 27 = 3.2.
     """
     offset = 0.08 if np.clip(data, 0, 1).mean() > THRESHOLD else 0.0
     return offset + noisy_mean(data, size, rng=rng)

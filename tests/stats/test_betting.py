@@ -33,7 +33,7 @@ BETS = PairedBet((0.4, 0.1, 0.25, 0.9), (0.5, 0.2, 0.2, 0.1))
 
 
 class Clipping(PairedBet):
-    """Broken: it keeps bets that could become negative, and sets negative factors to 0."""
+    """A broken rule that keeps bets that could become negative, and sets negative factors to 0."""
 
     def _log_wealth(self, x, y, epsilon, delta):
         wealth = log_wealth(x - math.exp(epsilon) * y - delta, np.array(self.bets))
@@ -41,7 +41,7 @@ class Clipping(PairedBet):
 
 
 def chance_of_a_lie(bet, n, x, q, largest_seen=1.0, delta=0.0):
-    """X is constant and Y is `largest_seen` with probability q, else 0; Y's hits are enumerated."""
+    """X is constant. Y is `largest_seen` with probability q, else 0; its hits are enumerated."""
     truth = math.log((x - delta) / (q * largest_seen))
     lies = 0.0
     for hits in range(n + 1):
@@ -59,7 +59,7 @@ def test_certified_epsilons_are_wrong_no_more_often_than_they_say(q, delta):
 
 
 def test_both_sides_random_and_dependent_enumerated():
-    # (X, Y) in {(1, 1), (1, 0), (0, 0)}: they share their randomness, as common random numbers do.
+    # (X, Y) in {(1, 1), (1, 0), (0, 0)} share their randomness, as common random numbers do.
     n, distribution = 12, (0.1, 0.5, 0.4)
     counts = list(outcomes(n))
     probability = multinomial.pmf(counts, n, distribution)
@@ -99,7 +99,7 @@ def test_an_understated_largest_value_is_found_out():
 
 
 class Unchecked(PairedBet):
-    """Broken: it never checks the promised upper end."""
+    """A broken rule that never checks the promised upper end."""
 
     def lower_epsilon(self, likely, rare, delta, failure_prob):
         excess = [
@@ -152,7 +152,7 @@ def test_a_bet_counts_up_to_the_epsilon_at_which_a_factor_could_be_zero():
     x, y = np.ones(4), np.array([0.0, 0.0, 0.0, 0.0])
     assert bet.log_wealth(x, y, math.log(4.0), 0.0) == pytest.approx(4 * math.log(1.25))
     assert bet.log_wealth(x, y, math.log(4.0) + 1e-9, 0.0) == -math.inf
-    # Exactly at the limit a factor is 0, so all is lost, without a warning.
+    # Exactly at the limit, a factor is 0, so all wealth is lost, without a warning.
     assert bet.log_wealth(np.zeros(1), np.ones(1), math.log(4.0), 0.0) == -math.inf
 
 

@@ -23,7 +23,7 @@ DRAWS = 10**6
 
 
 def bounds_of(distribution: oracles.Oracle, thresholds: list[float]) -> list[RateBounds]:
-    """Bounds from the expected counts of a few events."""
+    """Return bounds from the expected counts of a few events."""
     found = []
     for threshold in thresholds:
         p, q = distribution.rates(threshold)

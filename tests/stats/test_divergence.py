@@ -63,7 +63,7 @@ def test_inverse_is_the_best_event_of_all(pair: tuple[Floats, Floats], delta: fl
     for a, b in _event_rates(p, q):
         if a - delta > 1e-12:
             losses.append(math.log((a - delta) / b) if b > 0 else math.inf)
-        elif a - delta > -1e-12:  # a tie up to rounding: either answer is right
+        elif a - delta > -1e-12:  # a tie up to rounding, where either answer is correct
             return
     assert hockey_stick_inverse(p, q, delta) == pytest.approx(max(losses), abs=1e-9)
 
@@ -270,7 +270,7 @@ def _bounds(
 def _certified(
     draws: tuple[int, int], likelier: str, failure_prob: float, target: Target, *, broken: bool
 ) -> list[list[RateBounds]]:
-    """Bounds of every pair of counts; the mutant uses the observed rates as bounds."""
+    """Return bounds of every pair of counts; the mutant uses the observed rates as bounds."""
 
     def bounds(k: int, n: int) -> RateBounds:
         if broken:
@@ -278,8 +278,8 @@ def _certified(
             if likelier == "right":
                 likely, rare = rare, likely
             return RateBounds(likely, rare, failure_prob)
-        # The bound for the right side equals, bit by bit, the bound of the swapped counts for the
-        # left side (test_swapping_the_sides_swaps_their_roles). It is computed once.
+        # The bound for the right side is equal, bit by bit, to the bound of the swapped counts for
+        # the left side (test_swapping_the_sides_swaps_their_roles). So the bound is computed once.
         if likelier == "left":
             return _bounds(k, draws[0], n, draws[1], failure_prob, target)
         return _bounds(n, draws[1], k, draws[0], failure_prob, target)
@@ -305,7 +305,7 @@ def _worst_error(
     for epsilon, delta in itertools.product(epsilons, deltas):
         wrong = at_deltas[delta] > epsilon + 1e-12
         wrong |= at_epsilons[epsilon] > delta + 1e-12
-        # Beyond this q the complementary event would break the guarantee.
+        # Beyond this q, the complementary event would break the guarantee.
         q = np.linspace(0, (1 - delta) / (1 + math.exp(epsilon)), 41)
         p = np.minimum(math.exp(epsilon) * q + delta, 1.0)
         for left, right in ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p)):

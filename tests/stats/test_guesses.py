@@ -37,7 +37,7 @@ def bounds_of(counts: GuessCounts, alpha: float) -> Any:
 
 
 def wrong_about(epsilon: float, delta: float, w: float, alpha: float) -> float:
-    """Exact probability that epsilon at `delta` is overstated; c is as large as possible."""
+    """Return the exact probability that epsilon at `delta` is overstated, for the largest c."""
     c = min(math.exp(epsilon) * w + delta, 1 - w)
     law = multinomial(DRAWS, [c, w, max(1 - c - w, 0.0)])
     return sum(
@@ -97,7 +97,7 @@ def test_nothing_guessed_shows_nothing() -> None:
 
 
 def test_it_saves_draws_where_both_tails_tell() -> None:
-    """Expected counts of randomised response: the bound of guesses against the joint region's."""
+    """At expected counts of randomised response, compare bounds of guesses and joint region."""
     from dpaudit.stats import Counts, RateBounds, Target
 
     n, rate = 1000, 1 / (1 + math.exp(-3.0))
@@ -162,7 +162,7 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int], words: str)
 def test_the_predicted_power_is_the_probability_of_what_refutes(
     c: float, w: float, delta: float
 ) -> None:
-    """By enumeration; a mean over quantiles of the guesses, not over all, costs a hundredth."""
+    """Enumerate; a mean over quantiles of the guesses, not over all, costs a hundredth."""
     draws, alpha = 80, 0.1
     law = multinomial(draws, [c, w, 1 - c - w])
     for epsilon in (0.2, 0.8):

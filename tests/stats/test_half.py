@@ -19,10 +19,10 @@ def worst(m: int, included: int, excluded: int, v: int, epsilon: float, k: int) 
     """Return the largest probability of v right guesses over all epsilon-DP mechanisms.
 
     k of m canaries are included. `included` canaries are guessed to be included and `excluded` to
-    be excluded. Such an output y is averaged over all permutations. Its probability then depends
-    only on how many canaries of either kind, and of the others, are included. There is one variable
-    for each case. The probabilities add up to 1 for each number of inclusions, and keep epsilon if
-    one coin is turned.
+    be excluded. Such an output y is averaged over all permutations. The probability of the output
+    then depends only on how many canaries of either kind, and of the others, are included. There is
+    one variable for each case. The probabilities add up to 1 for each number of inclusions, and
+    satisfy epsilon-DP if one coin is turned.
     """
     sizes = (included, excluded, m - included - excluded)
     states = list(itertools.product(*(range(size + 1) for size in sizes)))
@@ -121,6 +121,6 @@ def test_randomised_response_of_every_coin_keeps_its_level_by_enumeration(m, eps
 
 
 def test_enumeration_sees_that_fair_coins_do_not_keep_it():
-    """A negative control: at small alpha and few canaries, errors grow if half are included."""
+    """As a negative control, at small alpha and few canaries, errors grow if half are included."""
     alpha = 1.001 * guess_p_value(8, 8, 8, PureDP(0.1))
     assert errors(8, 0.1, alpha, "fair") > 2 * alpha

@@ -25,7 +25,7 @@ AIMS = [Target(delta=0.0), Target(delta=0.15), Target(epsilon=0.5), Target(epsil
 
 
 def least_loss(counts: Counts, failure_prob: float, delta: float = 0.0) -> float:
-    """Certified log((p - delta) / q), negative values included."""
+    """Return the certified log((p - delta) / q), including negative values."""
     likely, rare = joint_region(counts, failure_prob, Target(delta=delta))
     with np.errstate(divide="ignore"):
         return float(np.log(np.maximum(likely - delta, 0) / rare).min())
@@ -44,7 +44,7 @@ def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
     for a, b in itertools.product(range(n + 1), range(m + 1)):
         likely, rare = joint_region(Counts(a, n, b, m), failure_prob, target)
         order = np.argsort(rare, kind="stable")
-        # The region is a union of quadrants: p is at least the least corner with rare >= q.
+        # The region is a union of quadrants, where p is at least the least corner with rare >= q.
         least = np.minimum.accumulate(likely[order][::-1])[::-1]
         at = np.searchsorted(rare[order], q, side="left")
         inside = at < len(order)
@@ -62,7 +62,7 @@ def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, targ
 
 @pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
 def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
-    """At 1/2 the evidence would vanish, and with it the order of the outcomes."""
+    """At 1/2, the evidence would be 0, and the outcomes would have no order."""
     assert worst_miss(9, 9, failure_prob, Target(delta=0.0)) <= failure_prob
 
 
@@ -71,7 +71,7 @@ def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
 def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
     draws: int, failure_prob: float
 ) -> None:
-    """At such counts no method may depart from the normal limit."""
+    """At such counts, no method may depart from the normal limit."""
     a, b = round(0.4 * draws), round(0.4 * math.exp(-0.5) * draws)
     z = -float(special.ndtri(failure_prob))
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
@@ -123,7 +123,7 @@ def kl(x: Floats, y: Floats) -> Floats:
 
 
 def exact_tail(counts: Counts, p: float, q: float, theta: float, delta: float, z2: float) -> float:
-    """P(R) summed over all outcomes; the evidence of each is minimised over a grid of nulls."""
+    """Return P(R) over all outcomes, with each evidence minimised over a grid of nulls."""
     n, m = counts.draws_left, counts.draws_right
     a, b = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
     nulls_q = np.sin(np.linspace(1e-9, np.arcsin(np.sqrt(min((1 - delta) / theta, 1.0))), 20_001))

@@ -173,7 +173,7 @@ def test_no_centre_in_the_ball_exceeds_the_largest(case, radius, x, y, angle, sh
 
 @pytest.mark.parametrize(("noise", "region"), CASES)
 def test_the_largest_is_attained(noise, region):
-    """Boxes are excepted: their bound is a product over a cube."""
+    """Boxes are an exception, because their bound is a product over a cube."""
     middle, radius = np.array([1.0, -0.5]), 0.8
     angles = np.linspace(0, 2 * np.pi, 721)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)

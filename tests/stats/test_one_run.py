@@ -35,9 +35,9 @@ from dpaudit.stats import (
 
 
 def most_likely(m, guesses, wanted, curve, *, sides=(0, 1), ordered=False):
-    """Largest probability of `wanted` over all mechanisms that keep a curve {t: delta}.
+    """Return the largest probability of `wanted` over all mechanisms with a curve {t: delta}.
 
-    Without loss of generality the output is the guesses: ordered pairs (canary, guess). `wanted`
+    Without loss of generality, the output is the guesses: ordered pairs (canary, guess). `wanted`
     takes the pattern of right guesses. There is one variable for each probability p(y | s), and one
     for each positive part.
     """
@@ -120,7 +120,7 @@ def test_half_of_delta_is_not_enough_for_guesses_of_both_kinds():
 
 
 def test_one_canary_of_two_guessed_top_is_sharp():
-    """The canary that is revealed is the one that is guessed, so none of the budget is lost."""
+    """The canary that is revealed is the canary that is guessed, so none of the budget is lost."""
     best = most_likely(2, 1, at_least(1), {0.5: 0.05}, sides=(1,))
     assert guess_p_value(1, 1, 2, ApproxDP(0.5, 0.05), one_sided=True) >= best - 1e-7
 
@@ -220,7 +220,7 @@ GRID = (0.0, 0.3, 0.5, 0.75, 1.0, 1.37, 2.0, 3.0)
 
 
 def false_refutations(epsilon, alpha):
-    """Exact probability that randomised response is refuted, and that it is certified wrongly."""
+    """Return the exact probability that randomised response is refuted or certified wrongly."""
     above = 0.0
     for counts, p in counts_of_patterns(epsilon).items():
         if walk_epsilon(counts, STAGES, 10, delta=0.0, failure_prob=alpha) > epsilon + 1e-12:
@@ -313,7 +313,7 @@ def test_certified_numbers_are_where_their_p_values_pass_the_level(one_sided):
 
 
 def test_the_grid_of_the_walk_reads_as_it_was_tested():
-    """The values are exact hundredths, and each is refused at exactly its value."""
+    """The values are exact hundredths, and each value is refused at exactly itself."""
     found = []
     for wrong in range(30):
         stages, counts = Stages((200,), (1.0,)), [200 - wrong]

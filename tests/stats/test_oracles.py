@@ -96,7 +96,7 @@ def test_rates_obey_neyman_pearson(oracle: Oracle) -> None:
         # The event {L > eps} attains the hockey-stick divergence; adding {L = eps} changes nothing.
         excess = p - np.exp(EPSILONS) * q
         np.testing.assert_allclose(excess, oracle.delta_left(EPSILONS), rtol=0, atol=2e-12)
-        # Exchanged roles: L becomes -L and the complement of {L' > -t} is {L >= t}.
+        # Exchanged roles: L becomes -L, and the complement of {L' > -t} is {L >= t}.
         other_q, other_p = oracle.swapped().rates(-EPSILONS, closed=not closed)
         np.testing.assert_allclose(p, 1 - other_p, rtol=0, atol=1e-12)
         np.testing.assert_allclose(q, 1 - other_q, rtol=0, atol=1e-12)
@@ -277,7 +277,7 @@ def test_exponential_mechanism_against_the_definition() -> None:
 
 
 def _mp_vector_cdf(ratios: list[float], y: mpmath.mpf) -> mpmath.mpf:
-    """P(S <= y), where S is the sum of clipped distances from the left value.
+    """Return P(S <= y), where S is the sum of clipped distances from the left value.
 
     The Laplace transform of one coordinate is ``((1 + w) + u (1 - w)) / 2`` with
     ``w = 1 / (1 + s)`` and ``u = exp(-(1 + s) r)``. Expand the product and invert term by term.
@@ -325,7 +325,7 @@ def test_laplace_vector_ends_and_atoms() -> None:
     oracle = oracles.laplace_vector([1.0, 1.0], 1.0)
     assert oracle.rates(2.0) == (0.0, 0.0)
     assert oracle.rates(2.0, closed=True) == pytest.approx((0.25, 0.25 * math.exp(-2)), rel=1e-13)
-    # The loss is 0 with mass e^-1 / 2, from atoms: one coordinate at either end.
+    # The loss is 0 with mass e^-1 / 2, from atoms, where one coordinate is at either end.
     jump = oracle.rates(0.0, closed=True)[0] - oracle.rates(0.0)[0]
     assert jump == pytest.approx(0.5 * math.exp(-1), rel=1e-13)
     assert oracle.epsilon(0.0) == oracle.max_loss == 2.0
@@ -357,7 +357,7 @@ def test_report_noisy_max_agrees_with_mpmath() -> None:
 
 
 def test_report_noisy_max_closed_form_and_shapes() -> None:
-    # Two candidates s apart: the loser wins with e^-s (1/2 + s/4).
+    # For two candidates at distance s, the loser wins with e^-s (1/2 + s/4).
     for s in (0.0, 0.1, 2.0, 40.0, 600.0):
         pmf = oracles.report_noisy_max([s, 0.0], [0.0, s], 1.0, 2.0).pmf_left
         assert pmf[1] == pytest.approx(math.exp(-s) * (0.5 + s / 4), rel=1e-12)

@@ -26,7 +26,7 @@ def _as_dict(distribution: PatternDistribution) -> dict[tuple[int, ...], float]:
 
 
 def _tail_of_difference(gap: float, a: float, b: float) -> float:
-    """P(Lap(a) - Lap(b) > gap), gap >= 0."""
+    """Return P(Lap(a) - Lap(b) > gap), gap >= 0."""
     if a == b:
         return math.exp(-gap / a) * (0.5 + gap / (4 * a))
     return (a * a * math.exp(-gap / a) - b * b * math.exp(-gap / b)) / (2 * (a * a - b * b))

@@ -30,7 +30,7 @@ LEVELS = [0.4, 0.05, 1e-5, 1e-12]
 @pytest.mark.parametrize("trials", [1, 2, 10, 137, 100_000])
 def test_bounds_are_those_of_scipy_binomtest(trials: int, failure_prob: float) -> None:
     for successes in sorted({0, 1, trials // 3, trials - 1, trials}):
-        # proportion_ci is two-sided: each of its ends is a one-sided bound at half the level.
+        # proportion_ci is two-sided, so each of its ends is a one-sided bound at half the level.
         interval = binomtest(successes, trials).proportion_ci(1 - 2 * failure_prob, method="exact")
         if failure_prob >= 1e-5:  # below, 1 - 2 alpha has too few digits left
             assert lower_proportion(successes, trials, failure_prob) == pytest.approx(

@@ -50,7 +50,7 @@ def probability(
 ) -> float:
     """Probability of a rejection for the extremal mechanism.
 
-    It reveals its coin at rate delta, and else uses randomised response.
+    The mechanism reveals its coin at rate delta, and uses randomised response otherwise.
     """
     pi, total = float(expit(epsilon)), 0.0
     for told in itertools.product((0, 1), repeat=DRAWS) if delta > 0 else [(0,) * DRAWS]:

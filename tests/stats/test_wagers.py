@@ -32,7 +32,7 @@ def without_abstention(rates: Floats) -> Floats:
 
 
 def most_to_expect(bet: Wager, at: int, delta: float, answers: int = 3) -> float:
-    """Largest mean of F and G over the null, by linear programming, after the price was paid."""
+    """Return the largest mean of F and G over the null, by linear programming, after the price."""
     theta = math.exp(LEVELS[at])
     a, b = np.exp(bet.log_left[at, :answers]), np.exp(bet.log_right[at, :answers])
     none = [0.0] * answers
@@ -79,7 +79,7 @@ def kl(x: Floats, y: Floats) -> float:
 def test_it_grows_as_fast_as_the_distance_to_the_null(
     left: Floats, right: Floats, delta: float, at: int
 ) -> None:
-    """Another solver confirms that no bet can grow faster against all of the null."""
+    """Another solver confirms that no bet can grow faster against all mechanisms of the null."""
     bet = wager(left, right, LEVELS, delta)
     assume(bet.growth[at] > 1e-4)
     theta = math.exp(LEVELS[at])
@@ -105,7 +105,7 @@ def test_it_grows_as_fast_as_the_distance_to_the_null(
 
 
 def test_randomised_response_is_bet_on_at_both_ends() -> None:
-    """Its distance to the null is that of two coins, twice what one event alone allows."""
+    """The distance to the null is that of two coins, which is twice what one event alone allows."""
     coin = np.array([0.8, 0.2, 0.0])
     rate = math.e / (1 + math.e)
     best = 2 * kl(coin[:2], np.array([rate, 1 - rate]))
@@ -143,7 +143,7 @@ def test_an_error_of_the_solver_costs_growth_and_not_soundness(
 
 
 def test_a_batch_is_worth_what_its_draws_are() -> None:
-    """Exact expectation of the factor of three pairs of draws, by enumeration, on the boundary."""
+    """Return the exact expectation of the factor of three pairs of draws, on the boundary."""
     left, right = np.array([0.6, 0.1, 0.3]), np.array([0.15, 0.45, 0.4])
     bet = wager(left, right, np.array([0.5]), 0.05)
     theta, draws = math.exp(0.5), 3

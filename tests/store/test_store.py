@@ -1,4 +1,4 @@
-"""Results on disk: atomic, versioned, and moved aside if they are damaged."""
+"""Results on disk, which are atomic, versioned, and moved aside if they are damaged."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -
 
 
 def crossing(sizes: np.ndarray, means: np.ndarray) -> float:
-    """Return the size from which on success stays above the goal, between the sizes."""
+    """Return the size from which on success exceeds the goal, interpolated between the sizes."""
     below = np.flatnonzero(means < GOAL)
     if below.size == 0:
         return float(sizes[0])

@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 def decided(found: Interval, most_allowed: float, yes: str = YES) -> str:
-    """Decide whether a number is at most the allowed one; the whole interval has to agree."""
+    """Decide whether a number is at most the allowed number, by its whole interval."""
     return NO if found.low > most_allowed else yes if found.high <= most_allowed else UNDECIDED
 
 
@@ -56,7 +56,7 @@ def averages(ratios: pd.DataFrame) -> pd.Series:
 
 
 def misses(average: Interval) -> Interval:
-    """Return the factor by which an average misses 1.2 to 3; it is at most 1 within."""
+    """Return the factor by which an average misses the range 1.2 to 3; at most 1 if inside."""
     low, high = setup.BOUNDS
     return most([average.times(1 / high), average.inverse().times(low)])
 

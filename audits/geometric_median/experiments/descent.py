@@ -55,8 +55,8 @@ def sgd_errors(
 ) -> np.ndarray:  # fmt: skip
     """Run an SGD method on problems of one n, with all multipliers. ``[trials, multipliers]``.
 
-    All runs proceed in parallel in `_sgd.run_phases`, the loop of `boosting`. Their data are
-    concatenated, and each run reads its own rows. Step sizes, noise and balls are those of
+    All runs proceed in parallel in `_sgd.run_phases`, the loop of `boosting`. The data of all runs
+    are concatenated, and each run reads its own rows. Step sizes, noise and balls are those of
     `boosting`, times the step size of the run.
     """
     n = len(trials[0].points)

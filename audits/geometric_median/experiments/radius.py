@@ -57,7 +57,7 @@ WAYS = (PLAIN, AGAIN, ONCE)
 
 
 def finder_queries(points: np.ndarray, radii: np.ndarray, way: str) -> None:
-    """Answer RadiusFinder's queries, up to the first that passes its threshold without noise."""
+    """Answer RadiusFinder's queries, up to the first that exceeds its threshold without noise."""
     if way == ONCE:
         baselines.radius_finder_queries(points, radii, setup.GAMMA)
         return

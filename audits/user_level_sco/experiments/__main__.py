@@ -3,9 +3,9 @@
     python -m audits.user_level_sco.experiments [--quick|--full] [--out reports/user_level_sco]
 
 The command writes the figures, `experiments.json` and `experiments.html`. The figures show excess
-risk against n, m, d and epsilon. They compare both versions' algorithms, at the constants that
-`scaled` derives, with baselines. They also show the number of gradients, the cost and the benefit
-of the filter, and the printed constants where these constants are defined.
+risk against n, m, d and epsilon. The figures compare both versions' algorithms, at the constants
+that `scaled` derives, with baselines. The figures also show the number of gradients, the cost and
+the benefit of the filter, and the printed constants where these constants are defined.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def settings_of(size: Size) -> list[Setting]:
 
 
 def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
-    """Yield the plans that are tried: epochs, rounds and step sizes; the batches use all of M."""
+    """Yield the plans that are tried: epochs, rounds and step sizes. The batches use all of M."""
     d, M = setting.d, setting.n_points
     for epochs in size.epochs:
         for rounds in size.rounds:
@@ -139,7 +139,7 @@ def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) ->
 def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
     """Return one row for each method and trial, at the plan with the best objective on other data.
 
-    The choice is not private. It favours every method alike.
+    The choice is not private. The choice favours every method alike.
     """
     rows = []
     for method in METHODS:
