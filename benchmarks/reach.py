@@ -2,13 +2,13 @@
 
     python -m benchmarks.reach [--audits 400] [NAME ...]
 
-An audit reports its detectable epsilon E. On this pair, it would refute a mechanism that needs E or
-more with probability about 0.9. For each setting, 40 audits of a mechanism that just satisfies its
-claim report E. Then 400 audits with other seeds test the mechanism with less noise, so that it
-needs exactly E at the claimed delta. The table shows the median of E and the share of the 400
-audits that refute. The share should be between 0.85 and 0.97. If no E is reported for a setting,
-the table says so. For `plan` settings, the number of draws is the one that `plan` returns for power
-0.9.
+An audit reports its detectable epsilon E. On this pair, the audit would refute a mechanism that
+needs E or more with probability about 0.9. For each setting, 40 audits of a mechanism that just
+satisfies its claim report E. Then 400 audits with other seeds test the mechanism with less noise,
+so that it needs exactly E at the claimed delta. The table shows the median of E and the share of
+the 400 audits that refute. The share should be between 0.85 and 0.97. If no E is reported for a
+setting, the table says so. For `plan` settings, the number of draws is the one that `plan` returns
+for power 0.9.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def gaussian_variance_as_deviation(
     """Add Gaussian noise of variance `sigma`.
 
     **Mistake** The library function expects a variance, but receives the standard deviation. If
-    sigma is above 1, this reduces the noise.
+    sigma is above 1, this mistake reduces the noise.
 
     **Breaks at** values 0 and 1 with `sigma` calibrated for (1, 1e-5), 3.73: epsilon(1e-5) is
     2.07, and delta(1) is 0.0085 (event ``output > 4.23``).

@@ -49,9 +49,10 @@ class NoiseOverDrawnBatch(DPSGD):
 class GhostClippingOfColumns(DPSGD):
     """Weight losses of shape [n, 1] by clipping factors of shape [n].
 
-    **Mistake** Ghost clipping computes the norm of each user's gradient. Then it computes the
-    gradient of the sum of losses, each weighted by its factor ``min(1, clip_norm / norm)``. A
-    column times a row is an [n, n] table, so each loss is weighted by the sum of all factors.
+    **Mistake** Ghost clipping computes the norm of each user's gradient. Then ghost clipping
+    computes the gradient of the sum of losses, each weighted by its factor ``min(1, clip_norm /
+    norm)``. A column times a row is an [n, n] table, so each loss is weighted by the sum of all
+    factors.
 
     **Breaks at** one user whose gradient is long, because nothing is clipped.
     """

@@ -56,7 +56,7 @@ def noise_for_short_moves(plan: Plan) -> Plan:
 
     **Mistake** Section 3: "we will be able to control the distance between parameters x, y in two
     successive iterations by delta / T". Remark 4.1 has twice this distance, and Corollary 4.4 uses
-    it.
+    the distance of Remark 4.1.
 
     **Breaks at** d = 1, an absolute value with its kink at the start, which gives twice the shift.
     """

@@ -52,8 +52,8 @@ def sufficient_parts(k: int, radius: float) -> int:
 def simplex_grid(k: int, parts: int) -> FloatArray:
     """Return all distributions on k points whose masses are multiples of 1 / parts.
 
-    few_examples, proof of Theorem 43. With `printed_parts` parts, it is a 0.1 alpha-cover of all
-    distributions. Already `sufficient_parts(k, 0.1 * alpha)` parts are enough.
+    few_examples, proof of Theorem 43. With `printed_parts` parts, the grid is a 0.1 alpha-cover of
+    all distributions. Already `sufficient_parts(k, 0.1 * alpha)` parts are enough.
 
     Parameters
     ----------

@@ -96,9 +96,9 @@ def stable_dpsgd(
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with `rho` =
     `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases together.
-    Some index is drawn more than m times with probability at most delta / 8. Given that this does
-    not happen, the algorithm is rho-zCDP, and even 9 rho / 14-zCDP (the sum in the proof of Lemma
-    12).
+    Some index is drawn more than m times with probability at most delta / 8. Given that no index is
+    drawn so often, the algorithm is rho-zCDP, and even 9 rho / 14-zCDP (the sum in the proof of
+    Lemma 12).
 
     **Requires** that `center` and `radius` are public, or released privately on the same data at a
     separate privacy cost.
@@ -194,8 +194,8 @@ def fixed_order_dpsgd(
     computation converged. The guarantee is for neighbours that differ in one row at one position.
     The guarantee holds for every such position.
 
-    **Departs** (1) The paper does not say what happens to the order between phases. Here it
-    continues: step s of the whole run, over all phases, visits row ``order[s mod n]``. So each row
+    **Departs** (1) The paper does not say what happens to the order between phases. Here the order
+    continues. Step s of the whole run, over all phases, visits row ``order[s mod n]``. So each row
     is visited floor(T / n) or ceil(T / n) times in total, as in the remark. (2) With `accesses`
     "total", m is the remark's ceil(T / n) in all phases. The privacy proof needs only how often a
     row is visited within a phase, given the outputs before it. With `accesses` "phase", phase k has

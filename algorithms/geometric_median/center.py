@@ -95,10 +95,10 @@ def fast_center(
     sum to 0.6 n or more.
 
     **Requires** No condition on the data. The paper's proof needs two points of positive weight
-    that both datasets share. For this, n >= 10 would be enough. The proof conditions on (8), which
-    is an event of the data. Then the weights of the two datasets have different distributions.
-    Without conditioning, on the event that (8) holds for both, the same constants give (epsilon, 11
-    delta / 18).
+    that both datasets share. For two such points, n >= 10 would be enough. The proof conditions on
+    (8), which is an event of the data. Then the weights of the two datasets have different
+    distributions. Without conditioning, on the event that (8) holds for both, the same constants
+    give (epsilon, 11 delta / 18).
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
     `algorithms.geometric_median.radius.fast_radius`. The samples are binomials from exact counts or

@@ -97,9 +97,9 @@ def gaussian_cluster_radius(sigma: float, dimension: int) -> float:
     """Return the paper's true radius of GaussianCluster, sigma sqrt(d).
 
     The paper calls this radius the quantile radius at gamma = 0.75, but it holds only about half of
-    the data. For d = 10, it holds a fraction 0.56 of the inliers. The quantile radius of the
-    inliers is sigma sqrt(F^-1(gamma / frac_in)), where F is the distribution function of chi-square
-    with d degrees.
+    the data. For d = 10, this radius holds a fraction 0.56 of the inliers. The quantile radius of
+    the inliers is sigma sqrt(F^-1(gamma / frac_in)), where F is the distribution function of
+    chi-square with d degrees.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     return _validate.positive("sigma", sigma) * math.sqrt(dimension)

@@ -116,7 +116,7 @@ class Account:
     shift : float
         b_x: how far iterates move, in Euclidean norm.
     spread : float
-        Distance within which kept users lie. For the test, this is r / tau.
+        Distance within which kept users lie. For the test, the distance is r / tau.
     mu : float
         `shift` divided by the standard deviation of the Gaussian noise.
     later_sensitivity : float

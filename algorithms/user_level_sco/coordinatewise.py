@@ -27,8 +27,8 @@ def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int 
 
     Part (i) of Assumption 28 says that the statistic lies wherever more than half of the values
     lie. The median satisfies part (i). A trimmed mean satisfies part (i) only if it ignores (B - 1)
-    // 2 values at either end. Then it is the median. A trimmed mean that ignores h values at either
-    end lies in an interval if at most h of the values lie outside of the interval.
+    // 2 values at either end. Then the trimmed mean is the median. A trimmed mean that ignores h
+    values at either end lies in an interval if at most h of the values lie outside of the interval.
 
     Parameters
     ----------

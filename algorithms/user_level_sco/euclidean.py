@@ -43,18 +43,18 @@ def filtered_sgd(
     larger, the function raises an error unless `unsafe` is True. The order of the users is public,
     and it decides which users share a batch.
 
-    **Departs** (1) The paper does not say what the algorithm returns when it halts. Here it returns
-    `start`, because everything else available at that point depends on the data. The run then
-    continues without effect. So halting is visible only in the returned value. (2) Whether the
-    count reaches the cutoff is checked after each batch, not after each user. The decisions between
-    the two checks are discarded. (3) As printed, sigma depends on the noised cutoff c-hat. Here
-    sigma depends on c-hat only if `plan.rule.scale_follows_cutoff` is True. Then two runs with
-    different c-hat have different noise on all scores, which the paper's proof does not consider.
-    The printed formula takes the square root of c-hat. If c-hat <= 0, the run halts at once. Plans
-    of `scaled.scaled_euclidean` use noise that does not depend on c-hat. (4) T = |D| / B is rounded
-    down, and leftover users are not used. (5) Line 6 computes all gradients, and line 8 computes
-    each gradient again. (6) The score may be estimated from `plan.rule.samples` users (footnote 3).
-    (7) "Filter out" is read as kappa + nu <= F.
+    **Departs** (1) The paper does not say what the algorithm returns when it halts. Here the
+    algorithm returns `start`, because everything else available at that point depends on the data.
+    The run then continues without effect. So halting is visible only in the returned value. (2)
+    Whether the count reaches the cutoff is checked after each batch, not after each user. The
+    decisions between the two checks are discarded. (3) As printed, sigma depends on the noised
+    cutoff c-hat. Here sigma depends on c-hat only if `plan.rule.scale_follows_cutoff` is True. Then
+    two runs with different c-hat have different noise on all scores, which the paper's proof does
+    not consider. The printed formula takes the square root of c-hat. If c-hat <= 0, the run halts
+    at once. Plans of `scaled.scaled_euclidean` use noise that does not depend on c-hat. (4) T = |D|
+    / B is rounded down, and leftover users are not used. (5) Line 6 computes all gradients, and
+    line 8 computes each gradient again. (6) The score may be estimated from `plan.rule.samples`
+    users (footnote 3). (7) "Filter out" is read as kappa + nu <= F.
 
     **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
     cutoff and cutoff_scale; eta, T = step and n_steps of the phase; x_0 = `start`.

@@ -46,9 +46,9 @@ def scaled_euclidean(
 
     The filter's noise b is the smallest at which C filtered users use the budget `filter_share`
     times epsilon. sigma_s is the smallest for the remaining budget. Each tail has probability delta
-    / 8. The size of the batch is also chosen for utility. Privacy does not need this. The batch is
-    so large that the expected number of honest users filtered in a phase is at most a quarter of
-    the cutoff.
+    / 8. The size of the batch is also chosen for utility. Privacy does not need this choice. The
+    batch is so large that the expected number of honest users filtered in a phase is at most a
+    quarter of the cutoff.
 
     **Departs** from Section 3 in every constant, and in three other points. (1) The number of
     phases is floor(log2(n / B)), so that the last phase has at least one batch. (2) The noise on

@@ -27,7 +27,8 @@ def gradient_estimate(
 ) -> FloatArray:
     """Estimate the gradient of the smoothed loss at a point.
 
-    zeroth_order, Algorithm 1 (Grad). With ``n_directions=1``, it is line 5 of Algorithm 6.
+    zeroth_order, Algorithm 1 (Grad). With ``n_directions=1``, the function is line 5 of Algorithm
+    6.
 
     **Guarantee** Unbiased for i.i.d. items. Not private alone. At the same directions, the estimate
     moves by at most 2 d L / b between neighbours (Lemma 3.1). Linear losses attain this bound at d

@@ -23,8 +23,9 @@ def smoothness_constant(dimension: int) -> float:
     """Return the best c_d: smoothing an L-Lipschitz function makes it c_d L / delta-smooth.
 
     ``c_d = 2 Gamma(d / 2 + 1) / (sqrt(pi) Gamma((d + 1) / 2))``. The constant is twice the density
-    of a coordinate of v at 0. The function L abs(<e, x>) attains it. Lemma 2.2 (iii) has sqrt(d).
-    For d = 1, sqrt(d) is equal to c_d. For large d, sqrt(d) is about sqrt(pi / 2) times c_d.
+    of a coordinate of v at 0. The function L abs(<e, x>) attains the constant. Lemma 2.2 (iii) has
+    sqrt(d). For d = 1, sqrt(d) is equal to c_d. For large d, sqrt(d) is about sqrt(pi / 2) times
+    c_d.
 
     Examples
     --------

@@ -67,10 +67,10 @@ def audit_above_threshold_that_never_halts(auditor):
 def audit_fixed_threshold_sparse_vector(auditor):
     """Audit Lemma 18 with explicit constants; with 1 before epsilon, the lemma is violated.
 
-    Lemma 18 hides its constants. Here they are 2 in front of epsilon and 1 elsewhere. By exact
-    computation over constant streams, delta is at most 0.00445 at this epsilon and cutoff, and
-    0.0049 is claimed. So there is hardly any slack. (For large cutoffs, no constant is enough; see
-    `algorithms.common.sparse_vector`.)
+    Lemma 18 hides its constants. Here the constants are 2 in front of epsilon and 1 elsewhere. By
+    exact computation over constant streams, delta is at most 0.00445 at this epsilon and cutoff,
+    and 0.0049 is claimed. So there is hardly any slack. (For large cutoffs, no constant is enough;
+    see `algorithms.common.sparse_vector`.)
     """
     noise_epsilon, cutoff, delta = 0.25, 8, 1e-3
     claim = ApproxDP(

@@ -95,8 +95,8 @@ def private(ledger):
     on the order of 21 users. If A counts bits, a third of epsilon is used. The worst comparison is
     that of no answer with an answer. The largest part was used for three kinds of users, where A is
     close between the first two and between the last two kinds. Such users use .62 of epsilon for
-    delta -> 0. At delta/1000, they use .54 of epsilon (n = 4 kappa + 1, epsilon = 3, delta = .1,
-    kappa = 7). No case that attains 3 epsilon-bar was found. Where epsilon is not used, at most
+    delta -> 0. At delta/1000, such users use .54 of epsilon (n = 4 kappa + 1, epsilon = 3, delta =
+    .1, kappa = 7). No case that attains 3 epsilon-bar was found. Where epsilon is not used, at most
     Pr[R_1 = 0] of delta is used, which is 1.7 percent at epsilon = 1.
 
     All parts of the algorithm are needed. Privacy fails without the test, with kappa = 1, with 2

@@ -127,7 +127,7 @@ def no_answer(ledger):
     between neighbours. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For s
     <= kappa, the two sides differ only by delta-bar - Pr[R_1 = 0]. So e^epsilon-bar is attained.
     Also, delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). A steep count
-    attains this in Algorithm 1.
+    attains this bound in Algorithm 1.
     """
 
     @ledger.falsify("all thresholds s", s=SHARE, fifth=1.0, grow=1.0, mutant={"grow": 0.9},

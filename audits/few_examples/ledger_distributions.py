@@ -198,10 +198,10 @@ def against_approximate(ledger):
     approximate-DP help.
 
     The statement is read with the logarithms hidden. For m <= 1/alpha^2, the first term is at most
-    the second term. So omitting it changes the sum by a factor of at most 2. For larger m, the pure
-    bound tends to k/epsilon, and the other bound to log(1/delta)/epsilon. The other bound is
-    smaller if delta > e^-k. For smaller delta, the pure bound is better, and pure privacy is
-    stronger too.
+    the second term. So omitting the first term changes the sum by a factor of at most 2. For larger
+    m, the pure bound tends to k/epsilon, and the other bound to log(1/delta)/epsilon. The other
+    bound is smaller if delta > e^-k. For smaller delta, the pure bound is better, and pure privacy
+    is stronger too.
     """
     domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
               "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip

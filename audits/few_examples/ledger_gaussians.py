@@ -92,11 +92,11 @@ def approximate(ledger):
     The paper cites the bound without a range of m. As m grows, the display tends to 0. But two
     means at a distance of 2 are then distinguished with certainty. Two such means need about 2
     ln(3/2)/epsilon users for delta far below epsilon, whatever m is. At epsilon = 1/1000 and delta
-    = 10^-9, this is 811 users. A term 1/epsilon is missing, as in few.disp-DD. The missing term
-    matters from m = (d/alpha)^2 on. If any dependence on delta is hidden, publishing one of about
-    1/delta users makes the display true. If only logarithms of 1/delta are hidden, it is false. The
-    paper's own comparison, an extra d/epsilon for pure DP, would then be a comparison with
-    1/epsilon. We do not run the cited bound.
+    = 10^-9, the number is 811 users. A term 1/epsilon is missing, as in few.disp-DD. The missing
+    term matters from m = (d/alpha)^2 on. If any dependence on delta is hidden, publishing one of
+    about 1/delta users makes the display true. If only logarithms of 1/delta are hidden, the
+    display is false. The paper's own comparison, an extra d/epsilon for pure DP, would then be a
+    comparison with 1/epsilon. We do not run the cited bound.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",

@@ -171,11 +171,11 @@ def all_items_change(ledger):
     delta): A is (beta, epsilon', delta')-sample perfectly generalizing, in fact (0, epsilon',
     delta').
 
-    The closed form is (e^(n eps) - 1)/(e^eps - 1) delta. The steepest test from Pr = 0 attains it.
-    Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n delta for x =
-    s/sqrt(ln 2), which is 1.4 n delta for s <= 1/2. Also n eps <= 1.21 s. The condition on beta is
-    needed only for n eps <= 1.21 s. So (0, n eps, delta') holds for every beta. If n = 1 and beta <
-    1/2, every case is this case.
+    The closed form is (e^(n eps) - 1)/(e^eps - 1) delta. The steepest test from Pr = 0 attains the
+    closed form. Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n
+    delta for x = s/sqrt(ln 2), which is 1.4 n delta for s <= 1/2. Also n eps <= 1.21 s. The
+    condition on beta is needed only for n eps <= 1.21 s. So (0, n eps, delta') holds for every
+    beta. If n = 1 and beta < 1/2, every case is this case.
     """
     domain = {"n": Integer(1, 200), "beta": SHARE, "delta": DELTA, "at": SHARE, "value": SHARE,
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip

@@ -144,9 +144,9 @@ def kl_below_chi_square(ledger):
     """For any two distributions A and B, d_KL(A || B) <= d_chi2(A || B).
 
     The bound holds for the chi^2-divergence, and a stronger bound holds: d_KL <= ln(1 + d_chi2). A
-    = (1, 0) and B = (b, 1 - b) attain it in the limit b -> 1. For close distributions, d_KL is half
-    of d_chi2. With the sum over supp(A) that Appendix B prints, the bound fails (see few.div-defs).
-    It needs natural logarithms.
+    = (1, 0) and B = (b, 1 - b) attain the stronger bound in the limit b -> 1. For close
+    distributions, d_KL is half of d_chi2. With the sum over supp(A) that Appendix B prints, the
+    bound fails (see few.div-defs). It needs natural logarithms.
     """
     near = [{"p": 1.0, "q": 0.999}, {"p": 1.0, "q": 0.5}, {"p": 0.0, "q": 0.001}]
     domain = {"p": SHARE, "q": SHARE, "extremal": near}

@@ -308,9 +308,9 @@ def useful(ledger):
     Let every answer except no answer be correct. A is 1-useful. For any constant c in epsilon' = c
     epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer tends to 0 as n
     grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is .022 at n = 2 10^8. At
-    epsilon = .01, it is .023 at n = 2 10^12. The number n has to grow like kappa^2/c^2. For every S
-    of r < 2 kappa deleted users, whole pairs of places that contain S can be deleted. Then a shift
-    by one place is possible, and it changes all signs.
+    epsilon = .01, the probability is .023 at n = 2 10^12. The number n has to grow like
+    kappa^2/c^2. For every S of r < 2 kappa deleted users, whole pairs of places that contain S can
+    be deleted. Then a shift by one place is possible, and it changes all signs.
 
     If A does not depend on the order, the lemma holds. On bits, the lemma holds for all n and m,
     with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The constant c = 1 is

@@ -190,8 +190,9 @@ def indicators(ledger):
 
     The claims hold exactly. (i) is attained as alpha m -> 0. The last step is loose, because 1 -
     e^(-alpha m) >= .632 alpha m for alpha m <= 1. This stronger bound is needed, because the proof
-    continues with Pr[scr_h <= 0.2 alpha n m]. From p_h >= 0.2 alpha m alone, this probability would
-    only be bounded by one half. If err > alpha, then p_h > 1 - (1 - alpha)^m.
+    continues with Pr[scr_h <= 0.2 alpha n m]. From p_h >= 0.2 alpha m alone, the probability
+    Pr[scr_h <= 0.2 alpha n m] would only be bounded by one half. If err > alpha, then p_h > 1 - (1
+    - alpha)^m.
     """
 
     @ledger.falsify("by all samples of a user", error=SHARE, m=Integer(1, 8), one=1.0,

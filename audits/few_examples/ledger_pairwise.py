@@ -170,12 +170,12 @@ def clipped_guarantee(ledger):
     ln(1/alpha)))). The conditions are n >= 40 tau ln(3 card H/beta)/(epsilon alpha m) and n >= 800
     ln(6 card H^2/beta)/(alpha^2 m). The theorem was computed exactly on one good candidate and
     copies of a bad candidate, with signs as comparisons. In this case, a fifth of this n is enough.
-    Up to m = 33 ln(1/alpha), this tau is m, so nothing is clipped. (10) prints an exponent that is
-    20 times too large. The constant C' absorbs this factor. There is slack: E_2 holds with .16
-    instead of .2, and E_3 holds with .44 instead of .4. So .09 would be enough instead of .05 in
-    (10). Without clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon. The
-    conditions epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41 allows
-    any epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print
+    Up to m = 33 ln(1/alpha), the threshold tau is m, so nothing is clipped. (10) prints an exponent
+    that is 20 times too large. The constant C' absorbs this factor. There is slack: E_2 holds with
+    .16 instead of .2, and E_3 holds with .44 instead of .4. So .09 would be enough instead of .05
+    in (10). Without clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon.
+    The conditions epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41
+    allows any epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print
     pscr^psi instead of the clipped pscr^(psi, tau). With unclipped scores, E_2 and E_3 could not be
     combined with E_1.
     """

@@ -70,7 +70,7 @@ def to_sample_perfect(ledger):
     "exactly one 1 among three bits" has beta = 4/9, and outputs agree with probability 0.506 < 5/9.
 
     The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2. With
-    Lemma 5 as printed, it becomes 2 e^epsilon delta. Take A with Pr[1] = 0 or (1 + e^epsilon)
+    Lemma 5 as printed, delta becomes 2 e^epsilon delta. Take A with Pr[1] = 0 or (1 + e^epsilon)
     delta. Both distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so every beta >
     0 is possible. But half of all pairs are not (2 epsilon, 3 delta)-close. An algorithm on many
     symbols attains both constants of the repair. If x_1 > x_2, this algorithm outputs both.

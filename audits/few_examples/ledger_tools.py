@@ -88,7 +88,7 @@ def group_privacy(ledger):
     A(x) ~_(epsilon', delta') A(x') where epsilon' = k epsilon, delta' = ((e^(k epsilon) -
     1)/(e^epsilon - 1)) delta <= k e^(k epsilon) delta.
 
-    The lemma is exact, and an algorithm that counts attains it. From (0, 1) on, each step
+    The lemma is exact, and an algorithm that counts attains its bound. From (0, 1) on, each step
     multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear programs over all
     algorithms on two and three bits, no algorithm is worse. The last inequality is loose. The bound
     k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. k may exceed the number of

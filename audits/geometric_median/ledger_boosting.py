@@ -250,9 +250,9 @@ def accesses(ledger):
     """With probability at least 1 - delta/8, the indices I that Algorithm 4 samples in all phases
     contain at most m = 3 (T/n + log(8/delta)) copies of the index n, where T >= n.
 
-    The bound is loose. For T = n and delta = 1e-6, it allows 50 accesses, but 10 would be enough.
-    By the same Chernoff bound, the constant 3 can be 1.53. With 1.53, the noise of Algorithm 4 is
-    halved. T >= n is not needed.
+    The bound is loose. For T = n and delta = 1e-6, the bound allows 50 accesses, but 10 would be
+    enough. By the same Chernoff bound, the constant 3 can be 1.53. With 1.53, the noise of
+    Algorithm 4 is halved. T >= n is not needed.
     """
     most = [{"n": n, "phases": k, "delta": 0.999} for n, k in ((1023, 10), (2, 2))]
     domain = {"n": Integer(2, 4000), "phases": Integer(1, 20), "delta": ANY_DELTA, "term": True}
@@ -430,7 +430,7 @@ def sensitivity_of_iterates(ledger):
 
     2 m eta is enough, and sharp. The move 2 m eta is attained if a point is replaced by one on the
     other side, at every access. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is (14), by
-    induction. For m_t = 0, this allows Phi_t = 3 eta. The first access may add 2 eta. The sum 5 eta
+    induction. For m_t = 0, (14) allows Phi_t = 3 eta. The first access may add 2 eta. The sum 5 eta
     is more than (14) allows for m_t = 1. The branch without an access uses Lemma 11 also for z_t =
     x_i, a case that the lemma excludes. For z_t = x_i, the step is 0 by footnote 5, and the same
     bound holds.

@@ -251,8 +251,8 @@ def survivors_lie_in_a_ball(ledger):
     survivors are more than 6 apart. Balls of radius 2 around the two survivors leave less than .1 n
     points outside. But more than .25 n points have a score above .55 k, so one of these points is
     in a ball. That point is within 4 of the other ball's center, which is a contradiction. On a
-    line, this gives a ball of radius 3. The proof says that (7) holds 'with probability delta /
-    18', which should be 1 - delta / 18.
+    line, survivors within 6 of each other lie in a ball of radius 3. The proof says that (7) holds
+    'with probability delta / 18', which should be 1 - delta / 18.
     """
 
     @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)

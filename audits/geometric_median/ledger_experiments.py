@@ -113,13 +113,13 @@ def other_sizes(ledger):
     """The performance of RadiusFinder and FastRadius shows qualitatively similar trends for all n
     in {500, 1000, 2000} and d in {5, 10, 20}.
 
-    RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500, this number
-    is more than the .9 n inliers of GaussianCluster. At d = 10, RadiusFinder's averages are about
-    16 with beta = .05, as in HSU24's code. The averages are 11 with beta = .2, and 4 to 5.7 with
-    beta = .5. The averages are within bounds only with beta = .999. The paper does not specify
-    beta. FastRadius, which has no beta, is on the border at n = 500. At d = 5, its average over 400
-    trials is 3.71, and 30 % of the trials are above 3.75. FastRadius competes with RadiusFinder at
-    all sizes.
+    RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500, RadiusFinder
+    requires more neighbours than the .9 n inliers of GaussianCluster. At d = 10, RadiusFinder's
+    averages are about 16 with beta = .05, as in HSU24's code. The averages are 11 with beta = .2,
+    and 4 to 5.7 with beta = .5. The averages are within bounds only with beta = .999. The paper
+    does not specify beta. FastRadius, which has no beta, is on the border at n = 500. At d = 5, its
+    average over 400 trials is 3.71, and 30 % of the trials are above 3.75. FastRadius competes with
+    RadiusFinder at all sizes.
     """
     trend = {"d": [10, 5, 20], "cases": [
         {"family": family, "scale": scale} for family, scale in ((CLUSTER, 4.0), (HEAVY, 8.0))
@@ -203,7 +203,7 @@ def gaussian_cluster(ledger):
     FixedOrderDPSGD wins by far at n = 10000, but loses to DPGD at n = 100 and n = 1000. With the
     eta that minimises the error bound of Lemma 14, FixedOrderDPSGD does not win against DPGD, but
     still beats StableDPSGD. At n = 100, StableDPSGD has 1.1 to 1.3 times the error of
-    FixedOrderDPSGD. At n = 10000, it has 90 times that error.
+    FixedOrderDPSGD. At n = 10000, StableDPSGD has 90 times that error.
     """
     sides, sizes = beaten(ledger.seed, CLUSTER), {"n": [100, 1000, 10_000]}
     tuned = ledger.reading("eta tuned on separate data")

@@ -51,7 +51,8 @@ def approximation_in_the_introduction(ledger):
     paper lists what Otilde hides, and n is not in the list. But the time has a factor log n
     (gm.thm4.time). This factor is a logarithm of the other quantities as long as sizes are
     polynomial. The proof requires 30000 sqrt(d) log^2.5 / (alpha epsilon) users, which is not
-    practical. At d = alpha = epsilon = 1 and delta = 1/2, this number is at least 1.5 million.
+    practical. At d = alpha = epsilon = 1 and delta = 1/2, the proof requires at least 1.5 million
+    users.
     """
     ledger.falsify(
         "n of the repaired Theorem 4 is enough for alpha f(x_star)", constant=30_000,

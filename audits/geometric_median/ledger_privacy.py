@@ -198,8 +198,8 @@ def coupling(ledger):
     that on every D the total variation distance between A(D) and A_bar(D) is at most delta'. Then
     A_bar is (epsilon, delta + 4 delta')-DP.
 
-    The factor 1 + e^epsilon is sharp instead of 4. At epsilon = 1, it is 3.72. The last line of the
-    proof, which replaces it by 4, needs epsilon <= log 3.
+    The factor 1 + e^epsilon is sharp instead of 4. At epsilon = 1, the factor 1 + e^epsilon is
+    3.72. The last line of the proof, which replaces it by 4, needs epsilon <= log 3.
     """
 
     def moved(distribution, to, amount):  # moves mass to one outcome from all others

@@ -72,7 +72,7 @@ def many_radii(constant, delta, n, log2_ratio):
     """Bound the probability of failure from below, at d = alpha = epsilon = 1.
 
     The noise of FastRadius' threshold is negative with probability 1/2. Then the noise of one of so
-    many queries exceeds this noise. FastCenter finds no neighbours and fails.
+    many queries passes the threshold. FastCenter finds no neighbours and fails.
     """
     assert n >= constant * math.log(math.log(1 / delta) / delta) ** 2.5
     passes = math.exp(-0.775 * n / 48) / 2  # probability for each query, for all data
@@ -135,10 +135,10 @@ def approximation(ledger):
     a little more than exp(.775 n epsilon / 48) doublings, at which noise alone makes FastRadius
     halt far below all distances. The proof uses Theorem 3, which requires n >= C log(log(R / r) /
     delta) / epsilon. Theorem 4 omits this condition. So n is not independent of R / r. In another
-    case, a logarithm is 0, and the condition requires no data at all. But this needs delta above
-    1/2. With both conditions corrected, and with repaired balls in Algorithm 4, the theorem holds.
-    Without the repaired balls, its proof fails (gm.lemma14). The proof requires the largest number
-    of users at d = alpha = epsilon = 1 and delta near 1/2.
+    case, a logarithm is 0, and the condition requires no data at all. But this case needs delta
+    above 1/2. With both conditions corrected, and with repaired balls in Algorithm 4, the theorem
+    holds. Without the repaired balls, its proof fails (gm.lemma14). The proof requires the largest
+    number of users at d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",

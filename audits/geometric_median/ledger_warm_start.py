@@ -223,8 +223,8 @@ def privacy_of_fast_radius(ledger):
     of the two runs have different distributions once conditioned. Lemma 2 needs the same queries in
     both runs, so it does not apply. The value k = 2.6 log(4 T / delta) is enough, but 2.5 is not.
     By exact computation, the largest epsilon found is 0.47 of the promised epsilon with 20 points
-    in one place, one of which moves. With 40 points, it is 0.48. The reason is that the mean of a
-    query moves by less than 2, not by 3.
+    in one place, one of which moves. With 40 points, the largest epsilon is 0.48 of the promised
+    epsilon. The reason is that the mean of a query moves by less than 2, not by 3.
     """
     ledger.audit(
         partial(fast_radius, min_radius=1.0, max_radius=4.0, epsilon=1.0, delta=1e-3),

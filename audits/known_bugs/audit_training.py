@@ -94,10 +94,10 @@ def sampled_sum(data, size, rng, rate):
 def sampled_step_divided_by_the_data(data, size, *, rng):
     """Derive the rate and the batch size from `len(dataset)`, with the batch size rounded down.
 
-    With 20 examples, the noisy sum is divided by 10. With 19 examples, it is divided by 9. No
-    clipped gradient reveals this difference. But the length of the noise reveals it. If there are
-    more dimensions, the length reveals it more clearly. The bug is Opacus #819 (2026, open) in
-    versions 1.0.0 to 1.6.0. An audit found it.
+    With 20 examples, the noisy sum is divided by 10. With 19 examples, the sum is divided by 9. No
+    clipped gradient reveals this difference. But the length of the noise reveals the difference. If
+    there are more dimensions, the length reveals it more clearly. The bug is Opacus #819 (2026,
+    open) in versions 1.0.0 to 1.6.0. An audit found it.
     """
     rate = 1 / math.ceil(len(data) / BATCH)
     return sampled_sum(data, size, rng, rate) / int(len(data) * rate)

@@ -162,9 +162,9 @@ def gaussian_noise_without_condition(ledger):
     """If norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D) + N(0, sigma^2 I_d)
     with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    No condition on epsilon is printed. For large epsilon, the statement fails. At delta = 1/2 it
-    fails from epsilon = 4.5 on, and at delta = 1e-6 from epsilon = 8.9 on. The statement holds for
-    epsilon <= 1, and even up to epsilon = 4.4. The second version adds the condition.
+    No condition on epsilon is printed. For large epsilon, the statement fails. At delta = 1/2, the
+    statement fails from epsilon = 4.5 on, and at delta = 1e-6 from epsilon = 8.9 on. The statement
+    holds for epsilon <= 1, and even up to epsilon = 4.4. The second version adds the condition.
     """
     attack_gaussian(ledger, top=1.0)
 

@@ -321,11 +321,12 @@ def post_processing(ledger):
     post-processing.
 
     Post-processing is correct for the whole state after the first batch, which is x_1, count and
-    chat. The proof uses it for x_1 alone, but x_2 is not a function of x_1. Two runs may have the
-    same x_1 and counts that differ by one. In one run the user is filtered, and in the other run it
-    lies in the middle of all others. Then the runs halt with different probabilities. The step is
-    correct if Lemma 10 bounds the state instead of x_1, as the repair of Lemma 10 does. The text
-    does not say to which run and which data ybar belongs. From batch 2 on, the data are equal.
+    chat. The proof uses post-processing for x_1 alone, but x_2 is not a function of x_1. Two runs
+    may have the same x_1 and counts that differ by one. In one run the user is filtered, and in the
+    other run it lies in the middle of all others. Then the runs halt with different probabilities.
+    The step is correct if Lemma 10 bounds the state instead of x_1, as the repair of Lemma 10 does.
+    The text does not say to which run and which data ybar belongs. From batch 2 on, the data are
+    equal.
     """
 
     @ledger.falsify(
@@ -355,10 +356,10 @@ def later_decisions(ledger):
 
     The bound holds under the precondition of Lemma 11. On equal queries of sensitivity 2, the
     decisions cost far less than (epsilon/4, delta/4), by an exact computation. Lemma 12 has only
-    beta eta <= 2. Then scores move by 4 C. From 4 C = 8 on, this is too much at delta = 1e-6. Here
-    C = 2, and the proof has C = 432. On the way to (7) the proof says "Hence D^(delta/4)(xbar,
-    ybar) <= epsilon/4", without the shift. This claim is false, because given the decisions, xbar
-    and ybar are two points at a distance of up to b.
+    beta eta <= 2. Then scores move by 4 C. From 4 C = 8 on, this sensitivity is too large at delta
+    = 1e-6. Here C = 2, and the proof has C = 432. On the way to (7) the proof says "Hence
+    D^(delta/4)(xbar, ybar) <= epsilon/4", without the shift. This claim is false, because given the
+    decisions, xbar and ybar are two points at a distance of up to b.
     """
     domain = {"epsilon": Interval(0.02, 0.99, log=True), "items": Interval(1e7, 1e20, log=True)}
     domain |= {"delta": DELTA, "at": Interval(-1.5, 2.5)}

@@ -143,12 +143,12 @@ def filtered_descent_converges(ledger):
     """For D drawn i.i.d. from P and any x in X, the final output xbar of Algorithm 2 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
 
-    On the line, it holds for beta eta <= 1. This condition comes from Lemma 13. The total variation
-    is not (nm)^-3. E_2 fails. The event chat <= 0 alone, in which every run halts, has probability
-    (delta/nm)^2.5 / 2. But filtering an honest user hardly moves the mean of the others, and a halt
-    costs only G norm(x_0 - x). By the inequality of arithmetic and geometric means, the first two
-    terms are at least 2 G norm(x_0 - x) / sqrt(nm). So a probability of 1 / (nm) does no harm, and
-    c guarantees this probability.
+    On the line, the lemma holds for beta eta <= 1. This condition comes from Lemma 13. The total
+    variation is not (nm)^-3. E_2 fails. The event chat <= 0 alone, in which every run halts, has
+    probability (delta/nm)^2.5 / 2. But filtering an honest user hardly moves the mean of the
+    others, and a halt costs only G norm(x_0 - x). By the inequality of arithmetic and geometric
+    means, the first two terms are at least 2 G norm(x_0 - x) / sqrt(nm). So a probability of 1 /
+    (nm) does no harm, and c guarantees this probability.
     """
     case = {"eta": 1.0, "steps": 1, "start": 0.0, "noise": 1.0}
     domain = {"eta": Interval(0.001, 1.0, log=True), "steps": Integer(1, 200), "factor": 1.0}
@@ -399,9 +399,9 @@ def the_sum_over_phases(ledger):
     The inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats
     S as a multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of
     Section 3, where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD /
-    (log m)^S, or a little less. At d = 1, this exceeds the rate by a power of n, whatever m is. The
-    first inequality takes Lemma 14 with constants 1. The inequality omits (beta + 1/eta) <= 2/eta
-    and GD/(nm)^3.
+    (log m)^S, or a little less. At d = 1, this norm exceeds the rate by a power of n, whatever m
+    is. The first inequality takes Lemma 14 with constants 1. The inequality omits (beta + 1/eta) <=
+    2/eta and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

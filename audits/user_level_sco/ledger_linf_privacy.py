@@ -274,7 +274,8 @@ def privacy_in_the_first_version(ledger):
     printed, O(G log(nmd)/sqrt(m)), scores are about B whatever the data are, because 2 tau G is
     small. The radius 1/tau is beyond 2G. The mean is released with noise that is too small. The
     noise is smaller than the sensitivity of the mean by sqrt(m)/B, up to logarithms. At n = 10^7
-    and m = 10^11, this is a factor of 5. For every constant, the noise is too small from some m on.
+    and m = 10^11, the noise is too small by a factor of 5. For every constant, the noise is too
+    small from some m on.
     """
     refute(ledger)
     ledger.sweep(

@@ -232,10 +232,10 @@ def later_scores(ledger):
     s_1(D') is a misprint for s_t(D'), because scores of different steps are unrelated. The bound 2
     is far from tight. For B > 6, iterates move by 4 eta/tau (Lemma 32). Differences of gradients
     move by beta norm(x_t - y_t), not by twice as much, because Hessians are positive semidefinite
-    and diagonally dominant. So scores move by B (1 - exp(-4 beta eta)) <= 2/3. On the line, they
-    move by 1/3. Lemma 36 needs a bound below 2. The condition 6 beta eta B <= 1 implies eta <=
-    2/beta, but it is not a hypothesis of Lemma 36 or Theorem C.2. The paper writes "Algorithm 3",
-    but Algorithm 7 is meant.
+    and diagonally dominant. So scores move by B (1 - exp(-4 beta eta)) <= 2/3. On the line, the
+    scores move by 1/3. Lemma 36 needs a bound below 2. The condition 6 beta eta B <= 1 implies eta
+    <= 2/beta, but it is not a hypothesis of Lemma 36 or Theorem C.2. The paper writes "Algorithm
+    3", but Algorithm 7 is meant.
     """
     domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
     domain |= {"part": Interval(0.05, 1.0)}

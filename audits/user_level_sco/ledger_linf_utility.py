@@ -331,11 +331,11 @@ def announced_rate(ledger):
     it is nearly optimal except for the dependence on epsilon.
 
     As in sco2.thmC2.util, the algorithm as printed does not achieve the rate for constant m. With
-    other step sizes it does. The gradients are bounded in the l_inf-norm, which is Lipschitz
-    continuity in the l_1-norm. The lower bound needs a minimum with d, as Theorem 23 of v2 has it.
-    For n sqrt(m) epsilon < sqrt(d), the bound exceeds 2GDd, the largest possible error. As epsilon
-    decreases, it exceeds 2GDd by an arbitrary factor. Where both bounds hold, they differ by a
-    factor 1/epsilon.
+    other step sizes, the algorithm achieves the rate. The gradients are bounded in the l_inf-norm,
+    which is Lipschitz continuity in the l_1-norm. The lower bound needs a minimum with d, as
+    Theorem 23 of v2 has it. For n sqrt(m) epsilon < sqrt(d), the bound exceeds 2GDd, the largest
+    possible error. As epsilon decreases, it exceeds 2GDd by an arbitrary factor. Where both bounds
+    hold, they differ by a factor 1/epsilon.
     """
     refute_few_items(ledger)
     attack_repair(ledger)

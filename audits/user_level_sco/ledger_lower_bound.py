@@ -215,11 +215,11 @@ def chain(ledger):
     The first and the last term of the chain contradict each other. On P_1, abs(mu[k]) is not scaled
     by n_star/n. Average the signs of the users' means, and add Gaussian noise for their sensitivity
     2 sqrt(d)/n. The error is at most 2.2 d v, where v = 1/n + 8 d log(1.25/delta)/(n epsilon)^2.
-    For n = d^2 this is d^(3/2)/(n epsilon) times a constant times epsilon/sqrt(d). The reason is
-    P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) - 1 >= .68 abs(mu). Reading P_2 for P_1
-    does not help, because the mean of a user's i.i.d. items from a mixture is not distributed as
-    Pbar_2. A narrow prior, without a mixture, repairs both ends. The second and the third
-    inequality hold. By Markov's inequality, they hold even without a logarithm.
+    For n = d^2, the error bound is d^(3/2)/(n epsilon) times a constant times epsilon/sqrt(d). The
+    reason is P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) - 1 >= .68 abs(mu). Reading P_2
+    for P_1 does not help, because the mean of a user's i.i.d. items from a mixture is not
+    distributed as Pbar_2. A narrow prior, without a mixture, repairs both ends. The second and the
+    third inequality hold. By Markov's inequality, both inequalities hold even without a logarithm.
     """
     words = {"lhs": "d^(3/2)/(epsilon n)", "epsilon": 0.1}
     words |= {"rhs": "Error[P_1, M, nm] of Gaussian noise on users' signs, at most"}

@@ -157,10 +157,10 @@ def running_time(ledger):
 
     These costs are upper bounds, and hold with slack. A step takes B^2 d for the scores and B m d
     for the gradients, with B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if all
-    gradients are recomputed for each pair of users, as line 10 can be read. Otherwise it is too
-    large by a factor m. The number of steps is n epsilon^1.5 / Otilde(1). The total omits the
-    number of steps and is Otilde(nmd + nd / epsilon^1.5). Otilde(nm) gradients are the gradients of
-    n (1 - 2^-S) users, once or, as printed, twice.
+    gradients are recomputed for each pair of users, as line 10 can be read. Otherwise the time md /
+    epsilon^3 is too large by a factor m. The number of steps is n epsilon^1.5 / Otilde(1). The
+    total omits the number of steps and is Otilde(nmd + nd / epsilon^1.5). Otilde(nm) gradients are
+    the gradients of n (1 - 2^-S) users, once or, as printed, twice.
     """
 
     def priced(n, m, d, epsilon, log):
@@ -245,11 +245,11 @@ def temperature(ledger):
 
     For honest users, within G log(nmd) / sqrt(m) of their mean, scores are at least B e^(-1/10),
     which Lemma 14 needs. But all gradients are within 2G of one another. For m < (10 log(4/3)
-    log(nmd))^2, all scores exceed F whatever users send. At log(nmd) = 27, this is m < 6000 items.
-    For such m, the filter removes users only by its noise. In that case, 1 / tau is more than 2G /
-    log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than 2 eta G / B, which is true
-    without a filter. The constant 20 leaves slack: 20 / 2.8 would be enough for B e^(-1/10) to be
-    F.
+    log(nmd))^2, all scores exceed F whatever users send. At log(nmd) = 27, the condition is m <
+    6000 items. For such m, the filter removes users only by its noise. In that case, 1 / tau is
+    more than 2G / log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than 2 eta G / B,
+    which is true without a filter. The constant 20 leaves slack: 20 / 2.8 would be enough for B
+    e^(-1/10) to be F.
     """
     near = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
     domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [near]}

@@ -228,8 +228,8 @@ def composition_over_three(ledger):
     """By basic composition, D^delta(P, Q) <= epsilon and D^delta(Q, R) <= epsilon imply D^(2
     delta)(P, R) <= 2 epsilon; of delta/4 and epsilon/4 in (6) and (7), delta/2 and epsilon/2.
 
-    The deltas do not add. (1 + e^(epsilon/4)) delta / 4 is what follows, and three distributions on
-    two outcomes attain it. The step is the triangle inequality that is known from group privacy,
+    The deltas do not add. The correct sum is (1 + e^(epsilon/4)) delta / 4, and three distributions
+    on two outcomes attain it. The step is the triangle inequality that is known from group privacy,
     not a composition of mechanisms. The infimum over mu' on the left does not help. Suppose that
     xbar has an additional zeta on the outcome that xbar' avoids, and that the two outcomes lie far
     apart. Then all admitted mu' keep the mass that P has in the counterexample.

@@ -283,9 +283,9 @@ def within_the_ball(ledger):
     norm((1/T) sum_(t=1..T) grad F(w_t^k)).
 
     The distance is at most ((T + 1)/2 - 1/T) D, attained on a straight path with s_1 = 0 and all
-    others 1. This distance is below delta, as the open ball requires. For large T, it is about half
-    of delta. D = 2 delta/(T + 1), with steps nearly twice as long, would also be enough. If two
-    points are equal, the mean is still a convex combination.
+    others 1. This distance is below delta, as the open ball requires. For large T, the distance is
+    about half of delta. D = 2 delta/(T + 1), with steps nearly twice as long, would also be enough.
+    If two points are equal, the mean is still a convex combination.
     """
     ends = [{**straight([0, 1, 1, 1, 1]), "radius": 1.0}]
     domain = {**WALK, "radius": Interval(0.1, 5.0), "extremal": ends}

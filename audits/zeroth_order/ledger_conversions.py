@@ -59,11 +59,12 @@ def from_renyi_to_approximate_privacy(ledger):
     that c is the best possible. Its own least c is .369 at rho = 5, .625 at 10, .7270 at 100 and
     .7285 at
     1000. The printed range fails for Gaussian noise from rho = 3.8186 on (delta = .36,
-    epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes, it fails from
-    rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2, epsilon is 4.56.
-    For rho <= .975, it is true for all delta <= 1/2, by Proposition 3. Between .975 and 2.717, a
-    search over two outcomes, which is not run here, found no failure. Usual parameters, such as rho
-    = 1 and delta = 1e-6, are outside the printed range and inside the corrected range.
+    epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes, the printed
+    range fails from rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2,
+    epsilon is 4.56. For rho <= .975, the printed range is true for all delta <= 1/2, by Proposition
+    3. Between .975 and 2.717, a search over two outcomes, which is not run here, found no failure.
+    Usual parameters, such as rho = 1 and delta = 1e-6, are outside the printed range and inside the
+    corrected range.
     """
     words = {"lhs": "exact delta at epsilon = 2 rho sqrt(ln(1/delta))", "rhs": "delta"}
     for rho, delta in ((20.0, 1e-6), (10.0, 1e-6), (4.0, 0.3)):
@@ -201,13 +202,13 @@ def regret_of_descent(ledger):
     norm(v_t)^2).
 
     The bound holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. The bound is then D^2 / (2
-    eta) plus eta / 2 times the sum. The bound is attained at T = 1. For every T, it is attained by
-    unit vectors that are each orthogonal to the sum of the previous vectors. The paper prints
-    neither eta nor x_1, and both matter. A fixed eta of another size fails by any factor. An eta
-    that adapts to the past is D / sqrt(sum of the squares so far). Such an eta costs a factor of at
-    least 2 at T = 2, and 2.45 at T = 20. A factor of 3 is enough. With vectors of one length, such
-    an eta costs 1.81 at T = 14. A start at the edge of the ball costs a factor of 2. The tuned eta
-    is a fixed point, because v_t depends on x_t, which depends on eta. The analysis needs less.
+    eta) plus eta / 2 times the sum. The bound is attained at T = 1. For every T, the bound is
+    attained by unit vectors that are each orthogonal to the sum of the previous vectors. The paper
+    prints neither eta nor x_1, and both matter. A fixed eta of another size fails by any factor. An
+    eta that adapts to the past is D / sqrt(sum of the squares so far). Such an eta costs a factor
+    of at least 2 at T = 2, and 2.45 at T = 20. A factor of 3 is enough. With vectors of one length,
+    such an eta costs 1.81 at T = 14. A start at the edge of the ball costs a factor of 2. The tuned
+    eta is a fixed point, because v_t depends on x_t, which depends on eta. The analysis needs less.
     With any V above the sum, eta = D / sqrt(V) gives D sqrt(V), and Theorem 4.9 bounds the squares
     beforehand.
     """
@@ -351,10 +352,10 @@ def price_of_a_sum(ledger):
     The answer depends on which quantity contains the noise. A single sum alone needs only sigma^2,
     as each term does, for every n. The tree mechanism releases all running sums. Each of its noises
     xi_b needs O(ln n sigma^2), as Theorem 4.3 says. But a running sum has up to log_2 n of these
-    noises. So the variance of a running sum is of order ln^2 n sigma^2. At n = 2^k - 1, it is
-    exactly (log_2(n + 1))^2 sigma^2. Corollary 4.5 has this ln^2. No other Gaussian noise is
-    better. The worst variance of Gaussian noise is at least (ln(2n + 1) / pi)^2 sigma^2, by the
-    nuclear norm of the matrix of running sums. The claim O(ln n) is true for the standard
+    noises. So the variance of a running sum is of order ln^2 n sigma^2. At n = 2^k - 1, the
+    variance is exactly (log_2(n + 1))^2 sigma^2. Corollary 4.5 has this ln^2. No other Gaussian
+    noise is better. The worst variance of Gaussian noise is at least (ln(2n + 1) / pi)^2 sigma^2,
+    by the nuclear norm of the matrix of running sums. The claim O(ln n) is true for the standard
     deviation.
     """
     ledger.reading("the sum alone is released").sweep(

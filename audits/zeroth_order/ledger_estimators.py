@@ -196,7 +196,8 @@ def diff_is_unbiased(ledger):
 
     The implementation is checked as for Lemma 3.1, by quadrature over directions in d = 1 (exact)
     and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here.
-    Only the variance needs it. In the proof, a bracket is missing after F(y + delta u_ij).
+    Only the variance needs the same u at x and at y. In the proof, a bracket is missing after F(y +
+    delta u_ij).
     """
     ledger.identity("two kinked items, against the closed form", moved=True, **BIAS)(
         quadrature_mean
@@ -234,11 +235,11 @@ def grad_varies_little(ledger):
 
     The bound is loose by a factor of order d. For d >= 2, (d/(d - 1) + 1 - 1/d) L^2/b is enough,
     which is at most 2.5 L^2/b. For d = 1, L^2/b is enough. By Poincare's inequality on the sphere,
-    E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies this. Linear losses +-L <e, x> have (2 - 1/d)
-    L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2 and tends to 2. The bound is 16
-    times too large at d = 1, at least 12.8 times at d = 2, and 8 d times for large d. The proof
-    bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. The last step
-    of the proof is an equality at d = 1. The items have to be independent.
+    E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies these bounds. Linear losses +-L <e, x> have (2
+    - 1/d) L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2 and tends to 2. The bound
+    is 16 times too large at d = 1, at least 12.8 times at d = 2, and 8 d times for large d. The
+    proof bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. The
+    last step of the proof is an equality at d = 1. The items have to be independent.
     """
     attempt = {**TWO, "b": Integer(1, 50)}
     attempt["extremal"] = [opposite(d, 9.0, b=1) for d in (1, 2, 3)]
@@ -318,12 +319,12 @@ def diff_varies_little(ledger):
     delta > 0 and x, y in R^d.
 
     The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2, with c_d = 2 Gamma(d/2 + 1) /
-    (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>) attain it as x -
-    y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2, (1 + 2/pi) d for
-    large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1 and 9.8 times too
-    large for large d. A linear loss alone has d as its constant. The proof has two typos: d L / b
-    should be d L / delta, and (1/k) sum over k should be (1/d) sum over d. The constants of the
-    proof add up to exactly 8 d at d = 1.
+    (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>) attain the exact
+    constant as x - y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2, (1 +
+    2/pi) d for large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1 and 9.8
+    times too large for large d. A linear loss alone has d as its constant. The proof has two typos:
+    d L / b should be d L / delta, and (1/k) sum over k should be (1/d) sum over d. The constants of
+    the proof add up to exactly 8 d at d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [

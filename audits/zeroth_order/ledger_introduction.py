@@ -162,12 +162,13 @@ def naive_noise(ledger):
     epsilon^3)) (Chen et al., 2023).
 
     The estimator that the paper means has B = 1. At rho = d, the noise of this estimator costs at
-    most four times the data. On a line, it costs 2.25 times the data. So there are values of rho
-    with the non-private rate. From rho = sqrt(d) on, the printed rate is itself the non-private
-    rate. Algorithm 6 attains it with B = d^(3/2)/rho between 1 and d. The values of rho in Theorem
-    4.9 begin at sqrt(d) epsilon. With B = 1, the analysis of Appendix E does not give d^(3/2)/(rho
-    delta epsilon^3). With B = 1, it gives d^3/(rho^2 delta epsilon^3). The rate d^(3/2)/(delta
-    epsilon^3) of variance-reduced SGD is quoted (Chen et al., 2023), and not judged here.
+    most four times the data. On a line, the noise costs 2.25 times the data. So there are values of
+    rho with the non-private rate. From rho = sqrt(d) on, the printed rate is itself the non-private
+    rate. Algorithm 6 attains this rate with B = d^(3/2)/rho between 1 and d. The values of rho in
+    Theorem 4.9 begin at sqrt(d) epsilon. With B = 1, the analysis of Appendix E does not give
+    d^(3/2)/(rho delta epsilon^3). With B = 1, the analysis gives d^3/(rho^2 delta epsilon^3). The
+    rate d^(3/2)/(delta epsilon^3) of variance-reduced SGD is quoted (Chen et al., 2023), and not
+    judged here.
     """
     for words, B, rho in (("B = 1, rho = d", "1", "d"), ("B = d, rho = sqrt(d)", "d", "d**0.5")):
         ledger.sweep(
@@ -231,10 +232,10 @@ def decomposition(ledger):
     sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))), which is estimated by
     Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
 
-    This is a misprint. The sum must begin at i = 2, as in Algorithm 4. If it begins at i = 1, it is
-    grad Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. The display is correct if x_0 is defined
-    as x_1. In the proof of Lemma 4.8, the sum begins at 2, but the index is printed as t instead of
-    i.
+    This is a misprint. The sum must begin at i = 2, as in Algorithm 4. If the sum begins at i = 1,
+    it is grad Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. The display is correct if x_0 is
+    defined as x_1. In the proof of Lemma 4.8, the sum begins at 2, but the index is printed as t
+    instead of i.
     """
 
     @ledger.identity("from i = 2 on, Fhat of abs on a line", first=2, floor=1.0,
@@ -320,7 +321,7 @@ def two_points(ledger):
     This is a misprint. Both terms are the same, so the display is 0. The second term must be f(w -
     delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which is checked exactly
     for linear f. The sensitivity of the estimator is 2 d L at fixed directions. The losses f = L
-    <u, .> and -L <u, .> attain it.
+    <u, .> and -L <u, .> attain the sensitivity.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(

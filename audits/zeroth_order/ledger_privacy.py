@@ -52,14 +52,14 @@ def private_oracle(ledger):
     So nothing depends on g~_T, if eta does not depend on it. Among T - 1 noisy gradients, at most
     floor(log2(T - 1)) + 1 <= 2 ln T noisy nodes contain an item. The bound is tightest at T = 5,
     where .965 of rho is used. For large T, .85 of rho is used. The proof releases all T of the
-    gradients. At T = 2, this costs 1.2011 rho, and at T = 4, 1.0402 rho. These costs hold in d = 1
-    with B_1 = T B_2/2 and a slope that changes its sign. For all other T, the proof is correct. At
-    T = 1, sigma is 0, and g~_1 is released without noise. In this case, the output is x_1 for all
-    data, if Delta_1 does not depend on the data. For d >= 2, the sensitivities are attained only
-    with probability 0, because directions are hidden. The noise is not "the minimal noise" (Section
-    4.2). For all learners and B_1 = T B_2/2, sqrt(floor(log2(T - 1)) + 1) instead of sqrt(2 ln T)
-    is exactly enough. With Delta_1 = 0 and B_1 = T + 1, a third of this is enough at T = 2, and
-    .375 of this at T = 3.
+    gradients. At T = 2, releasing all T gradients costs 1.2011 rho, and at T = 4, it costs 1.0402
+    rho. These costs hold in d = 1 with B_1 = T B_2/2 and a slope that changes its sign. For all
+    other T, the proof is correct. At T = 1, sigma is 0, and g~_1 is released without noise. In this
+    case, the output is x_1 for all data, if Delta_1 does not depend on the data. For d >= 2, the
+    sensitivities are attained only with probability 0, because directions are hidden. The noise is
+    not "the minimal noise" (Section 4.2). For all learners and B_1 = T B_2/2, sqrt(floor(log2(T -
+    1)) + 1) instead of sqrt(2 ln T) is exactly enough. With Delta_1 = 0 and B_1 = T + 1, a third of
+    this is enough at T = 2, and .375 of this at T = 3.
     """
 
     @ledger.sweep("all sensitivities attained, all learners", T=MANY, B_2=[1, 4], factor=1.0,

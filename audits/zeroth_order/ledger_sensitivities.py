@@ -116,10 +116,10 @@ def diff_moves_little(ledger):
     neighbouring data batches z_(1:b), z'_(1:b) of size b.
 
     In every d, +-L <e, x> attains the bound if all directions are equal and x - y is along e. The
-    losses +-L abs(<e, x>) across the kink also attain it. The printed Diff lacks the index delta.
-    If each run has fresh directions, the bound fails for b >= 2 and every d, including d = 1. Let r
-    = norm(x - y). For a linear loss, u = 1 and u = -1 give the estimates +-L r/delta, which differ
-    by 2 L r/delta on the same data.
+    losses +-L abs(<e, x>) across the kink also attain the bound. The printed Diff lacks the index
+    delta. If each run has fresh directions, the bound fails for b >= 2 and every d, including d =
+    1. Let r = norm(x - y). For a linear loss, u = 1 and u = -1 give the estimates +-L r/delta,
+    which differ by 2 L r/delta on the same data.
     """
     domain = {**MOVED, **FIXED}
     domain["extremal"] = [worst(d, 9.0, move=0.1 * np.eye(d)[0]) for d in (1, 2, 3)]

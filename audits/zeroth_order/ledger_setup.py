@@ -276,9 +276,9 @@ def privacy(ledger):
 
     These statements are definitions, and other rows use the divergences. Randomized response is
     exactly (epsilon, 0)-DP. The Renyi divergence of randomized response is at most alpha epsilon^2
-    / 2. For small epsilon, it is close to this. "RDP" in the results means (alpha, alpha rho^2 / 2)
-    for all alpha > 1. Here delta and epsilon describe privacy, but elsewhere they describe
-    stationarity.
+    / 2. For small epsilon, the Renyi divergence is close to alpha epsilon^2 / 2. "RDP" in the
+    results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and epsilon describe
+    privacy, but elsewhere they describe stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])

@@ -145,11 +145,11 @@ def smoothing_is_smooth(ledger):
 
     At d = 1, the constant is attained for every move up to 2 delta. For larger d, the constant is
     loose, by sqrt(pi/2) = 1.2533 in the limit. The exact constant is 2 Gamma(d/2 + 1) / (sqrt(pi)
-    Gamma((d + 1)/2)). The function h = L abs(<e, x>) attains it (at d = 2, 4/pi instead of
-    sqrt(2)). The proof shows only that hhat is differentiable almost everywhere. Differentiability
-    everywhere follows, because its gradient is equal to E grad h(x + delta v), which is continuous
-    by the same display. This display is exact for ridges. The last step of the display is Lemma
-    A.1, whose proof is wrong.
+    Gamma((d + 1)/2)). The function h = L abs(<e, x>) attains the exact constant (at d = 2, 4/pi
+    instead of sqrt(2)). The proof shows only that hhat is differentiable almost everywhere.
+    Differentiability everywhere follows, because its gradient is equal to E grad h(x + delta v),
+    which is continuous by the same display. This display is exact for ridges. The last step of the
+    display is Lemma A.1, whose proof is wrong.
     """
     domain = {"L": LIPSCHITZ, "radius": RADIUS, "d": DIMENSION, "apart": APART, "power": 0.5}
     domain["extremal"] = [{"L": 1.0, "radius": 1.0, "d": d, "apart": 1e-2} for d in (1, 1000)]

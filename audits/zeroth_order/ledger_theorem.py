@@ -30,11 +30,11 @@ def noisy_gradients(ledger):
     With B_1 >= T B_2/2, Lemma 4.8 gives 96 instead of 80. The constant 80 is correct from B_1 >= T
     B_2 on, so it is correct for the B_1 = T + 1 of the theorem. The display also holds for B_1 >= T
     B_2/2, because Lemma 3.1 is loose. By Poincare's inequality on the sphere, the variance is at
-    most 3 L^2/B_1. For d = 1, it is at most L^2/B_1. The first term is then at most 70 d. For all T
-    >= 2, the noise is within the third term of the display. The factor 3 comes from the sum of
-    three vectors. Tree(t) is not independent of g_t, because w_t depends on earlier noise. For f =
-    L <z, x> with z uniform on the sphere, d = 10, T = 1000 and rho = 1, the left side is at most
-    1/7 of the right side.
+    most 3 L^2/B_1. For d = 1, the variance is at most L^2/B_1. The first term is then at most 70 d.
+    For all T >= 2, the noise is within the third term of the display. The factor 3 comes from the
+    sum of three vectors. Tree(t) is not independent of g_t, because w_t depends on earlier noise.
+    For f = L <z, x> with z uniform on the sphere, d = 10, T = 1000 and rho = 1, the left side is at
+    most 1/7 of the right side.
     """
     domain = {"d": DIMENSION, "T": ROUNDS, "batch": Integer(1, 100), "rho": RHO}
     domain |= {"more": Interval(1.0, 10.0), "more_noise": 1.0, "more_error": 1.0}
@@ -350,14 +350,13 @@ def loops(ledger):
     """T and K = M/(2T) of Theorem 4.9 are lengths of loops: both are at least 1, and rounding them
     to integers costs constants only.
 
-    The paper does not contain this sentence. The paper implies it, because T and K = M/(2T) are
-    loop counts. T >= 1 fails. For every constant C, at M = C (...), T < 1 as soon as rho > C
-    d^(5/2) (L/epsilon)^3 or so, because the second term falls with rho. With T rounded to 1,
+    The paper does not contain this sentence. The paper implies this sentence, because T and K =
+    M/(2T) are loop counts. T >= 1 fails. For every constant C, at M = C (...), T < 1 as soon as rho
+    > C d^(5/2) (L/epsilon)^3 or so, because the second term falls with rho. With T rounded to 1,
     Algorithm 3 has no noise (ln T = 0), forgets every gradient, and returns x_1. The condition K >=
-    1 is safe. T <= M/2 whenever M >= 8 d. So the condition holds with C = 8 and epsilon <= L
-    (above L, every point is stationary). Now take max{...}, C = 64 and epsilon <= L. Then 16
-    (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs at most a factor of 17/8 in one
-    term.
+    1 is safe. T <= M/2 whenever M >= 8 d. So the condition holds with C = 8 and epsilon <= L (above
+    L, every point is stationary). Now take max{...}, C = 64 and epsilon <= L. Then 16 (L/epsilon)^2
+    <= T <= M/4, and rounding T up and K down costs at most a factor of 17/8 in one term.
     """
     words = {"lhs": "1", "rhs": "T at M = 1e6 times the formula without rho"}
 

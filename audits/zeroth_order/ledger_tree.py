@@ -333,12 +333,13 @@ def tree_mechanism(ledger):
 
     x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So the exact
     parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q). For
-    equal s and sigma, it is s/sigma times sqrt(floor(log2 n) + 1). The exact parameter is above the
-    printed bound for n = 2 (1.4142, not 1.1774), n = 4 (1.7321, not 1.6651) and n = 1 (1, not 0).
-    The exact parameter is below the printed bound for all other n. Along n = 2^k, the limit of the
-    ratio is .85. From the covariance, the check computes the parameter for n = 1 to 256 and every
-    q. For mixed s and sigma, the printed maximum over all i <= b is far from tight. Z_i in the sum
-    should be Z_j. The count and the noises in the proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
+    equal s and sigma, the exact parameter is s/sigma times sqrt(floor(log2 n) + 1). The exact
+    parameter is above the printed bound for n = 2 (1.4142, not 1.1774), n = 4 (1.7321, not 1.6651)
+    and n = 1 (1, not 0). The exact parameter is below the printed bound for all other n. Along n =
+    2^k, the limit of the ratio is .85. From the covariance, the check computes the parameter for n
+    = 1 to 256 and every q. For mixed s and sigma, the printed maximum over all i <= b is far from
+    tight. Z_i in the sum should be Z_j. The count and the noises in the proof fail
+    (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,

@@ -25,9 +25,9 @@ SLOPE, KINK = (1.0, 0.0), (0.0, 1.0)
 def flipped(n, position, item=None):
     """Return neighbours of items with loss 0, where one other item changes its sign.
 
-    At position 0, this other item is a slope. At other positions, it is a kink at 0. In d = 1, Grad
-    of a slope is the slope, and Diff of a kink is norm(x - y) / delta times the sign of the kink,
-    for all directions.
+    At position 0, this other item is a slope. At other positions, this other item is a kink at 0.
+    In d = 1, Grad of a slope is the slope, and Diff of a kink is norm(x - y) / delta times the sign
+    of the kink, for all directions.
     """
     left = np.zeros((n, 2))
     left[position] = item or (SLOPE if position == 0 else KINK)

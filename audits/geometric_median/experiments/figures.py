@@ -145,7 +145,7 @@ def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(found: Results, claims: Sequence[Claim], folder: Path) -> Path:
-    """Write all figures as SVG, and the page that contains them; return its path."""
+    """Write all figures as SVG, and a page that contains the figures; return its path."""
     with mpl.rc_context(STYLE):
         shown = figures_html(all_figures(found), folder)
     size, verdicts = found.size, [claim.verdict for claim in claims]
