@@ -209,7 +209,7 @@ def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Float
 def _shifted(
     rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
 ) -> Floats:
-    """Move one side's rate of the right answer by one limit, that of the wrong one by another."""
+    """Move one side's rates: of the correct answer by one limit, of the wrong one by another."""
     bad = RIGHT if good == LEFT else LEFT
     moved = rates.copy()
     moved[good] = float(of_good(rates[good] * draws, draws, level))
@@ -242,10 +242,11 @@ FUTILE_AFTER = 0.3
 
 _PAIR_SHARE = 0.03  # Share of the budget for choosing among several pairs.
 _LEARN_SHARE = 0.6  # With few draws, a score needs more of them than its cut.
-_MARGIN = 1e-6  # How far above the claim the level lies whose refusal refutes the claim.
+_MARGIN = 1e-6  # Distance above the claim of the level whose refusal refutes the claim.
 _POOL = 6  # Number of guesses that are remembered.
-# One-sided levels of the optimistic rates, for a guess that never abstains and for one that may.
-# The first moves two rates, the second four. Both are as optimistic as luck of one in forty.
+# One-sided levels of the optimistic rates, for a guess that never abstains and for a guess that may
+# abstain. The first moves two rates, the second four. Both are as optimistic as luck of one in
+# forty.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 
 _TIME_SHARE = 0.7  # share of max_seconds before mutants are tested
@@ -322,7 +323,7 @@ class Game:
 
     @property
     def log_wealth(self) -> Floats:
-        """Logarithm of the wealth at each level, of all bets together."""
+        """Logarithm of the total wealth of all bets at each level."""
         return np.asarray(special.logsumexp(self.wealths, axis=0))
 
     @property
@@ -374,12 +375,12 @@ class Game:
         )
 
     def _bets(self) -> list[Bet]:
-        """Bet on the guesses that should grow fastest at the claimed level, new or known.
+        """Bet on the new or known guesses that should grow fastest at the claimed level.
 
         Their rates are estimated on draws from which they were not learnt. Guesses that were learnt
-        in earlier batches have more of these draws. The rates are moved against the audit, by less
-        and less as draws come in. Early in an audit, a large bet on a guess that looked good by
-        chance loses more than it gains.
+        in earlier batches have more of these draws. The rates are moved against the audit, and the
+        shift shrinks as draws come in. Early in an audit, a large bet on a guess that looked good
+        by chance loses more than it gains.
         """
         left, right = self._everything()
         delta = self.point[1]
@@ -450,7 +451,7 @@ class Game:
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
-        """Return whether optimistic rates of the best event cannot refute within the budget."""
+        """Return whether even optimistic rates of the best event cannot refute in the budget."""
         wealth = float(self.log_wealth[self.claim_level])
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
@@ -471,7 +472,7 @@ class ByBets:
 def _first_share(task: Task) -> float:
     """Return the share of the budget that chooses the pair and the first events."""
     pairs = len(task.pairs)
-    # A pair must be tried before it is bet on, also a pair whose event is rare.
+    # A pair must be tried before bets are placed on it, even if its event is rare.
     family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * task.draws))
     first = FIRST_BATCH if pairs == 1 else family
     return min(first / task.draws, EXPLORE_SHARE)

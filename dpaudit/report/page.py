@@ -1,6 +1,6 @@
-"""Shared parts of the pages of a report: templates, styles, script, content security policy.
+"""Shared parts of report pages: templates, styles, script and content security policy.
 
-A page loads nothing from the network, and its content security policy forbids it.
+A page loads nothing from the network; its content security policy forbids this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> str:
-    """Return a page, or a part of one, as text.
+    """Return a page, or a part of a page, as text.
 
     Parameters
     ----------
