@@ -118,54 +118,55 @@ def plan(
 ) -> Plan:
     """Return how many draws certify a violation of a given size.
 
-        Parameters
-        ----------
-        claim : PureDP or ApproxDP
-            Claim to be refuted.
-        true_epsilon : float
-            Epsilon that the mechanism really needs at the claimed delta; above the claimed epsilon.
-        power : float, optional
-            Wanted probability of a refutation, in (0, 1). Default 0.9.
-        failure_prob : float, optional
-            Failure probability of the audit, in (0, 1). Default 1e-6.
-        oracle : Oracle, optional
-            Distribution of the mechanism on the worst pair. The audit is assumed to find its best event
-            or guess. For Laplace and Gaussian noise, draws of one number on a named pair are assumed.
-            Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need
-            `true_epsilon`.
-        rates : (float, float), optional
-            Rates of the event, instead of `oracle`, on the likelier side and on the other side. If
-            rates are given, guesses by rank are not considered, because nothing is known about ranks.
+    Parameters
+    ----------
+    claim : PureDP or ApproxDP
+        Claim to be refuted.
+    true_epsilon : float
+        Epsilon that the mechanism really needs at the claimed delta; above the claimed epsilon.
+    power : float, optional
+        Wanted probability of a refutation, in (0, 1). Default 0.9.
+    failure_prob : float, optional
+        Failure probability of the audit, in (0, 1). Default 1e-6.
+    oracle : Oracle, optional
+        Distribution of the mechanism on the worst pair. The audit is assumed to find its best
+        event or guess. For Laplace and Gaussian noise, draws of one number on a named pair are
+        assumed. Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just
+        need `true_epsilon`.
+    rates : (float, float), optional
+        Rates of the event, instead of `oracle`, on the likelier side and on the other side. If
+        rates are given, guesses by rank are not considered, because nothing is known about
+        ranks.
 
-        Returns
-        -------
-        Plan
-            Draws per dataset, including exploration, and the power curve.
+    Returns
+    -------
+    Plan
+        Draws per dataset, including exploration, and the power curve.
 
-        Raises
-        ------
-        ValueError
-            For an argument out of range, or for a violation that even 10 billion draws would miss.
-        TypeError
-            For a claim that is a curve. Pass the violated point of the curve, as an `ApproxDP`.
+    Raises
+    ------
+    ValueError
+        For an argument out of range, or for a violation that even 10 billion draws would miss.
+    TypeError
+        For a claim that is a curve. Pass the violated point of the curve, as an `ApproxDP`.
 
-        Notes
-        -----
-        Outputs are assumed to be those of the best pair. The plan assumes the instrument that refutes
-        most often: an event, guesses in two tails, or, for a small number of draws of a number, guesses
-        by rank. Learnt events and guesses are slightly worse than the best ones, and the plan allows
-        for this. Guesses by rank learn nothing. Guesses by rank and learnt events get half of
-        failure_prob each, and the plan counts on only one of the two.
+    Notes
+    -----
+    Outputs are assumed to be those of the best pair. The plan assumes the instrument that
+    refutes most often: an event, guesses in two tails, or, for a small number of draws of a
+    number, guesses by rank. Learnt events and guesses are slightly worse than the best ones,
+    and the plan allows for this. Guesses by rank learn nothing. Guesses by rank and learnt
+    events get half of failure_prob each, and the plan counts on only one of the two.
 
-        The measured refutation rate of audits of the planned size is in docs/measured.md, on detectable
-        epsilons.
+    The measured refutation rate of audits of the planned size is in docs/measured.md, on
+    detectable epsilons.
 
-        Examples
-        --------
-        >>> from dpaudit import PureDP
-        >>> found = plan(PureDP(1.0), 1.2)
-        >>> 6_500 < found.draws < 8_000, found.instrument
-        (True, 'guesses in two tails')
+    Examples
+    --------
+    >>> from dpaudit import PureDP
+    >>> found = plan(PureDP(1.0), 1.2)
+    >>> 6_500 < found.draws < 8_000, found.instrument
+    (True, 'guesses in two tails')
     """
     point = getattr(claim, "point", None)
     if not isinstance(claim, Claim) or point is None:
