@@ -122,9 +122,7 @@ class PairedBet:
         x, y = _planning(likely, rare, largest)
         need = _needed_growth(draws, failure_prob)
         at = _attainable(x, y, need, target, largest)
-        if (
-            at is None
-        ):  # no bound is expected: prepare for the smallest that could be certified
+        if at is None:  # no bound is expected: prepare for the smallest that could be certified
             at = (target.epsilon or 0.0, target.delta or 0.0)
             excess, cap = _excesses(x, y, at, largest)
             excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)

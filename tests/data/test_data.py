@@ -79,7 +79,11 @@ def test_the_label_of_a_user_is_replaced_and_nothing_else(visits: Any) -> None:
 
 
 BAD_FRAMES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({**COLUMNS, "id": [7, 7, None, 9]}, {"drop": 7}, "'id' of frame must identify the user of every"),
+    (
+        {**COLUMNS, "id": [7, 7, None, 9]},
+        {"drop": 7},
+        "'id' of frame must identify the user of every",
+    ),
     (COLUMNS, {"drop": 70}, "got 70. The users in the column 'id' are 7, 8, 9"),
     (
         COLUMNS,

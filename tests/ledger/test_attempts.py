@@ -310,7 +310,9 @@ def test_there_is_one_repair():
     book = ledger()
     book.repair("a")
     book.repair("a")
-    with pytest.raises(ArgumentError, match="must have at most one repair, got a second one after 'a'"):
+    with pytest.raises(
+        ArgumentError, match="must have at most one repair, got a second one after 'a'"
+    ):
         book.repair("b")
 
 

@@ -276,7 +276,9 @@ def test_a_table_that_cannot_be_read_is_a_problem_and_no_crash(project):
     result.matches(
         "*statements.md must hold at least one statement. Add headings such as ## paper.name: Number"
     )
-    assert any("statements.md must hold at least one statement" in problem for problem in problems(here))
+    assert any(
+        "statements.md must hold at least one statement" in problem for problem in problems(here)
+    )
 
 
 def test_a_check_outside_a_ledger_is_refused(project):

@@ -102,7 +102,10 @@ def test_an_edited_file_is_read_again(table):
             "## a.b\n\nx\n\n- proof: none\n",
             ":1 says 'proof' of a.b. Known fields are kind, rests on",
         ),
-        ("## a.b\n\nx\n\n- rests on: a.c\n", "a.b must rest only on statements of the file, got a.c"),
+        (
+            "## a.b\n\nx\n\n- rests on: a.c\n",
+            "a.b must rest only on statements of the file, got a.c",
+        ),
         (
             "## a.b\n\nx\n\n- rests on: a.c\n\n## a.c\n\ny\n\n- rests on: a.b\n",
             "a.b rests on a.c rests on a.b",

@@ -215,7 +215,10 @@ def test_centres_outside_the_declared_ball_are_refused():
             r"centres within 1e\+50 noise scales of 0, that is within 1e\+50, got a centre",
         ),
         (lambda data: data * 1e-300, "equal, or at least 1e-99 noise scales apart, got 1e-300"),
-        (lambda data: np.random.default_rng().normal(size=1), "calls without rng returned different centres"),
+        (
+            lambda data: np.random.default_rng().normal(size=1),
+            "calls without rng returned different centres",
+        ),
     ],
 )
 def test_broken_deterministic_centres_are_refused(centers, words):
