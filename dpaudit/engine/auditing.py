@@ -51,7 +51,9 @@ from dpaudit.results import AuditResult
 
 @dataclass(frozen=True)
 class Settings:
-    """How an audit runs; certified numbers do not depend on it, except through `max_seconds`.
+    """How an audit is executed.
+
+    Certified numbers do not depend on these settings, except through `max_seconds`.
 
     Parameters
     ----------
@@ -59,25 +61,27 @@ class Settings:
         Processes that draw; dead processes are replaced. Results equal those of one process, bit by
         bit.
     executor : concurrent.futures.Executor, optional
-        Executor that draws instead of `workers`, such as the executor of a cluster. It is left
+        Executor that draws instead of `workers`, for example the executor of a cluster. It is left
         open.
     time_limit : float, optional
         Seconds after which the whole audit fails with :class:`MechanismTimeout`, > 0.
     call_limit : float, optional
-        Seconds that one call of a mechanism may take, > 0; see :class:`dpaudit.mechanisms.Watch`
-        for where a hanging call can be interrupted.
+        Seconds that one call of a mechanism may take, > 0. :class:`dpaudit.mechanisms.Watch` says
+        where a hanging call can be interrupted.
     max_seconds : float, optional
-        Seconds after which the audit ends with what is certified so far, > 0. Needs
+        Seconds after which the audit ends with the results certified so far, > 0. Needs
         ``method="sequential"``, the only method whose result is valid at any stopping time. The
         mechanism gets 0.7 of the time, and its mutants get the rest.
     cache_dir : path, optional
-        Directory in which every call of the mechanism is stored as soon as it was made. An
+        Directory in which every call of the mechanism is stored as soon as it is made. An
         interrupted audit resumes where it stopped. An audit of another claim, with the same `id`,
-        `seed` and `draws`, reuses the stored draws. This other claim must not be chosen by what the
-        first audit found; otherwise `failure_prob` no longer holds. Calls of a mechanism whose file
-        or bound values changed are refused; changes of what it imports are not detected.
+        `seed` and `draws`, reuses the stored draws. This other claim must not be chosen because of
+        the results of the first audit. Otherwise `failure_prob` no longer holds. Calls of a
+        mechanism are refused if its file or its bound values changed. Changes of what the file
+        imports are not detected.
     progress : callable, optional
-        ``progress(done, total)``, called after each call with the draws made and planned.
+        ``progress(done, total)`` is called after each call, with the number of draws made and
+        planned.
 
     Raises
     ------
@@ -100,7 +104,7 @@ class Settings:
             _validate.path(cache_dir=self.cache_dir)
 
     def watch(self) -> Watch:
-        """Return a clock with these limits, which starts now."""
+        """Return a clock with these limits; the clock starts now."""
         return Watch(self.progress, self.time_limit, self.call_limit, max_seconds=self.max_seconds)
 
 

@@ -82,7 +82,7 @@ def kept(run: StoredRun, kind: str) -> Mapping[str, KeptRecord]:
 
 
 def typed(path: Path) -> Path:
-    """Return a path as it is typed from the working directory."""
+    """Return a path in the form in which a user types it in the working directory."""
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd())
     return path
