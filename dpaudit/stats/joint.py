@@ -1,30 +1,31 @@
 """Joint confidence region of the rates of one event on two sides, from two binomial counts.
 
-An event fired in ``a ~ Bin(n, p)`` draws of the likelier side and in ``b ~ Bin(m, q)`` draws of the
-other side. Two Clopper-Pearson bounds at half the failure probability allow for the worst luck of
-both counts at once. A joint test allows for the worst luck of their difference only.
+Suppose that an event fired in ``a ~ Bin(n, p)`` draws of the likelier side, and in ``b ~ Bin(m,
+q)`` draws of the other side. Two Clopper-Pearson bounds at half the failure probability allow for
+the worst luck of both counts at once. A joint test allows only for the worst luck of the difference
+of the counts.
 
-**The bound.** Order all outcomes (a, b) by how much evidence they carry at the *target* (an epsilon
-at a given delta, or the reverse). The order is S(a, b), the largest target s at which the
-likelihood-ratio test of "p <= e^epsilon q + delta" still rejects,
-``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be the set of
-outcomes with at least its S. Then (p, q) is *excluded* if P_{p,q}(R) <= alpha (Buehler 1957). The
-sets R are nested, so the true rates are excluded with probability at most alpha, whatever they are.
-No asymptotics are involved. The choice of S only decides how tight the region is, and S makes P(R)
+**The bound.** Order all outcomes (a, b) by their evidence at the *target*. The target is an epsilon
+at a given delta, or a delta at a given epsilon. The order is S(a, b), the largest target s at which
+the likelihood-ratio test of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m
+kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be the set of all outcomes whose S is at
+least as large. Then (p, q) is *excluded* if P_{p,q}(R) <= alpha (Buehler 1957). The sets R are
+nested, so the true rates are excluded with probability at most alpha, whatever they are. No
+asymptotics are involved. The choice of S only decides how tight the region is, and S makes P(R)
 nearly constant along the null's boundary.
 
 **The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates. A confidence
-interval for p or for q cuts it short (Berger and Boos 1994). The counts decide which of the
-two intervals is used, so both are paid for. Together they get alpha / 200, and the test gets the
-rest.
+interval for p or for q shortens this curve (Berger and Boos 1994). The counts decide which of the
+two intervals is used, so failure probability is spent on both intervals. Together, the two
+intervals get alpha / 200, and the test gets the rest.
 
 **Between grid points.** R grows with a and shrinks with b, so P_{p,q}(R) grows with p and falls
 with q. Use the natural parameters eta = (logit p, logit q) with log-partition function A. Then log
 P_eta(R) + A(eta) is the logarithm of a Laplace transform, so it is convex. Now take two points of
 the curve and the chord between them in eta. On the chord, log P exceeds its larger end by at most
-the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends and
-v the largest p (1 - p) on the chord. The points are solved for a level that is lower by the allowed
-gap. Where the gap is larger, monotonicity alone bounds the curve by a corner.
+the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends, and
+v is the largest p (1 - p) on the chord. The points are solved for a level that is lower by the
+allowed gap. Where the convexity gap is larger, monotonicity alone bounds the curve by a corner.
 
 **Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
 critical a of the first member of the block, so P(R) is bounded from above. Blocks are a twentieth
@@ -61,9 +62,9 @@ class Counts:
     Parameters
     ----------
     hits_left, hits_right : int
-        Draws in which the event fired, from 0 to the draws of that side.
+        Draws in which the event fired, from 0 to the number of draws of that side.
     draws_left, draws_right : int
-        Draws taken on that side, at least 1.
+        Number of draws of that side, at least 1.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 r"""Claims tested by the correct guesses of many coins, in one run of a mechanism.
 
-Each of m canary users is included by a separate fair coin, and the mechanism runs once. Its output
-y decides which coins are guessed, how, and in which order. How many guesses can be right if the
-mechanism keeps a claim?
+Each of m canary users is included by a separate fair coin, and the mechanism runs once. The output
+y of the run decides which coins are guessed, how, and in which order. How many guesses can be
+correct if the mechanism keeps a claim?
 
 Setting
 -------
@@ -15,9 +15,9 @@ Let ``w_y(r) = P(R = r | Y = y)``. Here "r with j unset" is the same r with a 0 
     E sum_j sum_{r: r_j = 1} (w_Y(r) - e^t w_Y(r with j unset))_+ <= b(t).
 
 Proof. Write p(y | s) for the density of the output given the coins s. Then w_y(r) times the density
-of y is the sum of ``2^-m p(y | s)`` over the s that agree with r on the guessed coins. By convexity
-of the positive part, the left side is at most a sum over canaries i, coins s' of the others, and
-g = 1 and g = 0. Each term is ``2^-m`` times an integral over all y that guess g for canary i. The
+of y is the sum of ``2^-m p(y | s)`` over all s that agree with r on the guessed coins. By convexity
+of the positive part, the left side is at most a sum over canaries i, coins s' of the others, and g
+= 1 and g = 0. Each term is ``2^-m`` times an integral over all y that guess g for canary i. The
 integrand is (p(y | s', g) - e^t p(y | s', 1 - g))_+. The inputs differ in one user, so each
 integral is at most delta(t). There are 2^(m-1) values of s', m canaries, and one or two values of
 g.
@@ -31,23 +31,23 @@ in [0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
 
 then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
 
-Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. It becomes
-``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times
-as r, and each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums
-may be taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at
-most theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most
-theta + sum_t L(t) b(t).
+Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. The result is ``sum_c (c
+a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times as r, and
+each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums may be
+taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at most
+theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most theta + sum_t
+L(t) b(t).
 
 This problem is the dual of a linear program. The best value of that program is the largest
-probability that the budget allows. With T = {epsilon} the bound is sharp. A mechanism reaches it
-that outputs a uniform guess of all coins, right in a pattern drawn from the best a. This holds if
-the best a is private in the other direction, too. The tests solve the program over all mechanisms.
-Without delta, the bound is the binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and
-Jagielski (2023, Theorem 5.1). With delta, the bound replaces the second term of their Theorem 5.2,
-``2 m delta max_i P[v > Bin >= v - i] / i``. That term is about 2 / (1 - rate) times larger where v
-is far above the mean. For a curve, the U that does not depend on c from v on is the recursion of
-Mahloujifar, Melis and Chaudhuri (2025). Here this recursion is stretched, and then followed down
-from c = n, which is never worse.
+probability that the budget allows. With T = {epsilon} the bound is sharp. The bound is attained by
+a mechanism that outputs a uniform guess of all coins. Its guesses are correct in a pattern drawn
+from the best a. This holds if the best a is private in the other direction, too. The tests solve
+the program over all mechanisms. Without delta, the bound is the binomial tail of rate e^eps / (1 +
+e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1). With delta, the bound replaces the
+second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``. That second term is
+about 2 / (1 - rate) times larger where v is far above the mean. For a curve, the choice of U that
+does not depend on c from v on gives the recursion of Mahloujifar, Melis and Chaudhuri (2025). Here
+this recursion is stretched, and then followed down from c = n, which is never worse.
 
 From tests to a certified epsilon
 ---------------------------------
@@ -58,7 +58,7 @@ at most failure_prob, whatever epsilons a search visits, and whether or not the 
 epsilon. The same holds for mu, and for several tests at fixed numbers of guesses whose levels add
 up.
 
-In `one_run_walk` the number of guesses may depend on the guesses.
+In `one_run_walk`, the number of guesses may depend on the guesses.
 
 References
 ----------
