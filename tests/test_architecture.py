@@ -242,4 +242,4 @@ def test_a_star_import_needs_no_extra_and_what_needs_one_names_it():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "need the package hypothesis" in ran.stdout
-    assert "the extra ledger" in ran.stdout
+    assert "pip install 'dpaudit[ledger]'" in ran.stdout

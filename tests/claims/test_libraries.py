@@ -91,7 +91,7 @@ def test_accountants_and_distributions_are_taken_as_they_are() -> None:
     distribution = privacy_loss_distribution.from_gaussian_mechanism(1.0)
     exact = GaussianDP(1.0).delta(1.0)
     assert Accounted(distribution, ADD).delta(1.0) == pytest.approx(exact, rel=1e-5)
-    with pytest.raises(ArgumentError, match="^relation must be given with a PrivacyLoss"):
+    with pytest.raises(ArgumentError, match="^relation must be given for a PrivacyLoss"):
         Accounted(distribution)
 
 

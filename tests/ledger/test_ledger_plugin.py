@@ -274,7 +274,7 @@ def test_a_table_that_cannot_be_read_is_a_problem_and_no_crash(project):
     result = run(here, "--dpaudit-out=out")
     assert result.code == 1
     result.matches(
-        "*statements.md must hold at least one statement. Add headings such as ## paper.name: Number"
+        "*statements.md must hold at least one statement. Add headings such as ## paper.name: *"
     )
     assert any(
         "statements.md must hold at least one statement" in problem for problem in problems(here)

@@ -138,7 +138,7 @@ def test_the_mark_of_an_unseeded_mechanism_stays() -> None:
     [
         (f"{HELPERS}.clap", r"tests.mutants.helpers has no clap. Did you mean clip\?"),
         (f"{HELPERS}.Clipper.clap", "has no clap"),
-        (f"{HELPERS}.constant", "must name a function, got .*, which is 3"),
+        (f"{HELPERS}.constant", "must be that of a function, got .*, which is 3"),
         ("no_such_module.clip", "a module that can be imported, got 'no_such_module.clip'"),
         ("clip", "must be module.function, got 'clip'"),
         ("", "must be module.function"),

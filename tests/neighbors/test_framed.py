@@ -135,7 +135,7 @@ def test_the_relation_may_be_named() -> None:
         (VISITS, {"user": "id", "columns": {"town": (0, 1)}}, "columns must be a dict of some of"),
         (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict"),
         (VISITS.assign(tags=[[1]] * 120), {"user": "id"}, "'tags' holds lists"),
-        (VISITS.assign(id=[None, *VISITS["id"][1:]]), {"user": "id"}, "must name the user"),
+        (VISITS.assign(id=[None, *VISITS["id"][1:]]), {"user": "id"}, "must identify the user"),
     ],
 )
 def test_frames_that_say_too_little_are_refused(

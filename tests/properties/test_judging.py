@@ -393,7 +393,7 @@ def test_other_modules_that_are_loaded_change_no_case(tmp_path):
 
 def test_a_random_inequality_is_refused():
     rng = np.random.default_rng(0)
-    with pytest.raises(TypeError, match="the same sides for the same case.*Fix its random"):
+    with pytest.raises(TypeError, match="the same sides for the same case.*Fix the random"):
         sweep([{"n": 1}], lambda n: (rng.random(), 2.0))
 
 
