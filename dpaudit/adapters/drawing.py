@@ -1,4 +1,4 @@
-"""Common parts of all adapters: one release for each draw, with its input and its result."""
+"""Common parts of all adapters; each draw is one release, with its own input and result."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Drawn:
     name : str
         Name in reports.
     prepare : callable
-        ``prepare(**options)`` returns ``release(given, rng)``, which makes one draw. It is called
-        once for each call of the mechanism.
+        ``prepare(**options)`` returns a function ``release(given, rng)``, which makes one draw. It
+        is called once for each call of the mechanism.
     given : callable, str or int, optional
-        Input of a release. It may be a function of the data, or the column of a frame or the key of
-        a dict, which is passed as an array. By default it is the data. The input is made anew for
-        each draw, so that changes made by one release do not reach the next.
+        Input of a release. The input may be a function of the data. It may also be a column of a
+        frame or a key of a dict, which is passed as an array. By default it is the data. The input
+        is made again for each draw, so that changes made by one release do not reach the next.
     then : callable, optional
-        A fixed function of a release; its value is the draw. By default the release is the draw.
+        A fixed function of a release. Its value is the draw. By default the release is the draw.
     seeded : bool
         Whether `rng` determines the release.
     quiet : str, optional
@@ -109,7 +109,7 @@ def column(data: Any, name: Hashable) -> Any:
 
 
 def flat(given: Any) -> Any:
-    """Return all items of all users one after the other, if the data are an array or a list."""
+    """If the data are an array or a list, return all items of all users one after the other."""
     if isinstance(given, list | tuple):
         return np.concatenate([np.ravel(user) for user in given]) if given else np.empty(0)
     return given.ravel() if isinstance(given, np.ndarray) else given
@@ -130,5 +130,5 @@ def apart(rng: np.random.Generator) -> Iterator[None]:
 
 
 def legacy(rng: np.random.Generator) -> np.random.RandomState:
-    """Return numpy's older kind of generator, seeded from `rng` with 256 bits."""
+    """Return a generator of numpy's older kind, seeded from `rng` with 256 bits."""
     return np.random.RandomState([seed_of(rng) for _ in range(8)])

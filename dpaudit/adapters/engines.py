@@ -1,4 +1,4 @@
-"""Adapters of PipelineDP and SmartNoise SQL: aggregations and queries of tables as mechanisms."""
+"""Adapters of PipelineDP and SmartNoise SQL, whose aggregations and queries become mechanisms."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pipeline_dp(
     Parameters
     ----------
     params : pipeline_dp.AggregateParams or callable
-        The parameters, or a function without arguments that makes them.
+        The parameters, or a function without arguments that makes the parameters.
     epsilon, delta : float
         Budget, all of which goes to this aggregation. PipelineDP refuses a `delta` of 0 if the
         noise is Gaussian or partitions are private.
@@ -50,13 +50,13 @@ def pipeline_dp(
         Columns of a frame. Without `partition` all rows are in one partition.
     given : optional
         A function of the data that returns a list of rows (user, partition, value); see
-        :class:`Drawn`. By default the rows of a frame, or all items of all users of an array in one
-        partition.
+        :class:`Drawn`. The default is the rows of a frame, or all items of all users of an array in
+        one partition.
     then : callable, optional
-        Function of the release, a dict from partitions to metrics; its value is the draw. By
-        default, if there is one public partition, the draw is the list of its metrics, or the
-        number if there is only one metric. Otherwise the draw is a dict. Its keys are partitions,
-        or pairs of a partition and the name of a metric.
+        Function of the release, which is a dict from partitions to metrics. Its value is the draw.
+        By default, if there is one public partition, the draw is the list of its metrics. If there
+        is also only one metric, the draw is its number. Otherwise the draw is a dict. Its keys are
+        partitions, or pairs of a partition and the name of a metric.
 
     Returns
     -------
@@ -166,9 +166,9 @@ def smartnoise_sql(
         Arguments of ``snsql.Privacy``, which hold for *each column* of the query. SmartNoise's
         ``get_privacy_cost`` returns the cost of the whole query. Audit the query against that cost.
     given, then : optional
-        See :class:`Drawn`. By default the input is the data, a frame. The release is a frame; if it
-        has one cell, the draw is that number. Other results need ``Outcomes(..., keys=[...])`` if
-        groups can be present or absent.
+        See :class:`Drawn`. By default the input is the data, a frame. The release is a frame. If
+        the frame has one cell, the draw is the number in that cell. Other results need
+        ``Outcomes(..., keys=[...])`` if groups can be present or absent.
     **options
         Further arguments of ``snsql.Privacy``.
 
@@ -176,7 +176,7 @@ def smartnoise_sql(
     -------
     callable
         ``f(data, size, *, rng)``. SmartNoise draws from OpenDP and SQLite and cannot be seeded.
-        A query takes tenths of a second, most of it to parse its text.
+        A query takes tenths of a second, mostly for parsing its text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Adapters of OpenDP and PyDP: measurements, queries and algorithms as mechanisms."""
+"""Adapters of OpenDP and PyDP, whose measurements, queries and algorithms become mechanisms."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def opendp(
     Parameters
     ----------
     measurement : opendp.Measurement or callable
-        The measurement, or a function ``make(**parameters)`` that makes it and is called once.
-        Measurements cannot be sent to other processes, but functions can.
+        The measurement, or a function ``make(**parameters)`` that makes the measurement and is
+        called once. Measurements cannot be sent to other processes, but functions can be sent.
     given, then : optional
         Input of the measurement, and function of a release; see :class:`Drawn`. Arrays and lists
-        are converted to the type that the measurement takes: one number, or a list of all items of
-        all users.
+        are converted to the type that the measurement takes. This type is one number, or a list of
+        all items of all users.
     at_once : bool, optional
         Make all draws of a call by one release of a vector that holds the value `size` times, which
         is much faster. This needs a measurement that adds independent noise to each entry of a
@@ -166,8 +166,8 @@ def opendp_query(
     contributions : int
         Largest number of rows of a user.
     given, then : optional
-        See :class:`Drawn`. By default a frame of polars is passed unchanged, and a frame of pandas
-        is converted to one. If a release has one cell, the draw is that number.
+        See :class:`Drawn`. By default, a frame of polars is passed unchanged, and a frame of pandas
+        is converted to polars. If a release has one cell, the draw is that number.
     **loss : float
         ``epsilon``, ``delta``, ``rho``: arguments of ``dp.loss_of``.
 
@@ -236,10 +236,10 @@ def pydp(
     Parameters
     ----------
     algorithm : callable
-        ``algorithm(**options)`` makes it, such as ``laplacian.BoundedMean``. It is made anew for
-        each draw, because its budget can be spent only once.
+        ``algorithm(**options)`` makes the algorithm, such as ``laplacian.BoundedMean``. The
+        algorithm is made again for each draw, because its budget can be spent only once.
     release : callable, optional
-        ``release(made, values)``; by default ``made.quick_result(values)``.
+        ``release(made, values)``. The default is ``made.quick_result(values)``.
     given, then : optional
         See :class:`Drawn`. By default a list of all items of all users.
     **options

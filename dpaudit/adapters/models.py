@@ -1,4 +1,4 @@
-"""Adapters of diffprivlib: its tools, mechanisms and models as mechanisms."""
+"""Adapters of diffprivlib, whose tools, mechanisms and models become mechanisms."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def diffprivlib_tool(
     function : callable
         A function such as ``tools.mean``.
     given, then : optional
-        See :class:`Drawn`. By default an array is passed as one list of all items, or unchanged if
-        ``axis`` is among the options. If the release is a tuple,
-        such as a histogram and its edges, the draw is its first entry.
+        See :class:`Drawn`. By default, an array is passed as one list of all items. It is passed
+        unchanged if ``axis`` is among the options. If the release is a tuple, such as a histogram
+        and its edges, the draw is its first entry.
     **options
         Arguments of the function, such as ``epsilon=1.0, bounds=(0, 1)``. They can be multiplied by
         ``mutants.scaled(epsilon=2)``.
@@ -99,8 +99,8 @@ def diffprivlib_mechanism(
     mechanism : callable
         A class such as ``mechanisms.Laplace``.
     utility : bool, optional
-        Whether the data are the utilities of a selection, as for ``mechanisms.Exponential``. By
-        default they are the one value that is randomised.
+        Whether the data are the utilities of a selection, for example for
+        ``mechanisms.Exponential``. By default, the data are the one value that is randomised.
     given, then : optional
         See :class:`Drawn`.
     **options
@@ -148,16 +148,16 @@ def diffprivlib_model(
     model : callable
         A class such as ``models.GaussianNB``.
     probe : array_like, shape (k, d), optional
-        Fixed points; the predictions on them are the draw.
+        Fixed points; the draw consists of the predictions on these points.
     method : str, optional
         Method that predicts, such as ``"predict_proba"`` or ``"transform"``.
     parameters : str or sequence of str, optional
-        Attributes that form the draw, one after the other, such as ``"coef_"``. Name attributes
-        that are released: others may be computed without noise.
+        Attributes that together form the draw, one after the other, such as ``"coef_"``. List only
+        attributes that are released, because other attributes may be computed without noise.
     given : callable, optional
-        Function of the data that returns the arguments of ``fit`` as a tuple. By default the
-        ``"X"`` of a dict, with a row for each user, and its ``"y"``; or an array with a row for
-        each user.
+        Function of the data that returns the arguments of ``fit`` as a tuple. By default, the
+        arguments are the ``"X"`` of a dict, with a row for each user, and its ``"y"``. For an
+        array, the argument is the array, with a row for each user.
     then : callable, optional
         Function of a fitted model; its value is the draw. Exactly one of `probe`, `parameters` and
         `then` must be given.
@@ -218,7 +218,7 @@ def _prepared_model(model: Callable[..., Any], **options: Any) -> Release:
 
 
 def _features(data: Any) -> tuple[Any, ...]:
-    """Return the arguments of ``fit``, copied because some models write into them."""
+    """Return the arguments of ``fit``; they are copied, because some models write into them."""
     if isinstance(data, dict):
         return _rows(column(data, "X")), np.array(data["y"]).ravel()
     return (_rows(np.asarray(data)),)

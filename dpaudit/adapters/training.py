@@ -38,7 +38,7 @@ def jax_privacy(
     ----------
     gradient : callable
         ``gradient(params, data)``, such as ``clipped_grad(loss, l2_clip_norm=1.0)``. With
-        ``keep_batch_dim=False`` and an array ``[n_users, m, ...]`` it clips by user.
+        ``keep_batch_dim=False`` and an array ``[n_users, m, ...]``, the function clips by user.
     params : pytree of arrays
         Initial parameters.
     stddev : float
@@ -50,8 +50,9 @@ def jax_privacy(
     privatizer : callable, optional
         ``privatizer(stddev=, prng_key=)``; by default ``noise_addition.gaussian_privatizer``.
     then : callable, optional
-        ``then(noisy, params)`` of the noisy gradients ``[steps, ...]`` and the last parameters,
-        traced by JAX; its value is the draw. By default all noisy gradients, one after the other.
+        ``then(noisy, params)`` takes the noisy gradients ``[steps, ...]`` and the last parameters,
+        and is traced by JAX. Its value is the draw. By default, the draw consists of all noisy
+        gradients, one after the other.
 
     Returns
     -------
@@ -113,20 +114,20 @@ def opacus(
     Parameters
     ----------
     model : callable
-        ``model()`` makes an untrained module; its parameters are drawn from torch's generator.
+        ``model()`` makes an untrained module. Its parameters are drawn from torch's generator.
     loss : callable
         ``loss(outputs, y)``, or ``loss(outputs)`` if the data have no labels, such as
         ``torch.nn.functional.cross_entropy``.
     noise_multiplier, max_grad_norm, poisson_sampling
         Arguments of ``PrivacyEngine.make_private``.
     batch_size : int, optional
-        Expected size of a batch; by default all users, so that each step uses all data.
+        Expected size of a batch. The default is all users, so that each step uses all data.
     epochs : int, optional
         At least 1.
     learning_rate : float, optional
         Learning rate of plain gradient descent.
     then : callable, optional
-        Function of a trained module; its value is the draw. By default all its parameters, one
+        Function of a trained module. Its value is the draw. By default all its parameters, one
         after the other.
     **options
         Further arguments of ``make_private``, such as ``grad_sample_mode``.

@@ -1,4 +1,4 @@
-"""One audit: explore, freeze, draw afresh, certify, judge; and planning of the number of draws."""
+"""The engine of one audit: explore, freeze, draw afresh, certify, judge; also planning of draws."""
 
 from dpaudit.engine.auditing import MIN_DRAWS, NOISE, Pairs, Settings, audit, checked_settings
 from dpaudit.engine.certificate import Bound, Certificate

@@ -51,7 +51,9 @@ from dpaudit.results import AuditResult
 
 @dataclass(frozen=True)
 class Settings:
-    """How an audit runs; certified numbers do not depend on it, except through `max_seconds`.
+    """How an audit is executed.
+
+    Certified numbers do not depend on these settings, except through `max_seconds`.
 
     Parameters
     ----------
@@ -59,25 +61,27 @@ class Settings:
         Processes that draw; dead processes are replaced. Results equal those of one process, bit by
         bit.
     executor : concurrent.futures.Executor, optional
-        Executor that draws instead of `workers`, such as the executor of a cluster. It is left
+        Executor that draws instead of `workers`, for example the executor of a cluster. It is left
         open.
     time_limit : float, optional
         Seconds after which the whole audit fails with :class:`MechanismTimeout`, > 0.
     call_limit : float, optional
-        Seconds that one call of a mechanism may take, > 0; see :class:`dpaudit.mechanisms.Watch`
-        for where a hanging call can be interrupted.
+        Seconds that one call of a mechanism may take, > 0. :class:`dpaudit.mechanisms.Watch` says
+        where a hanging call can be interrupted.
     max_seconds : float, optional
-        Seconds after which the audit ends with what is certified so far, > 0. Needs
+        Seconds after which the audit ends with the results certified so far, > 0. Needs
         ``method="sequential"``, the only method whose result is valid at any stopping time. The
         mechanism gets 0.7 of the time, and its mutants get the rest.
     cache_dir : path, optional
-        Directory in which every call of the mechanism is stored as soon as it was made. An
+        Directory in which every call of the mechanism is stored as soon as it is made. An
         interrupted audit resumes where it stopped. An audit of another claim, with the same `id`,
-        `seed` and `draws`, reuses the stored draws. This other claim must not be chosen by what the
-        first audit found; otherwise `failure_prob` no longer holds. Calls of a mechanism whose file
-        or bound values changed are refused; changes of what it imports are not detected.
+        `seed` and `draws`, reuses the stored draws. This other claim must not be chosen because of
+        the results of the first audit. Otherwise `failure_prob` no longer holds. Calls of a
+        mechanism are refused if its file or its bound values changed. Changes of what the file
+        imports are not detected.
     progress : callable, optional
-        ``progress(done, total)``, called after each call with the draws made and planned.
+        ``progress(done, total)`` is called after each call, with the number of draws made and
+        planned.
 
     Raises
     ------
@@ -100,7 +104,7 @@ class Settings:
             _validate.path(cache_dir=self.cache_dir)
 
     def watch(self) -> Watch:
-        """Return a clock with these limits, which starts now."""
+        """Return a clock with these limits; the clock starts now."""
         return Watch(self.progress, self.time_limit, self.call_limit, max_seconds=self.max_seconds)
 
 
@@ -135,9 +139,10 @@ def scored(score: Any, mechanism: Any) -> Any:
 
 
 def wrapped_alike(variants: Any, mechanism: Any) -> Any:
-    """Wrap variants of a mechanism in the same way; return anything but a list unchanged.
+    """Wrap variants of a mechanism in the same way; return a value unchanged if it is no list.
 
-    Changes need no wrapping, because they act inside. Other checks refuse what cannot be wrapped.
+    Changes need no wrapping, because they act inside the mechanism. Other checks refuse variants
+    that cannot be wrapped.
     """
     if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
         return variants
@@ -199,7 +204,7 @@ def checked_task(
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, or arguments that do not go together.
+        For an argument out of range, or arguments that cannot be combined.
     """
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
@@ -281,7 +286,7 @@ def _checked_instrument(method: Any) -> Any:
 
 
 def default_portfolio(claim: Claim) -> Portfolio:
-    """Return the pairs to search when nobody names a pair: without a relation, those of both."""
+    """Return the pairs to search if no pairs are given; without a relation, use both relations."""
     relation = claim.relation
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
@@ -324,7 +329,7 @@ def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
 
 
 def kind_of(mechanism: Any) -> str:
-    """Return how a mechanism is audited, in words."""
+    """Return a description of how a mechanism is audited."""
     if isinstance(mechanism, ExactMechanism):
         return "has a pmf"
     if isinstance(mechanism, AdditiveNoise):
@@ -355,45 +360,49 @@ def audit(
     Parameters
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
-        ``f(data, size, *, rng) -> array [size, ...]``; an :class:`AdditiveNoise` mechanism, whose
-        final noise is integrated out; or an object with ``pmf(data) -> [k]``, whose divergence is
-        computed instead of estimated. Wrap functions that return one draw with :func:`one_draw`;
-        dicts, exceptions and other outputs with :class:`Outcomes`.
+        The mechanism has one of three forms. It is ``f(data, size, *, rng) -> array [size, ...]``,
+        an :class:`AdditiveNoise` mechanism, or an object with ``pmf(data) -> [k]``. The final noise
+        of an :class:`AdditiveNoise` is integrated out. The divergence of a pmf is computed and not
+        estimated. Wrap functions that return one draw with :func:`one_draw`. Wrap dicts, exceptions
+        and other outputs with :class:`Outcomes`.
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional
-        Pairs to audit. If there are several pairs, all are explored and the most promising one is
-        certified. A space or a portfolio is searched for the worst pair (see
-        :mod:`dpaudit.search`). Default: :func:`dpaudit.neighbors.portfolio` under the relation of
-        the claim.
+        Pairs to audit. If there are several pairs, all pairs are explored, and the most promising
+        pair is certified. A space or a portfolio is searched for the worst pair (see
+        :mod:`dpaudit.search`). The default is :func:`dpaudit.neighbors.portfolio` under the
+        relation of the claim.
     draws : int, optional
-        Total draws per dataset, including exploration; at least 20. Default 100,000.
+        Total draws per dataset, including exploration; at least 20. The default is 100,000.
     seed : int, optional
-        Root seed, >= 0. Together with `id` it determines every random number. Default 0.
+        Root seed, >= 0. The seed and `id` together determine every random number. Default 0.
     failure_prob : float, optional
-        Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
+        Probability that any certified number of the result is wrong, in (0, 1). The default is
+        1e-6.
     mutants : "noise", sequence or None, optional
-        Mutants on which an audit shows its power: the mechanism with one mistake each, audited on
-        the same claim and pairs (see :mod:`dpaudit.engine.mutation`). "noise" (the default) makes
-        them from the mechanism's noise. A sequence adds mechanisms with other mistakes, and changes
-        such as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``. All of these
-        must be killed. None makes none; an audit that finds no violation then ends in NO_POWER. A
-        refuted claim needs no mutants.
+        Mutants on which an audit shows its power. Each mutant is the mechanism with one mistake,
+        audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`). With "noise" (the
+        default), mutants are made from the mechanism's noise. A sequence adds mechanisms with other
+        mistakes, and changes such as ``mutants.without("my_module.clip")`` or
+        ``mutants.scaled(scale=0.5)``. All given mutants must be killed. With None, no mutants are
+        made, and an audit that finds no violation ends in NO_POWER. A refuted claim needs no
+        mutants.
     method : {"fixed", "sequential"} or Instrument, optional
-        "fixed" (the default) certifies the most that `draws` can show. "sequential" stops as soon
-        as the claim is refuted, or as soon as the rest of the budget could not certify any
-        violation that may be left. Use it for expensive mechanisms that draw their outputs. See
-        :mod:`dpaudit.engine.bets`. A custom :class:`Instrument` explores and certifies instead;
-        mutants are audited by the same instrument.
+        With "fixed" (the default), the audit certifies the most that `draws` can show. With
+        "sequential", the audit stops as soon as the claim is refuted. It also stops as soon as the
+        rest of the budget could not certify any violation that may be left. Use "sequential" for
+        expensive mechanisms that draw their outputs. See :mod:`dpaudit.engine.bets`. A custom
+        :class:`Instrument` explores and certifies instead. It also audits the mutants.
     score : callable, optional
-        ``score(outputs) -> [size]``, a fixed function of each output; the audit uses the scores.
-        This is post-processing, so whatever is certified holds for the outputs. Use it if the best
-        score is known, such as a likelihood ratio. It must not depend on draws of this audit.
+        ``score(outputs) -> [size]`` is a fixed function of each output. The audit uses the scores
+        instead of the outputs. A score is post-processing, so everything certified for the scores
+        holds for the outputs. Use it if the best score is known, such as a likelihood ratio. The
+        score must not depend on draws of this audit.
     float_attack : bool or FloatAttack, optional
-        Also examine the low bits of floating-point outputs; a :class:`FloatAttack` names the
-        values and scales to try. Default False.
+        Whether the low bits of floating-point outputs are also examined. A :class:`FloatAttack`
+        gives the values and scales to try. The default is False.
     id : str, optional
-        Name of the audit. Default: the mechanism's name.
+        Name of the audit. The default is the mechanism's name.
     settings : Settings, optional
         Workers, time limits, cache and progress.
 
@@ -407,8 +416,8 @@ def audit(
     ValueError, TypeError
         For an argument out of range.
     MechanismError
-        If the mechanism breaks its contract: wrong shape, objects, inf, changed input, ignored
-        `rng`, or an exception of its own.
+        If the mechanism breaks its contract, for example by a wrong shape, objects, inf, changed
+        input, ignored `rng`, or an exception of its own.
     MechanismTimeout
         If the mechanism takes more time than it was given.
     RecipeError
@@ -456,8 +465,8 @@ def audit(
 def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
     """Audit a mechanism, and again with a separate call for each draw if calls fail late.
 
-    Draws among which none fails are equal to the draws that separate calls would have given. So
-    each of the two audits errs with probability at most half of `failure_prob`.
+    If none of the draws of a call fails, they are equal to the draws that separate calls would have
+    given. So each of the two audits errs with probability at most half of `failure_prob`.
     """
     if not may_fail_late(mechanism):
         return run_audit(task, mechanism, given)

@@ -1,19 +1,20 @@
-"""Sequential audits: they stop as soon as the evidence suffices, and may be read at any time.
+"""Sequential audits, which stop as soon as the evidence suffices and may be read at any time.
 
-Draws come in batches. Before a batch, the audit learns guesses at the side on *all earlier* draws:
-two cuts of one score, or an event and its complement. It then places bets. A bet compares the rates
-that the earlier draws suggest with the closest rates that the claim allows. Under the claim, a bet
-multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
+Draws come in batches. Before a batch, the audit learns guesses at the side on *all earlier* draws.
+A guess is two cuts of one score, or an event and its complement. The audit then places bets. A bet
+compares the rates that the earlier draws suggest with the closest rates that the claim allows.
+Under the claim, a bet multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
 
-Several bets of different size each have their own wealth, the product of their gains. Together they
-begin at 1. Before each batch, a part of their sum is shared again, which does not change the sum.
-So the sum is a non-negative supermartingale. By Ville's inequality, it *ever* reaches
-``1 / failure_prob`` with probability at most failure_prob, for every rule by which the audit stops.
+Several bets of different size each have their own wealth, which is the product of their gains. The
+wealths of all bets together begin at 1. Before each batch, a part of the total wealth is shared
+again among the bets, which does not change the total. So the total wealth is a non-negative
+supermartingale. By Ville's inequality, the total wealth *ever* reaches ``1 / failure_prob`` with
+probability at most failure_prob, for every rule by which the audit stops.
 
 There is a wealth for each of a few levels of epsilon. The nulls are nested. The certified epsilon
-is the largest level that was ever refused together with all levels below it. It is wrong only if
-the smallest level at or above the true epsilon was refused. This is one event of probability at
-most failure_prob.
+is the largest level that was ever refused together with all levels below it. The certified epsilon
+is wrong only if the smallest level at or above the true epsilon was refused. This refusal is a
+single event of probability at most failure_prob.
 
 References
 ----------
@@ -71,7 +72,8 @@ class BetShare(NamedTuple):
     Parameters
     ----------
     rank : int
-        The guess that is bet on: 0 is the most promising one before the batch, 1 the next.
+        Number of the guess on which the bet is placed: 0 is the most promising guess before the
+        batch, 1 the next.
     bet_size : float
         Bet size: how far the bet goes from the null to the rates.
     share : float
@@ -95,7 +97,7 @@ BET_SHARES = (
 its wealth if the guess only looked good by chance."""
 
 _SHARES = np.array([[bet_share.share] for bet_share in BET_SHARES])
-_RESHARED = 0.1  # share of the wealth that is redistributed: a bet that lost so far may yet gain
+_RESHARED = 0.1  # share of the wealth that is redistributed; a losing bet may still gain
 
 
 def first_wealths(levels: int) -> Floats:
@@ -106,7 +108,7 @@ def first_wealths(levels: int) -> Floats:
 def shared_again(wealths: Floats) -> Floats:
     """Redistribute a part of the wealth by the initial shares.
 
-    The sum of the wealths does not change, so it stays a supermartingale.
+    The sum of the wealths does not change, so the sum stays a supermartingale.
 
     Parameters
     ----------
@@ -124,11 +126,12 @@ class Bet:
     Parameters
     ----------
     chosen : Event or Guess
-        The event or guess as it was learnt; the bet on an event includes its complement.
+        The event or guess that was learnt; the bet on an event also uses the complement of the
+        event.
     guess : Guess
         The guess of the bet.
     seen : (ndarray of int, ndarray of int), shapes (3,)
-        Answers to earlier draws of each side, from which the score was not learnt.
+        Answers to earlier draws of each side; the score was not learnt from these draws.
     bet_share : BetShare
         Size and initial share of the bet.
     wager : Wager
@@ -170,7 +173,7 @@ def answers_of(sides: NDArray[np.int8]) -> Answers:
 
 
 def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
-    """Return the rates of the answers on each side, half a draw away from 0 and 1."""
+    """Return the rates of the answers on each side, moved half a draw away from 0 and 1."""
     answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
     both = (counts + answers / 2 for counts in (left, right))
     p, q = (counts / counts.sum() for counts in both)
@@ -180,9 +183,9 @@ def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Float
 def chosen_at(draws: int) -> float:
     """Return the level of the limits that compare guesses tried on this number of draws.
 
-    With few draws, a stricter level would reject every guess. With many draws it costs little, and
-    the best of many fine scores is often best by chance. The level falls from 0.4 to that of a
-    careful bet.
+    With few draws, a stricter level would reject every guess. With many draws, a stricter level
+    costs little, and the best of many fine scores is often best by chance. The level falls from 0.4
+    to that of a careful bet.
     """
     return max(_CHOSEN * math.sqrt(min(_FEW / max(draws, 1), 1.0)), CAREFUL)
 
@@ -209,7 +212,7 @@ def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Float
 def _shifted(
     rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
 ) -> Floats:
-    """Move one side's rate of the right answer by one limit, that of the wrong one by another."""
+    """Move one side's rates: of the correct answer by one limit, of the wrong one by another."""
     bad = RIGHT if good == LEFT else LEFT
     moved = rates.copy()
     moved[good] = float(of_good(rates[good] * draws, draws, level))
@@ -242,10 +245,11 @@ FUTILE_AFTER = 0.3
 
 _PAIR_SHARE = 0.03  # Share of the budget for choosing among several pairs.
 _LEARN_SHARE = 0.6  # With few draws, a score needs more of them than its cut.
-_MARGIN = 1e-6  # How far above the claim the level lies whose refusal refutes the claim.
+_MARGIN = 1e-6  # Distance above the claim of the level whose refusal refutes the claim.
 _POOL = 6  # Number of guesses that are remembered.
-# One-sided levels of the optimistic rates, for a guess that never abstains and for one that may.
-# The first moves two rates, the second four. Both are as optimistic as luck of one in forty.
+# One-sided levels of the optimistic rates, for a guess that never abstains and for a guess that may
+# abstain. The first moves two rates, the second four. Both are as optimistic as luck of one in
+# forty.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 
 _TIME_SHARE = 0.7  # share of max_seconds before mutants are tested
@@ -322,7 +326,7 @@ class Game:
 
     @property
     def log_wealth(self) -> Floats:
-        """Logarithm of the wealth at each level, of all bets together."""
+        """Logarithm of the total wealth of all bets at each level."""
         return np.asarray(special.logsumexp(self.wealths, axis=0))
 
     @property
@@ -374,12 +378,12 @@ class Game:
         )
 
     def _bets(self) -> list[Bet]:
-        """Bet on the guesses that should grow fastest at the claimed level, new or known.
+        """Bet on the new or known guesses that should grow fastest at the claimed level.
 
         Their rates are estimated on draws from which they were not learnt. Guesses that were learnt
-        in earlier batches have more of these draws. The rates are moved against the audit, by less
-        and less as draws come in. Early in an audit, a large bet on a guess that looked good by
-        chance loses more than it gains.
+        in earlier batches have more of these draws. The rates are moved against the audit, and the
+        shift shrinks as draws come in. Early in an audit, a large bet on a guess that looked good
+        by chance loses more than it gains.
         """
         left, right = self._everything()
         delta = self.point[1]
@@ -450,7 +454,7 @@ class Game:
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
-        """Return whether optimistic rates of the best event cannot refute within the budget."""
+        """Return whether even optimistic rates of the best event cannot refute in the budget."""
         wealth = float(self.log_wealth[self.claim_level])
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
@@ -471,7 +475,7 @@ class ByBets:
 def _first_share(task: Task) -> float:
     """Return the share of the budget that chooses the pair and the first events."""
     pairs = len(task.pairs)
-    # A pair must be tried before it is bet on, also a pair whose event is rare.
+    # A pair must be tried before bets are placed on it, even if its event is rare.
     family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * task.draws))
     first = FIRST_BATCH if pairs == 1 else family
     return min(first / task.draws, EXPLORE_SHARE)

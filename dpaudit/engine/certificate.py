@@ -1,11 +1,11 @@
-"""Certificates: the bounds of an instrument, before they are judged, and the counts behind them.
+"""Certificates: the bounds of an instrument before the judgement, and the counts behind the bounds.
 
 *Guesses by rank.* A training run gives one number, a score, and there are at most hundreds of runs.
-Learning a threshold would then cost most of the draws. Guesses by rank need no threshold. They
-guess the side of each output by its rank among all outputs, in both directions, and
-:mod:`dpaudit.stats.ranked` bounds epsilon from the number of right guesses. They get half of
-failure_prob. The other half is for learnt events, which detect differences that do not show in the
-order. Whether the outputs are numbers is decided from the outputs alone, without their sides.
+Learning a threshold would then cost most of the draws. Guesses by rank need no threshold. Guesses
+by rank guess the side of each output by its rank among all outputs, in both directions.
+:mod:`dpaudit.stats.ranked` bounds epsilon from the number of correct guesses. They get half of
+failure_prob. The other half is for learnt events, which detect differences that do not appear in
+the order. Whether the outputs are numbers is decided from the outputs alone, without their sides.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Tally:
 
     @property
     def pair_counts(self) -> Counts:
-        """Two counts whose rates bound epsilon: of the event, or of right and wrong guesses."""
+        """Two counts whose rates bound epsilon: of the event, or of correct and wrong guesses."""
         seen = self.guesses
         return self.counts if seen is None else seen.as_counts()
 
@@ -118,8 +118,8 @@ class Tally:
 def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
     """Return the tally from the counts of left, right and neither guessed, on either side.
 
-    An event is treated as the guess of its likelier side where it fires, and of the other side
-    elsewhere.
+    An event is treated as a guess. Where the event fires, its likelier side is guessed, and
+    elsewhere the other side.
     """
     n, m = int(left.sum()), int(right.sum())
     guessed = [Counts(int(left[at]), n, int(right[at]), m) for at in (LEFT, RIGHT)]
@@ -134,7 +134,7 @@ def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:
 
 
 def rates_seen(counts: Counts, likelier: str) -> RateBounds:
-    """Return the observed rates, half a draw away from 0 and 1, so that estimates are finite."""
+    """Return the observed rates, moved half a draw away from 0 and 1 for finite estimates."""
     c = counts if likelier == "left" else counts.swapped()
     likely = np.array([(c.hits_left + 0.5) / (c.draws_left + 1)])
     rare = np.array([(c.hits_right + 0.5) / (c.draws_right + 1)])
@@ -174,14 +174,14 @@ class Excess:
 
 @dataclass(frozen=True)
 class RankedTally:
-    """Guesses by rank in one direction, and the number of right guesses.
+    """Guesses by rank in one direction, and the number of correct guesses.
 
     Parameters
     ----------
     chosen : Guess
-        The guess at the test that shows most, as cuts of the output, for a reader.
+        The guess at the test with the strongest evidence, as cuts of the output, for a reader.
     counts, right : Counts
-        Counts at that test: of the draws guessed left, and of those guessed right.
+        Counts at that test: the draws that are guessed left, and the draws that are guessed right.
     correct : tuple of int
         Number of right guesses at each test.
     stages : Stages
@@ -205,7 +205,7 @@ class RankedTally:
 
     @property
     def pair_counts(self) -> Counts:
-        """Right and wrong guesses at the test that shows most, each out of all draws."""
+        """Correct and wrong guesses at the strongest test, each out of all draws."""
         c, d = self.counts, self.right
         correct, wrong = c.hits_left + d.hits_right, c.hits_right + d.hits_left
         return GuessCounts(correct, wrong, self.draws).as_counts()
@@ -224,7 +224,7 @@ class RankedTally:
         return ranked_p_value(self.correct, self.stages, self.draws, epsilon=epsilon, delta=delta)
 
     def seen(self) -> RateBounds:
-        """Return the observed rates of right and wrong guesses at the best test; no guarantee."""
+        """Return the observed rates of correct and wrong guesses at the best test; no guarantee."""
         c = self.pair_counts
         return RateBounds(
             np.array([(c.hits_left + 0.5) / (c.draws_left + 1)]),
@@ -313,7 +313,7 @@ _AIM = Target(delta=0.0)
 
 
 def _surprise(correct: NDArray[np.intp], guesses: NDArray[np.intp]) -> Floats:
-    """Return the excess of right guesses over one half, in standard deviations."""
+    """Return the excess of correct guesses over one half, in standard deviations."""
     return np.asarray((2 * correct - guesses) / np.sqrt(guesses))
 
 
@@ -329,10 +329,10 @@ class Bound(NamedTuple):
 class Certificate:
     """Bounds for one mechanism on one pair, by draws or by computation.
 
-    `p_value` is the p-value of the claim, and 1 if the claim was not refuted. `bounds` hold
-    together, except with the failure probability of `epsilon`. Certified curves follow from them.
-    `is_constant` says that all outputs on both datasets were equal. `tally` has the counts of
-    fresh draws behind `epsilon`, and `share` is the share of the failure probability that these
+    `p_value` is the p-value of the claim. It is 1 if the claim was not refuted. All `bounds` hold
+    simultaneously, except with the failure probability of `epsilon`. Certified curves follow from
+    them. `is_constant` says that all outputs on both datasets were equal. `tally` holds the counts
+    of fresh draws behind `epsilon`. `share` is the share of the failure probability that these
     counts get. `reason` and `advice` replace the sentences that are otherwise made from the other
     fields. `mu` is a certified mu of Gaussian DP, if it is larger than the mu of the bounds. The
     other fields are those of :class:`dpaudit.results.AuditResult`.
@@ -442,7 +442,7 @@ class Certificate:
 def severity(found: Certificate) -> tuple[bool, float, float]:
     """Return the sort key of a certificate: violations, then epsilon, then the excess of delta.
 
-    On a curve, epsilons at different deltas cannot be compared, but excesses can.
+    On a curve, epsilons at different deltas cannot be compared, but excesses of delta can.
     """
     claimed_epsilon, claimed_delta = found.point
     ratio = found.delta.lower / max(claimed_delta, 1e-300)

@@ -11,9 +11,9 @@ Nothing is simulated:
 - For guesses by rank, the guesses between two tested counts are assumed to be right independently,
   at their mean rate. Ranks depend on each other, which changes the power by the order of 1 / draws.
 
-Only the cost of learning is measured, and not derived. A learnt threshold is worse than the best
-one by about the same number of standard deviations of the test, for any number of draws. The table
-of docs/measured.md on detectable epsilons tests this.
+Only the cost of learning is measured, and not derived. For any number of draws, a learnt threshold
+is worse than the best threshold by about the same number of standard deviations of the test. The
+table of docs/measured.md on detectable epsilons tests this.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ MAX_DRAWS = 10**10
 
 _TRIED = 3  # number of events and guesses tried: the largest excess for their noise
 _USUAL = float(stats.norm.isf(1 - USUAL_POWER))
-# Cost of learning, in standard deviations of the test: for a threshold, and for a choice among a
-# few outcomes. Bets learn and bet at once; they also lose some nats to bet sizes and early stops.
+# Cost of learning in standard deviations of the test, for a threshold and for a choice among a few
+# outcomes. Bets learn and bet at the same time. They also lose some nats to bet sizes and early
+# stops.
 _COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES, _COST_OF_VECTORS = 0.95, 0.82, 0.3, 1.5
 _COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
 _LEAST_SHARE = 0.05
@@ -81,7 +82,7 @@ class Chance:
     power : float
         Probability of a refutation.
     likely, rare : float
-        Rates of the event; for guesses, the probabilities of a right and of a wrong guess.
+        Rates of the event; for guesses, the probabilities of a correct and of a wrong guess.
     instrument : str
         `BY_EVENT`, `BY_GUESS`, `BY_RANK` or `BY_BET`.
     """
@@ -99,14 +100,14 @@ class Chances:
     Parameters
     ----------
     curve, events, guesses : (ndarray, ndarray)
-        Rates along the distribution's curve; rates of events on the likelier side and on the other;
-        rates of right and of wrong guesses.
+        Rates along the curve of the distribution: rates of events on the likelier side and on the
+        other side, and rates of correct and of wrong guesses.
     is_number : bool
         Whether few draws are guessed by rank.
     kind : {"outcomes", "gaussian", "vector", ""}
         The kind of outputs, which decides the cost of learning. For a few outcomes no threshold is
-        learnt. With Gaussian noise, a threshold that is slightly wrong loses least. For vectors
-        with Laplace noise, the audit must find a rare corner.
+        learnt. With Gaussian noise, a slightly wrong threshold loses the least. For vectors with
+        Laplace noise, the audit must find a rare corner.
     epsilon, delta, failure_prob : float
         The claim, and the failure probability of the audit.
     is_sequential : bool
@@ -172,7 +173,7 @@ class Chances:
         is_guess: bool = False,
         is_sequential: bool = False,
     ) -> Chances:
-        """Return the chances of the one event, or the one guess, of known rates."""
+        """Return the chances of a single event, or of a single guess, of known rates."""
         p, q = (np.array([rate]) for rate in rates)
         guesses = (p, q) if is_guess else ((p + 1 - q) / 2, (q + 1 - p) / 2)
         curve = tuple(np.array([0.0, rate, 1.0]) for rate in rates)
@@ -229,8 +230,8 @@ class Chances:
 def learning_share(failure_prob: float, cost: float = _COST) -> float:
     """Return the share of the certifying draws that would suffice if the best event were known.
 
-    A test with power 0.9 needs a distance of `needed` standard deviations from the null. Learning
-    costs `cost` of them.
+    A test with power 0.9 needs a distance of `needed` standard deviations from the null hypothesis.
+    Learning costs `cost` of them.
     """
     needed = float(stats.norm.isf(failure_prob)) + _USUAL
     return _share_of(needed, cost)
@@ -241,7 +242,7 @@ def _share_of(needed: float, cost: float) -> float:
 
 
 def smallest(enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_DRAWS) -> int | None:
-    """Return the smallest number above `least` that is enough, to 0.5%; None above `most`."""
+    """Return the smallest sufficient number above `least`, to 0.5%; None if it exceeds `most`."""
     low, high = least, max(64, 2 * least)
     while not enough(high):
         if high >= most:
@@ -261,7 +262,7 @@ def events_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 
 
 def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
-    """Return the rates of the best events, at fewer thresholds if many would be slow."""
+    """Return the rates of the best events; fewer thresholds are tried if many would be slow."""
     if not isinstance(distribution, LaplaceVectorOracle):
         return distribution.curve()
     most = distribution.max_loss
@@ -279,8 +280,8 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     right, wrong : ndarray
-        Left is guessed in the likeliest event of a given mass. Right is guessed outside another
-        event, with at most the same mass.
+        Left is guessed in the likeliest event of a given mass. The region in which right is guessed
+        lies outside the first event, and has at most the same mass.
     """
     mass = (p + q) / 2
     top = np.flatnonzero((mass > 0) & (mass <= 0.5 + 1e-12))
@@ -301,7 +302,7 @@ def by_event(
 def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: float) -> Floats:
     """Return the indices of a few events with the largest excess over the claim for their noise.
 
-    Half a hit, at the rate `half`, keeps the noise of rates near 0 positive.
+    The rate `half` of half a hit keeps the noise of rates near 0 positive.
     """
     factor = math.exp(min(epsilon, 300.0))  # its square must be finite
     noise = np.sqrt(p * (1 - p) + factor**2 * (q * (1 - q) + half) + half)
@@ -320,13 +321,13 @@ def by_bet(
 ) -> Chance:
     """Return the power of bets on the best event or guess.
 
-    The log wealth of a bet has a drift and a variance. The probability that it ever reaches a
-    height is that of a Brownian motion.
+    The log wealth of a bet has a drift and a variance. The probability that the log wealth ever
+    reaches a height is that of a Brownian motion.
 
     Parameters
     ----------
     events, guesses : (ndarray, ndarray)
-        Rates of events on each side; rates of right and of wrong guesses.
+        Rates of events on each side, and rates of correct and of wrong guesses.
     draws : int
         Largest number of draws of each side.
     epsilon, delta, failure_prob : float
@@ -340,7 +341,7 @@ def by_bet(
     at = _standing_out(*events, 0.5 / draws, epsilon, delta)
     of_guesses = _standing_out(*guesses, 0.5 / draws, epsilon, delta)
     p, q = (np.concatenate([x[at], y[of_guesses]]) for x, y in zip(events, guesses, strict=True))
-    # The bet on an event includes its complement; a guess may abstain.
+    # The bet on an event also uses the complement of the event; a guess may abstain.
     wrong_left = np.concatenate([1 - events[0][at], guesses[1][of_guesses]])
     wrong_right = np.concatenate([1 - events[1][at], guesses[0][of_guesses]])
     left, right = (
@@ -402,7 +403,7 @@ def by_guess(
 def _ranked_heights(
     stages: Stages, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> tuple[int, ...]:
-    """Return the heights that refute a claim; cached, because a search needs them often."""
+    """Return the heights that refute a claim; cached, because a search often needs them."""
     heights = ranked_heights(stages, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
     return tuple(heights.tolist())
 
@@ -415,7 +416,8 @@ def by_rank(
     Parameters
     ----------
     p, q : ndarray, shape (points,)
-        The curve of an oracle of one number whose likelihood ratio rises with it.
+        The curve of an oracle that outputs one number, if the likelihood ratio rises with this
+        number.
     draws : int
         All draws, on both sides together.
     epsilon, delta, failure_prob : float

@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 def _blas() -> str:
     """Return name, version and kernels of the library with which numpy multiplies matrices.
 
-    The kernels depend on the processor, and they sum in different orders.
+    The kernels depend on the processor, and different kernels sum in different orders.
     """
     from threadpoolctl import threadpool_info
 
@@ -127,7 +127,7 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
 
 
 def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
-    """Return why the audit has no power; empty if its mutants show that it has."""
+    """Return why the audit has no power; empty if its mutants show that the audit has power."""
     if not mutant_runs.results:
         if not mutant_runs.wanted:
             return "and no mutant was requested to show power"
@@ -183,7 +183,7 @@ def advice(
     mutant_runs: MutantRuns,
     family: Family | None = None,
 ) -> str:
-    """Return what to do next: the one step that is likeliest to help, or nothing.
+    """Return what to do next: the step that is most likely to help, or nothing.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def _advice_on_outputs(verdict: Verdict, mutant_runs: MutantRuns) -> str:
 def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, family: Added) -> str:
     """Return how many draws refute the mechanism, or its mutant with half of the noise.
 
-    Empty if neither violates the claim on this pair, or if more draws are no sensible advice.
+    Empty if neither violates the claim on this pair, or if a larger number of draws is not useful.
     """
     assert family.strength is not None
     epsilon, delta = found.point
@@ -353,8 +353,9 @@ def _draws_that_would_do(
 ) -> int | None:
     """Return how many draws per dataset would refute the claim at the observed rates.
 
-    The rates are first moved towards the claim, since the event was chosen among many. None if
-    they do not violate the claim, or if more than `most` times the draws of the audit are needed.
+    The rates are first moved towards the claim, because the event was chosen among many events.
+    None if the rates do not violate the claim, or if more than `most` times the draws of the audit
+    are needed.
     """
     counts, point = found.epsilon.counts, found.point
     if counts is None:

@@ -1,4 +1,4 @@
-"""Certify by counts: how often frozen events fire on fresh draws.
+"""Certification by counts of how often frozen events fire on fresh draws.
 
 Guesses, by rank or by a frozen rule, need draws whose side a fair coin chose. A joint region needs
 no coins. It holds for any two numbers of draws that depend only on chance and on the sizes of both
@@ -6,14 +6,14 @@ sides. Stored outputs may be more numerous on one side. An event counts all outp
 left, with or without a coin. A guess counts only the outputs with a coin. This is sound:
 
 - Outputs are shuffled. Each is used once, in this order: to explore, with a coin, without a coin.
-  The coins and the sizes determine how many outputs of each side explore and how many get a coin;
-  no output does. Given the coins and the exploration, the outputs that an event counts are fresh,
-  independent and of a fixed number. So its region is wrong with at most its share of failure_prob.
+  The coins and the sizes alone determine how many outputs of each side explore and how many get a
+  coin. Given the coins and the exploration, the outputs that an event counts are fresh, independent
+  and of a fixed number. So its region is wrong with at most its share of failure_prob.
 
 - A guess ignores outputs without a coin, so it is wrong with at most its own share.
 
-- Two bounds may use the same draws. The union bound over the shares does not depend on how the
-  bounds depend on each other.
+- Two bounds may use the same draws. The union bound over the shares holds for any dependence
+  between the bounds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ probability of coins that fit."""
 
 _SIDES = ("left", "right")
 
-_PICTURE_BYTES = 4 * 10**6  # bytes of one side: 500,000 numbers; a picture needs no more
+_PICTURE_BYTES = 4 * 10**6  # bytes of one side, which are 500,000 numbers; a picture needs no more
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FrozenCounts:
 
     @property
     def chosen(self) -> list[Event | Guess]:
-        """Return the events and guesses to count, the primary one first."""
+        """Return the events and guesses to count; the primary one comes first."""
         return [self.exploration.selection.primary, *self.exploration.selection.profile]
 
     @property
@@ -122,7 +122,7 @@ class ByCounts:
 
 @dataclass(frozen=True)
 class _Coins:
-    """Fair coins: their number, how many chose left, and the probability of coins that fit."""
+    """Number of fair coins, how many of them chose left, and the probability of coins that fit."""
 
     tossed: int
     left: int
@@ -168,7 +168,7 @@ class _Fresh:
 
     @classmethod
     def of(cls, run: Run, exploration: Exploration, coins: _Coins | None) -> _Fresh:
-        """Return the numbers, from coins tossed for all draws before, or from coins tossed here."""
+        """Return the numbers of draws, from coins tossed for all draws before, or tossed here."""
         task, selection = run.task, exploration.selection
         explored, none = exploration.explored, dict.fromkeys(_SIDES, 0)
         there = dict.fromkeys(_SIDES, task.draws - explored)
@@ -191,7 +191,7 @@ class _Fresh:
     def seen(
         self, task: Task, sampler: Sampler, data: Any, side: str, reading: _Reading
     ) -> Iterator[tuple[_Seen, bool]]:
-        """Yield the counts of one side call by call, and whether its draws have no coin."""
+        """Yield the counts of one side for each call, and whether its draws have no coin."""
         parts = ("certify", self.at_coins[side]), ("certify beyond coins", self.beyond[side])
         for is_beyond, (role, draws) in enumerate(parts):
             calls = task.calls(draws)
@@ -257,15 +257,16 @@ def _count(
 ) -> tuple[list[Tally | RankedTally], list[Draws], tuple[str, ...]]:
     """Count the frozen events and guesses on fresh draws, call by call.
 
-    Given the coins, the draws of each side are independent and of a fixed number. So joint regions
-    of events hold together with a guess, although the two sides differ in size.
+    Given the coins, the draws of each side are independent, and their number is fixed. So joint
+    regions of events hold together with a guess, even if the two sides differ in size.
 
     Returns
     -------
     tallies : list of Tally or RankedTally
-        The primary tally first, then those of the profile, then those of guesses by rank.
+        The primary tally comes first, then the tallies of the profile, then those of guesses by
+        rank.
     drawn : list of (ndarray, ndarray)
-        Outputs for a picture, left and right: those with coins, and those beyond them.
+        Outputs for a picture, left and right: outputs with coins, and further outputs.
     doubts : tuple of str
         Doubts about the independence of the draws.
     """
@@ -298,7 +299,7 @@ def _count(
         tallies.append(Tally(one, *of_one))
     by_coins, beyond = zip(*kept, strict=True)
     if frozen.by_rank:
-        # Guesses by rank are paid for all draws, so they must use all of them.
+        # Guesses by rank get failure probability for all draws, so they must use all of them.
         assert [len(side) for side in by_coins] == [fresh.at_coins[side] for side in _SIDES]
         by_coins = all_draws(exploration.draws, by_coins)
         tallies += ranked(run, events[0].encoder, *by_coins)
@@ -327,7 +328,7 @@ def _certify(
     if task.claim.point is None and certified.any():
         point = task.worst_point(certified)
     # The witness, estimates and counts belong to the event of the reported bound. All bounds hold
-    # together, so this event may be chosen afterwards too.
+    # together, so this event may also be chosen afterwards.
     epsilons = [b.lower_epsilon(point[1]) for b in bounds]
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
@@ -393,8 +394,9 @@ def _p_value(
     """Return a failure probability, divided as always, at which these counts refute the claim.
 
     Use it for a refuted claim only. The search stops at a fifth of the logarithm, and at 1e-30.
-    Joint regions order the outcomes anew for each failure probability. So they are nearly always
-    nested, but this is not proved. The tests check by enumeration that this is a p-value.
+    Joint regions order the outcomes separately for each failure probability. So the regions are
+    nearly always nested, but this is not proved. The tests check by enumeration that this is a
+    p-value.
     """
     if isinstance(tally, RankedTally):
         return min(max(tally.p_value() / weight, math.exp(_LEAST_LOG_PROB)), task.failure_prob)

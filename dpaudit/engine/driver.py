@@ -1,7 +1,7 @@
-"""The order of every audit: explore, freeze, certify, test mutants, judge, report.
+"""The order of the steps of every audit: explore, freeze, certify, test mutants, judge, report.
 
-1. **Explore.** An instrument chooses a pair, events, sides and thresholds. It may use the
-   exploration draws any number of times, because none of them certifies anything.
+1. **Explore.** An instrument chooses a pair, events, sides and thresholds. The instrument may use
+   the exploration draws any number of times, because none of them certifies anything.
 
 2. **Freeze.** The instrument returns its choices, with a weight for each bound that it will
    compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.task.divide`)

@@ -53,7 +53,7 @@ class FrozenPairs:
     weights = ()
 
     def worst(self, certify: Callable[[NeighborPair], Certificate]) -> Certificate:
-        """Return the worst certificate of all pairs, the first among equals."""
+        """Return the worst certificate of all pairs; among equal certificates, return the first."""
         return replace(max(map(certify, self.pairs), key=severity), search=self.search)
 
 
@@ -80,7 +80,7 @@ class ByComputation:
 
 
 def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
-    """Return the sort key of a pair: epsilon needed (of a curve, the worst ratio), then delta."""
+    """Return the sort key of a pair: the needed epsilon (or a curve's worst ratio), then delta."""
     both = ((left, right), (right, left))
     if task.claim.point is not None:
         epsilon, delta = task.claim.point
@@ -95,7 +95,7 @@ def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
 
 @contextmanager
 def refusing(mechanism: ExactMechanism) -> Iterator[None]:
-    """Raise a `MechanismError` that names the mechanism if its pmf is invalid."""
+    """Raise a `MechanismError` that contains the mechanism's name if its pmf is invalid."""
     try:
         yield
     except ValueError as error:
@@ -120,7 +120,7 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
     epsilon, delta = (max(both) for both in zip(*needs.values(), strict=True))
     p, q = directions[likelier]
     inside = p > np.exp(min(point[0], 700.0)) * q
-    if not inside.any():  # nothing exceeds the claim: show the outcomes that come closest
+    if not inside.any():  # nothing exceeds the claim, so show the outcomes that come closest
         inside = p > q
     refuted = _exceeds(task.claim, (epsilon, delta), point)
     return Certificate.of(
@@ -151,7 +151,7 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
 
 
 def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
-    """Return exact rates of the sets of outcomes with the largest losses, at most 200 of them."""
+    """Return exact rates of the sets of outcomes with the largest losses; at most 200 sets."""
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
     above, below = np.cumsum(p[order]), np.cumsum(q[order])
@@ -166,7 +166,7 @@ def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
 def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
     """Return whether the needed (epsilon, delta) exceed the claim by more than rounding.
 
-    Curves are themselves computed numerically, to about 1e-10, so their margin is wider.
+    Curves are computed numerically, to about 1e-10, so the margin for curves is wider.
     """
     epsilon, delta = needed
     slack = 1e-15 if claim.point is not None else 1e-9

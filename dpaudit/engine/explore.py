@@ -45,7 +45,7 @@ class Exploration:
     selection : Selection
         The frozen events.
     draws : (ndarray, ndarray)
-        The draws on that pair from which the events were learnt.
+        The draws on the chosen pair from which the events were learnt.
     explored : int
         Total draws per dataset spent on exploration.
     search : SearchRecord, optional
@@ -120,7 +120,7 @@ def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
 def explore_budget(
     task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
 ) -> int:
-    """Return the exploration draws per dataset, which always leave some draws to certify."""
+    """Return the number of exploration draws per dataset; some draws always remain to certify."""
     cells = MAX_EXPLORE_CELLS / sampler.kinds.width
     budget = int(min(task.draws * share, cells, MAX_EXPLORE_DRAWS, most))
     return min(max(budget, MIN_PILOT), task.draws - 1)

@@ -2,7 +2,7 @@
 
 The distributions are known in closed form if the mechanism adds Laplace or Gaussian noise, which
 dpaudit detects by running it. If the mechanism has few outcomes, the observed frequencies are
-sharpened. That is, the log-likelihood ratio of each outcome is multiplied, and its geometric mean
+sharpened. In detail, the log-likelihood ratio of each outcome is multiplied, and its geometric mean
 over both datasets is kept. This is exact for randomised response. For other mechanisms the
 distributions are unknown, and no number is reported.
 """
@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 _LEAST_SEEN = 30  # Least number of draws in a group of outcomes.
 _BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of both sides count as different.
-_BEYOND_LUCK = 2.0  # Difference of ratio sizes that counts as real, in standard deviations.
-_MOST_NUMBERS = 20  # Numbers of an output up to which learning of directions was measured.
+_BEYOND_LUCK = 2.0  # Real difference of ratio sizes, in standard deviations.
+_MOST_NUMBERS = 20  # Numbers per output up to which the learning of directions was measured.
 _MOST_SUMS = 200  # Sums of shifts with Laplace noise; more would be slow.
 _EDGES = 1e-6, 1e6  # Smallest and largest strength that is searched.
 
@@ -64,7 +64,7 @@ class Family:
         return self.at(strength).epsilon(delta)
 
     def strength_at(self, epsilon: float, delta: float) -> float | None:
-        """Return the strength that needs exactly epsilon at delta; None if there is none."""
+        """Return the strength that needs exactly epsilon at delta; None if none does."""
 
         def excess(log_strength: float) -> float:
             needed = min(self.epsilon(math.exp(log_strength), delta), 1e3)
@@ -176,7 +176,8 @@ class Outcomes(Family):
         if found.event is None:
             return None
         event = parts_of(found.event)[0]
-        # A picture of outputs with several columns shows only a part, except for whole outcomes.
+        # A picture of outputs with several columns shows only a part, unless it shows whole
+        # outcomes.
         if len(event.encoder.columns) > 1 and not isinstance(event.score, OutcomeScore):
             return None
         if seen.edges is not None or len(seen.bins) < 2:
@@ -219,9 +220,9 @@ def _grouped(counts: Floats) -> Floats:
 def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
     """Return the frequencies of each likelihood ratio; outcomes of one ratio are equivalent.
 
-    The largest observed ratio is partly due to chance. So ratios of similar size are joined, the
-    most similar ones first, until all differ by more than chance. The two sides are treated as
-    mirror images if their difference from mirror images is no more than chance.
+    The largest observed ratio is partly due to chance. So ratios of similar size are joined,
+    beginning with the most similar ratios, until all differ by more than chance. The two sides are
+    treated as mirror images if their difference from mirror images is no more than chance.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
 def family_of(
     task: Task, mechanism: Any, found: Certificate, made: NoiseMutants | None
 ) -> Family | None:
-    """Return the family of a mechanism on the pair of its certificate; None if unknown.
+    """Return the family of a mechanism on the pair of its certificate; None if it is unknown.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ def family_of(
 
 
 def _usable(family: Added) -> Added | None:
-    """Return a family, or None if it is slow to compute or was never measured."""
+    """Return a family; None if the family is slow to compute or was never measured."""
     numbers = len(family.shifts)
     if not family.shifts.size or not np.isfinite(family.shifts).all() or numbers > _MOST_NUMBERS:
         return None
@@ -298,5 +299,5 @@ def _usable(family: Added) -> Added | None:
             if len(sums) > _MOST_SUMS:
                 return None
         return family
-    # The quality of a learnt direction depends on the scale of the noise, unknown in this case.
+    # The quality of a learnt direction depends on the scale of the noise, which is unknown here.
     return None if numbers > 1 and family.strength is None else family

@@ -46,8 +46,8 @@ def noise_margin(
     claim : Claim
         The claim that is audited.
     variants : mapping of float to mechanism
-        The same mechanism with its noise multiplied by each number, > 0. A variant draws one
-        output at a time if its exceptions are outcomes and it draws many at once.
+        The same mechanism with its noise multiplied by each number, > 0. A variant draws one output
+        at a time if its exceptions are outcomes and a call makes many draws.
     pair : NeighborPair, optional
         Pair to audit. Default: the pair of the result.
     draws : int, optional

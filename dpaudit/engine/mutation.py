@@ -1,10 +1,10 @@
 """The audit of the mutants, on the claim and the pairs of the audit.
 
 Bets on the pair of the certificate kill a gross mutant within a few hundred draws. The other
-mutants are audited again, by counts on all pairs and with more draws, the grossest changes first.
-This ends when the mutants of the noise have together spent as many draws as the audit itself. If no
-mutant was killed by then, the mutant that came closest gets the whole budget. A mutant that the
-user gave gets the whole budget too.
+mutants are audited again, by counts on all pairs and with more draws. The grossest changes come
+first. This ends when the mutants of the noise have together spent as many draws as the audit
+itself. If no mutant was killed by then, the mutant that came closest gets the whole budget. A
+mutant that the user gave gets the whole budget too.
 
 The number of audits of each mutant is fixed beforehand, and all of them share one `failure_prob`.
 So the mutants of an audit add as much to the family-wise error of a run as the audit itself.
@@ -64,11 +64,13 @@ class MutantRuns:
     Parameters
     ----------
     results : tuple of MutantResult
-        The results, in the order in which the mutants were made; given mutants come first.
+        The results, in the order in which the mutants were made. Mutants given by the user come
+        first.
     unseen : str
         Reason why some randomness of the mechanism gave no mutants; empty if all did.
     likeliest : Certificate or None
-        The survivor that came closest to a refutation; a given mutant, if any of them survived.
+        The surviving mutant that came closest to a refutation. If any given mutant survived, it is
+        a given one.
     seconds : float
         Seconds spent in the code of the mutants.
     failure_prob : float
@@ -88,7 +90,7 @@ class MutantRuns:
 def mutants_of(
     task: Task, mechanism: Any, found: Certificate, given: Sequence[Any]
 ) -> NoiseMutants:
-    """Return the mutants of an audit: the given ones, then those of the noise.
+    """Return the mutants of an audit: first the given mutants, then the mutants of the noise.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ def mutants_of(
 
 
 def patience(found: Certificate) -> float:
-    """Return the seconds after which one call of a mutant counts as one that never ends."""
+    """Return the number of seconds after which a call of a mutant counts as never ending."""
     return _LEAST_PATIENCE + 2 * found.mechanism_seconds
 
 
@@ -168,7 +170,7 @@ class _Contender:
         return not (self.note or self.is_killed or self.is_skipped)
 
     def audit_once(self, task: Task, certify: Certify) -> None:
-        """Audit the mutant once more; if it cannot run, this says nothing about the mechanism."""
+        """Audit the mutant once more; if the mutant cannot run, the mechanism is not to blame."""
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
             return
@@ -216,7 +218,7 @@ class _Contender:
 class _Contest:
     """All mutants of one audit, and the draws per dataset left for those of the noise.
 
-    If a change of all calls survived, the same change of one call alone is not audited.
+    If a change of all calls survived, the same change of a single call is not audited.
     """
 
     task: Task
@@ -273,10 +275,10 @@ class _Contest:
             self._audit_each(alive, task, min(max(each, LEAST_ROUND), FIRST_ROUND), bet=True)
 
     def _again(self, contenders: list[_Contender], share: float) -> None:
-        """Audit by counts on all pairs, as many mutants as a share of the pool allows."""
+        """Audit mutants by counts on all pairs, as many as a share of the pool allows."""
         pool = int(share * self.pool)
         alive = [c for c in contenders if c.is_alive]
-        alive.sort(  # the grossest change first; among equals, the mutant that came closest
+        alive.sort(  # grossest change first; among equals, the closest mutant
             key=lambda c: (c.mutant.rank, c.mutant.change != REMOVED, -c.certified, -_estimated(c))
         )
         least = min(2 * FIRST_ROUND, max(self.task.draws // _AGAIN, 2 * LEAST_ROUND))
@@ -288,8 +290,8 @@ class _Contest:
         """Spend the budget of the audit on one mutant, because otherwise the audit has no power.
 
         A mutant with less noise is preferred to a selection that is made certain, which may choose
-        the same on both sides. Then the mutant with the largest certified epsilon is preferred,
-        then the grossest mutant. Estimates from so few draws say little.
+        the same on both sides. Next, the mutant with the largest certified epsilon is preferred,
+        and then the grossest mutant. Estimates from so few draws say little.
         """
         alive = [c for c in whole if c.is_alive]
         alive.sort(key=lambda c: (c.mutant.change not in (REMOVED, HALVED), -c.certified))

@@ -172,7 +172,7 @@ _CLOSE = 0.9  # of the claim; a search may find no more for a mechanism that use
 
 
 def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Note that a worse pair may exist, if the worst pair found is far below the claim."""
+    """Note that a worse pair may exist, if the worst known pair is far below the claim."""
     claimed = found.point[0]
     if found.refuted or not isinstance(task.space, Portfolio) or claimed <= 0 or found.point[1]:
         return ()  # with a delta, few draws certify little on any pair

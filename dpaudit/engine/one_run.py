@@ -1,10 +1,10 @@
 """Audits of mechanisms that run once: many canary users, each included by a separate coin.
 
-The number of guesses that are evaluated is fixed before the coins are used. Or it depends on them,
-and the bound accounts for this choice. :mod:`dpaudit.stats.one_run` and
-:mod:`dpaudit.stats.one_run_walk` hold the proofs. Ties count against the audit: among canaries of
-equal score, those that would be guessed wrong come first. So no way to break ties, and no order in
-which the canaries are given, helps to refute.
+The number of guesses that are evaluated may be fixed before the coins are used. Otherwise the
+number depends on the coins, and the bound accounts for this choice. :mod:`dpaudit.stats.one_run`
+and :mod:`dpaudit.stats.one_run_walk` contain the proofs. Ties count against the audit. Among
+canaries with equal scores, those that would be guessed wrong come first. So neither the way of
+breaking ties nor the order of the canaries can help to refute.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class GuessTest:
     one_sided : bool
         Whether all guesses are "included".
     failure_prob : float
-        Failure probability of everything that is certified with this test, for fair coins.
+        Failure probability, for fair coins, of everything that is certified with this test.
     price : float
         Divisor of probabilities under fair coins; it is already part of `failure_prob`.
     """
@@ -185,7 +185,7 @@ class FrozenGuesses:
     Parameters
     ----------
     deltas : tuple of float
-        Deltas at which epsilon is certified, in addition to that of the claim.
+        Deltas, in addition to that of the claim, at which epsilon is certified.
     weights : list of float
         Weight of the claim, then of each delta.
     """
@@ -219,7 +219,7 @@ class OneRun:
     coins: str
 
     def explore(self, run: Run) -> FrozenGuesses:
-        """Choose the deltas at which epsilon is certified, without using a coin."""
+        """Choose the deltas at which epsilon is certified; the choice uses no coin."""
         point = run.task.claim.point
         deltas = tuple(delta for delta in DELTAS if point is None or delta != point[1])
         rest = (1 - PRIMARY_SHARE) / len(deltas)
@@ -308,7 +308,7 @@ class OneRun:
         return right_guesses(self.scores, self.included, stages, one_sided=self.one_sided)
 
     def _pictures(self, guesses: int, worst: tuple[float, float]) -> tuple[Witness, Histogram]:
-        """Return the guesses in words and counts, and the histogram of the scores."""
+        """Return the guesses as a description and as counts, and the histogram of the scores."""
         tops = guesses if self.one_sided else (guesses + 1) // 2
         order = np.lexsort((self.included, -self.scores))  # at equal scores wrong guesses first
         lows = np.lexsort((~self.included, self.scores))[: guesses - tops]
@@ -356,8 +356,8 @@ def audit_one_run(
 
     Toss a fair coin for each of m canary users (or include a random half of them, with
     ``coins="half"``) and run the mechanism once with those that are included. Give each canary a
-    score that is computed from the output alone. A higher score, such as a negative loss, must
-    suggest more strongly that the canary was included. This function draws nothing.
+    score that is computed from the output alone. A higher score must suggest more strongly that the
+    canary was included; an example is a negative loss. This function draws nothing.
 
     Parameters
     ----------
@@ -369,21 +369,22 @@ def audit_one_run(
     claim : Claim
         What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
     guesses : int, optional
-        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. By default it
-        depends on the guesses (for small m delta), or a few fixed numbers of guesses are tested.
+        Number of guesses, from 1 to m, if the number was fixed before anybody saw the coins. By
+        default, the number depends on the guesses (if m delta is small), or a few fixed numbers of
+        guesses are tested.
     side : {"both", "top"}, optional
-        "both" guesses the highest scores "included" and the lowest "excluded", alternately. "top"
-        guesses "included" only. It is better if only presence is visible, and it needs only
-        delta / 2. Choose it before you see the coins. Default "both".
+        With "both", the highest scores are guessed "included" and the lowest "excluded",
+        alternately."top" guesses "included" only. It is better if only presence is visible, and it
+        needs only delta / 2. Choose it before you see the coins. Default "both".
     coins : {"fair", "half"}, optional
         "fair" (the default) assumes that every coin was tossed independently. "half" assumes that
         the included canaries are a set of exactly half, each such set with the same probability.
-        Then less is certified, because the number of the others reveals something about each coin.
-        For an odd m, half is rounded either way. If exactly half are included and `coins` was not
-        given, a note says so.
+        Then less is certified, because the number of the other included canaries reveals something
+        about each coin. For an odd m, half is rounded either way. If exactly half are included and
+        `coins` was not given, a note says so.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). The claim gets 0.9
-        of it, and the epsilons at other deltas share the rest. Default 1e-6.
+        of this probability, and the epsilons at other deltas share the rest. Default 1e-6.
     id : str, optional
         Name of the audit.
 
@@ -407,7 +408,7 @@ def audit_one_run(
 
     Notes
     -----
-    Canaries of equal score show nothing unless a test counts all of them. If scores take few
+    Canaries with equal scores show nothing unless a test counts all of them. If scores take few
     values, add a little independent noise to them.
 
     References
@@ -471,11 +472,11 @@ _PAIR = NeighborPair(
 def right_guesses(
     scores: Floats, included: NDArray[np.bool_], stages: Ints, *, one_sided: bool
 ) -> Ints:
-    """Return how many of the most confident guesses are right, at each of the tests.
+    """Return how many of the most confident guesses are correct, at each of the tests.
 
-    Guesses alternate between the highest remaining score, "included", and the lowest, "excluded".
-    Among equal scores wrong guesses come first. So no count exceeds the count of any way to break
-    ties.
+    Guesses alternate between the highest remaining score (guessed "included") and the lowest
+    (guessed "excluded"). Among equal scores wrong guesses come first. So no count exceeds the count
+    of any way to break ties.
     """
     highest = included[np.lexsort((included, -scores))]
     top = np.concatenate([[0], np.cumsum(highest)])
@@ -495,7 +496,7 @@ _ADVICE = (
 def _reason_of_a_curve(
     claim: Claim, point: tuple[float, float], certified: float, p_value: float
 ) -> str:
-    """Return the reason where a curve is refuted as a whole and at no single point."""
+    """Return the reason if a curve is refuted as a whole but at no single point."""
     if claim.point is not None or certified > point[0]:
         return ""
     return (
@@ -506,7 +507,7 @@ def _reason_of_a_curve(
 
 
 def _hopeless(certificate: Certificate, failure_prob: float) -> list[str]:
-    """Return a note if delta alone could explain any number of right guesses."""
+    """Return a note if delta alone could explain any number of correct guesses."""
     assert certificate.canaries is not None
     budget = certificate.canaries.canaries * certificate.point[1]
     if certificate.refuted or budget <= _HOPELESS * failure_prob:
@@ -628,7 +629,7 @@ def _refuse_masked(name: str, values: ArrayLike) -> None:
 
 
 def _refuse_other_index(scores: Any, included: Any) -> None:
-    """Raise if two pandas Series have different indices, since rows are paired by position."""
+    """Raise if two pandas Series have different indices, because rows are paired by position."""
     first, second = (getattr(values, "index", None) for values in (scores, included))
     if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
         return  # the `index` of a list is a method

@@ -1,9 +1,9 @@
 """Planning of audits of one run, for scores of a known shape; computed, not simulated.
 
 The scores of excluded and included canaries are assumed to be independent, and one distance apart.
-Guesses between two tests are then right independently, at the mean rate of these ranks. This
-ignores that ranks depend on each other, an effect of order 1 / canaries. The probability that a
-walk of such rates reaches the heights of the test is that of a Markov chain.
+Guesses between two tests are then correct independently, at the mean rate of these ranks. This
+ignores that ranks depend on each other, which is an effect of order 1 / canaries. The probability
+that a walk of such rates reaches the heights of the test is that of a Markov chain.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ def plan_one_run(
     claim : Claim
         Claim to be refuted.
     true_epsilon : float, optional
-        Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve). It must be
-        above the claimed epsilon. Scores are assumed to be Gaussian; for delta = 0 they have
-        Laplace noise.
+        Epsilon that the mechanism really needs at the claimed delta. For a curve, the delta is
+        1e-5. It must be above the claimed epsilon. Scores are assumed to be Gaussian. For delta =
+        0, scores are assumed to have Laplace noise.
     mu : float, optional
         > 0, instead of `true_epsilon`. Scores are Gaussian, and those of included canaries are `mu`
         standard deviations higher.
@@ -200,7 +200,8 @@ def _model(
     """Return the model of the scores, as a function of t and in words.
 
     The function returns the probabilities that a score lies more than t beyond the middle of both
-    distributions. The first is for its own side (a right guess), the second for the other side.
+    distributions. The first probability is for the score's own side (a correct guess), the second
+    for the other side.
     """
     if true_epsilon is not None:
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
@@ -250,9 +251,9 @@ def _rates(
 def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
     """Return the least counts of right guesses that refute the claim, at each test.
 
-    For a fixed test, only counts near the expected count are searched; the probability of other
-    counts is below 1e-13. If no count of this range refutes, the result is the number of
-    guesses plus one. If the least count lies below it, the result is near its lower end.
+    For a fixed test, only counts near the expected count are searched. Other counts have a
+    probability below 1e-13. If no count of this range refutes, the result is the number of guesses
+    plus one. If the least count lies below it, the result is near its lower end.
     """
     stages = tool.stages.guesses
     if tool.walk:

@@ -51,9 +51,9 @@ def audit_outputs(
     ----------
     left, right : array_like ``[draws, ...]`` or path
         Independent outputs of the mechanism on two neighbouring datasets, at least 20 each. Outputs
-        are numbers, texts or records of them; NaN, or None in lists, means no answer. They may also
-        be any function of each output alone, such as a score. Arrays must hold outputs of one
-        shape. Lists may hold outputs of different lengths; then the length is an outcome too.
+        are numbers, texts or records of these. NaN, or None in lists, stands for no answer. They
+        may also be any function of each output alone, such as a score. Arrays must hold outputs of
+        one shape. Lists may hold outputs of different lengths. Then the length is an outcome, too.
         Paths may be .npy files, and .parquet files with pyarrow.
     claim : Claim
         The privacy guarantee that the mechanism claims.
@@ -118,15 +118,15 @@ def audit_outputs(
 
 
 class StoredDraws(Sampler):
-    """A sampler that returns stored outputs, each of them once, in shuffled order.
+    """A sampler that returns stored outputs in shuffled order, each output once.
 
     Parameters
     ----------
     name : str
         Name for messages.
     left, right : ndarray ``[draws, ...]``
-        The outputs. They are shuffled, so the exploration uses a random part of them, whatever the
-        order in which they were stored.
+        The outputs. The outputs are shuffled, so the exploration uses a random part of them,
+        whatever the order in which they were stored.
     seed : int
         Seed of the shuffle.
     """

@@ -26,7 +26,7 @@ _FARTHEST = 1e100  # limit of the axis, so that the bins stay finite
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """The bins of a picture: between edges or one for each value, and one for other outputs."""
+    """The bins of a picture: between edges or one per value, and one for other outputs."""
 
     event: Event
     label: str
@@ -53,7 +53,8 @@ class _Frame:
         seen = self.count(along)
         inside = 2 * self.count(along[fires]) > seen
         if self.are_edges and seen[:-1].any():
-            # A bin without any sample gets the flag of the nearest one before it, or of the first.
+            # A bin without any sample gets the flag of the nearest bin before it, or of the first
+            # bin.
             known = np.flatnonzero(seen[:-1])
             before = np.searchsorted(known, np.arange(len(seen) - 1), side="right") - 1
             inside[:-1] = inside[known[np.maximum(before, 0)]]
@@ -76,7 +77,7 @@ def picture(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> H
 
 
 def _plan(chosen: Event | Guess, outputs: NDArray[Any]) -> tuple[_Frame, list[tuple[bool, ...]]]:
-    """Choose the bins from a sample of both sides, and flag those in which each event fires."""
+    """Choose the bins from a sample of both sides, and flag the bins in which each event fires."""
     parts = parts_of(chosen)
     event, score = parts[0], parts[0].score
     encoded = event.encoder(outputs)
@@ -105,7 +106,7 @@ def _plan(chosen: Event | Guess, outputs: NDArray[Any]) -> tuple[_Frame, list[tu
 def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
     """Return edges of bins of equal width, such that a bin begins at each cut.
 
-    If two cuts are nearer than half a bin, a bin begins at the first cut only.
+    If two cuts are closer than half a bin, a bin begins only at the first cut.
     """
     cuts = np.clip(cuts, -_FARTHEST, _FARTHEST).tolist()
     low, high = np.quantile(np.clip(along, -_FARTHEST, _FARTHEST), [0.002, 0.998]).tolist()

@@ -1,8 +1,8 @@
 """Planning: how many draws certify a violation of a given size.
 
-:mod:`dpaudit.engine.chances` computes the power for a known distribution; here it is solved for the
-number of draws. Only the distribution is assumed: that of the worst pair of a mechanism that just
-needs the true epsilon, or given rates of an event.
+:mod:`dpaudit.engine.chances` computes the power for a known distribution. This module solves for
+the number of draws. Only the distribution is assumed. It is that of the worst pair of a mechanism
+that just needs the true epsilon, or it is given by the rates of an event.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Plan:
     instrument : str
         Assumed instrument: counts of one event, guesses in two tails, or guesses by rank.
     draws_without_ranks : int or None
-        Draws per dataset if guesses by rank are assumed but cannot be made. They cannot be made if
-        outputs are not one number each, or if the pair is searched for. None if guesses by rank
-        are not assumed.
+        Draws per dataset if guesses by rank are assumed but cannot be made. Guesses by rank cannot
+        be made if outputs are not one number each, or if the pair is searched for. None if guesses
+        by rank are not assumed.
     """
 
     draws: int
@@ -129,13 +129,14 @@ def plan(
     failure_prob : float, optional
         Failure probability of the audit, in (0, 1). Default 1e-6.
     oracle : Oracle, optional
-        Distribution of the mechanism on the worst pair. The audit is assumed to find its best event
-        or guess. For Laplace and Gaussian noise, draws of one number on a named pair are assumed.
-        Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need
-        `true_epsilon`.
+        Distribution of the mechanism on the worst pair. The audit is assumed to find its best
+        event or guess. For Laplace and Gaussian noise, draws of one number on a named pair are
+        assumed. Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just
+        need `true_epsilon`.
     rates : (float, float), optional
-        Rates of the event, instead of `oracle`, on the likelier side and on the other. Then guesses
-        by rank are not considered, because nothing is known of ranks.
+        Rates of the event, instead of `oracle`, on the likelier side and on the other side. If
+        rates are given, guesses by rank are not considered, because nothing is known about
+        ranks.
 
     Returns
     -------
@@ -151,12 +152,14 @@ def plan(
 
     Notes
     -----
-    Outputs are assumed to be those of the best pair. The audit is assumed to refute by the
-    instrument that does so most often: an event, guesses in two tails, or, for few draws of a
-    number, guesses by rank. Learnt events and guesses are a little worse than the best ones, and
-    the plan allows for this. Guesses by rank learn nothing. They and the learnt events get half of
-    failure_prob each, and the plan counts on only one of the two. The measured refutation rate of
-    audits of the planned size is in docs/measured.md, on detectable epsilons.
+    Outputs are assumed to be those of the best pair. The plan assumes the instrument that
+    refutes most often: an event, guesses in two tails, or, for a small number of draws of a
+    number, guesses by rank. Learnt events and guesses are slightly worse than the best ones,
+    and the plan allows for this. Guesses by rank learn nothing. Guesses by rank and learnt
+    events get half of failure_prob each, and the plan counts on only one of the two.
+
+    The measured refutation rate of audits of the planned size is in docs/measured.md, on
+    detectable epsilons.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 `detectable` computes the smallest epsilon that an audit would have refuted with probability 0.9. It
 uses the family of distributions of the mechanism, and the instrument and the draws of the audit.
-`fewest_draws` computes, before any draw, how many draws any test needs to refute a claim.
+Before any draw, `fewest_draws` computes how many draws any test needs to refute a claim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpaudit.engine.families import Family
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError
 
-_UNEVEN = 1.2  # Ratio of outputs of both sides from which chances for even sides do not apply.
+_UNEVEN = 1.2  # From this ratio of side sizes on, chances for equal sides do not apply.
 _STEP = 1.25  # Factor by which a strength is raised in the search.
 _LARGEST, _STRONGEST = 50.0, 1e6  # Largest epsilon and strength that are searched.
 
@@ -72,7 +72,7 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
 def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
     """Return how many draws any test needs to refute any mechanism with probability 0.9.
 
-    The number counts both sides together. It holds even for a mechanism whose every draw
+    The number counts both sides together. The number holds even for a mechanism whose every draw
     identifies its dataset.
 
     Parameters

@@ -71,7 +71,7 @@ def read(name: str, outputs: Outputs) -> NDArray[Any]:
 def refuse_other_kinds(
     name: str, left: NDArray[Any], right: NDArray[Any], *, lengths_vary: bool
 ) -> None:
-    """Raise an error unless both sides hold numbers, or both texts, and arrays of one shape.
+    """Raise an error unless both sides hold numbers or both hold texts, and arrays have one shape.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _rows(name: str, outputs: Any) -> NDArray[Any]:
 
 
 def _refuse_numbers_as_texts(name: str, outputs: Any, array: NDArray[Any]) -> None:
-    """Raise an error if a list mixes numbers and texts, since numbers would become texts."""
+    """Raise an error if a list mixes numbers and texts, because numbers would become texts."""
     if array.dtype.kind != "U" or not isinstance(outputs, list | tuple):
         return
     flat = list(outputs)
@@ -193,7 +193,7 @@ def _from_frame(name: str, frame: Any) -> Any:
 
 
 def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the array of a single column, or else records with a field for each column."""
+    """Return the array of a single column, or records with a field for each column."""
     if not columns:
         raise ArgumentError(f"{name} must have a column, got none")
     known = {column: _plain(f"{name}, column {column!r},", x) for column, x in columns.items()}
@@ -213,7 +213,7 @@ def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any
 
 
 def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of objects as texts, or as numbers with NaN for missing values."""
+    """Return a column of objects as texts, or as numbers in which missing values are NaN."""
     if values.dtype != object:
         return values
     if all(isinstance(value, str) for value in values.flat):

@@ -41,7 +41,8 @@ _LARGEST_EPSILON = 600.0  # Largest epsilon of the grid of a curve; exponentials
 def _profile(claim: Claim) -> tuple[Floats, Floats]:
     """Return a grid of epsilons and the deltas of a claim.
 
-    The result is cached: the conversion of a curve is slow, and every mutant has its own task.
+    The result is cached, because the conversion of a curve is slow and every mutant has its own
+    task.
     """
     return _known_profile(claim) if isinstance(claim, Hashable) else _made_profile(claim)
 
@@ -59,8 +60,8 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
             [epsilon for pair in itertools.pairwise(ends) for epsilon in _steps(*pair)]
         )
     else:
-        # Some curves stay above a delta at every epsilon, such as approximate zCDP. The grid ends
-        # where the curve is within 1e-6 of its limit.
+        # Some curves, such as those of approximate zCDP, stay above some delta at every epsilon.
+        # The grid ends where the curve is within 1e-6 of its limit.
         limit = claim.delta(_LARGEST_EPSILON)
         end = claim.epsilon(min(limit + 1e-6, 1.0))
         grid = np.linspace(0.0, min(max(end, 0.1), _LARGEST_EPSILON), _GRID)
@@ -70,7 +71,7 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
 
 
 def _steps(low: float, high: float) -> list[float]:
-    """Return even steps between two numbers, each rounded once: 0.9, not 0.8999999999999999."""
+    """Return evenly spaced numbers, each rounded once: 0.9, not 0.8999999999999999."""
     first, last = (Fraction(repr(float(end))) for end in (low, high))
     half = _GRID // 2
     return [float(first + (last - first) * step / half) for step in range(half + 1)]
@@ -103,10 +104,10 @@ class Task:
     float_attack : bool or FloatAttack
         Whether the low bits of outputs are also examined.
     is_brief : bool
-        Whether it is enough to know if the claim is refuted, as for a mutant. Then no profile is
+        Whether only the refutation of the claim matters, as for a mutant. Then no profile is
         certified, and draws are spread over few calls.
     stored : mapping of str to int, optional
-        Number of available outputs of each side, if they were drawn elsewhere.
+        Number of available outputs of each side, if the outputs were drawn elsewhere.
     watch : Watch
         Records the progress, and limits the time of calls.
     workers : Workers, optional
@@ -133,7 +134,7 @@ class Task:
 
     @property
     def is_small(self) -> bool:
-        """Whether there are few draws, all on one pair, so that ranks are guessed too."""
+        """Whether draws are few and all on one pair, so that ranks are also guessed."""
         one = self.space is None and len(self.pairs) == 1
         return (
             one
@@ -173,7 +174,7 @@ class Task:
         return min(max(draws // _BRIEF_CALL, _BRIEF_CALLS), CALLS) if self.is_brief else CALLS
 
     def attack_on(self, pair: NeighborPair) -> FloatAttack | None:
-        """Return the guesses of the floating-point attack on a pair, or None without attack."""
+        """Return the guesses of the floating-point attack on a pair; None without the attack."""
         if isinstance(self.float_attack, FloatAttack):
             return self.float_attack
         return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
@@ -192,10 +193,10 @@ class Task:
         )
 
     def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:
-        """Return the point at which a profile exceeds the claimed curve most, or is closest to it.
+        """Return the point at which a profile exceeds the claimed curve most, or is closest.
 
-        Epsilon = 0 counts only if the claim is exceeded there; otherwise it says little. Deltas
-        below `least` do not count either, because the curves are not accurate below it.
+        Epsilon = 0 counts only if the claim is exceeded there, because otherwise it says little.
+        Deltas below `least` do not count either, because the curves are not accurate below `least`.
         """
         ratio = profile / np.maximum(self.claimed, least)
         if ratio[0] <= 1:
@@ -324,7 +325,7 @@ class Run:
         )
 
     def settle(self, weights: Sequence[float]) -> None:
-        """End the exploration: divide `failure_prob`, and hand out certifying draws from now on."""
+        """End the exploration: divide `failure_prob`, and hand out only certifying draws."""
         if self.failure_probs:
             raise AssertionError("settle must be called only once")
         self.failure_probs = divide(self.task.failure_prob, weights)

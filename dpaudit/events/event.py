@@ -97,7 +97,7 @@ class Guess:
 
     @classmethod
     def of(cls, chosen: Event | Guess) -> Guess:
-        """Return a guess; an event becomes the guess of its likelier side, or of the other side."""
+        """Return a guess; an event guesses its likelier side, and otherwise the other side."""
         if isinstance(chosen, Guess):
             return chosen
         other = "right" if chosen.likelier == "left" else "left"

@@ -1,6 +1,7 @@
 """Reports: lines of text, and self-contained HTML pages.
 
-Names are imported when they are first used: lines of text need neither matplotlib nor jinja2.
+Names are imported when they are first used, because lines of text need neither matplotlib nor
+jinja2.
 """
 
 import lazy_loader

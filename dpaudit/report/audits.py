@@ -1,4 +1,4 @@
-"""Text of audits in reports."""
+"""Audits in reports."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class AuditSection(Section[AuditResult]):
         )
 
     def is_shown(self, record: AuditResult, *, verbose: bool = False) -> bool:
-        """Whether the audit needs attention; with `verbose`, whether it found a violation too."""
+        """Whether the audit needs attention; if `verbose`, also whether it found a violation."""
         return record.status.key not in ("not_refuted", *["known"] * (not verbose))
 
     def rank(self, record: AuditResult) -> int:
@@ -104,7 +104,7 @@ class AuditSection(Section[AuditResult]):
         return ("privacy", "\n\n".join(found)) if found else None
 
     def alert(self, record: AuditResult) -> Alert | None:
-        """Return an alert if a claim is refuted, an audit has no power, or a known bug is lost."""
+        """Return an alert for a refuted claim, for no power, or for a known bug not found again."""
         key = record.status.key
         if key not in _LEVELS:
             return None
@@ -128,7 +128,7 @@ class AuditSection(Section[AuditResult]):
         return audit_changes(old, new)
 
     def fault(self, record: AuditResult) -> What:
-        """Return that the claim is refuted, if it is."""
+        """Return the statement that the claim is refuted; None if the claim is not refuted."""
         return What.REFUTED if record.status.key == "refuted" else What.UNDECLARED
 
 

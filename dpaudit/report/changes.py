@@ -1,19 +1,19 @@
 """Changes between two results of one audit: its verdict, its mutants and its epsilon.
 
-**Verdicts.** REFUTED is certified; the other verdicts say less. A violation that is no longer
-found may mean a fixed mechanism or a smaller budget. So a step away from REFUTED counts as better
-or worse only if the later audit had the same claim and no smaller budget. Otherwise the change is
-reported as one that cannot be compared.
+**Verdicts.** REFUTED is certified, and the other verdicts are weaker. A violation that is no longer
+found may indicate a fixed mechanism or a smaller budget. So a change from REFUTED to another
+verdict counts as better or worse only if the later audit had the same claim and no smaller budget.
+Otherwise, the change is reported as not comparable.
 
-Mutants that are barely killed may survive other draws by chance. So a mutant that survives now, and
-an audit that has less power, are reported and fail nothing by default. A run itself fails if a
-mutant that was given survives.
+Mutants that are barely killed may survive other draws by chance. So a mutant that now survives, and
+an audit that has less power, are reported but do not fail the comparison by default. However, a run
+fails if a mutant that the user gave survives.
 
-**Epsilons.** Certified epsilons are lower bounds. If one of them lies above the other, this says
-nothing about the epsilon that the mechanism needs. So an epsilon moved only if the certified
-interval of one result excludes that of the other, on the same pair and at the same delta. The
+**Epsilons.** Certified epsilons are lower bounds. If one lower bound lies above another, the
+epsilons that the mechanisms need may still be equal. So an epsilon counts as changed only if the
+certified intervals of the two results are disjoint, on the same pair and at the same delta. The
 interval ends at the upper bound that the result knows. Computed audits know an upper bound. Audits
-by draws do not, so for two such audits only the estimates are reported.
+by draws do not know an upper bound, so for two such audits only the estimates are reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROUNDING = 1e-9
 
 
 class What(StrEnum):
-    """Kinds of change of an audit or a statement, the most important for a reader first."""
+    """Kinds of change of an audit or a statement; the most important for a reader come first."""
 
     REFUTED = "newly refuted"
     LOST = "known violation lost"
@@ -67,9 +67,9 @@ class VerdictChange:
     id : str
     what : What
     before, now : str
-        The verdicts in words; empty if there is none.
+        The verdicts in words; empty if there is no verdict.
     reason : str
-        Reason, in one sentence.
+        Reason for the change, in one sentence.
     """
 
     kind: str
@@ -155,7 +155,7 @@ def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] 
 
 
 def less_than_before(old: AuditResult, new: AuditResult) -> str:
-    """Return why finding no violation means less in the later audit; empty if it does not."""
+    """Return why finding no violation is weaker evidence in the later audit; empty if it is not."""
     if _claim(old) != _claim(new):
         return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
     budgets = budget(old), budget(new)
@@ -168,7 +168,7 @@ def less_than_before(old: AuditResult, new: AuditResult) -> str:
 
 
 def budget(result: AuditResult) -> int:
-    """Return the draws per dataset that an audit could have taken; 0 if it was computed."""
+    """Return the largest number of draws per dataset that an audit could take; 0 if computed."""
     path = result.diagnostics.sequential
     return sum(result.draws.values()) if path is None else path.budget
 
@@ -204,7 +204,7 @@ class EpsilonChange:
     old, new : AuditResult
     movement : Movement
     reason : str
-        Reason, in one sentence.
+        Reason for the change, in one sentence.
     """
 
     old: AuditResult
@@ -214,7 +214,7 @@ class EpsilonChange:
 
     @property
     def has_moved(self) -> bool:
-        """Whether the certified intervals exclude each other."""
+        """Whether the certified intervals are disjoint."""
         return self.movement in (Movement.ROSE, Movement.FELL)
 
     @property

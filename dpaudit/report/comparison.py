@@ -44,9 +44,9 @@ class Side:
     Parameters
     ----------
     name : str
-        Name, as it was given.
+        Name of the run, as it was given.
     run : StoredRun or None
-        None for the file of one record.
+        None if the side is the file of one record.
     records : dict
         Records by kind and id, without those that a comparison does not include.
     """
@@ -75,17 +75,17 @@ class Comparison:
     ----------
     old, new : Side
     changes : tuple of VerdictChange
-        Changes for the worse first.
+        Changes for the worse come first.
     epsilons : tuple of EpsilonChange
         Changes of epsilon, for audits that are not the same to the last bit.
     same : int
         Number of audits and statements that are the same to the last bit.
     notes : tuple of str
-        Differences of the two runs, one sentence each.
+        Differences of the two runs, in one sentence each.
     may_be_missing : bool
-        Whether a missing record is no change for the worse.
+        Whether a missing record is not counted as a change for the worse.
     power_counts : bool
-        Whether less power is a change for the worse.
+        Whether less power is counted as a change for the worse.
     """
 
     old: Side
@@ -119,8 +119,8 @@ def read_side(path: Path) -> Side:
     Raises
     ------
     StoreError
-        If anything in it is missing, damaged or was changed after it was written. Then nothing is
-        compared, and no file is set aside.
+        If any part is missing, is damaged, or was changed after it was written. In this case,
+        nothing is compared, and no file is set aside.
     """
     if path.is_dir() or path.name == RESULTS:
         run, records = read_whole_run(path if path.is_dir() else path.parent)
@@ -141,9 +141,9 @@ def compare(
     old, new : Side
         If either side is the file of one record, only this record is compared.
     may_be_missing : bool
-        Whether a missing record is no change for the worse.
+        Whether a missing record is not counted as a change for the worse.
     power_counts : bool
-        Whether less power is a change for the worse.
+        Whether less power is counted as a change for the worse.
     """
     both = _in_both(old, new)
     if old.run is None or new.run is None:
@@ -323,7 +323,7 @@ def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """Return what changed, one line each, with changes for the worse first."""
+    """Return the changes in one line each; changes for the worse come first."""
     lines = [f"note: {note}" for note in found.notes]
     for title, changes in (("WORSE", found.worse), ("changed", found.others)):
         lines += [
@@ -344,13 +344,13 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
-    """Return a comment: a table of the changes for the worse, with the rest folded.
+    """Return a comment with a table of the changes for the worse; other changes are folded.
 
     Parameters
     ----------
     found : Comparison
     limit : int
-        Largest number of characters; rows that do not fit are counted instead.
+        Largest number of characters. Rows that do not fit are counted instead.
     """
     head = [f"### dpaudit: {headline(found)}", ""]
     head += [f"- {_plain(note)}" for note in found.notes]
@@ -398,7 +398,7 @@ def _table(title: str, names: Sequence[str], rows: list[list[str]], space: int) 
 
 
 def _plain(text: str) -> str:
-    """Return a text in which nothing is markup, a link or the name of a user."""
+    """Return a text without any markup, link or user name that would be interpreted."""
     return _FREE.sub(lambda found: f"&#{ord(found.group())};", " ".join(text.split()))
 
 

@@ -39,7 +39,7 @@ class Card:
     result : AuditResult
         The result.
     anchor : str
-        Anchor of its full text on the page.
+        Anchor of the full text of the audit on the page.
     sentence : str
         Claimed and certified number, in one sentence.
     scale : Markup
@@ -73,7 +73,7 @@ class Decisions:
     lines : tuple of (AuditResult, str, str)
         Further audits: the result, its anchor, and the distance of its number from the claim.
     left_out : int
-        Number of audits for which there was no line.
+        Number of audits that are not listed for lack of space.
     """
 
     tone: str
@@ -85,7 +85,7 @@ class Decisions:
 
 
 def by_concern(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results by urgency, the most urgent first."""
+    """Return results sorted by urgency; the most urgent come first."""
     order = list(STATUSES)
     return sorted(results, key=lambda r: (order.index(r.status.key), -severity.severity(r)))
 
@@ -121,7 +121,7 @@ def _close(result: AuditResult) -> str:
 
 
 def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
-    """Return tone, summary and remarks of a run."""
+    """Return the tone, the summary and the remarks of a run."""
     found = Counter(result.status.key for result in results)
     powerless = found["no_power"] + found["powerless"]
     known, rest = found["known"] + found["open"], found["not_refuted"]

@@ -1,6 +1,6 @@
-"""Shared parts of the pages of a report: templates, styles, script, content security policy.
+"""Shared parts of report pages: templates, styles, script and content security policy.
 
-A page loads nothing from the network, and its content security policy forbids it.
+A page loads nothing from the network; its content security policy forbids this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> str:
-    """Return a page, or a part of one, as text.
+    """Return a page, or a part of a page, as text.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def kept(run: StoredRun, kind: str) -> Mapping[str, KeptRecord]:
 
 
 def typed(path: Path) -> Path:
-    """Return a path as it is typed from the working directory."""
+    """Return a path in the form in which a user types it in the working directory."""
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd())
     return path

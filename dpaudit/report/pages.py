@@ -1,4 +1,4 @@
-"""One page for a whole run, with everything in it: styles, script and figures."""
+"""One page for a whole run, which contains everything: styles, script and figures."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
 
     The details of the first hundred audits are plain HTML. The details of the other audits are
-    compressed inside the page, and its script unpacks them when they are opened.
+    compressed inside the page. The page's script unpacks them when a reader opens them.
 
-    Other kinds of records write separate pages, linked from the first page, such as
-    ``out/ledger.html``. If a run has no such records, the page of an earlier run is removed.
+    Other kinds of records write separate pages, such as ``out/ledger.html``, which the first page
+    links. If a run has no such records, the page of an earlier run is removed.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     Raises
     ------
     StoreError
-        If the page cannot be written; an existing page stays as it was.
+        If the page cannot be written; an existing page is not changed.
     """
     out = Path(out)
     for name, own in by_kind(records).items():
@@ -104,7 +104,7 @@ def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
 
 
 def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
-    """Return the data that the template shows of one audit."""
+    """Return the data about one audit that the template shows."""
     file, chance = place_of(result), number(result.failure_prob)
     return {
         "result": result,
@@ -167,6 +167,6 @@ def _languages(result: AuditResult) -> list[tuple[str, str]]:
 
 
 def _upper(estimate: Estimate) -> str | None:
-    """Return the upper bound as text, or None if the audit has none."""
+    """Return the upper bound as text; None if the audit has no upper bound."""
     nothing_known = estimate.upper == math.inf or estimate.upper >= 1.0 > estimate.lower
     return None if nothing_known or estimate.failure_prob == 0 else number(estimate.upper)

@@ -1,8 +1,8 @@
-"""A run as SARIF 2.1.0, which code scanning shows next to the lines of the audits.
+"""A run as SARIF 2.1.0, which code scanning displays next to the lines of the audits.
 
-There is a result for each refuted audit, for each audit without power, and for each statement that
-is not as declared. A known violation is a result too, suppressed in the source by its mark. A
-failure is a notification of the tool, because it is not a finding.
+There is a result for each refuted audit, for each audit without power, and for each statement whose
+verdict is not as declared. A known violation is also a result; its mark suppresses it in the
+source. A failure is a notification of the tool, because it is not a finding.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def node_and_reason(sentence: str) -> tuple[str, str]:
 
 
 def line_of(path: str, item: str) -> int | None:
-    """Return the current line of a function, from 1; None if the function is not there."""
+    """Return the current line of a function, from 1; None if the function does not exist."""
     if not path or not item:
         return None
     try:

@@ -1,7 +1,7 @@
 """Report sections, one for each kind of record: lines, alerts for CI systems, pages, changes.
 
-A package registers a :class:`Section` for each of its kinds of records in the entry-point group
-``dpaudit.sections``, under the name of the kind.
+A package registers a :class:`Section` for each of its kinds of records. The entry-point group is
+``dpaudit.sections``, and the name is that of the kind.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ class Section(abc.ABC, Generic[R]):
     def finding(self, record: R, out: Path | None = None, *, verbose: bool = False) -> str:
         """Return the result in a few lines, with the command that replays it.
 
-        `out` is the directory of the stored results, if there is one. With `verbose`, add the
-        evidence.
+        `out` is the directory of the stored results, if the results are stored. With `verbose`, add
+        the evidence.
         """
 
     @abc.abstractmethod
     def numbers(self, record: R) -> str:
-        """Return verdict and numbers in one line, with all digits."""
+        """Return the verdict and the numbers in one line, with all digits."""
 
     def is_shown(self, record: R, *, verbose: bool = False) -> bool:
-        """Return whether a run prints the finding of a record, and not only its line."""
+        """Return whether a run prints the finding of a record in addition to its line."""
         return record.mismatch is not None
 
     def is_judged(self, record: R) -> bool:
@@ -90,7 +90,7 @@ class Section(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     def summary(self, records: Sequence[R], *, verbose: bool = False) -> tuple[str, str] | None:
-        """Return title and text of a section of pytest's summary; None for no section."""
+        """Return title and text of a section of pytest's summary; None if there is no section."""
 
     # --- pages ---
 
@@ -99,7 +99,7 @@ class Section(abc.ABC, Generic[R]):
         return Markup("")
 
     def write_pages(self, out: Path, run: StoredRun, records: Sequence[R]) -> None:
-        """Write further pages, and remove those of an earlier run."""
+        """Write further pages, and remove the pages of an earlier run."""
 
     def page_lines(self, out: Path, records: Sequence[R]) -> list[str]:
         """Return a line for each further page."""
@@ -122,7 +122,7 @@ class Section(abc.ABC, Generic[R]):
         """Yield the changes between two records of one id, and whether each is worse."""
 
     def fault(self, record: R) -> What:
-        """Return the kind of change for a new record that is not as declared."""
+        """Return the kind of change for a new record whose verdict is not as declared."""
         return What.UNDECLARED
 
 
@@ -155,7 +155,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def replay_command(record: Record, out: Path | None = None) -> str:
     """Return the command that repeats a record, quoted for a shell.
 
-    `out` is the directory in which the record is stored, if it is stored.
+    `out` is the directory of the stored record, if the record is stored.
     """
     origin = record.origin
     if out is not None:

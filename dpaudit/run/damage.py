@@ -1,4 +1,4 @@
-"""Damage that an audit may have left in its process, which would make later audits fail."""
+"""Damage that an audit may have done to its process, which would make later audits fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FREE = 16
 def _functions() -> dict[str, int]:
     """Return the identity of each function of the watched modules.
 
-    The functions themselves are not held, because mutants replace a function wherever it is held.
+    The functions themselves are not stored, because mutants replace every reference to a function.
     """
     return {
         f"{name}.{key}": id(value)
@@ -37,7 +37,7 @@ def _folder() -> str:
 
 @dataclass
 class Condition:
-    """State of a process before an audit: its functions, and its working directory."""
+    """State of a process before an audit: the functions and the working directory."""
 
     functions: dict[str, int] = field(default_factory=_functions)
     folder: str = field(default_factory=_folder)

@@ -1,4 +1,4 @@
-"""The audit of one function by its name, for `dpaudit audit` and for `dpaudit replay`."""
+"""The audit of one function by its name, for `dpaudit audit` and `dpaudit replay`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def audit_function(
     origin: dict[str, Any], seed: int, *, root: Path | None = None, settings: Settings | None = None
 ) -> AuditResult:
-    """Run the audit that an ``origin`` of kind "function" describes.
+    """Run the audit that is described by an ``origin`` of kind "function".
 
-    With `root`, functions that are defined in code outside of that directory are refused.
-    `settings` are not part of the origin; a result records whether `max_seconds` ended it.
+    If `root` is given, functions that are defined in code outside of that directory are refused.
+    `settings` are not part of the origin. The result records whether `max_seconds` ended the audit.
     """
     from dpaudit.engine import audit
     from dpaudit.mechanisms import Outcomes
@@ -72,7 +72,7 @@ def audit_function(
 
 
 def claim_of(origin: dict[str, Any]) -> Claim:
-    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``."""
+    """Return the claim of ``--epsilon`` or ``--rho`` (with ``--delta`` or not), or of ``--mu``."""
     from dpaudit.claims import (
         ApproxDP,
         ApproxZCDP,
@@ -87,7 +87,7 @@ def claim_of(origin: dict[str, Any]) -> Claim:
         given = " and ".join(f"--{name}" for name in names) or "none of them"
         raise click.UsageError(f"one of --epsilon, --mu and --rho must be given, got {given}")
     if origin["delta"] is not None and names == ["mu"]:
-        raise click.UsageError("--delta must be given with --epsilon or --rho, got it with --mu")
+        raise click.UsageError("--delta must not be given with --mu")
     relation = origin["relation"]
     relation = None if relation is None else Relation(relation)
     if names == ["mu"]:
@@ -105,7 +105,7 @@ def claim_of(origin: dict[str, Any]) -> Claim:
 def pairs_of(
     origin: dict[str, Any], seed: int
 ) -> NeighborPair | PairFamily | SearchSpace | Portfolio:
-    """Return the pairs that ``--pair`` names, or the portfolio of the described data."""
+    """Return the pairs that ``--pair`` describes, or the portfolio of the described data."""
     from dpaudit.claims import Relation
     from dpaudit.mechanisms import generator
     from dpaudit.neighbors import pairs_from_words, portfolio
@@ -141,10 +141,10 @@ _DESCRIBED = ("like", "users", "m", "dim", "range")
 
 
 def load_target(target: str, root: Path | None = None) -> Any:
-    """Import MODULE:FUNCTION; MODULE is dotted or a path to a .py file.
+    """Import MODULE:FUNCTION; MODULE is a dotted name or the path of a .py file.
 
-    With `root`, a function that is defined in code outside of that directory is refused, because a
-    module inside may have imported it.
+    If `root` is given, a function that is defined in code outside of that directory is refused. A
+    module inside may have imported such a function.
     """
     module_name, function = split_target(target)
     import_from_here()
@@ -194,7 +194,7 @@ def _is_defined_inside(found: Any, root: Path) -> bool:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """Return module and function of MODULE:FUNCTION."""
+    """Return the module and the function of MODULE:FUNCTION."""
     module_name, colon, function = target.rpartition(":")
     if not colon or not module_name or not function:
         raise click.UsageError(f"target must be MODULE:FUNCTION, got {target!r}")
@@ -202,7 +202,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def file_of(target: str) -> Path | None:
-    """Return the location of a target's module, without running its code; None if not found.
+    """Return the location of a target's module without running its code; None if there is none.
 
     For a module in a package, return the location of the package. For a module without a file,
     return the location of Python.
@@ -213,7 +213,7 @@ def file_of(target: str) -> Path | None:
     import_from_here()
     try:
         spec = importlib.util.find_spec(module_name.partition(".")[0])
-    except (ImportError, ValueError):  # such as __main__, which can still be imported
+    except (ImportError, ValueError):  # such as __main__, which can be imported anyway
         return Path(sys.base_prefix)
     if spec is None:
         return None

@@ -1,4 +1,4 @@
-"""Output of a run: a live line on a terminal, plain lines elsewhere."""
+"""Output of a run: a live line on a terminal, and plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LIVE_EVERY, _PLAIN_EVERY = 0.5, 30.0
 
 
 class RunDisplay:
-    """Prints one line for each record as it comes, and the findings at the end.
+    """Prints one line for each record when it arrives, and the findings at the end.
 
-    Writes to a copy of standard output, which pytest does not capture.
+    The output goes to a copy of standard output, which pytest does not capture.
 
     Parameters
     ----------
     verbose : bool, optional
-        Whether findings include the evidence. Default False.
+        Whether findings include the evidence. The default is False.
     """
 
     nothing = "no audit was collected: audits are functions audit_* in files audit_*.py"
@@ -48,7 +48,7 @@ class RunDisplay:
         self._copied = True
         try:
             self._file: IO[str] = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-        except (io.UnsupportedOperation, AttributeError):  # in a notebook, or in a test
+        except (io.UnsupportedOperation, AttributeError):  # in a notebook or in a test
             self._file, self._copied = sys.stdout, False
         self._console = Console(file=self._file, highlight=False, soft_wrap=True)
         self._bar: Bar | None = None

@@ -1,4 +1,4 @@
-"""Write a refuted claim as a separate test, which fails until the bug is fixed."""
+"""Write a refuted claim as a separate test; the test fails until the bug is fixed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def export_test(stored: Path, file: Path) -> None:
     stored : Path
         The stored result.
     file : Path
-        The test to write, below the working directory; it must not exist.
+        Path of the test to write, below the working directory; the file must not exist.
     """
     record, problems = load_record(stored)
     if not isinstance(record, AuditResult):
@@ -126,7 +126,7 @@ def export_test(stored: Path, file: Path) -> None:
     kind = result.origin.get("kind")
     if kind not in ("function", "file"):
         raise click.UsageError(
-            f"{result.id} was made by a direct call of dpaudit.audit, which no file can repeat. "
+            f"{result.id} was made by a direct call of dpaudit.audit, so no file can repeat it. "
             "Call assert_not_refuted() on the result of the call"
         )
     write = _function_test if kind == "function" else _item_test
@@ -198,7 +198,9 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
     """Return the expression of a pair; large datasets are written into a separate file."""
     sides = [pair.left, pair.right]
     if not all(isinstance(side, np.ndarray) for side in sides):
-        raise click.UsageError("pair must be two arrays to be written into a test")
+        raise click.UsageError(
+            "pair must consist of two arrays, because other data cannot be written into a test"
+        )
     plain = all(a.dtype.kind in "biuf" and a.dtype.itemsize <= 8 for a in sides)
     if plain and all(side.size <= _LARGEST for side in sides):
         words = [f"np.array({side.tolist()!r}, dtype={side.dtype.str!r})" for side in sides]

@@ -21,19 +21,19 @@ def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
 
 @pytest.hookspec(firstresult=True)
 def pytest_dpaudit_functions(job: Job, checks: Sequence[FunctionCheck]) -> Record | None:
-    """Return the record of the deterministic functions that one audit function checked."""
+    """Return the record about the deterministic functions that one audit function checked."""
 
 
 @pytest.hookspec
 def pytest_dpaudit_complete(
     session: AuditSession, records: list[Record]
 ) -> tuple[dict[str, Any], Sequence[str]] | None:
-    """Return what must be added to a run, and add its records that no function made, in order.
+    """Return what must be added to a run; also add its records that no function made, in order.
 
     Returns
     -------
     facts : dict
-        Facts that a run stores in addition to its records, by the name of a kind.
+        Facts that a run stores in addition to its records, keyed by the kind of record.
     problems : sequence of str
         Problems of the run.
     """

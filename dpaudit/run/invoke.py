@@ -1,4 +1,4 @@
-"""Options of the commands that run audits, and the start of pytest."""
+"""Options of the commands that run audits, and the code that starts pytest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PathArgument = functools.partial(click.Path, path_type=Path)
 def numbers_as_written(
     ctx: click.Context, param: click.Parameter, value: tuple[str, ...] | None
 ) -> tuple[int | float, ...] | None:
-    """Convert words to numbers: integers if written without a point, floats otherwise."""
+    """Convert words to numbers: to integers if written without a point, else to floats."""
     if value is None:
         return None
     try:
@@ -43,7 +43,7 @@ def numbers_as_written(
 
 
 def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Return a decorator that adds options to a command, in this order."""
+    """Return a decorator that adds options to a command in the given order."""
     return lambda command: functools.reduce(lambda made, add: add(made), options[::-1], command)
 
 
@@ -101,7 +101,7 @@ run_options = with_options(
 
 
 def failure_prob_option(meaning: str) -> Callable[[F], F]:
-    """Return the option --failure-prob with this help text."""
+    """Return the option --failure-prob with the given help text."""
     return click.option(
         "--failure-prob", default=DEFAULT_FAILURE_PROB, show_default=True, type=float, help=meaning
     )
@@ -119,7 +119,8 @@ class RunSelection:
     sarif: Path | None = None
 
     def __post_init__(self) -> None:
-        # Pytest has no public check, and a worker would only find the fault while it collects.
+        # Pytest has no public check of this, and a worker would find the fault only when it
+        # collects.
         from _pytest.mark.expression import Expression
 
         try:
@@ -137,7 +138,7 @@ class RunSelection:
     def collect(
         self, targets: Sequence[str], settings: RunSettings, asked: Asked, display: RunDisplay
     ) -> int:
-        """Collect these targets, only from files of the requested kinds; return the exit code."""
+        """Collect these targets from files of the requested kinds only; return the exit code."""
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]
         arguments += ["-o", "python_functions=audit_*", *targets]
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
@@ -165,19 +166,20 @@ def jobs_arguments(jobs: str) -> list[str]:
         raise click.UsageError(f"--jobs must be auto or an integer >= 0, got {jobs!r}")
     if workers == 0:
         return ["-p", "no:xdist"]
-    # Use a worker even if it is the only one, because the code under audit may end its process.
+    # Use a worker even if there is only one, because the code under audit may end its process.
     restarts = f"--max-worker-restart={_MAX_RESTARTS}"
     return ["-n", str(workers), "--dist", "worksteal", restarts]
 
 
 def run_pytest(arguments: list[str], plugins: list[Any]) -> int:
-    """Run pytest in this process, with the working directory importable, as `pytest` itself."""
+    """Run pytest in this process; the working directory is importable, as with `pytest` itself."""
     import pytest
 
     import_from_here()
-    # The addopts of a project are meant for its tests: coverage, -x, a terminal style.
+    # The addopts of a project are meant for its tests, for example coverage, -x or a terminal
+    # style.
     arguments = [*arguments, "-p", "no:cacheprovider", "-o", "addopts="]
-    # Pytest would warn that dpaudit is loaded already; it holds no assertions to rewrite.
+    # Pytest would warn that dpaudit is already loaded. dpaudit contains no assertions to rewrite.
     arguments += ["--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main(arguments, plugins=plugins))
 
@@ -193,7 +195,7 @@ def path_of(target: str) -> Path:
 
 
 def import_from_here() -> None:
-    """Make the working directory importable, in workers too."""
+    """Make the working directory importable, also in workers."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -1,6 +1,6 @@
-"""The life of a function whose records a run stores, from its setup to its report.
+"""The life of a function whose records a run stores, from the setup to the report.
 
-The plugin makes a job for each such function, and queries the job for its results. This module is
+The plugin makes a job for each such function and asks the job for its results. This module is
 imported only if a session has such a function.
 """
 
@@ -26,7 +26,7 @@ _sources = pytest.StashKey[dict[str, str]]()
 
 
 class UnexpectedVerdict(Exception):
-    """A function ended otherwise than declared; the exception carries the sentences to print."""
+    """Raised if a function did not end as declared, with the sentences to print."""
 
 
 class Job(abc.ABC):
@@ -78,14 +78,14 @@ class Job(abc.ABC):
         """Return the id of the first record that a function makes."""
 
     def take_over(self, out: Path) -> None:
-        """Take over all results that an interrupted run of the same function left, or none."""
+        """Adopt either all results that an interrupted run of the same function left, or none."""
         found, lost = load_finished(out, self.id, self.accepts)
         self.problems += [f"{problem}; made again" for problem in lost]
         self.records = [self._with_origin(r, r.origin) for r in found]
         self.taken = bool(found)
 
     def accepts(self, record: Record) -> bool:
-        """Return whether a stored record is what this job would find."""
+        """Return whether a stored record is equal to what this job would produce."""
         return is_current(record, self.settings, self.root)
 
     def end(self, seconds: float) -> None:
@@ -102,7 +102,7 @@ class Job(abc.ABC):
         return self.damage
 
     def mismatches(self) -> Iterable[str]:
-        """Return what is not as declared, one sentence each."""
+        """Return what is not as declared, in one sentence for each record."""
         return (f"{r.id}: {sentence}" for r in self.records if (sentence := r.mismatch) is not None)
 
     def _with_origin(self, record: Record, origin: dict[str, Any]) -> Record:
@@ -118,18 +118,18 @@ class Job(abc.ABC):
 
     @abc.abstractmethod
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return the records that are known of a function that did not end by itself."""
+        """Return the known records of a function that did not end by itself."""
 
 
 class AuditJob(Job):
-    """An audit function: any number of audits, and of checks of deterministic functions."""
+    """An audit function, with any number of audits and of checks of deterministic functions."""
 
     noun, fix = "audits", "rename one of the files"
     no_xfail = "xfail does not apply to audits: mark it known_violation(reason)"
 
     @staticmethod
     def id_of(item: pytest.Item) -> str:
-        """Return a name that does not depend on the directory that pytest runs in."""
+        """Return a name that does not depend on the directory in which pytest runs."""
         return f"{item.path.stem}::{item.nodeid.partition('::')[2]}"
 
     def __init__(self, item: pytest.Item) -> None:
@@ -157,7 +157,7 @@ class AuditJob(Job):
         self.auditor = Auditor(self.id, self.settings, self._expected, progress)
 
     def _known_violation(self, reason: str, profile: str = "quick") -> None:
-        """Expect a refutation, from a profile upwards."""
+        """Expect a refutation in the given profile and in larger profiles."""
         if not isinstance(reason, str):
             raise TypeError(f"reason must be a text, got {reason!r}")
         known = self.settings.reaches(profile)
@@ -188,7 +188,7 @@ class AuditJob(Job):
         return [*self.auditor.results, *([] if found is None else [found])]
 
     def mismatches(self) -> Iterable[str]:
-        """Return what is not as declared; for functions, the pair that breaks the bound."""
+        """Return what is not as declared; for functions, return the violating pair."""
         broken = [str(check) for check in self.auditor.functions if check.violated]
         for record in self.records:
             if broken and not isinstance(record, AuditResult):
@@ -197,5 +197,5 @@ class AuditJob(Job):
                 yield f"{record.id}: {record.mismatch}"
 
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return the checks that were finished; they are certified whatever came after them."""
+        """Return the checks that were finished; later errors do not invalidate them."""
         return self.records or [self._with_origin(r, r.origin) for r in self._found()]

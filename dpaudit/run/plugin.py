@@ -1,9 +1,9 @@
-"""The pytest plugin: audits are tests with a verdict.
+"""The pytest plugin, which runs audits as tests with a verdict.
 
-This module is thin on purpose. Pytest collects, selects, parametrizes and runs; a
-:mod:`job <dpaudit.run.jobs>` audits; this module passes results on and chooses words. Other kinds
-of records, such as the statements of a ledger, use :mod:`hooks <dpaudit.run.hooks>`. No expensive
-import happens before a session has an audit.
+This module is thin on purpose. Pytest collects, selects, parametrizes and runs functions. A
+:mod:`job <dpaudit.run.jobs>` makes the audits. This module passes results on and chooses the words.
+Other kinds of records, such as the statements of a ledger, use :mod:`hooks <dpaudit.run.hooks>`. No
+expensive module is imported before a session has an audit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Switch on collection if the project or the command line asks for it."""
+    """Switch on collection if the project or the command line requests it."""
     config.addinivalue_line(
         "markers",
         "known_violation(reason, profile='quick'): the audit refutes the claim, as it should; "
@@ -84,10 +84,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if name.startswith("dpaudit_")
     )
     if not (collects or asked):
-        return  # Idle: nothing of the engine is imported.
-    # A slow audit gives a warning, and never fails for it, even if warnings are errors.
+        return  # If collection is off, nothing of the engine is imported.
+    # A slow audit gives a warning. The warning never becomes a failure, even if warnings are
+    # errors.
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")
-    settings = settings_of(config)  # refuse bad options before anything runs
+    settings = settings_of(config)  # refuse bad options before anything is run
     if out is None and config.getoption("--dpaudit-resume"):
         raise pytest.UsageError("--dpaudit-resume must be given with --dpaudit-out")
     if out is not None and not hasattr(config, "workerinput"):
@@ -109,14 +110,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | None:
-    """Ignore what a file imported from dpaudit: `audit_outputs` is not an audit of the file."""
+    """Ignore functions that a file imported from dpaudit, for example `audit_outputs`."""
     ours = str(getattr(obj, "__module__", "")).partition(".")[0] == "dpaudit"
     return [] if ours and fnmatch(name, _FUNCTIONS) else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
-    """Return the job of an audit, or of a function that looks like an audit without its fixture."""
+    """Return the job of an audit, or of a function that looks like an audit without fixture."""
     name = getattr(item, "originalname", None) or item.name
     is_audit = fnmatch(item.path.name, _FILES) and fnmatch(name, _FUNCTIONS)
     if not is_audit and "auditor" not in getattr(item, "fixturenames", ()):
@@ -170,7 +171,7 @@ def job_of(item: pytest.Item) -> Job | None:
 
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
-    """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs)``."""
+    """Check mechanisms against claims by ``auditor.check(mechanism, claim, pairs)``."""
     found: Auditor | None = getattr(job_of(request.node), "auditor", None)
     if found is None:
         pytest.fail(
@@ -182,7 +183,7 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Skip the body of a function whose records were taken over from an interrupted run."""
+    """Skip the body of a function whose records were adopted from an interrupted run."""
     job = job_of(pyfuncitem)
     return True if job is not None and job.taken else None
 
@@ -201,7 +202,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Determine the verdicts when the function has ended, and compare with the declared ones."""
+    """Determine the verdicts when the function has ended; compare them with the declared ones."""
     if (job := job_of(item)) is None:
         return (yield)
     from dpaudit.errors import MechanismError
@@ -265,7 +266,7 @@ def pytest_runtest_makereport(
 def pytest_report_teststatus(
     report: pytest.TestReport | pytest.CollectReport, config: pytest.Config
 ) -> tuple[str, str, str] | None:
-    """Choose the words of a function that reached a verdict; anything else stays a failure."""
+    """Choose the words for a function that reached a verdict; any other outcome stays a failure."""
     status = cargo_of(report).status
     return None if status is None else (status.category, status.letter, status.word)
 

@@ -1,7 +1,7 @@
 """Progress of the running audits, written by workers and read by the display.
 
-Each worker keeps one small file in ``OUT/.progress``. It is replaced as a whole, so a reader needs
-no lock. The run removes the folder when it ends.
+Each worker keeps one small file in ``OUT/.progress``. The file is always replaced as a whole, so a
+reader needs no lock. The run removes the folder when it ends.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Progress:
     id : str
         Id of the audit.
     done, total : int
-        Draws, or other units that the audit counts.
+        Number of draws, or of other units that the audit counts.
     started : float
-        Start time, in seconds since the epoch, the same for all processes.
+        Start time in seconds since the epoch, on the clock that all processes share.
     pid : int
         Process that runs the audit.
     ends : float, optional
-        Time at which its time limit is over.
+        Time at which the audit's time limit ends.
     worker : str
         Name of the process in the run.
     """
@@ -60,12 +60,12 @@ class Progress:
         return min(max(self.done / self.total, 0.0), 1.0) if self.total > 0 else 0.0
 
     def left(self, now: float) -> float | None:
-        """Return the seconds left at the speed so far; None while this is unknown."""
+        """Return the seconds left at the present speed; None while the speed is unknown."""
         known = self.share >= LEAST_SHARE
         return (now - self.started) * (1 / self.share - 1) if known else None
 
     def words(self, now: float) -> str:
-        """Return the progress in words.
+        """Return a description of the progress.
 
         Examples
         --------
@@ -94,13 +94,13 @@ class ProgressWriter:
         self._ends: float | None = None
 
     def begin(self, id: str, time_limit: float | None = None) -> None:
-        """Begin with another audit, which may take at most `time_limit` seconds."""
+        """Begin the progress of another audit, which may take at most `time_limit` seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
         self._ends = None if time_limit is None else self._started + time_limit
         self._write(0, 0)
 
     def report_progress(self, done: int, total: int) -> None:
-        """Report that `done` of `total` is done; most calls cost nothing."""
+        """Report that `done` of `total` units are done; most calls cost almost nothing."""
         now = time.time()
         if now < self._next:
             return
@@ -111,7 +111,8 @@ class ProgressWriter:
         progress = Progress(
             self._id, int(done), int(total), self._started, os.getpid(), self._ends, self._worker
         )
-        # Lost progress must not cost an audit. The disk may be full, or the folder may be gone.
+        # A failure to write the progress must not stop an audit. The disk may be full, or the
+        # folder may be gone.
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(exist_ok=True)
             temporary = self._file.with_suffix(".tmp")
@@ -129,7 +130,7 @@ def read_progress(out: Path) -> list[Progress]:
     found = []
     with contextlib.suppress(OSError):
         for file in (out / FOLDER).glob("*.json"):
-            # The file may be gone by now; nothing depends on it.
+            # The file may have been removed; nothing depends on it.
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found.append(Progress(**json.loads(file.read_text(encoding="utf-8"))))
     return sorted(found, key=lambda progress: (progress.started, progress.id))
@@ -158,7 +159,7 @@ class ProgressPoll:
     out : Path
         Directory of the run.
     show : callable
-        Called with the result of :func:`read_progress`, if it is not empty.
+        Function that is called with the result of :func:`read_progress`, if it is not empty.
     every : float
         Seconds between two reads.
     """

@@ -1,4 +1,4 @@
-"""Code and versions on which the numbers of a record depend, and whether they have changed."""
+"""Code and versions on which the numbers of a record depend, and checks for changes of them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def versions() -> dict[str, str]:
 def sources(root: Path) -> dict[str, str]:
     """Return a short hash of every file that a result of this process may depend on.
 
-    These files are the loaded modules of the project, by their path from the working directory.
-    dpaudit counts as a whole, loaded or not, because workers load less of it.
+    These files are the loaded modules of the project, keyed by their path from the working
+    directory. dpaudit is hashed as a whole, loaded or not, because workers load only a part of it.
     """
     root = root.resolve()
     names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
@@ -49,12 +49,12 @@ def sources(root: Path) -> dict[str, str]:
 
 @functools.cache
 def _real(name: str) -> Path:
-    """Follow links once for each of some thousand modules, and not in every session."""
+    """Links are resolved once for each of some thousand modules, and not in every session."""
     return Path(name).resolve()
 
 
 def is_own(file: Path, root: Path) -> bool:
-    """Return whether a resolved path belongs to a project: inside it, and not installed there.
+    """Return whether a resolved path belongs to a project: it is inside and is not installed there.
 
     A project directory may be so large that it contains Python.
     """
@@ -72,7 +72,7 @@ def is_installed(file: Path) -> bool:
 def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list[str]:
     """Return the names of files that have changed since a record was made.
 
-    A file outside of `root` (default: the working directory) is never read, and counts as changed.
+    A file outside of `root` (default: the working directory) is never read and counts as changed.
     """
     root = Path.cwd() if root is None else root
     stored = origin.get("sources")
@@ -86,7 +86,7 @@ def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list
 
 
 def changed_versions(origin: Mapping[str, Any]) -> list[str]:
-    """Return the versions that have changed since a record was made, in words."""
+    """Return a description of the versions that have changed since a record was made."""
     stored = origin.get("versions")
     if not isinstance(stored, Mapping):
         return []
@@ -99,9 +99,9 @@ def changed_versions(origin: Mapping[str, Any]) -> list[str]:
 
 
 def is_current(record: Record, settings: RunSettings, root: Path | None = None) -> bool:
-    """Return whether a run with these settings would give the same, as nothing has changed.
+    """Return whether a run with these settings would give the same record, because nothing changed.
 
-    `root` is the directory of the project; default: the working directory.
+    `root` is the directory of the project. The default is the working directory.
     """
     origin = record.origin
     asked = record.seed == settings.seed and all(
@@ -112,7 +112,7 @@ def is_current(record: Record, settings: RunSettings, root: Path | None = None) 
 
 
 def _hash_inside(root: Path, name: str) -> str | None:
-    """Return the hash of a file that a record names from the working directory, inside `root`."""
+    """Return the hash of a file, given by its path in a record, inside `root`."""
     try:
         return _hash(inside(root, *Path(os.path.relpath(name, root)).parts))
     except (StoreError, ValueError):  # a NUL in the name

@@ -106,7 +106,7 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
 
 
 def replays(record: Record) -> bool:
-    """Return whether every number must be the same again, and not only the verdict.
+    """Return whether every number must be reproduced, and not only the verdict.
 
     This does not hold for a mechanism that has a separate source of entropy, or for a check that
     measures seconds.

@@ -1,4 +1,4 @@
-"""The controlling process of a run: it stores records as they come, and writes the report."""
+"""The controlling process of a run, which stores records as they arrive and writes the report."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ class Asked:
     command : str
         Command that repeats the run.
     whole : bool
-        Whether the command requested everything: no paths, no selection.
+        Whether the command requested everything, without paths and without a selection.
     files : tuple of str
-        Patterns of the files that it collects. Default: those of all kinds of records.
+        Patterns of the files that the command collects. The default is the patterns of all kinds of
+        records.
     junit, sarif : Path, optional
-        Files that it writes for CI systems.
+        Files that the command writes for CI systems.
     """
 
     command: str
@@ -76,7 +77,7 @@ class Asked:
         Raises
         ------
         StoreError
-            If a file cannot be written; this is found before hours of work.
+            If a file cannot be written; this is detected before hours of work.
         """
         for path in filter(None, (self.junit, self.sarif)):
             if path.is_dir():
@@ -86,7 +87,7 @@ class Asked:
 
 
 class AuditSession:
-    """Collects records from all workers and writes them; one writer, so no file is torn.
+    """Collects records from all workers and writes them; a single writer prevents damaged files.
 
     A run of a selection keeps the results of earlier runs, and reports that it does so:
     see :class:`~store.KeptRecord`.
@@ -103,7 +104,7 @@ class AuditSession:
     Raises
     ------
     StoreError
-        If the directory cannot be written, or another run writes into it.
+        If the directory cannot be written, or if another run writes into it.
     """
 
     def __init__(self, config: pytest.Config, out: Path, settings: RunSettings) -> None:
@@ -202,7 +203,7 @@ class AuditSession:
         raise StoreError(f"{self.out} was removed or replaced while the run went on")
 
     def _give_up(self, reason: str) -> None:
-        """End the run as an interruption does: its results are kept, and --resume continues."""
+        """End the run like an interruption: keep the results, so that --resume continues it."""
         self.problems.append(f"the run ended early: {reason}")
         pytest.exit(reason, returncode=int(pytest.ExitCode.INTERRUPTED))
 
@@ -222,7 +223,7 @@ class AuditSession:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """End a run that cannot collect."""
         if error is not None and node not in self._workers:
-            # A new worker would import the same file, and end in the same way.
+            # A new worker would import the same file and end in the same way.
             sentence = "a process ended while it collected: one of the files ends it when imported"
             self.problems.append(sentence)
             pytest.exit(sentence, returncode=int(pytest.ExitCode.TESTS_FAILED))
@@ -294,7 +295,7 @@ class AuditSession:
     # --- records that this run replaces ---
 
     def covers(self, record: Record) -> bool:
-        """Return whether this run replaces a stored record, even if it finds nothing instead."""
+        """Return whether this run replaces a stored record, even if it finds no new one."""
         config, path = self.config, Path(record.origin["path"])
         if any(
             config.getoption(name, default=None) for name in ("keyword", "markexpr", "deselect")
@@ -352,7 +353,7 @@ class Before:
     def kept(
         self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
     ) -> list[tuple[Record, KeptRecord]]:
-        """Return the records whose functions were not run, and what to report of each."""
+        """Return the records whose functions were not run, and what to report about each record."""
         self.records = [
             (record, facts)
             for record, facts in self.records
@@ -370,7 +371,7 @@ class Before:
 
 
 def asked_of(config: pytest.Config, settings: RunSettings) -> Asked:
-    """Return what a command asked for; for pytest itself, what its arguments say."""
+    """Return what a command requested; for pytest itself, return what its arguments request."""
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, Asked):
             return plugin

@@ -33,11 +33,11 @@ class RunSettings:
     strict : bool
         Whether NO POWER fails the run, even if no mutant was given.
     time_limit : float, optional
-        Seconds after which an audit is stopped, > 0. Default: no limit.
+        Seconds after which an audit is stopped, > 0. The default is no limit.
     workers : int or str
         Number of processes that draw for one audit, at least 1. Alternatively, the address of a
         Dask scheduler whose workers draw, or "local" for a scheduler on this machine. Results do
-        not depend on it.
+        not depend on the number of workers.
     """
 
     profile: str = "quick"
@@ -85,7 +85,7 @@ class RunSettings:
 
 
 def workers_of(words: str) -> int | str:
-    """Return the number of processes in an option, or the address of a scheduler."""
+    """Return the number of processes given by an option, or the address of a scheduler."""
     return int(words) if words.lstrip("+-").isdecimal() else words
 
 
@@ -93,7 +93,7 @@ def settings_of(config: pytest.Config) -> RunSettings:
     """Return the settings in the options of pytest; raise a usage error for bad ones."""
 
     def option(name: str, default: str) -> str:
-        # Our options have no default, so that one can see whether any is set.
+        # The options have no default, so that one can see whether any option is set.
         value = config.getoption(f"--dpaudit-{name}")
         return default if value is None else str(value)
 

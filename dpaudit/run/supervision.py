@@ -99,7 +99,7 @@ class Supervisor:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note damage, and end a run in which nothing can be drawn any more."""
+        """Note damage; end the run if nothing can be drawn any more."""
         if hasattr(report, DAMAGED):
             self._damaged.add(report.nodeid)
         if (words := getattr(report, ENDS_RUN, None)) is not None:

@@ -36,8 +36,9 @@ _BLOCK = 64
 def log_wealth(growth: Floats, bets: Floats) -> Floats:
     """Return ``sum_i log(1 + bet * growth_i)`` for every bet; no factor may be negative.
 
-    Factors are multiplied in blocks before the logarithm, which is several times faster. If the
-    product of a block is too small for a double, its wealth is taken as 0, which is the safe side.
+    Factors are multiplied in blocks before the logarithm is taken, which is several times faster.
+    If the product of a block is too small for a double, its wealth is taken as 0, which is the safe
+    side.
     """
     total = np.zeros(len(bets))
     top = 1.0 + float(bets.max()) * max(float(growth.max()), 0.0)
@@ -49,7 +50,7 @@ def log_wealth(growth: Floats, bets: Floats) -> Floats:
             padded = np.zeros(-(-len(part) // block) * block)  # a growth of 0 is a factor of 1
             padded[: len(part)] = part
             for j, bet in enumerate(bets):
-                # At the largest admissible bet a factor can be 0, or below 0 by rounding.
+                # At the largest admissible bet, a factor can be 0, or below 0 by rounding.
                 factors = np.maximum(bet * padded + 1.0, 0.0).reshape(-1, block)
                 total[j] += np.log(factors.prod(axis=1)).sum()
     return total
@@ -64,9 +65,10 @@ def log_sum(logs: Floats) -> float:
 def last_nonnegative(
     excess: Callable[[float], float], low: float, high: float, tolerance: float
 ) -> float:
-    """Return the last point found at which a falling function is still >= 0, or else `low`.
+    """Return the last point of a search at which a falling function is still >= 0, else `low`.
 
-    The function was evaluated at the returned point, so a search error can only make it too small.
+    The function was evaluated at the returned point, so a search error can only make this point too
+    small.
     """
     at_low = excess(low)
     if at_low < 0:

@@ -34,9 +34,9 @@ class Curves:
     alpha : tuple of float
         Type I errors, rising from 0 to 1.
     certified_beta : tuple of float
-        Upper band of the trade-off curve: f-DP holds for no convex f that lies above it anywhere.
-        It joins the certified bounds of tests with the datasets in either role. The type II errors
-        of one role alone may be larger.
+        Upper band of the trade-off curve. f-DP holds for no convex f that lies above the band
+        anywhere. The band joins the certified bounds of tests with the datasets in either role. The
+        type II errors of one role alone may be larger.
     claimed_beta : tuple of float
         The trade-off curve that the claim promises. The claim is refuted where this curve lies
         above the band.
@@ -110,9 +110,8 @@ def curves_of(
 def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) -> Floats:
     """Return the trade-off curve of a privacy profile known at some epsilons.
 
-    It is the pointwise largest of
-    ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, by the duality of
-    profiles and f-DP of Dong, Roth and Su (2022).
+    The curve is the pointwise largest of ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 -
+    delta - alpha))``, by the duality of profiles and f-DP of Dong, Roth and Su (2022).
 
     Examples
     --------
@@ -126,7 +125,10 @@ def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) 
 
 
 def _convex(x: Floats, y: Floats) -> Floats:
-    """Return the lower convex envelope on the grid; every convex curve below y lies below it."""
+    """Return the lower convex envelope on the grid.
+
+    Every convex curve below y lies below this envelope.
+    """
     hull: list[int] = []
     for i in range(len(x)):
         while len(hull) >= 2:

@@ -3,7 +3,8 @@
 The hockey-stick divergence of order ``e^epsilon`` is
 ``H(P || Q) = sup_S P(S) - e^epsilon Q(S) = integral of max(p - e^epsilon q, 0)``. A mechanism is
 (epsilon, delta)-DP exactly when this divergence is at most delta for all neighbours, in both
-directions. From pmfs and densities it is *computed*; from counts it is *certified from below*.
+directions. From pmfs and densities, the divergence is *computed*. From counts, it is *certified
+from below*.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> flo
     Returns
     -------
     float
-        Exact up to rounding; ``inf`` if the left side puts more than `delta` on outcomes to which
-        the right side gives probability 0.
+        Exact up to rounding. The value is ``inf`` if the left side puts more than `delta` on
+        outcomes to which the right side gives probability 0.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def hockey_stick_density(
         Finite, >= 0.
     breakpoints : sequence of float
         Finite, increasing; between two of them both densities are smooth. The integral runs from
-        -inf over all of them to inf, so they must surround the mass.
+        -inf through all of these points to inf, so the points must surround the mass.
 
     Returns
     -------
@@ -153,7 +154,7 @@ def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
     Returns
     -------
     float
-        In nats; ``inf`` if the left side has an outcome that the right side lacks.
+        In nats. The value is ``inf`` if the left side has an outcome that the right side lacks.
 
     Examples
     --------

@@ -1,34 +1,35 @@
 """Joint confidence region of the rates of one event on two sides, from two binomial counts.
 
-An event fired in ``a ~ Bin(n, p)`` draws of the likelier side and in ``b ~ Bin(m, q)`` draws of the
-other side. Two Clopper-Pearson bounds at half the failure probability allow for the worst luck of
-both counts at once. A joint test allows for the worst luck of their difference only.
+Suppose that an event fired in ``a ~ Bin(n, p)`` draws of the likelier side, and in ``b ~ Bin(m,
+q)`` draws of the other side. Two Clopper-Pearson bounds at half the failure probability allow for
+the worst luck of both counts at once. A joint test allows only for the worst luck of the difference
+of the counts.
 
-**The bound.** Order all outcomes (a, b) by how much evidence they carry at the *target* (an epsilon
-at a given delta, or the reverse). The order is S(a, b), the largest target s at which the
-likelihood-ratio test of "p <= e^epsilon q + delta" still rejects,
-``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be the set of
-outcomes with at least its S. Then (p, q) is *excluded* if P_{p,q}(R) <= alpha (Buehler 1957). The
-sets R are nested, so the true rates are excluded with probability at most alpha, whatever they are.
-No asymptotics are involved. The choice of S only decides how tight the region is, and S makes P(R)
+**The bound.** Order all outcomes (a, b) by their evidence at the *target*. The target is an epsilon
+at a given delta, or a delta at a given epsilon. The order is S(a, b), the largest target s at which
+the likelihood-ratio test of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m
+kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be the set of all outcomes whose S is at
+least as large. Then (p, q) is *excluded* if P_{p,q}(R) <= alpha (Buehler 1957). The sets R are
+nested, so the true rates are excluded with probability at most alpha, whatever they are. No
+asymptotics are involved. The choice of S only decides how tight the region is, and S makes P(R)
 nearly constant along the null's boundary.
 
 **The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates. A confidence
-interval for p or for q cuts it short (Berger and Boos 1994). The counts decide which of the
-two intervals is used, so both are paid for. Together they get alpha / 200, and the test gets the
-rest.
+interval for p or for q shortens this curve (Berger and Boos 1994). The counts decide which of the
+two intervals is used, so failure probability is spent on both intervals. Together, the two
+intervals get alpha / 200, and the test gets the rest.
 
 **Between grid points.** R grows with a and shrinks with b, so P_{p,q}(R) grows with p and falls
-with q. In the natural parameters eta = (logit p, logit q), with log-partition function A,
-log P_eta(R) + A(eta) is the logarithm of a Laplace transform, so it is convex. Now take two points
-of the curve and the chord between them in eta. On the chord, log P exceeds its larger end by at
-most the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends
-and v the largest p (1 - p) on the chord. The points are solved for a level that is lower by the
-allowed gap. Where the gap is larger, monotonicity alone bounds the curve by a corner.
+with q. Use the natural parameters eta = (logit p, logit q) with log-partition function A. Then log
+P_eta(R) + A(eta) is the logarithm of a Laplace transform, so it is convex. Now take two points of
+the curve and the chord between them in eta. On the chord, log P exceeds its larger end by at most
+the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends, and
+v is the largest p (1 - p) on the chord. The points are solved for a level that is lower by the
+allowed gap. Where the convexity gap is larger, monotonicity alone bounds the curve by a corner.
 
 **Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
-critical a of their first member, so P(R) is bounded from above. Blocks are a twentieth of a
-standard deviation wide where most of P(R) lies, and far wider elsewhere.
+critical a of the first member of the block, so P(R) is bounded from above. Blocks are a twentieth
+of a standard deviation wide where most of P(R) lies, and far wider elsewhere.
 
 References
 ----------
@@ -61,9 +62,9 @@ class Counts:
     Parameters
     ----------
     hits_left, hits_right : int
-        Draws in which the event fired, from 0 to the draws of that side.
+        Draws in which the event fired, from 0 to the number of draws of that side.
     draws_left, draws_right : int
-        Draws taken on that side, at least 1.
+        Number of draws of that side, at least 1.
 
     Raises
     ------
@@ -206,7 +207,7 @@ _LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
 
 
 def evidence_of(alpha: float) -> float:
-    """Return the evidence that orders outcomes; any fixed number is sound, z^2 / 2 is sharp."""
+    """Return the evidence that orders outcomes. Any fixed number is sound, and z^2 / 2 is sharp."""
     return max(float(special.ndtri(alpha)) ** 2 / 2, _LEAST_EVIDENCE)
 
 
@@ -285,7 +286,7 @@ def critical_counts(
     evidence: float,
     spread: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """Cut 0..m into blocks; return the first b of each, and the least a with (a, b) in R.
+    """Cut 0..m into blocks. Return the first b of each block, and the least a with (a, b) in R.
 
     Both arrays are read-only.
     """
@@ -297,7 +298,7 @@ def critical_counts(
     )
     first = np.unique(np.concatenate([[0.0], np.ceil(m * np.sin(angles) ** 2)]))
     y = first / m
-    # On the boundary of R the evidence is just reached, and the closest point q of the null
+    # On the boundary of R, the evidence is just reached, and the closest point q of the null
     # determines a. Solve for q, between b / m and the q at which a reaches n.
     below, above = y.copy(), np.full_like(y, min((1 - delta) / theta, 1.0))
     for _ in range(64):
@@ -317,7 +318,7 @@ def critical_counts(
         p = min(theta + delta, 1.0)
         enough = p < 1 and n * _kl(1.0, p) > evidence
         x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
-    # Outcomes within rounding of the boundary count as lying in R, which is the safe side.
+    # Outcomes within rounding of the boundary count as elements of R, which is the safe side.
     critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
     critical = np.maximum.accumulate(np.maximum(critical, 0.0))
     first.flags.writeable = critical.flags.writeable = False
@@ -359,7 +360,7 @@ _RIDGE = 2.2  # Standard deviations around most of P(R) within which blocks are 
 _CLOSE = 0.03  # Distance to the level, in log probability, to which a point is solved for.
 _STRIDE = 4  # Every fourth node is solved for first.
 _PIECES = 24  # Number of pieces into which each chord is cut.
-_NEGLIGIBLE = 1e-9  # Fraction of the level: blocks with less mass count as lying in R entirely.
+_NEGLIGIBLE = 1e-9  # Fraction of the level. Blocks with less mass count as lying entirely in R.
 _ROUNDING = 1e-9  # Relative. The incomplete beta function is much more accurate.
 
 
@@ -470,7 +471,7 @@ def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper bound of P_{p,q}(R): blocks of b from `first` on, each with one critical a.
+    """Upper bound of P_{p,q}(R). It uses blocks of b from `first` on, each with one critical a.
 
     For given q only the blocks within `half_width` standard deviations are distinguished. Blocks
     with less than `negligible` mass are taken to lie in R.
@@ -542,10 +543,10 @@ class _Tail:
         return np.sort(np.concatenate([coarse, fine, last[:, None]], axis=1), axis=1)
 
     def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
-        """For each node of one rate, find the extreme value of the other at which log P <= level.
+        """For each node of one rate, find the other rate's extreme value with log P <= level.
 
         This is the largest p for given q, or the smallest q for given p (`grid_p`). The value is
-        verified, and it is accurate within a hundredth of a standard deviation. It is 0 or 1 if no
+        verified. It is accurate within a hundredth of a standard deviation. It is 0 or 1 if no
         value in between satisfies the condition.
 
         Some of the nodes are solved first. They give starting points for the others, most of which
@@ -566,7 +567,7 @@ class _Tail:
 
     def _solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
         unit = 0.5 / math.sqrt(self.m if grid_p else self.n)
-        # Angles run from a value that satisfies the condition towards one that does not.
+        # Angles run from a value that satisfies the condition towards a value that does not.
         good = np.full(len(nodes), math.pi / 2 if grid_p else 0.0)
         bad = math.pi / 2 - good
         at = np.arcsin(np.sqrt(np.clip(guesses, 1e-12, 1 - 1e-12)))

@@ -103,7 +103,8 @@ class Noise:
         Distribution of the noise.
     scale : float
         Standard deviation of the Gaussian; b of the Laplace density ``exp(-|x| / b) / (2 b)``.
-        Between 1e-50 and 1e50. Scale 0 is refused: without noise there is nothing to integrate out.
+        Between 1e-50 and 1e50. Scale 0 is refused, because without noise there is nothing to
+        integrate out.
 
     Examples
     --------
@@ -190,7 +191,7 @@ class Noise:
         Returns
         -------
         ndarray, shape [size]
-            Exact up to rounding; relative error below about 1e-9 down to 1e-300.
+            Exact up to rounding. The relative error is below about 1e-9 down to 1e-300.
         """
         self._check(region)
         points = np.asarray(centers, dtype=float)
@@ -209,8 +210,9 @@ class Noise:
     def largest(self, region: Region, center: ArrayLike, radius: float) -> float:
         """Return the supremum of :meth:`probability` over all centres in a Euclidean ball.
 
-        It is exact for half-spaces, slabs and balls: by monotonicity the extreme centre is known.
-        For boxes it is the product of the suprema of the coordinates, which is an upper bound.
+        The supremum is exact for half-spaces, slabs and balls, because by monotonicity the extreme
+        centre is known. For boxes, the product of the suprema of the coordinates is returned, which
+        is an upper bound.
 
         Parameters
         ----------

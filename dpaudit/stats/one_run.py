@@ -1,53 +1,53 @@
 r"""Claims tested by the correct guesses of many coins, in one run of a mechanism.
 
-Each of m canary users is included by a separate fair coin, and the mechanism runs once. Its output
-y decides which coins are guessed, how, and in which order. How many guesses can be right if the
-mechanism keeps a claim?
+Each of m canary users is included by a separate fair coin, and the mechanism runs once. The output
+y of the run decides which coins are guessed, how, and in which order. How many guesses can be
+correct if the mechanism keeps a claim?
 
 Setting
 -------
 The claim implies (t, delta(t))-DP at every t of some set T: {epsilon} for (epsilon, delta)-DP, a
-grid for a curve. Let R in {0, 1}^n say which of n guesses are right, in the order of the guesses.
-Let ``w_y(r) = P(R = r | Y = y)``; r with j unset is the same r with a 0 at j.
+grid for a curve. Let R in {0, 1}^n say which of n guesses are correct, in the order of the guesses.
+Let ``w_y(r) = P(R = r | Y = y)``. Here "r with j unset" is the same r with a 0 at j.
 
 *Budget.* Let b(t) = m delta(t), or m delta(t) / 2 if no guess is "excluded". For every t in T,
 
     E sum_j sum_{r: r_j = 1} (w_Y(r) - e^t w_Y(r with j unset))_+ <= b(t).
 
 Proof. Write p(y | s) for the density of the output given the coins s. Then w_y(r) times the density
-of y is the sum of ``2^-m p(y | s)`` over the s that agree with r on the guessed coins. By convexity
-of the positive part, the left side is at most a sum over canaries i, coins s' of the others, and
-g = 1 and g = 0. Each term is ``2^-m`` times an integral over all y that guess g for canary i. The
+of y is the sum of ``2^-m p(y | s)`` over all s that agree with r on the guessed coins. By convexity
+of the positive part, the left side is at most a sum over canaries i, coins s' of the others, and g
+= 1 and g = 0. Each term is ``2^-m`` times an integral over all y that guess g for canary i. The
 integrand is (p(y | s', g) - e^t p(y | s', 1 - g))_+. The inputs differ in one user, so each
 integral is at most delta(t). There are 2^(m-1) values of s', m canaries, and one or two values of
 g.
 
 Theorem (n fixed beforehand)
 ----------------------------
-Let C be the number of right guesses, v in 1 .. n, and T any set as above. Let U(t, c) be numbers in
-[0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
+Let C be the number of correct guesses, v in 1 .. n, and T any set as above. Let U(t, c) be numbers
+in [0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
 
     [c >= v] - c sum_t U(t, c) + (n - c) sum_t e^t U(t, c+1) <= theta,
 
 then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
 
-Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. It becomes
-``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times
-as r, and each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums
-may be taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at
-most theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most
-theta + sum_t L(t) b(t).
+Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. The result is ``sum_c (c
+a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times as r, and
+each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums may be
+taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at most
+theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most theta + sum_t
+L(t) b(t).
 
-This is the dual of a linear program: its best value is the largest probability that the budget
-allows. With T = {epsilon} the bound is sharp. A mechanism reaches it that outputs a uniform guess
-of all coins, right in a pattern drawn from the best a. This holds where that a is private in the
-other direction too; the tests solve the program over all mechanisms. Without delta the bound is the
-binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1).
-With delta it replaces the second term of their Theorem 5.2,
-``2 m delta max_i P[v > Bin >= v - i] / i``. That term is about 2 / (1 - rate) times larger where v
-is far above the mean. For a curve, the U that does not depend on c from v on is the recursion of
-Mahloujifar, Melis and Chaudhuri (2025). Here this recursion is stretched, and then followed down
-from c = n, which is never worse.
+This problem is the dual of a linear program. The best value of that program is the largest
+probability that the budget allows. With T = {epsilon} the bound is sharp. The bound is attained by
+a mechanism that outputs a uniform guess of all coins. Its guesses are correct in a pattern drawn
+from the best a. This holds if the best a is private in the other direction, too. The tests solve
+the program over all mechanisms. Without delta, the bound is the binomial tail of rate e^eps / (1 +
+e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1). With delta, the bound replaces the
+second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``. That second term is
+about 2 / (1 - rate) times larger where v is far above the mean. For a curve, the choice of U that
+does not depend on c from v on gives the recursion of Mahloujifar, Melis and Chaudhuri (2025). Here
+this recursion is stretched, and then followed down from c = n, which is never worse.
 
 From tests to a certified epsilon
 ---------------------------------
@@ -58,7 +58,7 @@ at most failure_prob, whatever epsilons a search visits, and whether or not the 
 epsilon. The same holds for mu, and for several tests at fixed numbers of guesses whose levels add
 up.
 
-In `one_run_walk` the number of guesses may depend on the guesses.
+In `one_run_walk`, the number of guesses may depend on the guesses.
 
 References
 ----------
@@ -110,7 +110,7 @@ class Allowance:
 
     @classmethod
     def of_claim(cls, claim: Claim, canaries: int, *, one_sided: bool = False) -> Allowance:
-        """Return the budget of a claim: at its point, or if it has none, of its curve on a grid."""
+        """Return the budget of a claim at its point, or, if it has none, of its curve on a grid."""
         sides = 0.5 if one_sided else 1.0
         if claim.point is not None:
             epsilon, delta = claim.point
@@ -148,19 +148,19 @@ def half_probability(canaries: int) -> float:
     Theorem
     -------
     Let a bound say that an event of coins and output has probability beta at most, for every
-    mechanism that keeps the claim, when the coins are fair and independent. When the coins are
-    uniform among those with k ones, the event has probability beta / p at most.
+    mechanism that keeps the claim, when the coins are fair and independent. If the coins are
+    uniform among those with k ones, the event has probability at most beta / p.
 
     Proof. Given that k of the independent fair coins fell on "included", every set of k canaries is
     equally probable, and the mechanism is the same function of the coins. So the probability of the
-    event in the fixed design is the conditional one, P(event, k) / p, and P(event, k) <= beta.
-    The proof uses the claim in the cube of all coins, where it holds between neighbours.
+    event in the fixed design is the conditional probability P(event, k) / p, and P(event, k) <=
+    beta. The proof uses the claim in the cube of all coins, where it holds between neighbours.
 
     The division cannot be omitted. A mechanism may answer well where k canaries are included, and
     badly elsewhere, which only fair coins reveal. Linear programs give the worst epsilon-DP
     mechanisms up to m = 16. They reach beta / p within a factor 1.2 where all canaries are guessed
-    and all guesses are right. In the other cases of `tests/stats/test_half.py` they reach it within
-    a factor 3.5.
+    and all guesses are correct. In the other cases of `tests/stats/test_half.py` they reach it
+    within a factor 3.5.
 
     Parameters
     ----------
@@ -191,15 +191,15 @@ def guess_p_value(
     canaries : int
         Number of coins that were tossed.
     claim : Claim
-        Any claim; a curve is used where it is tightest, at many epsilons at once.
+        Any claim. A curve is used where it is tightest, at many epsilons at once.
     one_sided : bool, optional
-        Whether every guess is "included"; then the one-sided budget is enough. Default False.
+        Whether every guess is "included". If so, the one-sided budget is enough. Default False.
 
     Returns
     -------
     float
-        Upper bound of ``P(C >= correct)`` for every mechanism that keeps the claim: a p-value, by
-        the theorem of the module.
+        Upper bound of ``P(C >= correct)`` for every mechanism that keeps the claim. By the theorem
+        of the module, it is a p-value.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def guess_mu(
 def _last_refused(
     refused: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-5
 ) -> float:
-    """Return the last point found that is refused; `low` must be refused."""
+    """Return the last refused point of the search; `low` must be refused."""
     while high - low > tolerance * high:
         middle = (low + high) / 2
         low, high = (middle, high) if refused(middle) else (low, middle)
@@ -361,7 +361,7 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
 
 
 def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
-    """Stretch the prices of the recursion over tails, and find the least theta that they need."""
+    """Stretch the prices of the recursion over tails; find the least theta that they need."""
     tail = _probability_of_tails(v, n, allowance)
     if tail >= 1.0:
         return 1.0

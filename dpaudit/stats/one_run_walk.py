@@ -26,8 +26,8 @@ step. Hence ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Sum over j, and
 M_n = 1 on the event.
 
 At lam = 1 - pi no sure step pays. The bound is then the crossing probability of the Bernoulli walk
-plus b(epsilon) (1 - pi). Without delta only the crossing probability is left, and randomised
-response of each coin reaches it.
+plus b(epsilon) (1 - pi). Without delta, only the crossing probability is left, and randomised
+response of each coin attains it.
 
 The test and the certified epsilon
 ----------------------------------
@@ -70,12 +70,12 @@ _PRICES = np.geomspace(1e-3, 1.0, 13)
 
 
 def crossing_bound(heights: Sequence[int], stages: Stages, epsilon: float, budget: float) -> float:
-    """Bound the probability that the right guesses reach their height at some test.
+    """Bound the probability that the correct guesses reach their height at some test.
 
     Parameters
     ----------
     heights : sequence of int
-        Height of each test, at least 1; a height above the number of guesses is never reached.
+        Height of each test, at least 1. A height above the number of guesses is never reached.
     stages : Stages
         Numbers of guesses at which the walk is tested.
     epsilon : float
@@ -90,7 +90,8 @@ def crossing_bound(heights: Sequence[int], stages: Stages, epsilon: float, budge
     """
     pi = float(special.expit(epsilon))
     prices = (1 - pi) * (_PRICES if budget > 0 else _PRICES[-1:])
-    # The state counts misses, of which few are allowed: a wrong guess adds one, a right guess none.
+    # The state counts misses, of which only a few are allowed. A wrong guess adds a miss, and a
+    # correct guess adds none.
     allowed = {k: k - h for k, h in zip(stages.guesses, heights, strict=True)}
     most = max(allowed.values())
     if most < 0:
@@ -114,12 +115,12 @@ def walk_p_value(
     delta: float,
     one_sided: bool = False,
 ) -> float:
-    """Return the p-value of (epsilon, delta)-DP from the right guesses at each test.
+    """Return the p-value of (epsilon, delta)-DP from the correct guesses at each test.
 
     Parameters
     ----------
     correct : sequence of int
-        Number of right guesses among the first guesses, at each test.
+        Number of correct guesses among the first guesses, at each test.
     stages : Stages
         Fixed before the coins were seen.
     canaries : int
@@ -150,7 +151,7 @@ def walk_epsilon(
     one_sided: bool = False,
     claimed: float = 0.0,
 ) -> float:
-    """Certify epsilon at `delta` from the right guesses at each test.
+    """Certify epsilon at `delta` from the correct guesses at each test.
 
     Parameters
     ----------
@@ -197,10 +198,10 @@ def heights_refused(
     failure_prob: float,
     one_sided: bool = False,
 ) -> Ints:
-    """Return the least right guesses at each test that refute (epsilon, delta)-DP.
+    """Return the least correct guesses at each test that refute (epsilon, delta)-DP.
 
-    Parameters as in :func:`walk_epsilon`. If no count refutes at a test, its entry is its number of
-    guesses plus one.
+    Parameters as in :func:`walk_epsilon`. If no count refutes at a test, the entry of this test is
+    its number of guesses plus one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Joint bounds of two means: the least epsilon, or delta, that can lie between them.
+"""Joint bounds of two means: the least epsilon, or the least delta, that is possible for the means.
 
 The method is the betting of :mod:`dpaudit.stats.betting`, on pairs of draws, against a line in the
 plane of the two means.
@@ -50,15 +50,16 @@ class PairedBet:
     factor can be negative. Under the hypothesis each factor has an expectation of at most 1, and so
     has K. The bets depend neither on the draws nor on epsilon and delta. Hence K falls as epsilon
     or delta grows, because the factors fall and bets drop out. A bet that is not admissible is
-    dropped as a whole. If its negative factors were set to 0 instead, its expectation would rise,
-    and the bet would be unsound.
+    dropped as a whole. If the negative factors of a bet were set to 0 instead, the expectation
+    would rise, and the bet would be unsound.
 
     The certified epsilon satisfies ``K(epsilon, delta) >= 1 / failure_prob``. Let epsilon* be the
-    true epsilon, the smallest with ``E[X] <= e^epsilon* E[Y] + delta``. A certified epsilon above
-    epsilon* requires ``K(epsilon*, delta) >= K(certified, delta) >= 1 / failure_prob``, by
-    monotonicity. By Markov's inequality this has probability at most `failure_prob`. So *one* test
-    pays for the search over all epsilons. The same holds for delta at a given epsilon. But a second
-    question is a second test, and needs its own share of the failure probability.
+    true epsilon, which is the smallest epsilon with ``E[X] <= e^epsilon* E[Y] + delta``. A
+    certified epsilon above epsilon* requires ``K(epsilon*, delta) >= K(certified, delta) >= 1 /
+    failure_prob``, by monotonicity. By Markov's inequality this has probability at most
+    `failure_prob`. So *one* test pays for the search over all epsilons. The same holds for delta at
+    a given epsilon. However, a second question is a second test, and needs its own share of the
+    failure probability.
 
     Examples
     --------
@@ -190,7 +191,7 @@ class PairedBet:
     def lower_delta(
         self, likely: ArrayLike, rare: ArrayLike, epsilon: float, failure_prob: float
     ) -> float:
-        """Return a lower bound of ``E[X] - e^epsilon E[Y]``, or 0; see `lower_epsilon`."""
+        """Return a lower bound of ``E[X] - e^epsilon E[Y]``, at least 0; see `lower_epsilon`."""
         x, y = _pair(likely, rare, self.largest)
         epsilon = _validate.nonnegative(epsilon=epsilon)
         goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
@@ -244,7 +245,7 @@ def _excesses(
 
 
 def _kelly_bet(excess: Floats, cap: float) -> float:
-    """Return Kelly's bet size: it maximises ``mean log(1 + stake * excess)`` over [0, cap]."""
+    """Return Kelly's bet size, which maximises ``mean log(1 + stake * excess)`` over [0, cap]."""
 
     def slope(bet_size: float) -> float:
         return float((excess / np.maximum(1.0 + bet_size * excess, 1e-12)).mean())

@@ -1,16 +1,17 @@
 r"""Guesses by rank among few independent randomised draws, without splitting off any draws.
 
-Toss a fair coin for each of N draws and draw from the left dataset or the right accordingly. Order
-the outputs by confidence without knowing the coins, and guess the side of each. The order, the
-guesses and the outputs are fixed before any coin is known, so no draw has to be spent on
-choosing a threshold.
+Toss a fair coin for each of N draws. According to the coin, draw from the left dataset or from the
+right dataset. Order the outputs by confidence without knowing the coins, and guess the side of
+each. The order, the guesses and the outputs are fixed before any coin is known, so no draw has to
+be spent on choosing a threshold.
 
 Theorem
 -------
 Let the mechanism be (epsilon, delta)-DP on the pair, and pi = e^eps / (1 + e^eps). Let C_k be the
-number of right guesses among the first k, and h_k heights at tests after k guesses. Consider the
-walk whose first d steps succeed surely, and the others with probability pi each. Let W(d) be the
-probability that this walk is at its height at some test. Then, with D ~ Bin(N, delta),
+number of correct guesses among the first k guesses. Let h_k be the heights at tests after k
+guesses. Consider a walk whose first d steps succeed surely, and whose other steps succeed with
+probability pi each. Let W(d) be the probability that this walk is at its height at some test. Then,
+with D ~ Bin(N, delta),
 
     P(C_k >= h_k at some test) <= E W(D).
 
@@ -21,14 +22,14 @@ independent of the coins, and D draws are revealed. Given this set and all outpu
 falls on its guess with probability at most pi, independently of the rest. The probability of
 crossing is no smaller if the other guesses succeed with probability pi exactly. It is also no
 smaller if the revealed draws come first. To see this, fix the successes of the other draws in their
-order. Then k guesses of which j are revealed hold j successes plus those of the first k - j other
-draws. For j <= d this sum is at most d plus the successes of the first k - d other draws, or k
-where k < d.
+order. Let j of the first k guesses be revealed. Then these k guesses hold j successes plus those of
+the first k - j other draws. For j <= d this sum is at most d plus the successes of the first k - d
+other draws, or k where k < d.
 
 The p-value uses the statistic of `walks`, the least binomial tail over the tests. It is the bound
 of the theorem at the heights of this statistic. The certified epsilon uses another order of the
-outcomes. One run (`one_run_walk`) is the same with a user in the place of every draw. There D is
-bounded by its mean only, because one output reveals something about all coins.
+outcomes. One run (`one_run_walk`) is the same, with a user in place of every draw. In one run, D is
+bounded only by its mean, because one output reveals something about all coins.
 
 References
 ----------
@@ -62,7 +63,7 @@ Floats = NDArray[np.float64]
 _NEGLIGIBLE = 1e-15  # Probability of more revealed draws than are counted one by one.
 _TOLERANCE = 1e-4  # Tolerance of the certified epsilon.
 _LEVEL_SHARE = 0.16  # Fraction of failure_prob: about what the best of so many tests is charged.
-_SHARE = 1e-5  # Precision of the least share of right guesses that refutes.
+_SHARE = 1e-5  # Precision of the least share of correct guesses that refutes.
 _STAGES = 25
 _FIRST = 1 / 20  # fraction of the draws: the smallest number of guesses that is tested
 
@@ -83,16 +84,16 @@ def ranked_stages(draws: int) -> Stages:
 def ranked_p_value(
     correct: Sequence[int], stages: Stages, draws: int, *, epsilon: float, delta: float
 ) -> float:
-    """Return the p-value of (epsilon, delta)-DP from the right guesses at each test.
+    """Return the p-value of (epsilon, delta)-DP from the correct guesses at each test.
 
     Parameters
     ----------
     correct : sequence of int
-        Number of right guesses among the first guesses, at each test.
+        Number of correct guesses among the first guesses, at each test.
     stages : Stages
         Fixed before the coins were seen.
     draws : int
-        Draws on both sides together, at least the number of guesses of the last test.
+        Draws on both sides together; at least the number of guesses of the last test.
     epsilon, delta : float
         The claim.
 
@@ -122,7 +123,7 @@ def ranked_epsilon(
     delta: float,
     failure_prob: float,
 ) -> float:
-    """Certify epsilon at `delta` from the right guesses at each test.
+    """Certify epsilon at `delta` from the correct guesses at each test.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def ranked_epsilon(
         return 0.0
     heights = _from_here_on(stages, best, int(counts[best]), share, level)
     top = math.log(share / (1 - share))
-    # A single test has this probability at its Clopper-Pearson bound at failure_prob itself.
+    # At its Clopper-Pearson bound at failure_prob itself, a single test has this probability.
     most = float(lower_rates(counts[best], guesses[best], alpha))
     high = min(math.log(most / (1 - most)), LARGEST_EPSILON)
 
@@ -178,7 +179,7 @@ def ranked_epsilon(
 def ranked_heights(
     stages: Stages, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> NDArray[np.int64]:
-    """Return the least right guesses at each test; reaching any one of them refutes a claim.
+    """Return the least correct guesses at each test; reaching any one of them refutes a claim.
 
     Parameters
     ----------
@@ -248,8 +249,8 @@ def _bound(
 def _crossing(heights: NDArray[np.int64], stages: Stages, pi: float, revealed: Floats) -> float:
     """Return the probability that the walk is at its height at some test, from the masses of D.
 
-    Tests whose height is above their number of guesses are skipped. At the first test that is left
-    all guesses may be right, so the walk crosses there if all of them are revealed.
+    Tests whose height is above their number of guesses are skipped. At the first test that remains,
+    all guesses may be correct. So the walk crosses there if all of them are revealed.
     """
     reached = [
         (k, height)

@@ -1,25 +1,26 @@
 """Lower bounds of epsilon, delta and whole curves from the rates of one event.
 
-Toss a fair coin for each of N draws, and draw from the left dataset or from the right accordingly.
-A rule that was fixed before reads the output and guesses the side, or abstains. Let
-``c = (p_L + q_R) / 2`` be the probability of a right guess and ``w = (q_L + p_R) / 2`` that of a
-wrong one. Here p and q are the probabilities on the two sides of guessing left (L) and right (R).
+Toss a fair coin for each of N draws. According to the coin, draw from the left dataset or from the
+right dataset. A rule that was fixed before reads the output and guesses the side, or abstains. Let
+``c = (p_L + q_R) / 2`` be the probability of a correct guess, and let ``w = (q_L + p_R) / 2`` be
+the probability of a wrong guess. Here p and q are the probabilities, on the left and on the right
+side, of guessing left (L) and right (R).
 
 **The bound that privacy implies.** For every (epsilon, delta) that the mechanism satisfies, ``p_L
 <= e^epsilon q_L + delta`` and ``q_R <= e^epsilon p_R + delta``, and so ``c <= e^epsilon w +
-delta``. A stronger statement holds: c and w are the probabilities of one event, "the guess is
-right", under a pair of distributions P*, Q*. P* is the distribution of (coin, output), and Q* that
-of (turned coin, output). Their hockey-stick divergences are the averages of the mechanism's in both
-directions. So are the functionals whose logarithms are Renyi divergences. A trade-off curve that
-lies below both directions is convex, so it lies below theirs. So everything that
-:class:`~dpaudit.stats.RateBounds` derives from the rates of an event can be derived from (c, w).
+delta``. A stronger statement holds: c and w are the probabilities of a single event, "the guess is
+correct", under a pair of distributions P*, Q*. P* is the distribution of (coin, output), and Q*
+that of (turned coin, output). The hockey-stick divergences of P*, Q* are the averages of the
+mechanism's divergences in both directions. So are the functionals whose logarithms are Renyi
+divergences. A trade-off curve that lies below both directions is convex, so it also lies below the
+curve of P*, Q*. So everything that :class:`~dpaudit.stats.RateBounds` derives from the rates of an
+event can be derived from (c, w).
 
-**The bound from counts.** Among N draws, r = C + W are guessed, and C of these are right.
-Then r ~ Bin(N, s) with ``s = c + w``, and given r, C ~ Bin(r, rho) with ``rho = c / s``. At
-delta = 0 only rho matters: ``rho <= e^epsilon / (1 + e^epsilon)``. One Clopper-Pearson bound is
-enough, and both tails of the outputs count in it. For delta > 0, ``c - e^epsilon w = s (rho (1 +
-e^epsilon) - e^epsilon)``. This also needs a lower bound of s, which gets a hundredth of the failure
-probability.
+**The bound from counts.** Among N draws, r = C + W are guessed, and C of these guesses are correct.
+Then r ~ Bin(N, s) with ``s = c + w``. Given r, C ~ Bin(r, rho) with ``rho = c / s``. At delta = 0
+only rho matters: ``rho <= e^epsilon / (1 + e^epsilon)``. One Clopper-Pearson bound is enough, and
+it uses both tails of the outputs. For delta > 0, ``c - e^epsilon w = s (rho (1 + e^epsilon) -
+e^epsilon)``. This also needs a lower bound of s, which gets a hundredth of the failure probability.
 
 References
 ----------
@@ -88,7 +89,7 @@ class GuessCounts:
         return self.correct + self.wrong
 
     def as_counts(self) -> Counts:
-        """Return right and wrong guesses, each out of all draws, as counts of an event."""
+        """Return correct and wrong guesses, each out of all draws, as counts of an event."""
         return Counts(self.correct, self.draws, self.wrong, self.draws)
 
 
@@ -128,12 +129,12 @@ def guess_refutation_prob(
     """Return the probability that guesses refute (epsilon, delta), for planning.
 
     It is the mean over quantiles of the number of guesses. Given this number, the critical number
-    of right guesses is exactly the one of :func:`guess_bounds`.
+    of correct guesses is exactly the one of :func:`guess_bounds`.
 
     Parameters
     ----------
     share : float
-        Share of right guesses among all guesses, in [0, 1].
+        Share of correct guesses among all guesses, in [0, 1].
     rate : float
         Probability that a side is guessed, in (0, 1].
     draws : int
@@ -170,11 +171,11 @@ _LEAST_RATE = 5e-324
 class RateBounds:
     """Certified knowledge about the two rates of one event, and so about the privacy loss.
 
-    The event fires with probability p on the side where it is the likelier one, and q on the
-    other side. The knowledge is a list of corners: except with probability `failure_prob`,
-    ``p >= likely[i]`` and ``q <= rare[i]`` for some i. Every result is the least over the corners,
-    so all results hold together: for the complementary event with the sides exchanged, and for
-    every epsilon, delta and order.
+    The event fires with probability p on the side where it is likelier, and with probability q on
+    the other side. The knowledge is a list of corners: except with probability `failure_prob`, ``p
+    >= likely[i]`` and ``q <= rare[i]`` for some i. Every result is the least over the corners, so
+    all results hold together: for the complementary event with the sides exchanged, and for every
+    epsilon, delta and order.
 
     Parameters
     ----------
@@ -260,8 +261,9 @@ class RateBounds:
     def worst_case(self, delta: float) -> tuple[float, float]:
         """Return the rates (p, q) of the curve that are easiest to reconcile with privacy.
 
-        Their loss at `delta` is :meth:`lower_epsilon`. It is the loss of the event, or of its
-        complement with the sides exchanged: the one that gives more for the curve as a whole.
+        Their loss at `delta` is :meth:`lower_epsilon`. This is the loss of the event, or of its
+        complement with the sides exchanged. The loss that gives more for the curve as a whole is
+        taken.
         """
         delta = _validate.delta(delta=delta)
         direct, mirrored = _losses(self.likely, self.rare, delta)
@@ -295,11 +297,12 @@ class RateBounds:
     def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return an upper bound, at type I errors `alphas`, of every curve f of a possible f-DP.
 
-        f-DP bounds the errors of tests with the datasets in either role. So f lies below the errors
-        of "the event fired", through (q, 1 - p). It also lies below those of "it did not fire" with
-        the roles exchanged, through (1 - p, q). Each test is mixed with a coin. The curve is not a
-        curve of type II errors of the tests in one role. For example, if two datasets differ as
-        (0, 1) and (0, 0.5) do, one direction may be harder to distinguish than the other.
+        f-DP bounds the errors of tests, whichever dataset has which role. So f lies below the
+        errors of "the event fired", through (q, 1 - p). It also lies below those of "it did not
+        fire" with the roles exchanged, through (1 - p, q). Each test is mixed with a coin. The
+        curve is not a curve of type II errors of the tests in one role. For example, if two
+        datasets differ as (0, 1) and (0, 0.5) do, one direction may be harder to distinguish than
+        the other.
         """
         p, q = (side[:, None] for side in self._corners())
         tests = [(q, 1 - p), (1 - p, q)]
@@ -312,7 +315,10 @@ class RateBounds:
         return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin has errors 1 - alpha
 
     def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return corners below the curve; those of a line follow it from 0 to 1 in small steps."""
+        """Return corners below the curve.
+
+        The corners of a line follow the line from 0 to 1 in small steps.
+        """
         if not self.lines:
             return _unrounded(self.likely, self.rare)
         p, q = [], []
@@ -354,7 +360,7 @@ def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[n
 
 
 def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Return the delta that rates imply: the larger of those of event and swapped complement.
+    """Return the delta that rates imply: the larger value of the event and its swapped complement.
 
     The result is elementwise, and at least 0.
     """

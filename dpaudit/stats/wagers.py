@@ -1,13 +1,13 @@
 """Verified likelihood-ratio bets against (epsilon, delta)-privacy, on guesses on two sides.
 
 A rule answers left, right or neither at every output. Let p = (p_L, p_R, p_0) be the probabilities
-of its three answers on the left side, and q those on the right side. Privacy says
+of the three answers on the left side. Let q be those on the right side. Privacy says
 
     p_L <= e^epsilon q_L + delta    and    q_R <= e^epsilon p_R + delta.
 
-The pairs (p, q) that satisfy both form a convex set, the null. Let (p1, q1) be rates that earlier
-draws suggest. Let (p0, q0) be the point of the null that minimises ``KL(p1, p) + KL(q1, q)``.
-One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
+The pairs (p, q) that satisfy both constraints form a convex set, the null. Let (p1, q1) be rates
+that earlier draws suggest. Let (p0, q0) be the point of the null that minimises ``KL(p1, p) +
+KL(q1, q)``. One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
 
 **Why the bet is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)``, and define G(q) likewise. For any
 multipliers ``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``, ::
@@ -22,8 +22,8 @@ of its constraints, B = 2. Then the bet is fair, and its growth is the largest t
 counts allow. The wealth is divided by ``max(B / 2, 1)^2`` for each pair of draws, whatever a solver
 found. So an error of the solver costs growth and never soundness.
 
-An event is the guess "left" where it fires and "right" elsewhere. So the bet also covers the
-complement with the sides exchanged.
+An event is treated as the guess "left" where it fires and "right" elsewhere. So the bet also
+includes the complement of the event with the sides exchanged.
 
 References
 ----------
@@ -84,7 +84,7 @@ class Wager:
         Raises
         ------
         ValueError
-            If the numbers of draws differ; the price is per pair of draws.
+            If the numbers of draws differ, because the price is per pair of draws.
         """
         pairs = int(left.sum())
         if pairs != int(right.sum()):
@@ -103,7 +103,7 @@ def wager(
     Parameters
     ----------
     left, right : ndarray, shape (3,) or (n, 3)
-        Rates of the answers on the two sides, as earlier draws suggest them. An answer whose rate
+        Rates of the answers on the two sides, as suggested by earlier draws. An answer whose rate
         is 0 everywhere cannot be given.
     epsilon : ndarray, shape (n,)
         Claimed epsilon of each null, >= 0.
@@ -155,7 +155,7 @@ def _ratio(above: Floats, below: Floats) -> Floats:
 
 
 def _inside(rates: Floats, possible: NDArray[np.bool_]) -> Floats:
-    """Move the rates of possible answers strictly between 0 and 1, and make them sum to 1."""
+    """Move the rates of possible answers strictly between 0 and 1, and make the rates sum to 1."""
     inside = np.where(possible, np.maximum(rates, _LEAST), 0.0)
     return np.asarray(inside / inside.sum(axis=1, keepdims=True))
 
@@ -168,8 +168,9 @@ def _closest(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the closest points (p, q) of the null, and the multipliers of its constraints.
 
-    The cases are ordered by the number of constraints that bind at the closest point. The closest
-    point for one constraint is the closest point for both, if it satisfies the other.
+    The cases are ordered by the number of constraints that bind at the closest point. If the
+    closest point for one constraint also satisfies the other constraint, it is the closest point
+    for both.
     """
     p, q = p1.copy(), q1.copy()
     k, m = np.zeros(len(theta)), np.zeros(len(theta))
@@ -293,7 +294,7 @@ def _multipliers(a: Floats, b: Floats, theta: Floats, may_abstain: bool) -> tupl
     if may_abstain:
         k, m = a[:, LEFT] - a[:, NEITHER], b[:, RIGHT] - b[:, NEITHER]
     else:
-        # k + theta m = a_L - a_R and theta k + m = b_R - b_L; at theta = 1 one equation is enough.
+        # k + theta m = a_L - a_R and theta k + m = b_R - b_L. At theta = 1, one equation is enough.
         x, y = a[:, LEFT] - a[:, RIGHT], b[:, RIGHT] - b[:, LEFT]
         square = theta**2 - 1
         half = x / (1 + theta)

@@ -1,12 +1,12 @@
-"""Right guesses counted one after another: when to test, and which counts are improbably large.
+"""Correct guesses counted one after another: when to test, and which counts are improbably large.
 
 Guesses are taken in an order fixed beforehand, and C_k of the first k are right. The statistic of
 this walk is the least binomial tail P(Bin(k, pi) >= C_k) / weight_k over its tests. It is at most
 gamma where some C_k is at its height.
 
-This module holds what the walk of one run and the walk of many draws share. Each proves its own
-bound of the probability that a height is reached, in :mod:`dpaudit.stats.one_run_walk` and in
-:mod:`dpaudit.stats.ranked`.
+This module contains the parts that the walk of one run and the walk of many draws share. Each of
+these two modules, :mod:`dpaudit.stats.one_run_walk` and :mod:`dpaudit.stats.ranked`, proves its own
+bound of the probability that a height is reached.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Stages:
     guesses : tuple of int
         Numbers of guesses, rising, at least 1.
     weights : tuple of float
-        Positive. The result of a test with half the weight has to be twice as improbable.
+        Positive. The result of a test with half the weight must be twice as improbable.
     """
 
     guesses: tuple[int, ...]
@@ -95,7 +95,7 @@ class Stages:
 
 
 def least_tail(counts: Ints, stages: Stages, epsilons: Floats) -> Floats:
-    """Return the least of the binomial tails, each divided by its weight, at each epsilon."""
+    """Return the least of the binomial tails, each divided by its weight, for each epsilon."""
     k, weight = np.array(stages.guesses), np.array(stages.weights)
     tails = _tails(counts, k, special.expit(epsilons)[:, None])
     return np.asarray((tails / weight).min(axis=1))
@@ -114,12 +114,12 @@ def heights_of(gamma: float, stages: Stages, pi: float) -> Ints:
 
 
 def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats) -> float:
-    """Return the probability that independent right guesses reach a height at some test.
+    """Return the probability that independent correct guesses reach a height at some test.
 
     Parameters
     ----------
     heights : sequence of int
-        Height of each test, at least 0; never reached if it is above the number of guesses.
+        Height of each test, at least 0. A height above the number of guesses is never reached.
     guesses : sequence of int
         Number of guesses at each test, rising.
     rates : ndarray, shape (stages,)
@@ -149,7 +149,7 @@ def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
 
 
 def checked_counts(correct: Sequence[int], stages: Stages, canaries: int) -> Ints:
-    """Return the right guesses at each test as an array, or raise an error."""
+    """Return the correct guesses at each test as an array, or raise an error."""
     counts = np.asarray(correct)
     k = np.array(stages.guesses)
     if counts.shape != k.shape or counts.dtype.kind not in "iu":

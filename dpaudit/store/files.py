@@ -1,6 +1,6 @@
 """Sealed files: JSON objects that hold the SHA-256 of their own canonical form.
 
-The checksum detects accidents and edits by hand; it is not a signature.
+The checksum detects accidents and manual edits, but it is not a signature.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def write_sealed(path: Path, document: Mapping[str, Any], *, durable: bool = Tru
 
 
 def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, Any]:
-    """Return the content of a sealed object, without its checksum.
+    """Return the content of a sealed object without the checksum.
 
     Raises
     ------
     StoreError
-        If the file is of another version, or was changed; the message names its path.
+        If the file is of another version or was changed; the message contains its path.
     """
     if document.get("schema") != schema:
         raise StoreError(
@@ -62,7 +62,7 @@ def checksum_of(document: Mapping[str, Any]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; raise :class:`StoreError` with the file and the fault."""
+    """Read a JSON object; raise :class:`StoreError` with the name of the file and the fault."""
     try:
         data = _json.loads(read_regular(path, LARGEST_JSON))
     except OSError as error:
@@ -75,7 +75,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def set_aside(path: Path, error: StoreError) -> str:
-    """Move a file that cannot be trusted out of the way; return a sentence that reports it."""
+    """Move an untrusted file out of the way; return a sentence that reports this."""
     aside = path.with_suffix(".corrupt")
     try:
         os.replace(path, aside)

@@ -1,8 +1,9 @@
 """Journal of a run: the records since ``results.json`` was written, one line for each report.
 
-Writing the whole ``results.json`` after every record would take quadratic time. A run appends a
-line instead, and writes ``results.json`` when it ends. A reader of an interrupted run combines the
-lines with that file. Each line has a checksum. The last line may be cut off.
+Writing the whole ``results.json`` after every record would take quadratic time. Instead, a run
+appends a line for each report, and writes ``results.json`` when the run ends. A reader of an
+interrupted run combines the lines with the file ``results.json``. Each line has a checksum. The
+last line may be cut off.
 """
 
 from __future__ import annotations

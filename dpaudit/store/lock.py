@@ -64,7 +64,8 @@ def hold(out: Path, command: str) -> Lock:
     Raises
     ------
     StoreError
-        If another run holds the lock; the message says which run, and since when.
+        If another run holds the lock; the message says which run, and since when it has held the
+        lock.
     """
     from filelock import FileLock, Timeout
 

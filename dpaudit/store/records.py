@@ -1,4 +1,4 @@
-"""Records, the results of a run in one common form: a record, its file, and its datasets."""
+"""Records: the results of a run in one common form, with a file and datasets for each record."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ class Record(Protocol):
 
     @property
     def mismatch(self) -> str | None:
-        """Reason in one sentence why it fails a run; None if it does not."""
+        """Reason, in one sentence, why the record makes a run fail; None if it does not."""
 
     @property
     def total_failure_prob(self) -> float:
-        """Largest probability that any certified number in it is wrong."""
+        """Largest probability that any certified number in the record is wrong."""
 
     @property
     def origin(self) -> dict[str, Any]:
-        """How it was made, which a replay needs; empty if it was made by a direct call."""
+        """How the record was made, which a replay needs; empty if a direct call made the record."""
 
     def with_origin(self, origin: Mapping[str, Any], expected: Any) -> Self:
-        """Return the record with facts that only a run knows."""
+        """Return a copy of the record with facts that only a run knows."""
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
@@ -102,11 +102,12 @@ class Kind:
     folder : str
         Folder inside the directory of a run.
     type : type
-        Class with ``from_json``, which raises ``ValueError`` for data that are no such record.
+        Class with a method ``from_json``, which raises ``ValueError`` for data that are no such
+        record.
     schema : int
         Version of its JSON.
     dotted : bool
-        Whether plain ids are of the form "paper.name"; otherwise they are "module::name".
+        Whether plain ids are of the form "paper.name"; if not, they are of the form "module::name".
     files : str
         Pattern of the files whose functions make such records.
     page : str
@@ -151,11 +152,11 @@ class Kind:
         """
 
     def copies(self, record: Any) -> list[Any]:
-        """Return records of the same content for other objects, which are stored with this one."""
+        """Return the other records of the same content that are stored with this record."""
         return []
 
     def is_current(self, record: Any) -> bool:
-        """Return whether a record's inputs, other than code and settings, are unchanged."""
+        """Return whether the inputs of a record, except code and settings, are unchanged."""
         return True
 
 
@@ -241,7 +242,7 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
 
 
 def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
-    """Return the record that :func:`pack` packed; raise ``ValueError`` for anything else."""
+    """Return the record that :func:`pack` packed; raise ``ValueError`` for any other data."""
     data = dict(document)
     name = data.pop(_KIND, None)
     if not isinstance(name, str) or name not in kinds():
@@ -283,7 +284,7 @@ def pair_bytes(pair: NeighborPair) -> bytes:
 
 
 def _pair_from(content: bytes) -> NeighborPair:
-    """Return the pair in a ``.npz`` file; raise ``ValueError`` if there is none."""
+    """Return the pair in a ``.npz`` file; raise ``ValueError`` if the file holds no pair."""
     try:
         arrays = read_arrays(content)
         facts = _json.loads(str(arrays["facts"]), finite=False)
@@ -308,7 +309,7 @@ def _side(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], side: st
 
 
 def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
-    """Return whether both pairs hold the same datasets; False if one is lost or cannot be kept."""
+    """Return whether two pairs hold the same datasets; False if a dataset is lost or not stored."""
     if one is None or other is None:
         return False
     try:
@@ -321,7 +322,7 @@ def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
 
 
 def save_record(out: Path, record: Record) -> Path:
-    """Write one complete record, with its datasets next to it; return the path of the record."""
+    """Write one complete record, and its datasets next to the record; return the record's path."""
     return save_packed(out, record, *pack(record))
 
 
@@ -346,12 +347,13 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
     -------
     record : Record
     problems : list of str
-        Sentences about datasets that are missing or damaged; the record is valid without them.
+        Messages about datasets that are missing or damaged; the record is valid without its
+        datasets.
 
     Raises
     ------
     StoreError
-        If the file is damaged; the message names the file and the fault.
+        If the file is damaged; the message gives the file and the fault.
     """
     whole = read_json(path)
     name = whole.get(_KIND)
@@ -403,14 +405,14 @@ def load_finished(
     out : Path
         Directory of the run.
     id : str
-        Id of the function; its second check of a kind has the suffix ``#2``.
+        Id of the function. A second check of the same kind has the suffix ``#2``.
     accept : callable
         Returns whether a record may be reused.
 
     Returns
     -------
     records : list
-        In order; empty unless every record that the function made exists and is accepted.
+        Records in order; empty unless every record that the function made exists and is accepted.
     lost : list of str
         Sentences about files that were set aside.
     """

@@ -1,4 +1,4 @@
-"""A run on disk: its settings, its records, and records that it kept from earlier runs.
+"""A run on disk: its settings, its records, and the records that were kept from earlier runs.
 
 A run writes into one directory::
 
@@ -8,7 +8,7 @@ A run writes into one directory::
     OUT/audits/NAME.npz     the pair of neighbouring datasets of that result.
     OUT/index.html          the report (made by dpaudit.report).
 
-Other kinds of records, such as the statements of a ledger, have folders and pages of their own.
+Other kinds of records, such as the statements of a ledger, have their own folders and pages.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KeptRecord:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One run of many audits: its settings, and its outcome.
+    """One run of many audits, with its settings and its outcome.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def family_wise_error(records: Iterable[Record]) -> float:
 
 
 def check_writable(out: Path) -> None:
-    """Make a directory; raise :class:`StoreError` before hours of work if that is impossible."""
+    """Make a directory; if that is impossible, raise :class:`StoreError` before hours of work."""
     try:
         str(out).encode("utf-8")
     except UnicodeEncodeError:
@@ -150,10 +150,10 @@ def load_run(out: str | os.PathLike[str]) -> tuple[StoredRun, list[Record], list
     run : StoredRun
         Its problems include lost files and datasets.
     records : list of Record
-        Records of one kind follow each other, in the order in which they were stored.
+        Records of one kind are consecutive, in the order in which they were stored.
     lost : list of str
-        Names of the kinds of the records whose files are lost. If they have a complete row, as
-        statements have, they are still among the records.
+        Names of the kinds of the records whose files are lost. If such records have a complete row,
+        as statements have, they remain among the records.
 
     Raises
     ------
@@ -164,15 +164,15 @@ def load_run(out: str | os.PathLike[str]) -> tuple[StoredRun, list[Record], list
 
 
 def read_whole_run(out: Path) -> tuple[StoredRun, list[Record]]:
-    """Read a run if all of it can be trusted; change nothing on disk.
+    """Read a run if all its files can be trusted; change nothing on disk.
 
     Lost datasets are problems of the run, as in :func:`load_run`.
 
     Raises
     ------
     StoreError
-        If a file is missing, damaged, of another version, or was changed by hand. Also if it does
-        not agree with ``results.json``, because a file of another run lies in its place.
+        If a file is missing, damaged, of another version, or was changed by hand. Also if a file
+        does not agree with ``results.json``, because it belongs to another run.
     """
     run, records, _ = _load(out, whole=True)
     return run, records

@@ -82,7 +82,7 @@ BAD_FRAMES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {**COLUMNS, "id": [7, 7, None, 9]},
         {"drop": 7},
-        "'id' of frame must identify the user",
+        "'id' of frame must identify the user of every",
     ),
     (COLUMNS, {"drop": 70}, "got 70. The users in the column 'id' are 7, 8, 9"),
     (

@@ -259,7 +259,9 @@ def test_an_edge_that_does_not_fail_is_a_surprise():
 
 
 def test_an_edge_names_a_convention_of_the_paper():
-    with pytest.raises(ArgumentError, match=r"in statements\.md \(n >= 2\), got 'n'"):
+    with pytest.raises(
+        ArgumentError, match=r"one of the conventions in statements\.md \(n >= 2\), got 'n'"
+    ):
         ledger().edge("n")
 
 
@@ -310,7 +312,9 @@ def test_there_is_one_repair():
     book = ledger()
     book.repair("a")
     book.repair("a")
-    with pytest.raises(ArgumentError, match="at most one repair, got a second one after 'a'"):
+    with pytest.raises(
+        ArgumentError, match="must have at most one repair, got a second one after 'a'"
+    ):
         book.repair("b")
 
 

@@ -209,7 +209,7 @@ def test_a_broken_check_is_printed_and_open(home):
         (
             ["nobody"],
             4,
-            "a paper with a ledger, or a path, got 'nobody'. The papers here are: other,",
+            "PAPER must be a paper with a ledger, or a path, got 'nobody'. The papers here are:",
         ),
         (["paper", "nowhere"], 4, "PATHS must exist, got 'nowhere'"),
         (["audits/audit_mine.py"], 4, "PATHS must be directories or files ledger_*.py, got"),

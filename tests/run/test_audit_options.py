@@ -119,7 +119,7 @@ def test_data_of_a_file_are_looked_around(home):
     [
         (["--mu", "1", "--rho", "1"], "--mu and --rho must be given, got --mu and --rho"),
         (["--epsilon", "1", "--mu", "1"], "got --epsilon and --mu"),
-        (["--mu", "1", "--delta", "0.1"], "--delta must be given with --epsilon or --rho, got it"),
+        (["--mu", "1", "--delta", "0.1"], "--delta must not be given with --mu"),
         (["--mu", "-1"], "mu must be"),
         (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--pair and --like must"),
         (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--pair and --m must not"),

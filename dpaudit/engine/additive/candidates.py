@@ -63,8 +63,8 @@ class Screening:
         """Return the expected certified value of each event, for either likelier side.
 
         The value is negative where nothing is expected. It is a second-order approximation of the
-        paired bet. Means are moved against the audit by two standard errors, because the best of
-        many candidates looks better than it is. `cost` is ``log(2 / failure_prob)``.
+        paired bet. Means are moved against the audit by two standard errors. The reason is that the
+        best of many candidates looks better than it is. `cost` is ``log(2 / failure_prob)``.
         """
         return {
             side: _expected(
@@ -95,7 +95,7 @@ class Screening:
         return np.asarray(self.unseen == 0)
 
     def candidate(self, side: str, index: int, other: int | None = None) -> Candidate:
-        """Return an event assumed to be likelier on `side`, with one for the other side, if any."""
+        """Return an event assumed to be likelier on `side`, and one for the other side, if any."""
         return Candidate(
             self.makers[index](), side, None if other is None else self.makers[other]()
         )
@@ -228,7 +228,7 @@ def _directions(noise: Noise, learn: Sides) -> list[tuple[Floats, str]]:
     if d <= _MAX_LDA:
         spreads = [_covariance(x) + noise.scale**2 * np.eye(d) for x in (left, right)]
         # If centres move together by far more than the noise, the matrix is singular, up to
-        # rounding. Then these directions cannot be learnt, and the others must suffice.
+        # rounding. Then these directions cannot be learnt, and the other directions must suffice.
         with contextlib.suppress(linalg.LinAlgError), warnings.catch_warnings():
             warnings.simplefilter("ignore", linalg.LinAlgWarning)  # poor directions are not chosen
             lda = linalg.solve(spreads[0] + spreads[1], shift, assume_a="pos")
@@ -379,7 +379,7 @@ def _ratios(
     found = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
     scores, slack = ({s: found[s][part] for s in SIDES} for part in (0, 1))
     for sign in (1.0, -1.0):
-        # Round as for certification: against the side that the ratio favours.
+        # Round as for certification, that is, against the side that the ratio favours.
         rounded = {"left": -sign * slack["left"], "right": sign * slack["right"]}
         both = sign * np.concatenate([scores[s].ravel() for s in SIDES])
         tail = np.geomspace(0.05, 1 / len(both), _RATIO_CUTS // 2)

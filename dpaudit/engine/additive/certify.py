@@ -13,7 +13,7 @@ There are three cases, from strong to weak:
   event is certified to be rarer than this probability, and deltas far below it cannot be
   certified. No two events that guess either side are certified to be rarer than half of it.
 
-The i-th centre of the left is paired with the i-th centre of the right. Then
+The i-th centre of the left side is paired with the i-th centre of the right side. Then
 :class:`dpaudit.stats.PairedBet` certifies bounds for one event, or for two events that guess either
 side (:meth:`~dpaudit.engine.additive.events.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
 goes to the epsilon at the claimed delta. The delta at the claimed epsilon and the events of the
@@ -157,10 +157,11 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
         epsilon, delta = _answer(question, share, *values.pair(i))
         bound = RateBounds.from_excess(epsilon, delta, share)
         bounds.append(bound)
-        # At its own delta an excess determines epsilon completely; its rates alone do not.
+        # At its own delta, an excess determines epsilon completely. Its rates alone do not
+        # determine epsilon.
         own = epsilon if delta >= point[1] else 0.0
         epsilons.append(max(bound.lower_epsilon(point[1]), own))
-    # All bounds hold together, so the best one may be selected, and shown, afterwards.
+    # All bounds hold together, so the best bound may be selected, and shown, afterwards.
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
@@ -207,7 +208,7 @@ def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
 
 
 class _CentersOnly:
-    """The centre function as a sampled mechanism, for the checks of :class:`Sampler`."""
+    """The centre function as a sampled mechanism, for use in the checks of :class:`Sampler`."""
 
     def __init__(self, mechanism: AdditiveNoise) -> None:
         self.centers = mechanism.centers
@@ -230,7 +231,7 @@ def _draw(
 def _answer(question: Question, failure_prob: float, x: Floats, y: Floats) -> tuple[float, float]:
     """Return (epsilon, delta) with ``E[X] - e^epsilon E[Y] > delta`` certified; (0, 0) if none.
 
-    If a bound is 0, nothing was certified, not even the other half of its pair.
+    If a bound is 0, nothing was certified, not even the other half of the bound's pair.
     """
     target, bet = question.target, question.bet
     if target.delta is not None:

@@ -37,8 +37,8 @@ class IntegratedEvent(Protocol):
 
         The value is exact, or an average over the auxiliary noise ``[k, size, d]`` whose
         expectation is the probability. Cases that rounding leaves open are decided upwards if
-        `rounded` is 1, and downwards if it is -1. So no bound rests on the rounding of a sum of
-        doubles.
+        `rounded` is 1, and downwards if `rounded` is -1. So no bound rests on the rounding of a sum
+        of doubles.
         """
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
@@ -81,7 +81,7 @@ class RegionEvent:
         return noise.probability(self.region, centers)
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
-        """Return the supremum over the ball, or for boxes an upper bound of it."""
+        """Return the supremum over the ball; for boxes, return an upper bound of the supremum."""
         if ball is None:
             return 1.0
         # A centre may lie this far outside the ball undetected; this also leaves room for rounding.
@@ -123,7 +123,7 @@ class RegionEvent:
 
     @property
     def words(self) -> str:
-        """The event in words, such as "coordinate 0 + noise > 4.31"."""
+        """Description of the event, such as "coordinate 0 + noise > 4.31"."""
         region = self.region
         if isinstance(region, HalfSpace):
             return f"{self.place} + noise > {region.threshold:.3g}"
@@ -156,7 +156,7 @@ class LikelihoodRatio:
         self._kept: list[tuple[Floats, Floats, Floats, Floats]] = []
 
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return left over right at points ``[size, d]``, and a bound of its rounding error.
+        """Return left over right at points ``[size, d]``, and a bound of the rounding error.
 
         For Laplace noise the ratio is constant over whole regions. For Gaussian noise it is also
         constant between clusters of centres. An event that is cut at such a constant would identify
@@ -180,7 +180,7 @@ class LikelihoodRatio:
     def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
         """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; cache the last few.
 
-        The cache helps because several events cut the same ratio, of both sides in turn.
+        The cache helps, because several events cut the same ratio, alternately for both sides.
         """
         for kept in self._kept:
             if kept[0] is centers and kept[1] is auxiliary:
@@ -195,11 +195,11 @@ class LikelihoodRatio:
 class RatioEvent:
     """``{sign * log-likelihood ratio > threshold}``.
 
-    Its probability has no closed form, so it is averaged over a few auxiliary noise vectors. The
-    i-th left and the i-th right centre get the *same* vectors. Then the two values of a pair depend
-    on each other, which the paired bet allows, and their shared noise cancels in their difference.
-    The pairs stay independent and identically distributed over i. If two events guess one side
-    each, the right centres get separate noise: see :meth:`Candidate.pairs`.
+    The probability of the event has no closed form, so it is averaged over a few auxiliary noise
+    vectors. The i-th left and the i-th right centre get the *same* vectors. Then the two values of
+    a pair depend on each other, which the paired bet allows. The shared noise cancels in the
+    difference of the values. The pairs stay independent and identically distributed over i. If two
+    events each guess one side, the right centres get separate noise; see :meth:`Candidate.pairs`.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class RatioEvent:
         return 1.0
 
     def axis(self, centers: Floats) -> Floats:
-        """Return how much nearer the centre is to the mean of one mixture than of the other."""
+        """Return how much nearer the centre is to one mixture's mean than to the other's mean."""
         to_left, to_right = (
             np.linalg.norm(centers - mixture.mean(axis=0), axis=1)
             for mixture in (self.ratio.left, self.ratio.right)
@@ -310,16 +310,16 @@ class Candidate:
 
         Notes
         -----
-        For one event A that is likelier on the left, X_i = A(l_i) and Y_i = A(r_i), for the i-th
-        centres l and r of either side. For two events, A for the left and B for the right, every
-        centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under (epsilon, delta),
-        ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may
-        be positive each. Their sum cannot be positive, because in the sum A meets A and B meets B.
-        The centres of either side are independent of those of the other side. So is the
-        auxiliary noise of ratios, which two events do not share across sides. So the factors of a
-        bet with the i-th centres have the expected product
-        ``(1 + lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``. The wealth is that of a bet on
-        2n pairs, and no coins need to be tossed.
+        For one event A that is likelier on the left, X_i = A(l_i) and Y_i = A(r_i). Here l_i and
+        r_i are the i-th centres of the left and the right side. For two events, A for the left and
+        B for the right, every centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under
+        (epsilon, delta), ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r)
+        - delta]`` may be positive each. Their sum cannot be positive, because in the sum A meets A
+        and B meets B. The centres of either side are independent of those of the other side. So is
+        the auxiliary noise of ratios, which two events do not share across sides. So the factors of
+        a bet with the i-th centres have the expected product ``(1 + lam a) (1 + lam b) <= (1 + lam
+        (a + b) / 2)^2 <= 1``. The wealth is that of a bet on 2n pairs, and no coins need to be
+        tossed.
         """
         here, there = SIDES if self.likelier == "left" else SIDES[::-1]
         x, y = value(self.event, here, -1.0), value(self.event, there, 1.0)

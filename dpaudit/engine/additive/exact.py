@@ -25,7 +25,7 @@ from dpaudit.stats.oracles import Oracle
 Floats = NDArray[np.float64]
 
 METHOD = "computed from the centres"
-_NEAREST = 1e-99  # in noise scales; the square of a smaller distance is not a double
+_NEAREST = 1e-99  # in noise scales, because the square of a smaller distance is not a double
 _MOVING = 12
 _MAX_LOSS = 1000.0
 _BINS = 48
@@ -35,7 +35,7 @@ _EVENTS = 60
 
 @dataclass(frozen=True)
 class _Computed:
-    """One pair: its centres, and the distribution of the privacy loss."""
+    """One pair, with its centres and the distribution of the privacy loss."""
 
     pair: NeighborPair
     left: Floats
@@ -64,7 +64,7 @@ class ByClosedForm:
 
 
 def search_with_noise(run: Run) -> SearchRecord | None:
-    """Search with noisy draws if a pair is to be found, and turn the run to the pair found."""
+    """If a pair is to be found, search with noisy draws, and switch the run to the best pair."""
     if run.task.space is None:
         return None
     part = run.part("search")
@@ -108,7 +108,7 @@ def _certify(task: Task, case: _Computed, noise: Noise, start: float) -> Certifi
     profile = case.oracle.delta(grid)
     point = claim.point or task.worst_point(profile, SMALLEST_CLAIM)
     epsilon, delta = case.oracle.epsilon(point[1]), case.oracle.delta(point[0])
-    # Closed forms keep their relative accuracy for any small delta; claimed curves do not.
+    # Closed forms keep their relative accuracy for any small delta, but claimed curves do not.
     slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
     # If delta = 0 is claimed, epsilon decides alone: delta itself may be less than any double.

@@ -224,8 +224,8 @@ class _Judge:
     def _guesses(self, target: Target, cost: float) -> list[Candidate]:
         """Pair the best events for either side, as for the draws of both together.
 
-        For each side, these are the best event of a closed form and the best ratio, because the
-        two kinds are estimated with unequal caution.
+        For each side, these are the best event of a closed form and the best ratio. Both are tried
+        because the two kinds are estimated with unequal caution.
         """
         expected = self.screening.expected(target, 2 * self.draws, cost)
         exact = self.screening.exact

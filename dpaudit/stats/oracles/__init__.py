@@ -1,4 +1,4 @@
-"""Exact privacy losses of a mechanism on one pair of neighbouring inputs, to check audits against.
+"""Exact privacy losses of a mechanism on one pair of neighbouring inputs, for checking audits.
 
 An `Oracle` is the exact distribution of the privacy loss ``log dP/dQ`` of one pair. P is the
 distribution of the output on the left input, and Q the distribution on the right input. No number

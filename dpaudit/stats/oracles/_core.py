@@ -27,8 +27,9 @@ _CHUNK = 4_000_000  # entries of the largest temporary matrix
 class Oracle(ABC):
     """Exact distribution of the privacy loss ``L = log dP/dQ`` of one pair of neighbouring inputs.
 
-    P is the distribution of the output on the left input, Q on the right input. A quantity without
-    a qualifier is the worse of the two directions; ``_left`` is the direction P over Q.
+    P is the distribution of the output on the left input, and Q is the distribution on the right
+    input. A quantity without a qualifier is the worse of the two directions. The suffix ``_left``
+    marks the direction P over Q.
 
     References
     ----------
@@ -47,7 +48,7 @@ class Oracle(ABC):
     @property
     @abstractmethod
     def max_loss(self) -> float:
-        """Largest absolute privacy loss: the pure epsilon of the pair, possibly ``inf``."""
+        """Largest absolute privacy loss, which is the pure epsilon of the pair; may be ``inf``."""
 
     @abstractmethod
     def swapped(self) -> Oracle:
@@ -140,8 +141,8 @@ class Oracle(ABC):
         loss_threshold : float or array_like of float
             Threshold t; infinite thresholds are allowed, NaN is not.
         closed : bool, default False
-            Whether the event is ``{L >= t}`` instead of ``{L > t}``; they differ at atoms.
-            A loss within `TIE_TOLERANCE` of t counts as equal to t.
+            Whether the event is ``{L >= t}`` instead of ``{L > t}``. The two events differ at
+            atoms. A loss within `TIE_TOLERANCE` of t counts as equal to t.
 
         Returns
         -------
@@ -162,7 +163,7 @@ class Oracle(ABC):
         p, q : ndarray, shape (points,)
             ``P(E)`` and ``Q(E)`` of the events ``{L > t}`` and ``{L >= t}``, nondecreasing, from
             (0, 0) to (1, 1). These are all vertices if the loss takes finitely many values.
-            Otherwise they are a dense list of points down to probabilities below 1e-12. Splitting
+            Otherwise, they are a dense list of points, down to probabilities below 1e-12. Splitting
             an atom by an independent coin gives the straight line between neighbouring points.
         """
         p, q = self._curve()
@@ -209,7 +210,7 @@ class DiscreteOracle(Oracle):
 
     @cached_property
     def loss(self) -> Floats:
-        """Privacy loss of each outcome; NaN where neither side can produce it."""
+        """Privacy loss of each outcome; NaN if neither side can produce the outcome."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(self.pmf_left) - np.log(self.pmf_right)
 
@@ -226,7 +227,7 @@ class DiscreteOracle(Oracle):
 
     @property
     def max_loss(self) -> float:
-        """Largest absolute privacy loss: the pure epsilon of the pair, possibly ``inf``."""
+        """Largest absolute privacy loss, which is the pure epsilon of the pair; may be ``inf``."""
         loss, _, _ = self._sorted
         return float(max(abs(loss[0]), abs(loss[-1])))
 
@@ -250,7 +251,8 @@ class DiscreteOracle(Oracle):
         return out
 
     def _epsilon(self, delta: float) -> float:
-        # delta(eps) is a maximum of lines in e^eps, one per prefix, so each line is inverted.
+        # delta(eps) is a maximum of lines in e^eps, one line for each prefix, so each line is
+        # inverted.
         if self.delta(0.0) <= delta:
             return 0.0
         return max(0.0, self._epsilon_left(delta), self.swapped()._epsilon_left(delta))

@@ -36,7 +36,7 @@ class GaussianOracle(Oracle):
     def _delta_left(self, epsilons: Floats) -> Floats:
         a = self._z(epsilons)
         b = a - self.mu
-        # e^eps phi(b) = phi(a), so both terms carry the factor e^(-a^2/2); erfcx is the rest.
+        # e^eps phi(b) = phi(a), so both terms have the factor e^(-a^2/2), and erfcx gives the rest.
         with np.errstate(under="ignore"):
             factor = 0.5 * np.exp(-0.5 * a * a)
             minus = special.erfcx(-b / _ROOT2)
@@ -127,7 +127,10 @@ class LaplaceOracle(Oracle):
         return self._at(np.linspace(0.0, self.ratio, _POINTS))
 
     def _at(self, x: Floats) -> Rates:
-        """Return P and Q of {output < x}; the left value is 0, and the right value is `ratio`."""
+        """Return P and Q of {output < x}.
+
+        The left value is 0, and the right value is `ratio`.
+        """
         with np.errstate(under="ignore"):
             return 1.0 - 0.5 * np.exp(-x), 0.5 * np.exp(x - self.ratio)
 
@@ -161,7 +164,7 @@ def laplace(shift: float, scale: float) -> Oracle:
 
 
 def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
-    """Return the oracle of an integer released with discrete Laplace (two-sided geometric) noise.
+    """Return the oracle of an integer with discrete Laplace (two-sided geometric) noise.
 
     ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant on either side
     of the two values. So the infinite tails are summed in closed form, and the distribution is

@@ -28,7 +28,7 @@ def graded_edges(
 ) -> Floats:
     """Return edges from `low` to `high` through every kink, fine near kinks, coarse elsewhere.
 
-    A panel that starts within `near` of a kink is at most `fine` wide. Farther away the width
+    A panel that starts within `near` of a kink is at most `fine` wide. Farther away, the width
     grows with the distance, up to `coarse`. The panels mirror each other around the middle of two
     neighbouring kinks, so both ends of the gap are resolved.
     """

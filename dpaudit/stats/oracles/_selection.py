@@ -18,7 +18,7 @@ _STEPS = 760.0  # a double cannot represent e^-760
 
 
 def randomized_response(epsilon: float) -> DiscreteOracle:
-    """Return the oracle of a bit flipped with probability ``1 / (1 + e^epsilon)``.
+    """Return the oracle of a bit that is flipped with probability ``1 / (1 + e^epsilon)``.
 
     The bit is 0 on the left input and 1 on the right.
 
@@ -50,8 +50,9 @@ def exponential_mechanism(
     Parameters
     ----------
     left_scores, right_scores : array_like, shape (k,)
-        Scores of the same k candidates on either input. The caller promises that they differ by at
-        most `sensitivity`. This is deliberately not checked: an oracle also judges broken pairs.
+        Scores of the same k candidates on either input. The caller promises that the scores of the
+        two sides differ by at most `sensitivity`. This promise is deliberately not checked, because
+        an oracle also judges broken pairs.
     sensitivity, epsilon : float
         Finite, > 0.
 
@@ -120,7 +121,7 @@ def _noisy_max(scores: Floats) -> Floats:
     if k == 1:
         return np.ones(1)
     s = scores - scores.max()
-    # Above the largest score: u = e^-x, and the integrand is a polynomial of degree k - 1 in u.
+    # Above the largest score, let u = e^-x. The integrand is a polynomial of degree k - 1 in u.
     u, weights = on_panels(np.linspace(0.0, 1.0, 1 + math.ceil(k / ORDER)))
     scaled = 0.5 * np.exp(s)
     log_others = _log_others(np.log1p(-u[:, None] * scaled))
@@ -154,7 +155,7 @@ def _noisy_max_between(s: Floats, floor: float) -> Floats:
 
 
 def _log_others(log_factors: Floats) -> Floats:
-    """Return, per column, the log of the product of all other columns, without subtraction."""
+    """Return, for each column, the log of the product of all other columns, without subtraction."""
     before = np.zeros_like(log_factors)
     after = np.zeros_like(log_factors)
     np.cumsum(log_factors[:, :-1], axis=1, out=before[:, 1:])

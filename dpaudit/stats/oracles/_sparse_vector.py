@@ -50,13 +50,13 @@ def sparse_vector_patterns(
 ) -> PatternDistribution:
     """Return the exact distribution of the answers of a sparse vector algorithm with Laplace noise.
 
-    Query i is answered yes if ``q_i + nu_i >= T_i + rho``, with one
-    ``rho ~ Laplace(threshold_scale)`` for the whole run and a fresh
-    ``nu_i ~ Laplace(query_scale)`` per query. Given rho the answers are independent, so a
-    pattern has probability ``integral f(r) prod_i P(answer_i | rho = r) dr``. The integral uses
-    Gauss-Legendre panels between the kinks 0 and ``q_i - T_i``. Every term is positive. The
-    relative error is below 1e-10 on every pattern that a double can hold, and usually below 1e-12.
-    Without one of the noises the distribution is in closed form.
+    The answer to query i is yes if ``q_i + nu_i >= T_i + rho``. There is one ``rho ~
+    Laplace(threshold_scale)`` for the whole run and a fresh ``nu_i ~ Laplace(query_scale)`` for
+    each query. Given rho the answers are independent, so a pattern has probability ``integral f(r)
+    prod_i P(answer_i | rho = r) dr``. The integral uses Gauss-Legendre panels between the kinks 0
+    and ``q_i - T_i``. Every term is positive. The relative error is below 1e-10 on every pattern
+    that a double can hold, and usually below 1e-12. Without one of the noises the distribution is
+    in closed form.
 
     Parameters
     ----------

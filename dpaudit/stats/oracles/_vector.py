@@ -28,7 +28,7 @@ _TO_COEFFICIENTS = (legendre.legvander(NODES, ORDER - 1) * WEIGHTS[:, None]) * (
 
 
 class _Piecewise:
-    """A measure on [0, total]: atoms, plus a density given by Legendre series on panels."""
+    """A measure on [0, total]: atoms, and a density given by Legendre series on panels."""
 
     def __init__(self, atoms: Floats, masses: Floats, edges: Floats, values: Floats) -> None:
         self.atoms, self.masses, self.edges = atoms, masses, edges
@@ -80,7 +80,7 @@ class _Piecewise:
 
 
 class _Side:
-    """P or Q: the measure tilted by an exponential, on its atoms and on its quadrature nodes."""
+    """P or Q as the measure tilted by an exponential, at the atoms and at the quadrature nodes."""
 
     def __init__(self, measure: _Piecewise, nodes: Floats, flat: Floats, sign: float) -> None:
         self.offset = 0.0 if sign < 0 else -measure.total
@@ -98,7 +98,7 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class LaplaceVectorOracle(Oracle):
-    """Independent Laplace coordinates, at least one of which moves; see `laplace_vector`.
+    """Independent Laplace coordinates, of which at least one moves; see `laplace_vector`.
 
     Attributes
     ----------
@@ -201,17 +201,18 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     """Return the oracle of a vector released with independent Laplace noise on every coordinate.
 
     A histogram in which one user moves between two bins has two shifts of 1. The loss is a sum of
-    independent clipped losses. It has atoms at signed subset sums of ``|shift_i| / scale``, and a
-    density that is smooth between them. The distribution is computed as a piecewise polynomial
-    times an exponential, without rounding the loss to a grid. The absolute error is below 1e-13,
-    and the relative error of `rates` is below 1e-12 (checked against mpmath for 2 to 50 shifts).
+    independent clipped losses. The distribution of the loss has atoms at signed subset sums of
+    ``|shift_i| / scale``, and its density is smooth between them. The distribution is computed as a
+    piecewise polynomial times an exponential, without rounding the loss to a grid. The absolute
+    error is below 1e-13, and the relative error of `rates` is below 1e-12 (checked against mpmath
+    for 2 to 50 shifts).
 
     Parameters
     ----------
     shifts : array_like, shape (d,)
-        Differences of the coordinates, of any sign; zeros cost nothing. At most 500 nonzeros,
-        4,096 different subset sums, and 2,000 noise scales in total. The limit of 4,096 sums is
-        reached by 12 unrelated shifts, and not reached by 500 equal shifts.
+        Differences of the coordinates, of any sign. Zeros cost no time. At most 500 nonzeros, 4,096
+        different subset sums, and 2,000 noise scales in total. The limit of 4,096 sums is reached
+        by 12 unrelated shifts, and not reached by 500 equal shifts.
     scale : float
         Scale of the noise, > 0.
 
