@@ -172,8 +172,10 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
             skips and line.startswith("    ")
         )
         is_parameter = re.match(r"^\*{0,2}\w[\w., *]* : ", line) is not None
-        # The type of a returned value is a line of its own, with its description indented below it.
-        is_type = bool(re.match(r"^\w[\w.\[\], ]*$", line)) and after.startswith("    ")
+        # The name of a parameter or an item, or a type, with its description indented below.
+        deeper = len(after) - len(after.lstrip()) > len(line) - len(line.lstrip())
+        is_item = re.match(r"\s*(?:[-*]|\d+\.|\(\w+\)) ", line) is not None
+        is_type = deeper and not is_item and not line.rstrip().endswith((".", ",", ";", ":"))
         in_table = bool(line.strip()) and (in_table or bool(_BORDER.match(line)))
         is_parameter = is_parameter or is_type or in_table
         if not line.strip() or is_head or is_code or is_parameter:
