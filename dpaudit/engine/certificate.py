@@ -3,9 +3,10 @@
 *Guesses by rank.* A training run gives one number, a score, and there are at most hundreds of runs.
 Learning a threshold would then cost most of the draws. Guesses by rank need no threshold. Guesses
 by rank guess the side of each output by its rank among all outputs, in both directions.
-:mod:`dpaudit.stats.ranked` bounds epsilon from the number of correct guesses. They get half of
-failure_prob. The other half is for learnt events, which detect differences that do not appear in
-the order. Whether the outputs are numbers is decided from the outputs alone, without their sides.
+:mod:`dpaudit.stats.ranked` bounds epsilon from the number of correct guesses. Guesses by rank get
+half of failure_prob. The other half is for learnt events, which detect differences that do not
+appear in the order. Whether the outputs are numbers is decided from the outputs alone, without
+their sides.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class RankedTally:
     counts, right : Counts
         Counts at that test: the draws that are guessed left, and the draws that are guessed right.
     correct : tuple of int
-        Number of right guesses at each test.
+        Number of correct guesses at each test.
     stages : Stages
         Numbers of guesses at which the walk is tested.
     draws : int

@@ -280,8 +280,9 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     right, wrong : ndarray
-        Left is guessed in the likeliest event of a given mass. The region in which right is guessed
-        lies outside the first event, and has at most the same mass.
+        Left is guessed in the likeliest event of a given mass. Right is guessed outside another
+        event, which contains the first event. The outputs outside the second event have at most the
+        same mass.
     """
     mass = (p + q) / 2
     top = np.flatnonzero((mass > 0) & (mass <= 0.5 + 1e-12))

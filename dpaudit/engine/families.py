@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_SEEN = 30  # Least number of draws in a group of outcomes.
 _BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of both sides count as different.
-_BEYOND_LUCK = 2.0  # Real difference of ratio sizes, in standard deviations.
+_BEYOND_LUCK = 2.0  # A larger difference of ratio sizes counts as real; in standard deviations.
 _MOST_NUMBERS = 20  # Numbers per output up to which the learning of directions was measured.
 _MOST_SUMS = 200  # Sums of shifts with Laplace noise; more would be slow.
 _EDGES = 1e-6, 1e6  # Smallest and largest strength that is searched.

@@ -170,7 +170,7 @@ class _Contender:
         return not (self.note or self.is_killed or self.is_skipped)
 
     def audit_once(self, task: Task, certify: Certify) -> None:
-        """Audit the mutant once more; if the mutant cannot run, the mechanism is not to blame."""
+        """Audit the mutant once more; a mutant that cannot run says nothing about the mechanism."""
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
             return

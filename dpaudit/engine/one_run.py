@@ -374,8 +374,9 @@ def audit_one_run(
         guesses are tested.
     side : {"both", "top"}, optional
         With "both", the highest scores are guessed "included" and the lowest "excluded",
-        alternately."top" guesses "included" only. It is better if only presence is visible, and it
-        needs only delta / 2. Choose it before you see the coins. Default "both".
+        alternately. With "top", all guesses are "included". "top" is better if only presence is
+        visible, and it needs only delta / 2. Choose the side before you see the coins. Default
+        "both".
     coins : {"fair", "half"}, optional
         "fair" (the default) assumes that every coin was tossed independently. "half" assumes that
         the included canaries are a set of exactly half, each such set with the same probability.

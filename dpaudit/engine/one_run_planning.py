@@ -110,9 +110,9 @@ def plan_one_run(
     claim : Claim
         Claim to be refuted.
     true_epsilon : float, optional
-        Epsilon that the mechanism really needs at the claimed delta. For a curve, the delta is
-        1e-5. It must be above the claimed epsilon. Scores are assumed to be Gaussian. For delta =
-        0, scores are assumed to have Laplace noise.
+        Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve). This
+        epsilon must be above the claimed epsilon. Scores are assumed to be Gaussian; for delta = 0,
+        they are assumed to have Laplace noise.
     mu : float, optional
         > 0, instead of `true_epsilon`. Scores are Gaussian, and those of included canaries are `mu`
         standard deviations higher.

@@ -51,7 +51,7 @@ def audit_outputs(
     ----------
     left, right : array_like ``[draws, ...]`` or path
         Independent outputs of the mechanism on two neighbouring datasets, at least 20 each. Outputs
-        are numbers, texts or records of these. NaN, or None in lists, stands for no answer. They
+        are numbers, texts or records of these. NaN, or None in lists, stands for no answer. Outputs
         may also be any function of each output alone, such as a score. Arrays must hold outputs of
         one shape. Lists may hold outputs of different lengths. Then the length is an outcome, too.
         Paths may be .npy files, and .parquet files with pyarrow.

@@ -245,7 +245,7 @@ class Labels:
     def learn(cls, hashes: Hashes, name: Callable[[int], str]) -> Labels:
         """Store the labels seen; if there are very many labels, store only the repeated ones.
 
-        `name` is the label of a row.
+        `name` is the function that returns the label of a row.
         """
         kept, first, counts = np.unique(hashes, return_index=True, return_counts=True)
         if len(kept) > max(LABELS_ALWAYS_KEPT, len(hashes) // 2):
@@ -288,7 +288,7 @@ def views(name: str, texts: Texts, left: Texts, right: Texts) -> Iterator[View]:
     texts : Texts
         Texts of both sides, from which labels are learnt.
     left, right : Texts
-        Texts of each side, from which useful features are chosen.
+        Texts of each side, which are compared to choose useful features.
     """
     if len(np.unique(texts.first())) <= PLAIN_LABELS:
         return  # a table of so few texts contains all information about these texts

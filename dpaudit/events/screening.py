@@ -26,7 +26,7 @@ _LEAST_VARIANCE = 5.0  # variance of a count from which its square is nearly chi
 def chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
     """Return by how much counts differ beyond chance; the value is positive if they do.
 
-    The value is roughly the chi-square statistic of "one distribution", minus its 99.99% quantile.
+    The value is the chi-square statistic of "one distribution", minus roughly its 99.99% quantile.
     Alternatively, the value is that of the single cell that differs most, because hundreds of other
     cells would hide this cell. The larger of the two values is returned.
 

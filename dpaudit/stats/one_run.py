@@ -38,16 +38,17 @@ taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >=
 theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most theta + sum_t
 L(t) b(t).
 
-This problem is the dual of a linear program. The best value of that program is the largest
-probability that the budget allows. With T = {epsilon} the bound is sharp. The bound is attained by
-a mechanism that outputs a uniform guess of all coins. Its guesses are correct in a pattern drawn
-from the best a. This holds if the best a is private in the other direction, too. The tests solve
-the program over all mechanisms. Without delta, the bound is the binomial tail of rate e^eps / (1 +
-e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1). With delta, the bound replaces the
-second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``. That second term is
-about 2 / (1 - rate) times larger where v is far above the mean. For a curve, the choice of U that
-does not depend on c from v on gives the recursion of Mahloujifar, Melis and Chaudhuri (2025). Here
-this recursion is stretched, and then followed down from c = n, which is never worse.
+To minimise this bound over theta, U and L is the dual of a linear program. The best value of that
+program is the largest probability that the budget allows. With T = {epsilon} the bound is sharp.
+The bound is attained by a mechanism that outputs a uniform guess of all coins. Its guesses are
+correct in a pattern drawn from the best a. This holds if the best a is private in the other
+direction, too. The tests solve the program over all mechanisms. Without delta, the bound is the
+binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1).
+With delta, the bound replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >=
+v - i] / i``. That second term is about 2 / (1 - rate) times larger where v is far above the mean.
+For a curve, the choice of U that does not depend on c from v on gives the recursion of Mahloujifar,
+Melis and Chaudhuri (2025). Here this recursion is stretched, and then followed down from c = n,
+which is never worse.
 
 From tests to a certified epsilon
 ---------------------------------

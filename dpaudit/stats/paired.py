@@ -191,7 +191,10 @@ class PairedBet:
     def lower_delta(
         self, likely: ArrayLike, rare: ArrayLike, epsilon: float, failure_prob: float
     ) -> float:
-        """Return a lower bound of ``E[X] - e^epsilon E[Y]``, at least 0; see `lower_epsilon`."""
+        """Return a lower bound of ``E[X] - e^epsilon E[Y]``, or 0 if no positive bound holds.
+
+        See `lower_epsilon`.
+        """
         x, y = _pair(likely, rare, self.largest)
         epsilon = _validate.nonnegative(epsilon=epsilon)
         goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
@@ -245,7 +248,7 @@ def _excesses(
 
 
 def _kelly_bet(excess: Floats, cap: float) -> float:
-    """Return Kelly's bet size, which maximises ``mean log(1 + stake * excess)`` over [0, cap]."""
+    """Return Kelly's bet size: it maximises ``mean log(1 + bet_size * excess)`` over [0, cap]."""
 
     def slope(bet_size: float) -> float:
         return float((excess / np.maximum(1.0 + bet_size * excess, 1e-12)).mean())

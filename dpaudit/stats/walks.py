@@ -29,7 +29,7 @@ LARGEST_EPSILON = 30.0
 """Largest certified epsilon: beyond it no number of coins distinguishes a rate from 1."""
 
 FIXED_STAGES = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
-"""Tests of :meth:`Stages.sparse`: the inverse fraction of guessed canaries, and the share."""
+"""Tests of :meth:`Stages.sparse`: inverse fraction of guessed canaries, and the test's share."""
 
 _ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
 _RATIO = 1.15  # ratio of neighbouring numbers of guesses

@@ -178,7 +178,7 @@ class LikelihoodRatio:
         return ratio, np.concatenate([left + right for (_, left), (_, right) in found])
 
     def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
-        """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; cache the last few.
+        """Return ratio and tolerance at ``centers + auxiliary``, ``[k, size]``; cache the last few.
 
         The cache helps, because several events cut the same ratio, alternately for both sides.
         """

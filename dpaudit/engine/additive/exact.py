@@ -25,7 +25,7 @@ from dpaudit.stats.oracles import Oracle
 Floats = NDArray[np.float64]
 
 METHOD = "computed from the centres"
-_NEAREST = 1e-99  # in noise scales, because the square of a smaller distance is not a double
+_NEAREST = 1e-99  # In noise scales. The square of a smaller distance is not a double.
 _MOVING = 12
 _MAX_LOSS = 1000.0
 _BINS = 48

@@ -210,7 +210,7 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     Parameters
     ----------
     shifts : array_like, shape (d,)
-        Differences of the coordinates, of any sign. Zeros cost no time. At most 500 nonzeros, 4,096
+        Differences of the coordinates, of any sign. Zeros are dropped. At most 500 nonzeros, 4,096
         different subset sums, and 2,000 noise scales in total. The limit of 4,096 sums is reached
         by 12 unrelated shifts, and not reached by 500 equal shifts.
     scale : float
