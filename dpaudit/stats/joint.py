@@ -509,14 +509,14 @@ class _Tail:
         )
         mass[:, -1] = np.where(upper[:, -1], outside[:, -1], 1 - outside[:, -1])
         lump = np.where(upper[:, 0], 1 - outside[:, 0], outside[:, 0])  # below the window
-        half_width = np.ones_like(mass)
-        half_width[critical > self.n] = 0.0
+        upper_tail = np.ones_like(mass)
+        upper_tail[critical > self.n] = 0.0
         known = (mass > self.negligible) & (critical > 0) & (critical <= self.n)
         least = critical[known]
         row = np.nonzero(known)[0]
-        half_width[known] = special.betainc(least, self.n - least + 1, p[row])
+        upper_tail[known] = special.betainc(least, self.n - least + 1, p[row])
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log((np.maximum(mass, 0.0) * half_width).sum(axis=1) + lump))
+            return np.asarray(np.log((np.maximum(mass, 0.0) * upper_tail).sum(axis=1) + lump))
 
     def _window(self, q: Floats) -> tuple[NDArray[np.intp], int]:
         """Return the first block of each q's window, and the number of blocks in a window."""
