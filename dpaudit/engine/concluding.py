@@ -298,8 +298,8 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
         return ""
     where = "the training run" if found.canaries else "the code that reads the differing user"
     return (
-        f"Check clipping and noise in {where}. A correct claim has at least epsilon = "
-        f"{at_least(lower)} at this delta, and possibly more."
+        f"Check clipping and noise in {where}. Do not only raise the claim: the true epsilon is at "
+        f"least {at_least(lower)} and may be infinite."
     )
 
 

@@ -42,10 +42,12 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
     """Return what the audit did not test: options that are off, and pairs without draws."""
     found: tuple[str, ...] = ()
     if sampler.saw_reals and not task.float_attack and task.stored is None:
-        found += ("low bits of the outputs (float_attack=True)",)
+        found += ("low bits of the outputs (set float_attack=True)",)
     space = task.space
+    if space is None and task.stored is None:
+        found += ("other pairs (name no pair to search for a worse one)",)
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
-        found += ("data with missing items (missing=True)",)
+        found += ("data with missing items (set missing=True)",)
     if search is not None and search.untried:
         names = ", ".join(search.untried[:_NAMED])
         more = len(search.untried) - _NAMED

@@ -315,7 +315,7 @@ class AuditResult:
             bound = self.certified_text(("at least epsilon = ", "more than epsilon = "))
             needs = f"the mechanism needs {bound}{at}"
         chance = (
-            f"certified; wrong with probability at most {self.failure_prob:g}"
+            f"certified lower bound, wrong with probability at most {self.failure_prob:g}"
             if self.failure_prob
             else "computed, not sampled"
         )
@@ -344,7 +344,7 @@ class AuditResult:
         elif self.detectable_epsilon is not None:
             detectable = (
                 f"epsilon = {at_most(self.detectable_epsilon)} or more, with probability about 0.9 "
-                "(an estimate, for this pair and less noise)"
+                "(an estimate, for this pair and bugs that reduce noise)"
             )
         return [
             ("mutants", score_words(self.mutants)),

@@ -256,8 +256,8 @@ def test_the_summary_says_it_all() -> None:
     text = str(_result())
     for words in (
         "REFUTED  audit_x::audit_laplace  (laplace(scale=0.5))\n",
-        "The claim is 1-DP (Lemma 1), but the mechanism needs at least epsilon = 1.4 (certified; "
-        "wrong with probability at most 1e-05).",
+        "The claim is 1-DP (Lemma 1), but the mechanism needs at least epsilon = 1.4 (certified "
+        "lower bound, wrong with probability at most 1e-05).",
     ):
         assert words in text
     assert len(text.splitlines()) <= 12
