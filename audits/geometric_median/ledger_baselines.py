@@ -94,8 +94,8 @@ def radius_finder(ledger):
 
     A query moves by at most 1 + (n - 2) / m. This bound is below 3. It is sharp, because a star in
     dimension n - 1 attains this bound. The noise is larger than needed. With a third of the noise,
-    which is the noise for sensitivity 1, the largest loss found is .7 epsilon. Up to n = 191, the
-    threshold is above n. Halts that are not caused by noise are examined only at n = 400. The
+    which is the noise for sensitivity 1, the search found no loss above .7 epsilon. Up to n = 191,
+    the threshold is above n. Halts that are not caused by noise are examined only at n = 400. The
     implementation follows the published code, because the text of HSU24 was not available. This
     paper does not give the beta of HSU24, which is .05 in the code. The paper also does not give
     HSU24's output if no query passes. The last radius of HSU24 may be up to 2 R.

@@ -147,7 +147,10 @@ def martingale_terms(ledger):
     @ledger.falsify("a stopped walk", factor=1.0, mutant={"log": False}, **some)
     @ledger.sharper("half of it").falsify(factor=0.5, mutant={"factor": 0.45}, **some)
     def stopped_walk(steps, delta, phases, factor, log):
-        """Use the reflection principle for a fair walk whose steps are as long as the diameter."""
+        """Bound a fair walk that stops outside, by the reflection principle.
+
+        The steps are as long as the diameter.
+        """
         level = math.log(4 * phases / delta) if log else 1.0
         printed, diameter = 8 * level * math.sqrt(2 / steps), 4 * math.sqrt(level)  # of sigma^(k)
         beyond = math.floor(factor * printed * steps / diameter + 1e-9) + 1

@@ -299,9 +299,9 @@ def running_time(ledger):
 
     The algorithm computes n k T distances. For R >= 4 r and delta <= 1/2, the number of distances
     is at most 22 n log(R/r) log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r
-    grows. As R / r falls to e^delta, the printed bound falls to 0. At R = 1.6 r and delta = .5, the
-    printed bound is negative, so no constant helps. A bound of (1 + log(R/r)) log((1 + log(R/r)) /
-    delta) with another constant always holds.
+    grows. As R / r falls to e^delta and below, the printed bound falls to 0 and below. At R = 1.6 r
+    and delta = .5, the printed bound is negative, so no constant helps. A bound of (1 + log(R/r))
+    log((1 + log(R/r)) / delta) with another constant always holds.
     """
 
     @ledger.identity(
