@@ -275,13 +275,12 @@ def oracle_varies_little(ledger):
 
     The bound is loose. E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, because s is uniform.
     So the bound 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the sufficient constants of Lemmas 3.1
-    and 3.2. For d = 1, the bound L^2/B_1 + (7/6) L^2/(B_2 T) holds. For linear losses +-L <e, x> on
-    a straight path, the error is (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So the constant
-    16 d is 16 times too large at d = 1 and about 8 d times too large for large d. The constant 64
-    is 33 to 55 times too large. At d = 1, the check enumerates all runs of three rounds, with a
-    learner that reacts to g_t. The proof has two misprints. The printed i <= j should be i < j. The
-    index t in the telescoping sum should be i. The first inequality of the last display is an
-    equality.
+    and 3.2. For d = 1, the bound L^2/B_1 + (7/6) L^2/(B_2 T) holds. On a straight path, the error
+    of +-L <e, x> is (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So the constant 16 d is 16
+    times too large at d = 1 and about 8 d times too large for large d. The constant 64 is 33 to 55
+    times too large. At d = 1, the check enumerates all runs of three rounds, with a learner that
+    reacts to g_t. The proof has two misprints. The printed i <= j should be i < j. The index t in
+    the telescoping sum should be i. The first inequality of the last display is an equality.
     """
     some = {**RUNS, "s": Array(SHARE, (3,)), "most": 1.0}
     some["extremal"] = [{**STEEP, "s": np.array([0.0, 1.0, 0.0])}]
