@@ -11,7 +11,7 @@ from algorithms.common._validate import FloatArray
 def halted_after(positives: NDArray[np.bool_], cutoff: int | None) -> FloatArray:
     """Return answers ``[size, T]``: 1.0 for yes, 0.0 for no, NaN after the cutoff-th yes of a row.
 
-    The yes at which the cutoff is reached is still answered. If `cutoff` is None, every query is
+    The answer at which the cutoff is reached is still yes. If `cutoff` is None, every query is
     answered.
     """
     answers = positives.astype(np.float64)

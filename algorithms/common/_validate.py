@@ -1,4 +1,4 @@
-"""Checks of arguments: each message names the argument, what is allowed, and its value."""
+"""Checks of arguments; every message contains the argument, the allowed values and its value."""
 
 from __future__ import annotations
 

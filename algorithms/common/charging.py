@@ -5,8 +5,8 @@ technique, but its constants are hidden. This module states a version with expli
 proves it.
 
 **Statement.** Adaptive queries are answered yes or no. Each answer is epsilon0-DP. The stream ends
-when `targets` answers of one kind (the target) have been given. Two mechanisms follow the stream.
-The first has the privacy profile of a Gaussian with shift / sigma = mu, and the second is
+after `targets` answers of one kind (the target). Two mechanisms follow the stream. The first
+mechanism has the privacy profile of a Gaussian with shift / sigma = mu. The second mechanism is
 epsilon1-DP. For any k, the composition has
 
     delta(epsilon) <= P[Bin(k, q) < targets] + H(epsilon),   q = 1 / (1 + e^epsilon0),
@@ -15,18 +15,18 @@ Here H is the profile of k randomised responses at epsilon0, one randomised resp
 the Gaussian.
 
 **Proof.** (1) One answer. Let p <= p' be the probabilities of the target on two neighbours (or the
-other way round), p' = e^a p, a <= epsilon0. Flip a coin that comes up with the same probability r
-on both neighbours. If the coin comes up, answer with the other kind. If the coin does not come up,
-give the target with probability p / (1 - r) or p' / (1 - r).
+other way round), p' = e^a p, a <= epsilon0. Flip a coin that shows heads with the same probability
+r on both neighbours. If the coin shows heads, answer with the other kind. Otherwise, give the
+target with probability p / (1 - r) or p' / (1 - r).
 
-For r = 0, the answers without the coin are epsilon0-DP. As r grows, the ratio of the probabilities
+For r = 0, the answers given after tails are epsilon0-DP. As r grows, the ratio of the probabilities
 of the other kind, (1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which
 this ratio is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r, because
-nothing is spent.) Then
+there is no privacy loss.) Then
 
     p / (1 - r) = (e^epsilon0 - 1) / (e^(epsilon0 + a) - 1) >= 1 / (1 + e^epsilon0) = q.
 
-So an answer is a public coin, followed by a *call* only if the coin does not come up. A call is
+So an answer is a public coin, followed by a *call* only if the coin shows tails. A call is
 epsilon0-DP, and it gives a target with probability at least q on either neighbour.
 
 (2) The stream. Show the coins to the adversary. The coins have the same distribution on both
@@ -36,8 +36,8 @@ by its randomised response pair or its Gaussian pair. Dominating pairs compose a
 & Wang 2022).
 
 (3) There are more than k calls only if the first k calls hit the target less than `targets` times.
-Each call hits the target with probability at least q, whatever came before. So more than k calls
-have probability at most P[Bin(k, q) < targets]. Adding this probability once to the bound for
+Given any previous answers, each call hits the target with probability at least q. So more than k
+calls have probability at most P[Bin(k, q) < targets]. Adding this probability once to the bound for
 P[M(D) in S] completes the proof.
 """
 
@@ -82,7 +82,7 @@ def composed_profile(
     Parameters
     ----------
     epsilon : float
-        The epsilon at which delta is computed.
+        Epsilon at which delta is computed.
     calls : int
         k >= 0.
     epsilon0, epsilon1, mu : float
@@ -127,9 +127,10 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
 def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
-    The bound is Lemma 18 of user_level_sco v2 with constants. The bound is that of this module
-    without the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in turn. Each
-    value determines a number of calls k. The smallest of the resulting bounds is returned.
+    The bound is Lemma 18 of user_level_sco v2 with constants. The bound is the statement of this
+    module without the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in
+    turn. Each value determines a number of calls k. The smallest of the resulting bounds is
+    returned.
 
     Parameters
     ----------

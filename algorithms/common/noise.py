@@ -81,17 +81,16 @@ def bounded_laplace_mechanism(
     (`bounded_laplace_delta`). For Delta <= tau, the exact delta is ``(delta / 4) (e**epsilon - 1) /
     (2 (1 - delta / 4))``. At epsilon = 1, the exact delta is about a fifth of delta. If delta <=
     1/2, the exact delta exceeds delta for epsilon > log(9 - 2 delta), so Fact 3 fails there. If
-    delta > 1/2, Fact 3 fails from a somewhat larger epsilon on.
+    delta > 1/2, Fact 3 fails above a somewhat larger epsilon.
 
     **Requires** that the value moves by at most `sensitivity` between neighbours. A vector of k
     values whose L1 norm moves by at most `sensitivity` is (epsilon, k delta)-DP.
 
     **Departs** (1) An epsilon above 1 is not refused. For such an epsilon, the exact delta holds
-    instead of Fact
-    3. (2) The noise is drawn by inverting its distribution function, which is exact up to rounding.
-    In exact arithmetic, the value tau has probability 0, but it may be drawn here. (3)
-    `noise_multiplier` is not in the paper. `noise_multiplier` multiplies lambda and tau. Below 1,
-    no privacy is guaranteed.
+    instead of Fact 3. (2) The noise is drawn by inverting its distribution function, which is exact
+    up to rounding. In exact arithmetic, the value tau has probability 0, but it may be drawn here.
+    (3) `noise_multiplier` is not in the paper. `noise_multiplier` multiplies lambda and tau. If
+    this factor is below 1, no privacy is guaranteed.
 
     **Symbols** s(D) = `values`, Delta = `sensitivity`, lambda = `sensitivity` / `epsilon`.
 
@@ -132,7 +131,7 @@ def bounded_laplace_delta(epsilon: float, bound: float) -> float:
     """Return the exact delta, at `epsilon`, of Laplace noise that is conditioned on a bound.
 
     **Guarantee** Let noise of scale Delta / epsilon be conditioned on an absolute value of at most
-    tau. This noise is (epsilon, delta)-DP for the returned delta, and for no smaller delta. At
+    tau. This noise is (epsilon, delta)-DP for the returned delta, but not for any smaller delta. At
     shift Delta, the ratio of the densities is at most e**epsilon where both densities are positive.
     So the hockey-stick divergence is the mass that leaves the support, P(X < Delta - tau).
 
@@ -147,7 +146,7 @@ def bounded_laplace_delta(epsilon: float, bound: float) -> float:
     epsilon : float
         Positive.
     bound : float
-        The bound in units of the scale of the noise, positive.
+        Bound in units of the scale of the noise, positive.
 
     Returns
     -------
@@ -176,8 +175,8 @@ def gaussian_mechanism(
     Dwork & Roth (2014), Appendix A.
 
     **Guarantee** (epsilon, delta)-DP with `sigma` from `analytic_gaussian_sigma` (any epsilon) or
-    `classic_gaussian_sigma` (epsilon at most 1). Also Delta**2 / (2 sigma**2)-zCDP and Delta /
-    sigma-Gaussian DP.
+    `classic_gaussian_sigma` (epsilon at most 1). The noise is also Delta**2 / (2 sigma**2)-zCDP and
+    Delta / sigma-Gaussian DP.
 
     **Requires** that `values` moves by at most Delta in L2 norm between neighbours, where Delta is
     the sensitivity for which `sigma` was calibrated.
@@ -361,7 +360,7 @@ def discrete_laplace_mechanism(
 def randomized_response(
     bits: ArrayLike, size: int, *, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Report each bit truthfully with probability e**epsilon / (1 + e**epsilon), and flip it else.
+    """Report each bit truthfully with probability e**epsilon / (1 + e**epsilon); else flip the bit.
 
     Warner (1965). Dwork & Roth (2014), Section 3.2, describe randomised response. The probabilities
     here give epsilon-DP.

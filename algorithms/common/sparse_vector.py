@@ -33,20 +33,20 @@ def above_threshold(
     user_level_sco v2, Algorithm 3 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
 
     **Guarantee** epsilon-DP (Lemma 17). The paper attributes this guarantee to Dwork & Roth,
-    Theorem 3.24. In the book of Dwork & Roth, Theorem 3.23 is the privacy theorem and Theorem 3.24
-    the accuracy theorem.
+    Theorem 3.24. In the book of Dwork & Roth, Theorem 3.23 is about privacy, and Theorem 3.24 is
+    about accuracy.
 
     **Requires** that every query moves by at most `sensitivity` between neighbours, in either
     direction.
 
-    **Departs** (1) The paper's test reads q_t, but its loop variable is i. q_i is meant. (2) The
-    pseudocode does not mention sensitivity. The scales 2/epsilon and 4/epsilon are for sensitivity
-    1, which Lemma 17 states only for its accuracy. Both scales are multiplied by `sensitivity`. (3)
-    Dwork & Roth answer no until the first query above the threshold and halt there. The paper's
-    algorithm is the mirror image, because it halts at the first query *below* the threshold. So the
-    name of the paper's algorithm, and the text above it, say the opposite of what the algorithm
-    does. The two algorithms are equal after the queries and the threshold are negated, so the
-    guarantee carries over. (4) All queries are given at once.
+    **Departs** (1) The paper's test contains q_t, but the loop variable is i, so q_i must be
+    intended. (2) The pseudocode does not mention sensitivity. The scales 2/epsilon and 4/epsilon
+    are for sensitivity 1. Lemma 17 states this sensitivity only for its accuracy. Here the two
+    scales are multiplied by `sensitivity`. (3) Dwork & Roth answer no until the first query above
+    the threshold and halt there. The paper's algorithm is the mirror image, because it halts at the
+    first query *below* the threshold. So the name of the paper's algorithm and the text above it
+    describe the opposite behaviour. The two algorithms are equal after the queries and the
+    threshold are negated, so the guarantee carries over. (4) All queries are given at once.
 
     **Symbols** Delta = `threshold`, q_i(D) = `queries[i]`, top = 1.0, bottom = 0.0.
 
@@ -104,15 +104,16 @@ def first_above_threshold(
     **Guarantee** epsilon-DP (Lemma 2; Dwork & Roth, Theorem 3.23) at `noise_multiplier` 1 or above.
 
     Let alpha = 8 Delta log(2T / gamma) / epsilon. With probability 1 - gamma, all queries before
-    the first yes are at most `threshold` + alpha. On the same event, the query that is answered
-    yes, if there is one, is at least `threshold` - alpha (Lemma 2; Theorem 3.24).
+    the first yes are at most `threshold` + alpha. On the same event, a query that is answered yes
+    is at least `threshold` - alpha (Lemma 2; Theorem 3.24).
 
     **Requires** that every query moves by at most `sensitivity` between neighbours, in either
     direction.
 
     **Departs** (1) All queries are given at once. Noise is also drawn for queries that are never
     asked. This noise is discarded, so it affects no output. (2) `noise_multiplier` is not in the
-    paper. `noise_multiplier` multiplies all noise scales. Below 1, no privacy is guaranteed.
+    paper. `noise_multiplier` multiplies all noise scales. If `noise_multiplier` is below 1, no
+    privacy is guaranteed.
 
     **Symbols** Delta = `sensitivity`, tau = `threshold`, q_t(D) = `queries[t - 1]`, top = 1.0,
     bottom = 0.0.
@@ -169,25 +170,25 @@ def fixed_threshold_sparse_vector(
     user_level_sco v2, Algorithm 4 (SVT with Target Privacy Charging), after Cohen & Lyu (2023).
 
     **Guarantee** For epsilon <= 1: (O(sqrt(c log(1/delta)) epsilon), 2**-Omega(c) + delta)-DP for
-    every delta in (0, 1) (Lemma 18). Both constants are hidden. For no choice of delta is the delta
-    of the guarantee smaller than 2**-Omega(c). So the lemma gives no guarantee at c = 1.
+    every delta in (0, 1) (Lemma 18). The two constants are hidden. The delta of the guarantee is at
+    least 2**-Omega(c) for every choice of delta. So the lemma gives no guarantee at c = 1.
 
-    As printed, the lemma cannot hold for any constants. At fixed epsilon and delta, the true
-    epsilon grows like c epsilon**2. So the lemma must mean a log(1/delta) of at least about c
-    epsilon**2, which a test confirms.
+    The printed lemma does not hold for any constants. At fixed epsilon and delta, the true epsilon
+    grows like c epsilon**2. So the lemma needs a log(1/delta) of at least about c epsilon**2. A
+    test confirms this condition.
 
     **Requires** that every query moves by at most `sensitivity` between neighbours, and that the
     thresholds do not depend on the data.
 
-    **Departs** (1) The paper's test reads q_t, but its loop variable is i. q_i is meant. (2)
-    `epsilon` is the parameter of the noise Lap(1/epsilon), so every single answer is epsilon-DP.
-    The whole stream is *not* `epsilon`-DP, although the paper's input line calls `epsilon` the
-    privacy parameter. (3) Sensitivity 1 is implicit in the paper. The scale is multiplied by
-    `sensitivity`. (4) The paper's stream is infinite. Here the stream consists of the T given
-    values. A run with fewer than `cutoff` answers of yes answers all T queries. Since the
-    distributions of the answers up to T do not depend on T, this is post-processing. (5) c_b, the
-    paper's count of the yes answers so far, is a cumulative sum. (6) The lemma assumes epsilon <=
-    1. Larger values are accepted, but then no privacy is guaranteed.
+    **Departs** (1) The paper's test contains q_t, but the loop variable is i, so q_i must be
+    intended. (2) `epsilon` is the parameter of the noise Lap(1/epsilon), so every single answer is
+    epsilon-DP. The whole stream is *not* `epsilon`-DP, although the paper's input line calls
+    `epsilon` the privacy parameter. (3) Sensitivity 1 is implicit in the paper. The scale is
+    multiplied by `sensitivity`. (4) The paper's stream is infinite. Here the stream consists of the
+    T given values. If fewer than `cutoff` answers are yes, all T queries are answered. The
+    distributions of the answers up to T do not depend on T. So the truncation is post-processing.
+    (5) c_b, the paper's count of the yes answers so far, is a cumulative sum. (6) The lemma assumes
+    epsilon <= 1. Larger values are accepted, but no privacy is guaranteed for these values.
 
     **Symbols** c = `cutoff`, Delta_i = `thresholds[i]`, q_i(D) = `queries[i]`, top = 1.0,
     bottom = 0.0.

@@ -1,9 +1,9 @@
 """The six sparse vector algorithms that Figure 1 of Lyu, Su & Li (VLDB 2017) compares.
 
-All six were published as epsilon-DP. Two are epsilon-DP (`svt1`, `svt2`). Four are not (`svt3` to
-`svt6`). The algorithms are implemented here as their authors wrote them, because an auditor should
-detect their violations. The algorithms differ in five choices. Each function below is a row of this
-table, where D = sensitivity and c = cutoff:
+All six algorithms were published as epsilon-DP. Only `svt1` and `svt2` are epsilon-DP. The
+algorithms `svt3` to `svt6` are not epsilon-DP. The algorithms are implemented here as their authors
+wrote them, because an auditor should detect their violations. The algorithms differ in five
+choices. Each function below is a row of this table, where D = sensitivity and c = cutoff:
 
 ====== ========= ========================= ====================== ============== ======= =========
 name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP
@@ -109,7 +109,7 @@ def svt2(
 
     **Requires** as `svt1`.
 
-    **Departs** All queries are given at once. In the figure the new threshold noise is Lap(c D /
+    **Departs** All queries are given at once. In the figure, the new threshold noise is Lap(c D /
     epsilon2), where epsilon2 = epsilon1.
 
     **Symbols** as `svt1`.
@@ -255,8 +255,8 @@ def svt5(
     Lyu, Su & Li (2017), Algorithm 5.  **Broken.**
 
     **Guarantee** Claimed: epsilon-DP. True privacy: the algorithm is not epsilon-DP for any
-    epsilon. If two queries swap their values, some answer is possible on one neighbour and
-    impossible on the other.
+    epsilon. If two queries swap their values, some answer is possible on one neighbour but
+    impossible on the other neighbour.
 
     **Requires** as `svt1`.
 

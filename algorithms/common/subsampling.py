@@ -30,8 +30,8 @@ def on_subsample(
     **Requires** that `pmf` returns the distribution of an (epsilon, delta)-DP algorithm.
 
     **Departs** "Randomly chooses n out of n' samples" does not say in which order the algorithm
-    receives the samples. Here the order is random, which makes every algorithm symmetric. Theorem
-    17 needs symmetry.
+    receives the samples. Here the order is random. So every algorithm becomes symmetric, as Theorem
+    17 requires.
 
     **Symbols** n' = the number of items, n = `sample`.
 
@@ -94,7 +94,8 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
 def population_for(epsilon: float, target: float, sample: int) -> int:
     """Return the smallest population size at which `amplified_epsilon` is at most `target`.
 
-    few_examples, Appendix C.2: the smallest N with (exp(epsilon) - 1) n / N <= exp(target) - 1.
+    See few_examples, Appendix C.2: the smallest N such that (exp(epsilon) - 1) n / N <= exp(target)
+    - 1.
 
     **Departs** N is at least n, because otherwise there is no subsample. The paper does not state
     this condition.

@@ -26,8 +26,8 @@ def node(t: int) -> list[tuple[int, int]]:
     zeroth_order, Algorithm 5, function Node(t), line by line.
 
     **Guarantee** The nodes are disjoint and cover 1 to t. The number of nodes is the number of
-    binary digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). Both bounds
-    are correct from t = 2 on. At t = 1, both bounds are 0.
+    binary digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). These two
+    bounds are correct for t >= 2. At t = 1, the two bounds are 0.
 
     **Departs** Line 8 writes {(k + 1), k'} for the node (k + 1, k').
 
@@ -58,11 +58,11 @@ def node(t: int) -> list[tuple[int, int]]:
 
 
 def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
-    """Return the nodes that contain a time, among those used by the sums up to n.
+    """Return the nodes that contain a time, among the nodes that the sums up to n use.
 
     An item at that time can change exactly the returned nodes. The first node ends at `position`.
-    After a node that ends at b comes the node that ends at b + (b & -b), while this is at most n.
-    There are at most floor(log2(n)) + 1 such nodes, and position 1 attains this number.
+    After a node that ends at b, the next node ends at b + (b & -b), as long as this end is at most
+    n. There are at most floor(log2(n)) + 1 such nodes, and position 1 attains this number.
 
     Parameters
     ----------
@@ -97,20 +97,19 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
 
     The result is the parameter of Theorem 4.3 of zeroth_order with the smallest mu. The n noisy
     sums are an invertible image of the n noisy nodes, whose noises are independent. An item at time
-    q moves its term by s_q. The effect of the item on the release is that of one Gaussian with
-    shift ``mu_q = s_q sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu is
-    the largest mu_q.
+    q moves its term by s_q. The item affects the release like one Gaussian with shift ``mu_q = s_q
+    sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu is the largest mu_q.
 
     **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. The guarantee also
     holds for terms that are chosen adaptively, because a node depends only on nodes that end before
-    it. The reason is composition of Gaussian DP (Dong, Roth & Su 2022, Corollary 3.3). If s_q is
-    attained, no smaller mu holds.
+    it. The adaptive case follows from the composition of Gaussian DP (Dong, Roth & Su 2022,
+    Corollary 3.3). If s_q is attained, no smaller mu holds.
 
     **Requires** that neighbours differ at one time q. Given the earlier releases, the term at time
     q moves by at most s_q in L2 norm.
 
     **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b. At n = 1, 2 and 4, this value is
-    smaller than mu, so it is too small.
+    too small, because it is below mu.
 
     **Symbols** s_i = `sensitivities`, sigma_b = `sigmas`, rho = mu.
 
@@ -178,7 +177,7 @@ def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
 
 
 class TreeNoise:
-    """The noise Tree(t) of Algorithm 5, for t = 1, 2, ... in turn, in many simultaneous runs.
+    """Noise Tree(t) of Algorithm 5 for t = 1, 2, ... in turn, in many simultaneous runs.
 
     zeroth_order, Algorithm 5 (Tree).
 
@@ -186,11 +185,11 @@ class TreeNoise:
     `tree_gdp`.
 
     **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t. A node that has ended is never used
-    again unless it belongs to Node(t). So only the nodes of Node(t) are kept, which are at most
-    floor(log2(t)) + 1. (2) Line 2 discards all noise when the algorithm is called with t = 1. Here
-    a new tree requires a new object. (3) The proof of Theorem 4.3 gives the same xi_b to all nodes
-    with end b. The released sums use only one node of each end, so no two of them share noise. If
-    all nodes were released, their differences would have no noise.
+    again unless it belongs to Node(t). So only the nodes of Node(t) are kept. There are at most
+    floor(log2(t)) + 1 such nodes. (2) Line 2 discards all noise when the algorithm is called with t
+    = 1. Here a new tree requires a new object. (3) The proof of Theorem 4.3 gives the same xi_b to
+    all nodes with end b. For each end, the released sums use only one node. So no two of these
+    nodes share noise. If all nodes were released, their differences would have no noise.
 
     **Symbols** xi_t ~ N(0, sigma_t**2 I), in `shape` dimensions, for each of `size` runs.
 

@@ -17,8 +17,9 @@ def truncation(epsilon: float, delta: float) -> int:
 
     few_examples, Definition 8.
 
-    **Departs** The paper's "any epsilon, delta > 0" includes delta > 1. For such a delta, kappa is
-    below 1, and kappa is negative for large delta. Here delta lies in (0, 1), so that kappa >= 2.
+    **Departs** The paper's "any epsilon, delta > 0" includes delta > 1. If delta exceeds 1, kappa
+    may be below 1, and kappa is negative for large delta. Here delta lies in (0, 1), so that kappa
+    >= 2.
 
     Parameters
     ----------

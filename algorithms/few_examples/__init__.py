@@ -1,7 +1,7 @@
 """User-level privacy with few examples per user (Ghazi, Kamath, Kumar, Manurangsi, Meka & Zhang).
 
-Approximate DP: `deletion` is Algorithm 1 (DelStab), and `pipeline` applies Theorems 10 and 11
-around it. `items` has the item-level algorithms that DelStab can run, with known distributions.
+Approximate DP: `deletion` is Algorithm 1 (DelStab), and `pipeline` combines DelStab with Theorems
+10 and 11. `items` has the item-level algorithms that DelStab can run, with known distributions.
 
 Pure DP: `learning` is Theorem 4 and Theorem 40 (PAC learning). `learning` learns over the
 `representations` of a class. `pairwise` is ClippedPairwiseEM. `hypotheses` is Theorem 41

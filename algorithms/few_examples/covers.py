@@ -18,7 +18,9 @@ MOST_CANDIDATES = 10**5
 
 
 def printed_parts(k: int, alpha: float) -> int:
-    """Return floor(10 k / alpha). In few_examples, Theorem 43, masses are multiples of its inverse.
+    """Return floor(10 k / alpha).
+
+    In few_examples, Theorem 43, masses are multiples of 1 / floor(10 k / alpha).
 
     **Departs** The paper prints "a multiple of floor(10 k / alpha)".
     """
@@ -29,10 +31,9 @@ def printed_parts(k: int, alpha: float) -> int:
 def sufficient_parts(k: int, radius: float) -> int:
     """Return the number of parts with which `simplex_grid` is a cover: ceil(k / (4 radius)).
 
-    Round all products of a mass and `parts` down. Then round up the products with the largest
-    fractions instead, as many as needed. Let this number be r of k. The r largest fractions have a
-    mean of at least r / k. So the total variation is at most r (k - r) / (k parts) <= k / (4
-    parts).
+    Round all products of a mass and `parts` down. Then round up as many products with the largest
+    fractions as needed. Let this number be r of k. The r largest fractions have a mean of at least
+    r / k. So the total variation is at most r (k - r) / (k parts) <= k / (4 parts).
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def simplex_grid(k: int, parts: int) -> FloatArray:
     """Return all distributions on k points whose masses are multiples of 1 / parts.
 
     few_examples, proof of Theorem 43. With `printed_parts` parts, the grid is a 0.1 alpha-cover of
-    all distributions. Already `sufficient_parts(k, 0.1 * alpha)` parts are enough.
+    all distributions. A number of `sufficient_parts(k, 0.1 * alpha)` parts is also enough.
 
     Parameters
     ----------
@@ -149,9 +150,9 @@ def bounded_gaussian_cover(
 
     few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Let I <= Sigma,
     Sigma'. For different means, the total variation is at most 2 Phi(norm(mu - mu') / 2) - 1. For
-    different covariances, the total variation is at most norm(Sigma - Sigma')_F / 2 while this norm
-    is at most 1/2. The second bound follows from Pinsker's inequality and x - ln(1 + x) <= x^2 for
-    x >= -1/2. Half of the radius goes to the means, and half to the covariances.
+    different covariances, the total variation is at most norm(Sigma - Sigma')_F / 2 if this norm is
+    at most 1/2. The second bound follows from Pinsker's inequality and x - ln(1 + x) <= x^2 for x
+    >= -1/2. Half of the radius is used for the means, and half of the radius for the covariances.
 
     The entries of Sigma lie on a grid. A matrix that is not between I and condition I is projected
     to this range. The projection does not increase its distance to any matrix in this range.

@@ -46,10 +46,11 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True)
 class Budget:
-    """The split of (epsilon, delta) in DelStab, line 3 of Algorithm 1.
+    """Split of (epsilon, delta) in DelStab, line 3 of Algorithm 1.
 
-    **Departs** `sharp` is not in the paper. The paper prints exp(epsilon) in delta-bar, but its
-    proof needs only exp(epsilon-bar). So with `sharp`, every outcome has a slightly smaller cost.
+    **Departs** `sharp` is not in the paper. The paper prints exp(epsilon) in delta-bar, but the
+    proof needs only exp(epsilon-bar). So if `sharp` is True, every outcome has a slightly smaller
+    privacy loss.
 
     **Symbols** epsilon-bar = `part_epsilon`, delta-bar = `part_delta`, kappa = `kappa`.
 
@@ -108,9 +109,9 @@ def delstab_pmf(
 
     **Requires** for privacy only that `algorithm` is a function of its items. See `Symmetric` about
     rounding. Whether an input is refused depends only on n, m, the universe and the budget. Time
-    and memory are outside the guarantee. To get an answer, `algorithm` has to be stable (Lemma 19).
-    A stable algorithm is item-level DP with a small epsilon. It is also symmetric, because deletion
-    moves all later users.
+    and memory are outside the guarantee. To give an answer, `algorithm` must be stable (Lemma 19).
+    A stable algorithm is item-level DP with a small epsilon. A stable algorithm is also symmetric,
+    because deletion moves all later users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
     of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm,
@@ -133,7 +134,7 @@ def delstab_pmf(
     Returns
     -------
     ndarray, [algorithm.n_outcomes + 1]
-        Probabilities. The last one is the probability of no answer.
+        Probabilities. The last probability is the probability of no answer.
     """
     budget = Budget(epsilon, delta, sharp)
     deletions = Deletions.of(data, algorithm, budget)
@@ -258,7 +259,10 @@ class Deletions(ABC):
 
     @abstractmethod
     def output(self, r: int) -> FloatArray:
-        """Return the distribution of the output given R_1 = r. The last outcome is no answer."""
+        """Return the distribution of the output given R_1 = r.
+
+        The last outcome stands for no answer.
+        """
 
     @abstractmethod
     def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
@@ -424,8 +428,8 @@ def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
 def _far(pmfs: FloatArray, epsilon: float, delta: float) -> BoolArray:
     """Return which pairs of distributions are not (epsilon, delta)-close.
 
-    The sum is taken outcome by outcome, so that the rounding of a pair does not depend on the
-    others.
+    The sum is taken outcome by outcome, so that the rounding of a pair does not depend on other
+    pairs.
     """
     grown, over = math.exp(min(epsilon, 700.0)) * pmfs, np.zeros((len(pmfs), len(pmfs)))
     for outcome in range(pmfs.shape[1]):

@@ -1,4 +1,4 @@
-"""Selection among hypotheses about the data. This is Theorem 41, learning by a cover."""
+"""Selection among hypotheses about the data, which is Theorem 41 (learning by a cover)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
 
     few_examples, proof of Theorem 41: psi_{P, P'}(z) = P(W) - 1[z in W], W = {z: P(z) > P'(z)}.
 
-    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi. The psi here has
-    this mean, and lies between -1 and 1.
+    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi. The psi of this
+    function has this mean and lies between -1 and 1.
 
     Parameters
     ----------

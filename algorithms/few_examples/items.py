@@ -1,4 +1,6 @@
-"""Item-level algorithms with a known distribution. DelStab and the reductions call them.
+"""Item-level algorithms with a known distribution.
+
+DelStab and the reductions call these algorithms.
 
 An item is an element of a finite universe, ``0, ..., universe - 1``. A *symmetric* algorithm
 depends only on how often each item occurs, and has the method `pmf_of_counts`. Any other algorithm
@@ -25,7 +27,7 @@ SUMS_TO_ONE = 1e-9
 
 
 class ItemAlgorithm(Protocol):
-    """An algorithm with finitely many outcomes, 0, ..., n_outcomes - 1."""
+    """Algorithm with finitely many outcomes, 0, ..., n_outcomes - 1."""
 
     @property
     def universe(self) -> int:
@@ -43,7 +45,7 @@ class Symmetric(ABC):
     """An algorithm that depends only on how often each item occurs.
 
     The result of `pmf_of_counts` for one row of counts must be a function of this row alone, to the
-    last digit. Otherwise the calls for two datasets could disagree about which distributions are
+    last digit. Otherwise, the calls for two datasets could disagree about which distributions are
     close.
     """
 
@@ -178,7 +180,7 @@ class NoisyArgmax(Symmetric):
 
 @dataclass(frozen=True)
 class HeavyItems(Symmetric):
-    """The set of items whose noisy count reaches a share of all; the outcome is a sum of 2**item.
+    """Set of items whose noisy count reaches a share of all items; the outcome is a sum of 2**item.
 
     The mechanism compares a histogram with two-sided geometric noise (Ghosh, Roughgarden &
     Sundararajan, 2009) with a threshold.
@@ -231,7 +233,7 @@ class HeavyItems(Symmetric):
 
 @dataclass(frozen=True)
 class TruncatedMajority(Symmetric):
-    """Whether more than half of the bits are 1, by a count with truncated discrete Laplace noise.
+    """Majority of bits, by a count with truncated discrete Laplace noise.
 
     **Guarantee** (epsilon, delta)-item-level DP (few_examples, Definition 8).
 
@@ -264,7 +266,7 @@ class TruncatedMajority(Symmetric):
 
 @dataclass(frozen=True)
 class AlternatingMajority:
-    """Whether the bits at even positions have more ones than the bits at odd positions.
+    """Comparison of the numbers of ones at even positions and at odd positions.
 
     **Guarantee** epsilon-item-level DP. The algorithm is the exponential mechanism with scores s
     and -s, where s is half of the alternating sum.
@@ -290,7 +292,7 @@ class AlternatingMajority:
 
 @dataclass(frozen=True)
 class FunctionAlgorithm:
-    """Any function that returns a distribution, which may depend on the order of the items.
+    """Function that returns a distribution, which may depend on the order of the items.
 
     Attributes
     ----------

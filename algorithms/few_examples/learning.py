@@ -1,4 +1,4 @@
-"""PAC learning under pure user-level DP. This is Theorem 4, and Theorem 40 (agnostic learning)."""
+"""PAC learning (Theorem 4) and agnostic learning (Theorem 40) under pure user-level DP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def clipped_errors(data: Any, hypotheses: IntArray, *, cap: float = 1.0) -> Floa
 
     **Guarantee** One user moves each score by at most `cap`.
 
-    **Departs** `cap` is not in the paper. With cap = m, all errors count, which is group privacy.
+    **Departs** `cap` is not in the paper. If cap = m, all errors count. This case is group privacy.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def pac_learner(
     cap: float = 1.0,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Learn a concept by drawing a class and choosing a hypothesis in it that few users contradict.
+    """Learn a concept: draw a class and choose a hypothesis that only a few users contradict.
 
     few_examples, proof of Theorem 4: sample H from P, then apply the exponential mechanism to
     `scr_h`.
@@ -139,10 +139,10 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
     (size + ln 100), all hypotheses are within Chernoff's bounds. The exponential mechanism needs
     alpha n m >= (40 / epsilon) (size + ln(1/beta)).
 
-    **Departs** (1) The product of the probabilities in the paper's proof is 3/4 * 0.9 * 2/3 = 0.45,
-    but 2/3 is claimed. With the 0.99 of Lemma 22's proof and beta = 0.1, the product is 0.668. (2)
-    The case of small errors needs 37.5. For large errors, p_h >= (1 - 1/e) alpha m. The proof uses
-    only 0.2 alpha m of this bound. This case needs less.
+    **Departs** (1) In the paper's proof, the product of the probabilities is 3/4 * 0.9 * 2/3 =
+    0.45. The paper claims 2/3. With the 0.99 of Lemma 22's proof and beta = 0.1, the product is
+    0.668. (2) The case of small errors needs 37.5. For large errors, p_h >= (1 - 1/e) alpha m. The
+    proof uses only 0.2 alpha m of this bound. So the case of large errors needs less than 37.5.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def used_examples(m: int, alpha: float) -> int:
     """Return how many examples of a user Theorem 4 uses: at most floor(1/alpha) of m.
 
     few_examples, footnote 7: The paper says "we can simply disregard the extra examples". Pass
-    ``data[:, :used_examples(m, alpha)]`` to the learner. With more examples, every hypothesis makes
-    an error on most users.
+    ``data[:, :used_examples(m, alpha)]`` to the learner. If more examples are used, every
+    hypothesis makes an error on most users.
 
     Parameters
     ----------

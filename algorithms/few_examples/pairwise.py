@@ -19,7 +19,10 @@ _CELLS = 2**22
 
 
 class Comparison(Protocol):
-    """Comparison psi_{H, H'} of two candidates, between -1 and 1: how much worse H is than H'."""
+    """Comparison psi_{H, H'} of two candidates, between -1 and 1.
+
+    The value says how much worse H is than H'.
+    """
 
     @property
     def n_candidates(self) -> int:
@@ -77,8 +80,8 @@ class ErrorComparison:
     few_examples, proof of Theorem 40.
 
     **Departs** The paper prints 1[c(x) = y] - 1[c'(x) = y], which has the other sign. With the
-    printed sign the mechanism chooses the hypothesis that errs most. Equation (14) uses the sign of
-    this class.
+    printed sign, the mechanism chooses the hypothesis with the most errors. Equation (14) uses the
+    sign of this class.
 
     Attributes
     ----------
@@ -127,13 +130,13 @@ def errors_of_users(data: Any, hypotheses: ArrayLike) -> IntArray:
 
 
 def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> FloatArray:
-    """Return scr_H of each candidate, its loss in its worst comparison with users' sums clipped.
+    """Return scr_H of each candidate, which is its loss in its worst comparison of clipped sums.
 
     few_examples, Appendix E.1.
 
     **Guarantee** One user moves each score by at most 2 * threshold.
 
-    **Departs** If there is a single candidate, it cannot be compared. Its score is 0.
+    **Departs** If there is a single candidate, no comparison is possible, and the score is 0.
 
     **Symbols** tau = `threshold`.
 
@@ -172,7 +175,7 @@ def clipped_pairwise_pmf(
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
     **Requires** that `comparison` processes users one by one and returns numbers. The sums are
-    clipped, whatever their values are.
+    clipped for all values.
 
     **Departs** See `clipped_scores`. In floating point, a probability below 5e-324 is 0. Such small
     probabilities can occur only for epsilon n above 1,400.

@@ -1,4 +1,4 @@
-"""Conversion of any item-level algorithm into a user-level algorithm. Theorems 10 and 11."""
+"""Conversion of any item-level algorithm into a user-level algorithm (Theorems 10 and 11)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from algorithms.few_examples.populations import items_of
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The number of users that DelStab needs to run an item-level algorithm on a subsample.
+    """Number of users that DelStab needs to run an item-level algorithm on a subsample.
 
     few_examples, proof of Theorem 10. N is the least multiple of m for which the algorithm on a
     subsample of `sample` items is private enough for Lemma 19. Then n = N / m + 4 kappa.
 
     **Guarantee** The output of `delstab` on `n_users` is (epsilon, delta)-user-level DP, for every
     `constant`. If Lemma 19 holds with this `constant`, the pipeline gives an answer with
-    probability 1 - o(1). That answer has the distribution of the base on `sample` i.i.d. items.
+    probability 1 - o(1). This answer has the distribution of the base on `sample` i.i.d. items.
 
     **Departs** (1) N is at least `sample`. The paper does not state this condition. (2) kappa is
     the kappa of Algorithm 1. (3) ln(1/delta) and the other logarithms are natural.

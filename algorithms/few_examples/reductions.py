@@ -1,6 +1,6 @@
-"""Conversions between item-level and user-level DP. They are Observation 28 and group privacy.
+"""Conversions between item-level and user-level DP: Observation 28 and group privacy.
 
-These conversions are also the baselines that a user-level algorithm has to beat.
+A user-level algorithm should be better than these conversions, so they are also baselines.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Representation:
 def is_representation(
     representation: Representation, concepts: ArrayLike, alpha: float, beta: float
 ) -> bool:
-    """Return whether it is an (alpha, beta)-probabilistic representation of a concept class.
+    """Return whether `self` is an (alpha, beta)-probabilistic representation of a concept class.
 
     few_examples, Definition 20. Here "above alpha" requires an excess of at least 1e-5, and the
     same holds for beta.
@@ -116,7 +116,7 @@ def is_representation(
     ----------
     representation : Representation
     concepts : array_like of int, [C, n_points]
-        The class that is represented.
+        Class that is represented.
     alpha, beta : float
         Error of the best hypothesis, and probability of a class without a good hypothesis.
 

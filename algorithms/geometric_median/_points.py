@@ -1,4 +1,4 @@
-"""Clouds of points: their validation, and counts of their neighbours, exact or by subsampling.
+"""Validation of clouds of points, and exact or subsampled counts of their neighbours.
 
 All memory in addition to the input is linear in n. Every distance is computed from differences of
 coordinates and never from inner products. So points far from the origin lose no precision.
@@ -85,9 +85,9 @@ def norms(vectors: FloatArray) -> FloatArray:
 def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return vectors of the same directions, and their lengths; only the vector 0 has length 0.
 
-    A nonzero vector divided by its length has norm 1. Without this function, a vector whose squares
-    underflow (length near 1e-162) would have a "unit" vector of the wrong length. Then the
-    sensitivity of a noisy gradient would have no bound.
+    A nonzero vector divided by its length has norm 1. If the squares of a vector underflow (length
+    near 1e-162), naive code returns a "unit" vector of the wrong length. With such vectors, the
+    sensitivity of a noisy gradient has no bound.
     """
     squares = np.asarray(np.einsum("...i,...i->...", vectors, vectors))
     if (small := squares < _TINY).any():
@@ -106,7 +106,7 @@ def _magnified(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
-    """Return ``[n, T]``: how many points, point i included, are within radii[t] of point i.
+    """Return ``[n, T]``: the number of points, including point i, within radii[t] of point i.
 
     The time is n**2 (d + T).
     """

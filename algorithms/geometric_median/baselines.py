@@ -1,7 +1,7 @@
 """Baselines of the paper: RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024).
 
 HSU24 denotes "Private Geometric Median", NeurIPS 2024, arXiv 2406.07407. The text of HSU24 was not
-available. Both functions follow the authors' published research code and the description in
+available. The functions follow the authors' published research code and the description in
 geometric_median.
 """
 
@@ -80,8 +80,8 @@ def radius_finder(
     HSU24, Algorithm 1 (RadiusFinder). The algorithm is AboveThreshold with noise scales 6 / epsilon
     and 12 / epsilon, and threshold m + (18 / epsilon) log(2 T / beta), where m = ceil(gamma n).
 
-    **Guarantee** epsilon-DP. The queries have sensitivity 1 + (n - 2) / m < 3 under replacement
-    (`radius_finder_queries`), and the noise is that of sensitivity 3.
+    **Guarantee** epsilon-DP. Under replacement, the queries have sensitivity 1 + (n - 2) / m < 3
+    (`radius_finder_queries`). The noise is scaled for sensitivity 3.
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
     needs this condition, but points outside are refused.
@@ -89,10 +89,10 @@ def radius_finder(
     **Departs** These departures are from the published code. (1) The code takes a zCDP parameter
     rho and uses epsilon = sqrt(rho) here. In this function, epsilon is an argument. (2) If no query
     reaches the threshold, the code returns one of the radii at random. This function returns
-    `max_radius`, as FastRadius does. Both are private. (3) gamma <= 1/2 is refused, because then 3
-    would not bound the sensitivity. (4) The paper's Section 5 gives no beta. The code has 0.05. (5)
-    `noise_multiplier` is not in the code. `noise_multiplier` multiplies the noise scales, but not
-    the offset of the threshold. Below 1, no privacy is guaranteed.
+    `max_radius`, as FastRadius does. Both choices are private. (3) gamma <= 1/2 is refused, because
+    the sensitivity could exceed 3 for such a gamma. (4) The paper's Section 5 gives no beta. The
+    code has 0.05. (5) `noise_multiplier` is not in the code. `noise_multiplier` multiplies the
+    noise scales, but not the offset of the threshold. Below 1, no privacy is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, beta = `failure_prob`.
 
@@ -154,13 +154,13 @@ def dpgd(
     HSU24, Algorithms 3 and 6 (DPGD).
 
     **Guarantee** rho-zCDP. Replacing one row moves the gradient, an average of n unit vectors, by
-    at most 2 / n. T steps with noise of standard deviation s cost zCDP T (2 / n)**2 / (2 s**2),
-    which is rho for s = (2 / n) sqrt(T / (2 rho)).
+    at most 2 / n. T steps with noise of standard deviation s are T (2 / n)**2 / (2 s**2)-zCDP. This
+    value is rho for s = (2 / n) sqrt(T / (2 rho)).
 
     **Requires** that `center`, `radius` and `start` are public, or released privately on the same
     data at a separate privacy cost.
 
-    **Departs** (1) In the published code the start is the center of the ball. The experiments of
+    **Departs** (1) In the published code, the start is the center of the ball. The experiments of
     geometric_median start elsewhere, at `start`. (2) The average is over theta_1 to theta_T, as in
     the published code. The average is not over the T points at which gradients are computed. (3)
     The published code shortens directions with norm below 1e-10. Here the gradient is 0 only if z =
@@ -231,9 +231,9 @@ def dpgd_parameters(
 ) -> DPGDParameters:
     """Return steps and step size of DPGD.
 
-    HSU24 has T = n**2 rho / (256 d), here rounded down and at least 1. `step_rule` "hsu" is the
-    step size of HSU24, 2 radius sqrt(d / (6 rho n**2)). `step_rule` "best" is radius / sqrt(T),
-    which was best in the ablation of geometric_median.
+    In HSU24, T is n**2 rho / (256 d). Here T is rounded down and is at least 1. `step_rule` "hsu"
+    is the step size of HSU24, 2 radius sqrt(d / (6 rho n**2)). `step_rule` "best" is radius /
+    sqrt(T), which was best in the ablation of geometric_median.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     n_users = _validate.integer("n_users", n_users, at_least=1)

@@ -31,8 +31,8 @@ def sgd_trajectory(
 
     **Guarantee** Let a row of the data be replaced that occurs m >= 1 times in `indices`. Then
     every iterate moves by at most (2m + 1) `step` (Corollary 1). In fact every iterate moves by at
-    most 2 m `step`, because the 3 of Lemma 11 can be replaced by 2. If a + b <= eta, both a and b
-    are at most eta, so the new distance is at most (eta - a) + (eta - b) <= 2 eta.
+    most 2 m `step`, because the 3 of Lemma 11 can be replaced by 2. If a + b <= eta, then a <= eta
+    and b <= eta, so the new distance is at most (eta - a) + (eta - b) <= 2 eta.
 
     **Requires** No condition on the data.
 
@@ -96,21 +96,21 @@ def stable_dpsgd(
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with `rho` =
     `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases together.
-    Some index is drawn more than m times with probability at most delta / 8. Given that no index is
-    drawn so often, the algorithm is rho-zCDP, and even 9 rho / 14-zCDP (the sum in the proof of
-    Lemma 12).
+    Some index is drawn more than m times with probability at most delta / 8. If no index is drawn
+    so often, the algorithm is rho-zCDP, and even 9 rho / 14-zCDP (the sum in the proof of Lemma
+    12).
 
     **Requires** that `center` and `radius` are public, or released privately on the same data at a
     separate privacy cost.
 
-    **Departs** (1) T >= n is not required. Lemma 10 holds without it. In general m is not an
+    **Departs** (1) T >= n is not required. Lemma 10 holds without T >= n. In general m is not an
     integer, and 2m + 1 is not rounded. (2) `project` "first" keeps only the projection of phase 1.
     `project` "none" has no projection at all. (Remark 1 describes these variants, but its sentence
     can also be read as projecting to K^(1) in all phases.) Privacy holds for all three values. (3)
     `ball` "printed" gives the balls of phases k >= 2 the radius 2 sigma^(k) sqrt(d log(4K / delta))
     of line 9. The proof of Lemma 13 needs these balls to contain xbar^(k-1), whose noise is
-    sigma^(k-1) = 3 sigma^(k). `ball` "repaired" takes sigma^(k-1). Privacy holds for both. (4) At z
-    = x_i, the gradient is 0, as in footnote 5. (5) `noise_multiplier` is not in the paper.
+    sigma^(k-1) = 3 sigma^(k). `ball` "repaired" takes sigma^(k-1). Privacy holds for both balls.
+    (4) At z = x_i, the gradient is 0, as in footnote 5. (5) `noise_multiplier` is not in the paper.
     `noise_multiplier` multiplies the noise, but not the balls. Below 1, no privacy is guaranteed.
 
     **Symbols** xbar = `center`, r-hat = `radius`, eta = `step`, T = `n_steps` = 2**K - 1, and
@@ -184,9 +184,9 @@ def fixed_order_dpsgd(
 
     geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
 
-    **Guarantee** All phase outputs together are rho-zCDP, and even 9 rho / 14-zCDP. The guarantee
-    uses no delta. The outputs are the only random quantities of a run, so only the outputs are
-    private.
+    **Guarantee** The outputs of all phases together are rho-zCDP, and even 9 rho / 14-zCDP. The
+    guarantee uses no delta. The outputs are the only random quantities of a run, so only the
+    outputs are private.
 
     **Requires** that `center`, `radius` and `order` are public. The order may depend on n, on the
     positions of the rows and on coins tossed beforehand. The order must not depend on the values of
@@ -200,9 +200,9 @@ def fixed_order_dpsgd(
     "total", m is the remark's ceil(T / n) in all phases. The privacy proof needs only how often a
     row is visited within a phase, given the outputs before it. With `accesses` "phase", phase k has
     m_k = ceil(T^(k) / n). This bound is sharp for the order that is used here. The bound "phase"
-    would also be valid for an order that starts again in every phase. With "phase", there is less
-    noise for the same guarantee. (3) delta appears only in the radii of the balls. (4) Departures
-    (2), (3), (4) and (5) of `stable_dpsgd` apply here too.
+    would also be valid for an order that starts again in every phase. If `accounts` is "phase",
+    less noise gives the same guarantee. (3) delta appears only in the radii of the balls. (4)
+    Departures (2), (3), (4) and (5) of `stable_dpsgd` apply here too.
 
     **Symbols** As for `stable_dpsgd`, with m from `accesses`.
 
@@ -213,7 +213,7 @@ def fixed_order_dpsgd(
     order : array_like of int, [n], optional
         A permutation of 0 to n - 1. Default: the order of the rows.
     accesses : {"total", "phase"}, default "total"
-        The bound on the visits of a row that determines the noise.
+        Bound on the visits of a row; this bound determines the noise.
 
     Returns
     -------
@@ -296,8 +296,8 @@ def fixed_order_dpsgd_centers(
 ) -> FloatArray:
     """Return the value to which FixedOrderDPSGD adds the noise of one phase, ``[size, d]``.
 
-    As `stable_dpsgd_centers`. For phase 1, all rows of the result are the same, because this value
-    is a function of the data alone.
+    The function is like `stable_dpsgd_centers`. For phase 1, all rows of the result are the same,
+    because this value is a function of the data alone.
 
     **Guarantee**, **Requires**, **Departs**, **Symbols** As for `stable_dpsgd_centers` and
     `fixed_order_dpsgd`.

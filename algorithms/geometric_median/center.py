@@ -1,4 +1,4 @@
-"""FastCenter, the noisy mean of the points that have most other points as neighbours."""
+"""FastCenter, the noisy mean of the points whose neighbourhood contains most other points."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def center_weights(data: ArrayLike, samples: ArrayLike, radius: float) -> FloatA
 
     geometric_median, Algorithm 3, lines 2 to 6, without randomness. The weight is 0 if at most half
     of the samples lie within twice the radius. The weight is 1 if at least three quarters of the
-    samples lie within that distance, and linear in between.
+    samples lie within that distance. Between these shares, the weight is linear.
 
     **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. Then replacing
     point j moves the weights by at most 9 in L1 norm. The weight of point j moves by at most 1, and
@@ -96,17 +96,17 @@ def fast_center(
 
     **Requires** No condition on the data. The paper's proof needs two points of positive weight
     that both datasets share. For two such points, n >= 10 would be enough. The proof conditions on
-    (8), which is an event of the data. Then the weights of the two datasets have different
-    distributions. Without conditioning, on the event that (8) holds for both, the same constants
-    give (epsilon, 11 delta / 18).
+    (8), which is an event of the data. After this conditioning, the weights of the two datasets
+    have different distributions. A proof without conditioning uses the event that (8) holds for
+    both datasets. With the same constants, it gives (epsilon, 11 delta / 18).
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
     `algorithms.geometric_median.radius.fast_radius`. The samples are binomials from exact counts or
-    indices, whichever is faster. Both have the same distribution. Here every point has its own
-    binomial. (3) An epsilon above 1 and an n below 20 are accepted, but then no privacy is
-    guaranteed. (4) `noise_multiplier` is not in the paper. `noise_multiplier` multiplies the scale
-    and the bound of the bounded Laplace noise, the offset of line 9, and sigma. Below 1, no privacy
-    is guaranteed.
+    indices, whichever is faster. The two routes have the same distribution. Here every point has
+    its own binomial. (3) An epsilon above 1 and an n below 20 are accepted, but no privacy is
+    guaranteed for these values. (4) `noise_multiplier` is not in the paper. `noise_multiplier`
+    multiplies the scale and the bound of the bounded Laplace noise, the offset of line 9, and
+    sigma. Below 1, no privacy is guaranteed.
 
     **Symbols** r-hat = `radius`, k = `fast_center_samples`, sigma = `fast_center_sigma`.
 
@@ -166,8 +166,8 @@ def fast_center_centers(
     **Requires** that `failed_at` is public. If `failed_at` is farther from the data, less power is
     lost.
 
-    **Departs** Line 10 returns 0, and this function returns `failed_at`. Otherwise as
-    `fast_center`.
+    **Departs** Line 10 returns 0, and this function returns `failed_at`. All other departures are
+    those of `fast_center`.
 
     **Symbols** x-bar = the returned value if line 9 passes.
 

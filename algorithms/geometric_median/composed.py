@@ -32,7 +32,7 @@ RADIUS_FACTOR = 10.0
 
 @dataclass(frozen=True)
 class WarmStartParameters:
-    """Parameters of Theorem 3, and the accuracy that the theorem promises.
+    """Parameters of Theorem 3, and the accuracy that the theorem guarantees.
 
     Attributes
     ----------
@@ -100,8 +100,8 @@ def warm_start(
 
     **Departs** As for `fast_radius` and `fast_center`, whose noise is multiplied by
     `noise_multiplier`. Draws that have the same radius are completed together. In the paper's
-    proof, FastCenter needs r-hat >= r^(.75). FastCenter receives a radius that is known only to be
-    at least r^(.75) / 4. The proof works anyway, see `warm_start_parameters`.
+    proof, FastCenter needs r-hat >= r^(.75). FastCenter receives a radius that is only known to be
+    at least r^(.75) / 4. The proof is still valid (see `warm_start_parameters`).
 
     **Symbols** r = `min_radius`, R = `max_radius`, (xhat, r-hat) = a row of the returned array.
 
@@ -159,17 +159,17 @@ def warm_start_parameters(
 ) -> WarmStartParameters:
     """Return what Theorem 3 promises at these parameters; raise an error if it promises nothing.
 
-    Its constants are hidden. Here the constants are those of the theorem's lemmas, at epsilon' =
-    epsilon / 2 and delta' = delta / 2. There are three conditions. (1) n >= (2400 / epsilon')
-    log(4T / delta') (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon') log(24 /
-    delta'), so that weights of 0.6 n (Lemma 7) pass line 9 for every value of its noise. Up to
-    constants, the second and third condition follow from the first. The third condition is not in
-    the paper.
+    The constants of Theorem 3 are hidden. Here the constants are those of the theorem's lemmas, at
+    epsilon' = epsilon / 2 and delta' = delta / 2. There are three conditions. (1) n >= (2400 /
+    epsilon') log(4T / delta') (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon')
+    log(24 / delta'), so that weights of 0.6 n (Lemma 7) pass line 9 for every value of its noise.
+    Up to constants, the second and third condition follow from the first. The third condition is
+    not in the paper.
 
     The guarantee is for r <= 4 r^(.9). With probability 1 - delta, r^(.75) / 4 <= r-hat <= 4
     r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median. The factor
     `radius_factor` is 6 + 3 sqrt(d log(8 / delta)) sigma / r-hat. The paper's factor 3 needs r-hat
-    >= r^(.75), which Lemma 6 does not give.
+    >= r^(.75). Lemma 6 does not give this bound.
 
     But when FastRadius halts, its proof shows that some data point has 0.75 n points within r-hat.
     These points are within 2 r-hat of one another. So Lemma 7 holds around that data point. By
@@ -218,9 +218,9 @@ def private_geometric_median(
 ) -> FloatArray:
     """Minimise the average distance to the data, from a private warm start.
 
-    geometric_median, Theorem 4. First comes the warm start of Theorem 3 at (epsilon / 2,
-    delta / 2). Then StableDPSGD runs with rho = epsilon**2 / (32 log(4 / delta)) and delta / 2, in
-    the ball that the warm start released.
+    geometric_median, Theorem 4. First, the warm start of Theorem 3 runs at (epsilon / 2, delta /
+    2). Then StableDPSGD runs with rho = epsilon**2 / (32 log(4 / delta)) and delta / 2, in the ball
+    that the warm start released.
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by Theorem 3 and by Lemma 12 at
     (epsilon / 2, delta / 2). The condition of Lemma 12 on rho holds with a margin for epsilon <= 4
@@ -336,16 +336,16 @@ def private_geometric_median_parameters(
 ) -> MedianParameters:
     """Return parameters at which Theorem 4 promises a (1 + alpha)-approximation, or raise an error.
 
-    The theorem hides its constant C. Here there are two kinds of conditions. The first kind are the
-    conditions of `warm_start_parameters` at half the budget. These conditions contain log log (R /
-    r), which the theorem omits. The second condition is that, for T = 2**K - 1 >= n,
-    `Schedule.error_bound` with the best step size is at most alpha f(x_star). For the condition, it
-    is enough that this error is at most alpha r-hat / 40, because r-hat <= 4 r^(.9) <= 40 f(x_star)
-    by Lemma 3.
+    The theorem hides its constant C. Here there are two kinds of conditions. The conditions of the
+    first kind are those of `warm_start_parameters` at half the budget. These conditions contain log
+    log (R / r), which the theorem omits. The second condition is for T = 2**K - 1 >= n. It says
+    that `Schedule.error_bound` with the best step size is at most alpha f(x_star). For this
+    condition, it is enough that this error is at most alpha r-hat / 40, because r-hat <= 4 r^(.9)
+    <= 40 f(x_star) by Lemma 3.
 
     T is the smallest number that satisfies the second condition. The function raises an error if no
     such T exists. No such T exists if the noise, which grows with T / n, is too large. The bound is
-    for balls "repaired".
+    valid for `ball="repaired"`.
     """
     alpha = _validate.positive("alpha", alpha)
     if alpha > 1:

@@ -109,7 +109,7 @@ def heavy_tailed_radius(dimension: int, degrees: float, gamma: float) -> float:
     """Return the radius around 0 that holds a fraction `gamma` of HeavyTailed.
 
     The squared norm divided by d has an F(d, nu) distribution, so the radius is sqrt(d
-    F^-1(gamma)). The paper writes F, "the CDF", but the inverse of the CDF is meant.
+    F^-1(gamma)). The paper writes F, "the CDF", but the formula needs the inverse of the CDF.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     degrees = _validate.positive("degrees", degrees)

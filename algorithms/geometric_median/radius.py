@@ -1,4 +1,4 @@
-"""FastRadius, which finds the scale at which most points have most other points as neighbours."""
+"""FastRadius, which finds a scale at which most points are near most other points."""
 
 from __future__ import annotations
 
@@ -117,12 +117,12 @@ def fast_radius(
     included. Given i, each sample is a neighbour with probability c_i / n, independently of the
     other samples. So N_i is n/k times a binomial, independent over i and t. `route` "counts"
     computes the c_i from all n**2 pairs, once for all draws, and draws binomials. `route` "samples"
-    draws nk indices for every draw and radius, in time and memory linear in n. Both have the same
-    distribution. `route` "auto" takes the faster one, which depends only on n, `size` and k. (3) If
-    r = R, there is no radius to try, and k is undefined because its logarithm contains delta / 0.
-    Then R is returned, as in line 17. (4) An epsilon above 1 is not refused. (5) `noise_multiplier`
-    is not in the paper. `noise_multiplier` multiplies the scales of the Laplace noise. Below 1, no
-    privacy is guaranteed.
+    draws nk indices for every draw and radius, in time and memory linear in n. The two routes have
+    the same distribution. `route` "auto" uses the faster route, which depends only on n, `size` and
+    k. (3) If r = R, there is no radius to try, and k is undefined because its logarithm contains
+    delta / 0. Then R is returned, as in line 17. (4) An epsilon above 1 is not refused. (5)
+    `noise_multiplier` is not in the paper. `noise_multiplier` multiplies the scales of the Laplace
+    noise. Below 1, no privacy is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, T = the size of `radius_grid`, k =
     `fast_radius_samples`, tau = 0.775 n.

@@ -1,4 +1,4 @@
-"""The exact geometric median, without privacy, with a certificate of its optimality."""
+"""Exact geometric median, without privacy but with a certificate of optimality."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def geometric_median(
     point nearest to the iterate is tried too, and is returned if it is optimal. (3) If all points
     are on one line, the problem is solved by sorting. Points on one line are the only case in which
     the median may not be unique. If n is even, every point between the two middle points is
-    optimal, and their midpoint is returned. In one dimension, this result is numpy's median.
+    optimal. In this case, the midpoint of the two middle points is returned. In one dimension, this
+    result is numpy's median.
 
     **Symbols** f_D = `objective`, x_star = the returned `point`.
 
@@ -236,8 +237,8 @@ def _iterate(points: FloatArray, tolerance: float, max_iterations: int) -> tuple
 def _step(points: FloatArray, z: FloatArray) -> FloatArray:
     """Return the end of a Vardi-Zhang step from z, or a better point.
 
-    The step from z is short if a data point is near, even a data point that is not optimal. So the
-    function also tries a step from that data point, and Newton's step.
+    The step from z is short if any data point is near, even if this data point is not optimal. So
+    the function also tries a step from that data point, and Newton's step.
     """
     ends = [_vardi_zhang(points, z)]
     gradient, lengths, at_z = _slopes(points, z)

@@ -13,7 +13,7 @@ ACCESSES = ("total", "phase")
 
 @dataclass(frozen=True)
 class Schedule:
-    """The parameters of geometric_median, Algorithm 4, that do not depend on the data.
+    """Parameters of geometric_median, Algorithm 4, that do not depend on the data.
 
     Attributes
     ----------
@@ -90,8 +90,8 @@ class Schedule:
         The bound is the sum of Lemma 13 over the phases and of the last noise, as in the proof of
         Lemma 14, with three corrections. (1) sigma^(k-1) replaces sigma^(k), because the noise of
         the previous phase matters. (2) r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)),
-        not r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is for balls "repaired",
-        and for a minimiser within r-hat of the center.
+        not r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is valid for
+        `ball="repaired"` and for a minimiser within r-hat of the center.
         """
         return sum(self.error_terms)
 

@@ -45,10 +45,10 @@ def sign(ledger):
 
     The sign is wrong, because 1[c(x) = y] - 1[c'(x) = y] has the mean err_D(c') - err_D(c). The
     mechanism minimises scores, so with psi as printed it selects a hypothesis with the most errors.
-    Take a concept that is always correct and a concept that is always wrong. With 40 users of one
-    example and epsilon = 1, the mechanism selects the wrong concept with probability 1 - e^-20.
-    Privacy is not affected. If = is replaced by !=, the display is an identity. The implementation
-    uses this repair.
+    Take a concept that is always correct and a concept that is always wrong. If epsilon = 1 and 40
+    users have one example each, the mechanism selects the wrong concept with probability 1 - e^-20.
+    Privacy is not affected. The display becomes an identity if != replaces = in it. The
+    implementation uses this repair.
     """
 
     @ledger.sweep("c always correct, c' always wrong", right=[1.0, 0.8], end_to_end=True,
@@ -108,7 +108,8 @@ def agnostic_failure(n, m, alpha, tau, candidates, epsilon):
     """Return the exact failure probability with one best hypothesis and worse ones.
 
     The errors of the worse hypotheses are larger by just more than alpha, on the same examples. The
-    psi have opposite signs, so the score of the best hypothesis is minus the score of the others.
+    psi have opposite signs, so the score of every other hypothesis is the negative of the score of
+    the best hypothesis.
     """
     law, values = clipped_sum(n, m, alpha, tau)
     return law @ expit(-2 * epsilon * values / (4 * min(tau, m)) + math.log(candidates - 1))
@@ -123,11 +124,11 @@ def agnostic(ledger):
     err_D(c') + alpha.
 
     The theorem holds with the repaired sign (few.eq14), all constants and beta = .01. The success
-    is 3/4 * .99 = .7425, or 1 - .26 by a union bound. The output is within .51 alpha of the best
-    concept. The success was computed exactly with one best hypothesis and many others. There, a
-    twentieth of the users is enough. The representation is queried for c = argmin err and the
-    marginal of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c]. As printed,
-    psi has the opposite sign, and the algorithm fails.
+    probability is 3/4 * .99 = .7425. A union bound gives 1 - .26. The output is within .51 alpha of
+    the best concept. The success was computed exactly with one best hypothesis and many others. In
+    this case, a twentieth of the users is enough. The representation is queried for c = argmin err
+    and the marginal of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c]. With
+    psi as printed, the algorithm fails because the sign is wrong.
     """
 
     @ledger.sweep(
@@ -201,22 +202,22 @@ def agnostic_lower(ledger):
     n_m^(agn(C; alpha))(epsilon, delta = 0) >= Omegatilde(d/epsilon + d_VC/(alpha epsilon sqrt(m)) +
     d_VC/(alpha^2 m)).
 
-    The bound holds with explicit constants. A code of distance d/8 has W >= 2^(.456 d_VC) words
-    (few.thm24). The bias is b = 4 alpha/kappa < 1/2. The divergence is at most b ln((1 + b)/(1 -
-    b)) <= 2.2 b^2 = 36 (alpha/kappa)^2. By few.lemma39, n is at least a sixth of its sum. The bound
-    was computed exactly on greedy codes, and by linear programs for the best learners of one point.
-    The term d/epsilon is that of few.thm4, because an agnostic learner is a learner. If two errors
-    sum to at least 2 t, one error is at least t, but the proof prints >. An h that agrees with each
-    of two concepts on half of the places where they differ makes both errors equal to t. But t =
-    (the best error) + 2 alpha is enough. A packing has l in [d_VC], but [W] is printed (a
-    misprint).
+    The bound holds with explicit constants. By few.thm24, a code of distance d/8 has W >= 2^(.456
+    d_VC) words. The bias is b = 4 alpha/kappa < 1/2. The divergence is at most b ln((1 + b)/(1 -
+    b)) <= 2.2 b^2 = 36 (alpha/kappa)^2. The number n is at least a sixth of the sum in few.lemma39.
+    The bound was computed exactly on greedy codes. Linear programs computed the bound for the best
+    learners of one point. The term d/epsilon comes from few.thm4, because every agnostic learner is
+    a learner. If two errors sum to at least 2 t, then the larger error is at least t. The proof
+    prints > instead. An h that agrees with each of two concepts on half of the places where they
+    differ makes both errors equal to t. But t = (the best error) + 2 alpha is enough. The index l
+    of the packing should be in [d_VC]; the printed [W] is a misprint.
     """
     domain = {"d": [1, 2, 5, 8], "share": [0.2, 0.9]}
 
     @ledger.sweep("any hypothesis is bad for one of two distributions, exactly", more=2.0,
                   mutant={"more": 2.5}, **domain)  # fmt: skip
     def bad(d, share, more):
-        """Use the best hypothesis for both, on the closest pair of words; kappa = distance/d."""
+        """Use the best hypothesis for the closest two words; kappa = distance/d."""
         code = greedy_code(d, max(1, d // 4))
         distance = min((u != v).sum() for u, v in itertools.combinations(code, 2))
         kappa = distance / d
@@ -269,7 +270,7 @@ def shattered(hypotheses):
 
 
 def fits(hypothesis, levels, errors):
-    """Return how many of 2^levels thresholds it fits on most points of their search path.
+    """Count the thresholds, among 2^levels, that a hypothesis fits on most of their search path.
 
     A hypothesis may fail on at most `errors` points of the path.
     """
@@ -287,11 +288,12 @@ def thresholds_vc(ledger):
     Theta(log(card Z)).
 
     d_VC is 1 for thresholds 1[x >= t], and 2 for thresholds of both signs. The text does not say
-    which thresholds are meant, and nothing depends on it. d = Theta(log card X) for both, with
-    constants. A class represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and let
-    D_X be uniform on the b points of the binary search for t. For exactly sum_(i <= b/4) C(b, i) <=
-    2^(.811 b) of all t, a hypothesis errs on at most a quarter of these points. So card H >= (3/4)
-    2^(.189 b), and d >= .131 b - .29. Also, card Z = 2 card X.
+    which thresholds are meant. The choice does not matter, because d = Theta(log card X) for both
+    kinds, with explicit constants. Every class represents itself, so d <= ln(card X + 1). Now take
+    2^b thresholds, and let D_X be uniform on the b points of the binary search for t. Any
+    hypothesis errs on at most a quarter of these points for exactly sum_(i <= b/4) C(b, i) of all
+    t. This number is at most 2^(.811 b). So card H >= (3/4) 2^(.189 b), and d >= .131 b - .29.
+    Also, card Z = 2 card X.
     """
 
     @ledger.reading("one sign").sweep(
@@ -334,19 +336,21 @@ def gap(ledger):
     general case, the VC dimension of C and the VC dimension of its probabilistic representation are
     not necessarily equal.
 
-    By the paper's own Theorem 4, the remark fails for the second term. An agnostic learner is a
-    learner, so it needs d/(epsilon alpha m) users. But thresholds represent themselves with VC
-    dimension 1. At m = 1 the remark promises d/epsilon + 1/(alpha epsilon) + 1/alpha^2. For an
-    explicit example, put mass (1 - 4 alpha) on a point of known label and mass 4 alpha on the
-    search path of t. For all t, A on the known point alone outputs a hypothesis that fits t with
-    probability at least (2/3) e^(-6 epsilon alpha m n). By few.thm40-vc, this probability is at
-    most 2^(-.189 b) on average. So n >= (.131 b - .41)/(6 epsilon alpha m) for 2^b thresholds. For
-    b >> 1/alpha, this number is larger than the promise by any power of logarithms.
+    The paper's own Theorem 4 contradicts the second term of the remark. Every agnostic learner is a
+    learner, so every agnostic learner needs d/(epsilon alpha m) users. But thresholds represent
+    themselves with VC dimension 1. At m = 1, the remark promises d/epsilon + 1/(alpha epsilon) +
+    1/alpha^2. For an explicit example, put mass (1 - 4 alpha) on a point of known label and mass 4
+    alpha on the search path of t. Give A only the known point. For every t, A then outputs a
+    hypothesis that fits t with probability at least (2/3) e^(-6 epsilon alpha m n). By
+    few.thm40-vc, this probability is at most 2^(-.189 b) on average. So n >= (.131 b - .41)/(6
+    epsilon alpha m) for 2^b thresholds. For b >> 1/alpha, this number is larger than the promise by
+    any power of logarithms.
 
-    The last term may be replaced, because uniform convergence uses the VC dimension. But the
-    exponential mechanism uses the size. For thresholds, a gap between d and d_VC then remains in
-    the second term. The contradiction is for m < 1/alpha. For m >= 1/alpha, Theorem 4 requires only
-    d/epsilon, which the remark promises. So the remark is open there.
+    The last term may be replaced because uniform convergence depends on the VC dimension. But the
+    exponential mechanism depends on the size of the class. For thresholds, a gap between d and d_VC
+    then remains in the second term. The contradiction occurs for m < 1/alpha. For m >= 1/alpha,
+    Theorem 4 requires only d/epsilon, which the remark promises. So the remark is neither proved
+    nor refuted for m >= 1/alpha.
     """
 
     @ledger.sweep(
@@ -370,7 +374,7 @@ def gap(ledger):
         mutant={"most": 300.0}, extremal=[{"b": 1, "alpha": 0.01, "epsilon": 1.0}],
     )  # fmt: skip
     def enough(b, alpha, epsilon, most):
-        """Use n for which two steps succeed with probability .9 each.
+        """Use an n for which each of two steps succeeds with probability .9.
 
         Two empirical distribution functions are within alpha/16 (Dvoretzky, Kiefer, Wolfowitz,
         Massart). The mechanism needs 4 ln(2^b/.1)/(epsilon alpha).
@@ -405,9 +409,9 @@ def selection(ledger):
 
     The theorem holds with the comparison P(W) - 1[z in W] and the constants of few.thm37, for every
     epsilon > 0. The last step is wrong as printed. A score of at most .5 alpha gives d_tv(P, P*) <=
-    .6 alpha. By the triangle inequality, d_tv(P, D) <= .7 alpha, but .6 alpha is claimed. Two
-    candidates on five symbols attain .7 alpha, which is still below alpha. So .8 alpha would be
-    enough in Theorem 37. Any D is allowed, because the W of P and P* does not depend on D.
+    .6 alpha. By the triangle inequality, d_tv(P, D) <= .7 alpha. The paper claims .6 alpha. Two
+    candidates on five symbols attain the distance .7 alpha, which is still below alpha. So .8 alpha
+    would be enough in Theorem 37. Any D is allowed, because the W of P and P* does not depend on D.
     Candidates may be equal. Then W is empty and psi = 0.
     """
 

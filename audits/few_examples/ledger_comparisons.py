@@ -29,18 +29,19 @@ def table(ledger):
     class. PAC learning took Thetatilde(d/epsilon) in previous work when m >=
     Thetatilde(d^2/(epsilon^2 alpha^2)).
 
-    One cell is wrong: item-level agnostic PAC learning. The lower bound d/alpha^2 of this cell has
-    to be d_VC/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29 (few.thm40-vc) and VC
-    dimension 1. The exponential mechanism learns them with 128 ln 40/alpha^2 + 4 (b ln 2 + ln
-    10)/(epsilon alpha) examples. This number follows from uniform convergence of distribution
-    functions and from Theorem 9, each with probability .9. For b >> 1/alpha, this number is below
-    d/alpha^2 by any power of logarithms. The cell is about previous work. The lower bound of
-    Theorem 40 has d_VC instead of d.
+    One cell is wrong: item-level agnostic PAC learning. The correct lower bound in this cell is
+    d_VC/alpha^2, not d/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29
+    (few.thm40-vc) and VC dimension 1. The exponential mechanism learns them with 128 ln 40/alpha^2
+    + 4 (b ln 2 + ln 10)/(epsilon alpha) examples. This number follows from the uniform convergence
+    of distribution functions and from Theorem 9. Each of these two steps succeeds with probability
+    .9. For b >> 1/alpha, this number is smaller than d/alpha^2 by any power of logarithms. The cell
+    describes previous work. The lower bound of Theorem 40 has d_VC instead of d.
 
-    The other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
+    All other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
     the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for m >
     1/alpha (PAC learning) and m > 1/alpha^2 (other tasks). The bound for PAC learning is
-    Thetatilde(d/epsilon) from m = 1/alpha on, long before d^2/(epsilon^2 alpha^2).
+    Thetatilde(d/epsilon) for m >= 1/alpha. The value d^2/(epsilon^2 alpha^2) of m is much larger
+    than 1/alpha.
     """
 
     @ledger.sweep(
@@ -88,7 +89,10 @@ def table(ledger):
         end_to_end=True,
     )  # fmt: skip
     def success(b, alpha, epsilon, share):
-        """Use labels of one point, of bias alpha. The exponential mechanism on errors is exact."""
+        """Use labels of one point that have the bias alpha.
+
+        The success of the exponential mechanism on errors is computed exactly.
+        """
         n = math.ceil(share * (128 * math.log(40) / alpha**2 + 4 * (b + 2.31) / (epsilon * alpha)))
         wrong = np.arange(n + 1)
         law = binom.pmf(wrong, n, (1 - alpha) / 2)
@@ -109,13 +113,13 @@ def regime(ledger):
     regime of parameters and concept classes; the former has user complexity that decreases with 1/m
     whereas the latter decreases with 1/sqrt(m).
 
-    The regime, with logarithms hidden and d = d_L, is m <= d^10/(epsilon^2 alpha^4). In this
-    regime, the bound of Theorem 4 is at most twice the other bound, with a term 1/epsilon in both
-    bounds. For thresholds, d = d_L up to a constant, because d >= .131 b - .29 (few.thm40-vc) and
-    d_L = b. If d is larger than d_L, the regime is d <= 1 + d_L^6/(epsilon alpha^2 sqrt(m)) up to
-    constants. Beyond the regime, only the term 1/epsilon of the other bound remains. Theorem 4
-    still has d/epsilon, which is larger by a factor d. "Decreases with 1/m" describes the second
-    term, until m = 1/alpha.
+    If logarithms are hidden and d = d_L, the regime is m <= d^10/(epsilon^2 alpha^4). In this
+    regime, the bound of Theorem 4 is at most twice the other bound. A term 1/epsilon is counted in
+    both bounds. For thresholds, d = d_L up to a constant, because d >= .131 b - .29 (few.thm40-vc)
+    and d_L = b. If d is larger than d_L, the regime is d <= 1 + d_L^6/(epsilon alpha^2 sqrt(m)) up
+    to constants. Beyond the regime, only the term 1/epsilon of the other bound remains. Theorem 4
+    still has the term d/epsilon, which is d times larger. "Decreases with 1/m" describes the second
+    term for m up to 1/alpha.
     """
     domain = {"d": Integer(1, 10**4), "alpha": ALPHA, "epsilon": SMALL, "share": SHARE,
               "extremal": [{"d": 1, "alpha": 0.4, "epsilon": 1.0, "share": 1.0},
@@ -152,15 +156,15 @@ def recovered(ledger):
     aforementioned user complexity bounds for mean estimation, SCO, and discrete distribution
     learning.
 
-    The claim follows by substitution, with logarithms hidden. The item-level bounds have n_priv =
+    The claim follows by substitution if logarithms are hidden. The item-level bounds have n_priv =
     sqrt(d)/alpha and n_stat = 1/alpha^2 for SCO and for a mean in the unit ball of l_2. For
     discrete distributions, n_priv is k/alpha and n_stat is k/alpha^2. Corollary 3 then gives
     n_priv/(epsilon^2 sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon sqrt(m)) +
-    n_stat/m. Corollary 3 has one more factor of 1/epsilon in the first term. The remark makes an
-    exception for this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known
-    bounds have too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these
-    bounds, and the same at constant epsilon. The known bounds are cited without a number. The known
-    bounds that are used here come from the literature and are not run.
+    n_stat/m. Corollary 3 has one more factor of 1/epsilon in the first term. The remark excludes
+    this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known bounds have
+    too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these bounds. At
+    constant epsilon, Corollary 3 agrees with these bounds. The known bounds are cited without a
+    number. The known bounds come from the literature, and their algorithms were not executed.
     """
     domain = {"task": Choice(tuple(PARTS)), "s": Integer(1, 10**6), "alpha": ALPHA,
               "m": Interval(1.0, 1e12, log=True)}  # fmt: skip
@@ -187,7 +191,7 @@ PROBLEMS = ("PAC", "discrete", "product")
 
 
 def parts_of(problem, k, alpha):
-    """Return n_priv and n_stat of the item-level bounds; k is d_L, k, or k d."""
+    """Return n_priv and n_stat of the item-level bounds; the size k is d_L, k, or k d."""
     if problem == "PAC":
         return k**6 / alpha**2, 0.0
     return k / alpha, k / alpha**2
@@ -222,13 +226,14 @@ def examples(ledger):
     that delta << epsilon and use Otilde, Thetatilde to also hide polylogarithmic factors in
     1/delta.
 
-    All three are Corollary 3 with the item-level bound of the same row. The comparison is with the
-    best previous bound for the same m, including one example per user. No bound is worse by more
-    than 2/epsilon. A factor 1/epsilon is lost at small m and in the privacy term, which is
-    k/(epsilon^2 alpha sqrt(m)) instead of k/(epsilon alpha sqrt(m)). A factor 2 is lost where PAC
-    learning has a bound for m >= d_L^12/(epsilon^2 alpha^4). So the privacy term is below that of
-    one example per user only for m > 1/epsilon^2. Because delta is far below epsilon,
-    log(1/epsilon) is hidden too. The item-level bounds are cited, not checked.
+    All three bounds are Corollary 3 with the item-level bound of the same row. The comparison is
+    with the best previous bound for the same m, including one example per user. No bound is worse
+    by more than 2/epsilon. A factor 1/epsilon is lost at small m and in the privacy term, which is
+    k/(epsilon^2 alpha sqrt(m)) instead of k/(epsilon alpha sqrt(m)). A factor 2 is lost in PAC
+    learning for m >= d_L^12/(epsilon^2 alpha^4), where another bound exists. So the privacy term is
+    smaller than the privacy term of one example per user only for m > 1/epsilon^2. The factor
+    log(1/epsilon) is hidden too, because delta is much smaller than epsilon. The item-level bounds
+    are cited, not checked.
     """
     sizes = {"problem": Choice(PROBLEMS), "k": Interval(1.0, 1e4, log=True), "epsilon": SMALL,
              "alpha": Interval(1e-3, 0.5, log=True), "m": Interval(1.0, 1e9, log=True)}  # fmt: skip

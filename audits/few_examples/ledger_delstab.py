@@ -38,15 +38,17 @@ def algorithm(ledger):
     chooses S in X_stable^(R_1) uniformly at random and T superset of S of size 4 kappa uniformly at
     random, and returns A(x_(-T)).
 
-    The implementation agrees with a second version that counts, for every table of probabilities of
-    1. Draws from the implementation have this distribution. The case n = 4 kappa is allowed, and it
-    gives A an empty input. Then the answer is one constant. The smallest kappa is 5, with n = 20,
-    for every epsilon and delta < 1, because delta-bar contains e^epsilon. (With e^epsilon-bar, the
-    smallest kappa is 4, with n = 16.) At epsilon = 1 and delta = 10^-6, kappa is 49 and n is 196.
-    The test counts S as deleted, so it compares rests of n - 4 kappa users within the complement of
-    S. The paper does not say whether A depends on the order of x_-T. The order does not matter for
-    privacy (see Lemma 18), but it matters for answers (see Theorem 17). For an A with finitely many
-    outputs, everything can be computed. The number of sets is binom(n, 4 kappa).
+    The implementation agrees with a second implementation, which counts, for every table of
+    probabilities of 1. Draws from the implementation have this distribution. The case n = 4 kappa
+    is allowed. In this case, A gets an empty input. If A gets an empty input, its answer is
+    constant. The smallest kappa is 5, with n = 20, for every epsilon and delta < 1, because
+    delta-bar contains e^epsilon. If delta-bar contained e^epsilon-bar instead, the smallest kappa
+    would be 4, with n = 16. At epsilon = 1 and delta = 10^-6, kappa is 49 and n is 196. The test
+    counts the users of S as deleted. So the test compares sets of n - 4 kappa remaining users in
+    the complement of S. The paper does not say whether A depends on the order of x_-T. The order
+    does not matter for privacy (see Lemma 18). The order matters for the answers (see Theorem 17).
+    For an A with finitely many outputs, everything can be computed. The number of sets is binom(n,
+    4 kappa).
     """
     twice = {"quarter": 4, "mutant": {"quarter": 3}, "tolerance": 1e-7, "floor": 1e-6}
 
@@ -71,7 +73,10 @@ def algorithm(ledger):
     @ledger.monte_carlo("our draws: no answer, R_1 <= 5", allowed=float(budget.noise[:6].sum()),
                         draws=20_000, ones=11, none=True, mutant={"ones": 12})  # fmt: skip
     def drawn(size, *, rng, ones, none=False):
-        """Use that one remaining user is enough, so all but 5 ones have to be deleted."""
+        """Use that one remaining user is enough.
+
+        So all but 5 ones must be deleted.
+        """
         learner = Table((np.arange(11) > 5) * 1.0)
         data = (np.arange(30) < ones).astype(int)[:, None]
         found = delstab(data, size, algorithm=learner, epsilon=9.0, delta=0.9, rng=rng)
@@ -92,18 +97,19 @@ def private(ledger):
 
     No counterexample was found by exact computation. The search covered any A that counts, with up
     to 25 users beyond 4 kappa, and three kinds of users. The search also covered an A that depends
-    on the order of 21 users. If A counts bits, a third of epsilon is used. The worst comparison is
-    that of no answer with an answer. The largest part was used for three kinds of users, where A is
-    close between the first two and between the last two kinds. Such users use .62 of epsilon for
-    delta -> 0. At delta/1000, such users use .54 of epsilon (n = 4 kappa + 1, epsilon = 3, delta =
-    .1, kappa = 7). No case that attains 3 epsilon-bar was found. Where epsilon is not used, at most
-    Pr[R_1 = 0] of delta is used, which is 1.7 percent at epsilon = 1.
+    on the order of 21 users. If A counts bits, the loss is a third of epsilon. The loss is largest
+    when an input without an answer is compared with an input that has an answer. The largest loss
+    occurred for three kinds of users. There, A is close between the first two kinds and between the
+    last two kinds. For such users, the loss is .62 epsilon as delta -> 0. At delta/1000, the loss
+    for such users is .54 epsilon (n = 4 kappa + 1, epsilon = 3, delta = .1, kappa = 7). No search
+    found a case that attains 3 epsilon-bar. In cases that use none of epsilon, the used part of
+    delta is at most Pr[R_1 = 0]. This part is 1.7 percent at epsilon = 1.
 
     All parts of the algorithm are needed. Privacy fails without the test, with kappa = 1, with 2
     kappa deletions instead of 4 kappa, and if T need not contain S. The truncation of R_1 does not
-    matter for privacy. The mass beyond 2 kappa is below delta-bar, and has to give no answer. If
-    x_-T keeps the order of x, the order in which A reads does not matter. The number n may be
-    public.
+    matter for privacy. The mass beyond 2 kappa is below delta-bar. For this mass, the algorithm
+    must give no answer. If x_-T keeps the order of x, privacy holds even if A depends on the order.
+    The number n may be public.
     """
     full = {"tested": True, "inside": True, "quarter": 4, "small": False}
 
@@ -139,7 +145,7 @@ def private(ledger):
     def halves(epsilon, delta, quarter):
         """Use an A that reveals its only user.
 
-        x answers 0 after at least kappa deletions, and x' answers 1.
+        The answer on x is 0 after at least kappa deletions. The answer on x' is 1.
         """
         budget, p = Budget(epsilon, delta), np.array([0.0, 1.0])
         total = quarter * budget.kappa
@@ -177,9 +183,9 @@ def private(ledger):
         epsilon=9.0, delta=0.9, third=1.0, mutant={"third": 0.0}, end_to_end=True,
     )  # fmt: skip
     def ordered(ones, user, epsilon, delta, third):
-        """Use two items each, and an A that reads the first item of its only user.
+        """Use users of two items and an A that reads the first item of its only user.
 
-        epsilon = 9 and kappa = 5.
+        The parameters are epsilon = 9 and kappa = 5.
         """
         data = np.zeros((21, 2), dtype=int)
         data[list(ones), 0] = 1

@@ -31,11 +31,12 @@ def shares(ledger):
     every probability p, (e^(2 epsilon-bar) + e^epsilon-bar + 2) delta-bar + e^(3 epsilon-bar) p <=
     delta + e^epsilon p.
 
-    The bound holds, with equality in e^(3 epsilon-bar) = e^epsilon. The printed delta-bar is
-    smaller than necessary. The e^epsilon in delta-bar can be e^epsilon-bar, and then the bound is
+    The bound holds. The step e^(3 epsilon-bar) = e^epsilon is an equality. The printed delta-bar is
+    smaller than necessary. If delta-bar contains e^epsilon-bar instead of e^epsilon, the bound is
     an equality for all p and epsilon. The printed delta-bar loses the factor (e^epsilon + e^(2
-    epsilon/3) + 2)/(e^(2 epsilon/3) + e^(epsilon/3) + 2). This factor is 1 as epsilon -> 0, 1.41 at
-    epsilon = 1 and 13 at epsilon = 9. So delta-bar is delta/4 for small epsilon.
+    epsilon/3) + 2)/(e^(2 epsilon/3) + e^(epsilon/3) + 2). This factor tends to 1 as epsilon -> 0.
+    The factor is 1.41 at epsilon = 1 and 13 at epsilon = 9. So delta-bar is delta/4 for small
+    epsilon.
     """
     domain = {"epsilon": Interval(1e-3, 20.0, log=True), "delta": Interval(1e-12, 0.5, log=True),
               "p": SHARE}  # fmt: skip
@@ -58,12 +59,12 @@ def grows(ledger):
     """For user-level neighboring datasets x, x' and all r_1 in {0, ..., n - 1}, if
     X_stable^(r_1)(x') is not empty, then X_stable^(r_1 + 1)(x) is not empty.
 
-    The claim holds for every A, even if A depends on the order, and also for x = x'. If S' is
-    stable, every S of r_1 + 1 users that contains S' and i is stable. If i is in S', add any other
-    user. The step from r_1 to r_1 + 1 is needed, because a single decisive user makes x stable at 1
-    and x' stable at 0. X_stable^r is about LDDP at a distance of 4 kappa - r and stops at r = 4
-    kappa. The range {0, ..., n - 1} of r_1 includes r_1 = 4 kappa, for which there is no r_1 + 1.
-    But R_1 <= 2 kappa never reaches this value.
+    The claim holds for every A, even if A depends on the order. The claim also holds for x = x'. If
+    S' is stable, every S of r_1 + 1 users that contains S' and i is stable. If i is already in S',
+    any other user can be added. The step from r_1 to r_1 + 1 is needed, because a single decisive
+    user makes x stable at 1 and x' stable at 0. X_stable^r is defined by LDDP at the distance 4
+    kappa - r, for r up to 4 kappa. The range {0, ..., n - 1} of r_1 includes r_1 = 4 kappa, for
+    which there is no r_1 + 1. But R_1 <= 2 kappa never reaches this value.
     """
 
     @ledger.falsify("six users, any A, by enumeration", step=1, mutant={"step": 0}, examples=50,
@@ -123,11 +124,11 @@ def no_answer(ledger):
     """For user-level neighboring x, x' and calA = DelStab_(epsilon, delta, A), Pr[calA(x) = bot] <=
     delta-bar + e^epsilon-bar Pr[calA(x') = bot].
 
-    The bound has an exact form. X_stable^r is empty for r below some s, and s moves by at most 1
-    between neighbours. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For s
-    <= kappa, the two sides differ only by delta-bar - Pr[R_1 = 0]. So e^epsilon-bar is attained.
-    Also, delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). A steep count
-    attains this bound in Algorithm 1.
+    The bound has an exact form. X_stable^r is empty for all r below some s. Between neighbours, s
+    changes by at most 1. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For
+    s <= kappa, the two sides differ only by delta-bar - Pr[R_1 = 0]. So the factor e^epsilon-bar is
+    attained. Also, delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). In
+    Algorithm 1, an A that counts and changes steeply attains this bound.
     """
 
     @ledger.falsify("all thresholds s", s=SHARE, fifth=1.0, grow=1.0, mutant={"grow": 0.9},
@@ -160,8 +161,8 @@ def shifted(ledger):
     The inequality is a property of the noise alone. The noise has Pr[R_1 = r] <= e^epsilon-bar
     Pr[R_1 = r + 1], with equality for r >= kappa. Also, Pr[R_1 = 2 kappa] <= delta-bar/5. The bound
     is tight up to delta-bar for answers that occur only at r >= kappa. For answers that occur at r
-    < kappa, the right side is e^(2 epsilon-bar) times the left side. The first step is printed with
-    <=, although it is an equality.
+    < kappa, the right side is e^(2 epsilon-bar) times the left side. The first step is an equality,
+    but the paper prints <=.
     """
     late = {"chances": np.concatenate([np.zeros(100), np.ones(100)]), "epsilon": 3.0, "delta": 0.01}
 
@@ -193,15 +194,17 @@ def answered(ledger):
     delta-bar; thus Pr[calA(x) in U_0] <= (e^(2 epsilon-bar) + e^epsilon-bar + 1) delta-bar + e^(3
     epsilon-bar) Pr[calA(x') in U_0].
 
-    Both claims hold for every A, given R_1 and as a whole. The proof makes two hops, from J to J*
-    to J'. No case was found in which both hops lose their whole factor. Three kinds of users a, b,
-    c come close, where only a, b and b, c are close. Then x is stable without its c, and x' also
-    without its a. J* has n - 4 kappa users of neither S nor S'. J* also excludes user i, who
-    differs in x'. The previous sentence of the paper says so. If i is in J*, the proof needs a
-    third factor. There are at least n - 2 r_1 - 2 such users, which is just enough at r_1 = 2 kappa
-    - 1. So 4 kappa cannot be smaller. Any coupling works, because every J and every J' is close to
-    the same J* of its pair. On the right side, Pr[A(x') in U_0] is that of Algorithm 1. As a whole,
-    up to .62 epsilon of the 3 epsilon-bar was reached, but counts of bits reached only .33 epsilon.
+    Both claims hold for every A, both given R_1 and for the whole algorithm. The proof makes two
+    steps: from J to J*, and from J* to J'. No search found a case in which both steps lose their
+    whole factor. Three kinds of users a, b and c come close to this. In this case, only the pairs
+    (a, b) and (b, c) are close. The input x is stable if its users of kind c are deleted. The input
+    x' is stable also if its users of kind a are deleted. J* has n - 4 kappa users, none of them in
+    S or S'. J* also excludes user i, who differs between x and x'. The previous sentence of the
+    paper excludes user i. If i is in J*, the proof needs a third factor. There are at least n - 2
+    r_1 - 2 such users, which is just enough at r_1 = 2 kappa - 1. So 4 kappa cannot be smaller. Any
+    coupling works, because J and J' of every pair are close to the same J*. On the right side, the
+    A in Pr[A(x') in U_0] is Algorithm 1. For the whole algorithm, the largest loss was .62 epsilon,
+    while 3 epsilon-bar is allowed. If A counts bits, the largest loss was .33 epsilon.
     """
 
     @ledger.falsify("given R_1, bits, any A that counts", two=2.0, mutant={"two": 0.0},
@@ -257,7 +260,7 @@ def answered(ledger):
     def with_user(part):
         """Use an A that answers 1 with probability .1 for all users of both, except user i of x.
 
-        Neither test fails.
+        The tests of x and x' do not fail.
         """
         return 0.1 * math.exp(part), 0.1
 
@@ -280,7 +283,7 @@ def answered(ledger):
 
 
 def mean_answer(sets, rests, p):
-    """Return Pr[0] and Pr[1] for a uniform stable set, and a uniform rest among the others."""
+    """Return Pr[0] and Pr[1] for a uniform stable set and a uniform subset of the other users."""
     inside = [[not s & set(rest) for rest in rests] for s in sets]
     one = np.mean([p[np.array(row)].mean() for row in inside])
     return 1 - one, one

@@ -25,11 +25,11 @@ def without_test(ledger):
     epsilon-bar, delta-bar)-LDDP at x.
 
     The claim holds exactly for every A, even if A depends on the order, provided that x_-T keeps
-    the order. T is uniform among the sets of 4 kappa users whatever R_1 is, so the remaining n - 4
+    the order. For every R_1, T is uniform among the sets of 4 kappa users. So the remaining n - 4
     kappa users are i.i.d. The two algorithms agree at x if and only if X_stable^(R_1)(x) contains
     all sets for every R_1. The two algorithms agree if and only if A is (4 kappa, epsilon-bar,
     delta-bar)-LDDP at x. The case R_1 = 0 shows that the condition is necessary. "Randomly
-    selecting" is without replacement, and keeps the order of x.
+    selecting" is without replacement. The selection keeps the order of x.
     """
 
     @ledger.identity("T is uniform: S of r users, then T around it, n = 7, 4 kappa = 4",
@@ -70,7 +70,10 @@ def without_test(ledger):
         kept=True, mutant={"kept": False}, end_to_end=True,
     )  # fmt: skip
     def in_order(seed, small, kept):
-        """Use one remaining user, so all sets are alike; the mutant counts the first user twice."""
+        """Use one remaining user, so that all sets are alike.
+
+        The mutant counts the first user twice.
+        """
         data = np.random.default_rng(seed).integers(0, 2, (21, 2))
         data[0] = [1, 0]
         learner = AlternatingMajority(small)

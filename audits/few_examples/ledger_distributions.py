@@ -45,10 +45,11 @@ def discrete_cover(ledger):
     log(k/alpha)): we simply let the cover contain all distributions whose probability mass at each
     point is a multiple of floor(10 k/alpha).
 
-    The claim holds with multiples of 1/floor(10 k/alpha). Careful rounding moves at most k/(4
-    floor(10 k/alpha)) <= .03 alpha exactly, and .1 alpha is allowed. So ceil(2.5 k/alpha) parts are
-    enough. The size is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10. The only multiple of
-    floor(10 k/alpha) itself is 0, so this is a misprint.
+    The claim holds with multiples of 1/floor(10 k/alpha). Careful rounding moves a mass of at most
+    exactly k/(4 floor(10 k/alpha)) <= .03 alpha. A mass of .1 alpha is allowed. So multiples of
+    1/ceil(2.5 k/alpha) are enough. The size is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10.
+    The printed floor(10 k/alpha) is a misprint, because its only multiple that is a probability is
+    0.
     """
     uneven = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
     domain = {"weights": Array(SHARE, (5,)), "k": Integer(2, 5), "alpha": Interval(0.01, 0.1)}
@@ -102,10 +103,10 @@ def discrete_hard(ledger):
     (1 - (8 alpha/kappa) 1[(u_i)_l = 0]), for all l in [k/2], are a (3 alpha)-packing under TV
     distance, and its diameter under KL-divergence is at most O(alpha^2).
 
-    The masses sum to 1/2, so 1/(2 k) has to be 1/k. With 1/k, everything holds exactly, with b = 8
-    alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words differ. So the
-    distance is at least 8 alpha, and 3 alpha is required. The divergence is at most .58 b^2 = 37
-    (alpha/kappa)^2. For odd k, one symbol is not used.
+    The masses sum to 1/2, so 1/(2 k) has to be 1/k. With 1/k instead, all claims hold exactly,
+    where b = 8 alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words differ. So
+    the distance is at least 8 alpha, while only 3 alpha is required. The divergence is at most .58
+    b^2 = 37 (alpha/kappa)^2. If k is odd, the packing leaves out one symbol.
     """
 
     @ledger.sweep("masses, as printed", k=[2, 8], alpha=0.01, kappa=0.25,
@@ -143,7 +144,10 @@ def packed(length, share):
 
 
 def coins_needed(bias, epsilon, m, constant):
-    """Return the bound of few.lemma39 and the least n for two coins, or 6, by linear programs."""
+    """Return the bound of few.lemma39 and the least n for two coins, by linear programs.
+
+    The least n is 6 if smaller n are not enough.
+    """
     laws = [[(1 + bias) / 2, (1 - bias) / 2], [(1 - bias) / 2, (1 + bias) / 2]]
     users = [users_law(law, m) for law in laws]
     n = next((n for n in range(1, 6) if best_success(users, n, epsilon) >= BEST), 6)
@@ -161,14 +165,15 @@ def discrete(ledger):
     """For any sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(DDk(alpha))(epsilon,
     delta = 0) = Thetatilde(k/epsilon + k/(alpha epsilon sqrt(m)) + k/(alpha^2 m)).
 
-    The theorem holds with the repaired packing (few.thm43-pack), for k >= 2 (convention). It
-    follows from few.thm42. The cover has size 1.2 k ln(k/alpha), and the packing has W >= 2^(.456
-    floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2, the lower bound was compared with
-    the best algorithm by linear programs, for two coins 3 alpha apart. The row few.thm42 computes
-    the upper bound for k = 2. For k = 1, nothing has to be learned, and the lower bound is false.
-    The Thetatilde hides ln(1/alpha) of the cover, and the square root of ln(1/alpha) in tau. For
-    larger k, both directions depend on few.thm42. The sizes of cover and packing were computed for
-    all k, but learning was run only for k = 2, with up to five users.
+    The theorem holds with the repaired packing (few.thm43-pack), for k >= 2 (convention). The
+    theorem follows from few.thm42. The cover has size 1.2 k ln(k/alpha), and the packing has W >=
+    2^(.456 floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2, the lower bound was
+    compared with the best algorithm by linear programs, for two coins 3 alpha apart. The row
+    few.thm42 computes the upper bound for k = 2. For k = 1, the lower bound is false because
+    nothing has to be learned. The Thetatilde hides the factor ln(1/alpha) of the cover and the
+    factor sqrt(ln(1/alpha)) in tau. For larger k, both directions depend on few.thm42. The sizes of
+    cover and packing were computed for all k, but learning was run only for k = 2, with up to five
+    users.
     """
     ledger.sweep("k = 2: two coins, the best algorithm: least n", end_to_end=True, **COINS)(
         coins_needed
@@ -197,11 +202,11 @@ def against_approximate(ledger):
     complexity between the pure-DP and approximate-DP cases are the same. Only for large m does
     approximate-DP help.
 
-    The statement is read with the logarithms hidden. For m <= 1/alpha^2, the first term is at most
-    the second term. So omitting the first term changes the sum by a factor of at most 2. For larger
-    m, the pure bound tends to k/epsilon, and the other bound to log(1/delta)/epsilon. The other
-    bound is smaller if delta > e^-k. For smaller delta, the pure bound is better, and pure privacy
-    is stronger too.
+    We read the statement with hidden logarithms. For m <= 1/alpha^2, the first term is at most the
+    second term. So the sum without the first term is at most 2 times smaller. As m grows, the pure
+    bound tends to k/epsilon. The other bound tends to log(1/delta)/epsilon. The other bound is
+    smaller if delta > e^-k. For smaller delta, the pure bound is better. Pure privacy is also
+    stronger.
     """
     domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
               "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip
@@ -228,12 +233,12 @@ def against_approximate(ledger):
 
 
 def sums_apart(steps, bias):
-    """Return the total variation of two products whose coordinates decide for one or neither.
+    """Return the total variation of two products, where each coordinate may decide for one.
 
-    A coordinate decides for one of the two products, or for neither. Each coordinate decides with
-    the probability in `steps`, and its decision is correct with probability (1 + bias)/2. The
-    logarithm of the likelihood ratio is proportional to the sum of the decisions. So the total
-    variation is that of the sums.
+    Each coordinate decides for the first product, for the second product, or for neither. Each
+    coordinate decides with the probability in `steps`, and its decision is correct with probability
+    (1 + bias)/2. The logarithm of the likelihood ratio is proportional to the sum of the decisions.
+    So the total variation is that of the sums.
     """
     laws = []
     for sign in (1, -1):
@@ -250,13 +255,14 @@ def product(ledger):
     sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(PD(k, d; alpha))(epsilon, delta =
     0) = Thetatilde(kd/epsilon + kd/(alpha epsilon sqrt(m)) + kd/(alpha^2 m)).
 
-    The cover consists of products of the grids of few.thm43-cover at .1 alpha/d. Distances d_tv add
-    up, so the size is at most 2 k d ln(k d/alpha). An explicit packing, for every k >= 2, is a code
-    on the (k/2) d pairs of symbols. All pairs are biased by +-b with b = 24 alpha/sqrt(d). The d_tv
-    of two products is that of a sum of d decisions, which can be computed exactly. The d_tv is at
-    least 3 alpha wherever the differing places are. The divergence is at most 2.2 d b^2 = 1270
-    alpha^2, for alpha <= 1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are
-    correct. d = 1 is few.thm43.
+    The cover consists of products of the grids of few.thm43-cover for the distance .1 alpha/d. The
+    distances d_tv of the coordinates add up, so the log size is at most 2 k d ln(k d/alpha). An
+    explicit packing, for every k >= 2, is a code on the (k/2) d pairs of symbols. All pairs are
+    biased by +-b with b = 24 alpha/sqrt(d). The d_tv of two products equals the d_tv of two sums of
+    d decisions, which can be computed exactly. The d_tv is at least 3 alpha for every set of
+    differing places. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for alpha <= 1/48. So the
+    sizes Omega(k d) and O(alpha^2), which the paper cites, are correct. The case d = 1 is
+    few.thm43.
 
     For larger k and d, both directions depend on few.thm42. We computed a cover of [2]^2, the
     sizes, and the distance and divergence of the packing for the spreads 1/8, 1/2 and 1. Learning
@@ -282,7 +288,7 @@ def product(ledger):
     def apart(d, alpha, spread, scale):
         """Use words that differ in an eighth of all places.
 
-        These are all places of some coordinates, or some places of all coordinates.
+        The words differ in all places of some coordinates, or in some places of all coordinates.
         """
         bias = scale * alpha / math.sqrt(d)
         steps = np.full(math.ceil(d / 8 / spread), spread)

@@ -33,12 +33,13 @@ def known_covariance(ledger):
     epsilon sqrt(m)) + d/(alpha^2 m)).
 
     The theorem holds for R >= 1. The distance d_tv is exactly 2 Phi(distance/2) - 1. The cover is a
-    cubic grid, of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube of
-    norm 12 alpha, by a code of distance d/8. The packing has d_tv >= 3 alpha and divergence at most
-    288 alpha^2, for alpha <= 1/12. The packing that is cited has means of norm up to
-    O(sqrt(log(1/alpha))), which is more than a fixed R. The divergence of the packing is
-    O(alpha^2), so its means are within O(alpha) of each other. So the packing can be moved into the
-    ball. For R < alpha, a single Gaussian is an answer for all (convention).
+    cubic grid, of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube that
+    have the norm 12 alpha. A code of distance d/8 selects the corners. The packing has d_tv >= 3
+    alpha and divergence at most 288 alpha^2, for alpha <= 1/12. In the cited packing, the norms of
+    the means are up to O(sqrt(log(1/alpha))). This bound exceeds every fixed R. The divergence of
+    the cited packing is O(alpha^2), so any two means in the packing are at most O(alpha) apart. So
+    the packing can be moved into the ball. For R < alpha, a single Gaussian is a correct answer for
+    all means (convention).
     """
 
     @ledger.falsify("the cover, any mean in the plane", bound=Interval(1.0, 3.0), x=SHARE,
@@ -89,14 +90,15 @@ def approximate(ledger):
     approximate-DP by Narayanan et al., who showed that n_m^(Gauss(R, d; alpha))(epsilon, delta > 0)
     <= Otilde(d/(alpha epsilon sqrt(m)) + d/(alpha^2 m)).
 
-    The paper cites the bound without a range of m. As m grows, the display tends to 0. But two
-    means at a distance of 2 are then distinguished with certainty. Two such means need about 2
-    ln(3/2)/epsilon users for delta far below epsilon, whatever m is. At epsilon = 1/1000 and delta
-    = 10^-9, the number is 811 users. A term 1/epsilon is missing, as in few.disp-DD. The missing
-    term matters from m = (d/alpha)^2 on. If any dependence on delta is hidden, publishing one of
-    about 1/delta users makes the display true. If only logarithms of 1/delta are hidden, the
-    display is false. The paper's own comparison, an extra d/epsilon for pure DP, would then be a
-    comparison with 1/epsilon. We do not run the cited bound.
+    The paper cites the bound without a range of m. As m grows, the display tends to 0. As m grows,
+    the items of one user distinguish two means at the distance 2 with certainty. If delta is much
+    smaller than epsilon, two such means need about 2 ln(3/2)/epsilon users for every m. At epsilon
+    = 1/1000 and delta = 10^-9, the number is 811 users. A term 1/epsilon is missing, as in
+    few.disp-DD. The missing term matters for m >= (d/alpha)^2. If the notation hides any dependence
+    on delta, the display is true, because one of about 1/delta users may be published. If the
+    notation hides only logarithms of 1/delta, the display is false. The paper compares with an
+    extra d/epsilon for pure DP. This extra term would then have to be compared with 1/epsilon. We
+    did not execute the algorithm of the cited bound.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -140,13 +142,13 @@ def bounded_covariance(ledger):
     d^2/(alpha^2 m)).
 
     The theorem holds for R >= 1 and constant kappa > 1, with alpha <= (kappa - 1)/80. An explicit
-    packing is Sigma = (1 + r) I + (r/d) U. Here U is symmetric with signs off the diagonal from a
-    code, and r = 40 alpha. Diagonal dominance of the rows gives I <= Sigma <= (1 + 2 r) I, so kappa
-    >= 1 + 80 alpha is enough. The divergence is at most r^2 = 1600 alpha^2, and d_tv is at least 3
-    alpha. Both values were computed exactly for d = 2. For d = 6, a code has distance 2 of 15. At
-    alpha = .01, the best test errs with probability .476, and .485 is allowed. For d = 1, a scale
-    replaces U. The cover is computed for d = 1. A grid of the entries has the cited size, with a
-    constant of 2.
+    packing consists of the matrices Sigma = (1 + r) I + (r/d) U. Here r = 40 alpha, and U is a
+    symmetric matrix whose signs off the diagonal come from a code. Diagonal dominance of the rows
+    gives I <= Sigma <= (1 + 2 r) I, so kappa >= 1 + 80 alpha is enough. The divergence is at most
+    r^2 = 1600 alpha^2, and d_tv is at least 3 alpha. Both values were computed exactly for d = 2.
+    For d = 6, a code has distance 2 of 15. At alpha = .01, the best test errs with probability
+    .476, while .485 is allowed. For d = 1, a scale factor replaces U. The cover is computed for d =
+    1. A grid of the entries has the cited size, with a constant of 2.
     """
 
     @ledger.sweep("d = 2: one sign, exactly", alpha=[1e-5, 1e-3, 0.01], scale=40.0,
@@ -240,12 +242,13 @@ def unbounded(ledger):
     """It is simple to see that Gaussian with unbounded mean or unbounded covariance cannot be
     learned with pure (even user-level) DP using a finite number of examples.
 
-    Take W sources that one item distinguishes with certainty. By linear programs over all
-    algorithms, the success is at most 1/(1 + (W - 1) e^(-epsilon n)), and this is attained at n =
-    1. The success is below 2/3 for W > 1 + e^(epsilon n)/2, whatever m is. Means at distance a have
-    d_tv = 2 Phi(a/2) - 1, and the same holds for variances of a large ratio. For every alpha < 1/2,
-    such distances exceed 2 alpha, so no answer serves two sources. An unbounded mean or an
-    unbounded covariance is enough.
+    Take W sources such that one item distinguishes these sources with certainty. By linear programs
+    over all algorithms, the success probability is at most 1/(1 + (W - 1) e^(-epsilon n)). This
+    bound is attained at n = 1. For every m, the success probability is below 2/3 if W > 1 +
+    e^(epsilon n)/2. Two Gaussians whose means are a apart have d_tv = 2 Phi(a/2) - 1. Two variances
+    with a large ratio also have a large d_tv. For every alpha < 1/2, such distances exceed 2 alpha,
+    so no answer is correct for two sources. The lower bound holds if the mean or the covariance is
+    unbounded.
     """
 
     @ledger.sweep("the best algorithm for W far sources, by linear programs", W=[2, 3, 4],
@@ -266,7 +269,7 @@ def unbounded(ledger):
         extremal=[{"alpha": 0.499, "kind": "mean"}, {"alpha": 0.499, "kind": "variance"}],
     )  # fmt: skip
     def far(alpha, half, kind):
-        """Use a sufficient distance or ratio; both grow as alpha approaches 1/2."""
+        """Use a sufficient distance or a sufficient ratio, which grow as alpha approaches 1/2."""
         if kind == "mean":
             return 2 * alpha, gaussians_apart(2 * norm.ppf(0.5 + half * 2 * alpha) + 1e-9)
         return 2 * alpha, variances_apart(16 / (1 - 4 * half * alpha) ** 3)

@@ -39,17 +39,20 @@ def running_times_of_hsu24(ledger):
     additional n^3 epsilon^2 up to logarithms, and by cutting planes n d^2 + d^(2+omega) up to
     logarithms, omega < 2.372.
 
-    rho is of the order of epsilon^2, so n^3 epsilon^2 is correct. This time exceeds n^2 d from n
-    epsilon^2 > 256 d on. The radius step needs only n^2 (d + log(R / r)), because the same
-    distances serve all radii. The times for cutting planes and for the centre are quoted from other
-    papers. They were not measured.
+    rho is of the order of epsilon^2, so n^3 epsilon^2 is correct. This time exceeds n^2 d if n
+    epsilon^2 > 256 d. The radius step needs only n^2 (d + log(R / r)), because the same distances
+    serve all radii. The times for cutting planes and for the centre are quoted from other papers.
+    They were not measured.
     """
     sizes = {"n": [10, 200], "steps": [1, 8]}
 
     @ledger.sweep("radius: at most n^2 distances, of time d, for each of log(R / r) radii",
                   some=None, mutant={"some": 9}, **sizes)  # fmt: skip
     def pairs(n, steps, some):
-        """Count distances; the mutant computes only those to the nine neighbours of FastRadius."""
+        """Count distances.
+
+        The mutant computes only the distances to the nine neighbours of FastRadius.
+        """
         points, radii = np.random.default_rng(0).normal(size=(n, 3)), 2.0 ** np.arange(steps)
         found = distances_computed(lambda: baselines.radius_finder_queries(points, radii))
         return found, (some or n) * n * steps
@@ -89,13 +92,13 @@ def radius_finder(ledger):
     plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta) plus Laplace(6/epsilon). It
     is epsilon-DP.
 
-    A query moves by at most 1 + (n - 2) / m. This bound is below 3 and sharp, because a star in
-    dimension n - 1 attains it. The noise is larger than needed. At a third of the noise, as for
-    sensitivity 1, no loss above .7 epsilon was found. Up to n = 191, the threshold is above n.
-    Halts that are not caused by noise are examined only at n = 400. The implementation follows the
-    published code, because the text of HSU24 was not available. The beta of HSU24 (.05 in the
-    code), and its output if no query passes, are not in this paper. The last radius of HSU24 may be
-    up to 2 R.
+    A query moves by at most 1 + (n - 2) / m. This bound is below 3. It is sharp, because a star in
+    dimension n - 1 attains this bound. The noise is larger than needed. With a third of the noise,
+    which is the noise for sensitivity 1, the search found no loss above .7 epsilon. Up to n = 191,
+    the threshold is above n. Halts that are not caused by noise are examined only at n = 400. The
+    implementation follows the published code, because the text of HSU24 was not available. This
+    paper does not give the beta of HSU24, which is .05 in the code. The paper also does not give
+    HSU24's output if no query passes. The last radius of HSU24 may be up to 2 R.
     """
     radii = np.array([0.5, 1.0, 2.0])
     domain = {
@@ -199,7 +202,10 @@ def gradient_descent(ledger):
 
 
 def starting_point(points, radius, seed):
-    """Return the median, and a start at .75 r-hat from it. The paper does not give the centre."""
+    """Return the median, and a start whose distance from the median is .75 r-hat.
+
+    The paper does not give the centre.
+    """
     direction = generator(*seed).normal(size=DIMENSION)
     middle = geometric_median(points, tolerance=1e-6)
     return middle, middle.point + 0.75 * radius * direction / np.linalg.norm(direction)
@@ -215,11 +221,11 @@ def stable_dpsgd_at_their_sizes(ledger):
     improves on its start: all later phases together are shorter than the noise of phase 1,
     sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), whatever eta.
 
-    At d = 50, rho = .5 and one pass, the noise of phase 1 is four times the distance that all later
-    phases can move. This factor of four holds for every eta. If eta is small, the start hardly
-    moves, and if eta is large, the noise is larger than the progress. With delta = 1e-5, the best
-    of all step sizes improves the error by 2 % at n = 1000. The best step size of FixedOrderDPSGD
-    improves the error by 75 %.
+    Take d = 50, rho = .5 and one pass. The noise of phase 1 is four times as long as the largest
+    move of all later phases. This factor of four holds for every eta. If eta is small, the start
+    hardly moves. If eta is large, the noise is larger than the progress. At delta = 1e-5 and n =
+    1000, the best of all step sizes improves the error by 2 %. The best step size of
+    FixedOrderDPSGD improves the error by 75 %.
     """
 
     @ledger.falsify(
@@ -242,7 +248,7 @@ def stable_dpsgd_at_their_sizes(ledger):
         n=[100, 1000], kind="stable", mutant={"kind": "fixed_order"}, **DRAWN,
     )  # fmt: skip
     def gain(n, kind):
-        """Return nine tenths of the error at the start, and the least error over step sizes."""
+        """Return nine tenths of the error at the start, and the least error of all step sizes."""
         method = getattr(boosting, f"{kind}_dpsgd")
         points = generator(*seed, "order").permutation(cluster(n, seed))
         middle, start = starting_point(points, CLUSTER_RADIUS, (*seed, "start"))
@@ -263,8 +269,9 @@ def wall_clock(ledger):
     """DPGD often takes less wall-clock time than FixedOrderDPSGD for the same estimation error,
     even where it makes significantly more passes.
 
-    The times are seconds on one machine. 16 passes of DPGD take about a hundredth of the time of 8
-    passes of FixedOrderDPSGD. The error of these passes is .55 of that of FixedOrderDPSGD.
+    The times are seconds on one machine. The time of 16 passes of DPGD is about a hundredth of the
+    time of 8 passes of FixedOrderDPSGD. The error of DPGD is .55 times the error of
+    FixedOrderDPSGD.
     """
     seed = (ledger.seed, "wall")
     points = cluster(1000, seed)
@@ -272,7 +279,7 @@ def wall_clock(ledger):
     shared = {"center": start, "radius": CLUSTER_RADIUS, "rho": RHO}
 
     def least_time(run):
-        """Return the time of the fastest of three runs, and the mean error of ten."""
+        """Return the time of the fastest of three runs, and the mean error of ten runs."""
         took = []
         for _ in range(3):
             began = time.perf_counter()
@@ -317,13 +324,14 @@ def step_size_of_dpgd(ledger):
     and multipliers 0.25, 0.5, ..., 1.75, DPGD is consistently best with r_hat / sqrt(T) and 1:
     larger ones are better on GaussianCluster, but very unstable on HeavyTailed.
 
-    The paper does not specify T. On HeavyTailed, multiplier 1 is best after 4 steps. At n = 1000,
-    its error is .0007, the error of 1.5 is .03, and the error of 1.75 is .23. Multiplier 1 is also
-    best at n = 100 after 400 steps. Both results agree with the paper. After 39 steps, which is the
-    number of HSU24 at n = 1000, the multipliers 1.5 and 1.75 have about a third of the error of
-    multiplier 1. The errors are those of the average of z_1 to z_T, as in HSU24's code. The average
-    of z_0 to z_(T-1) has different errors. The paper's footnote 9 says that larger multipliers are
-    better on GaussianCluster. So r_hat / sqrt(T) is the better base.
+    The paper does not specify T. On HeavyTailed, the multiplier 1 is the best after 4 steps. At n =
+    1000, the error is .0007 for multiplier 1, .03 for multiplier 1.5, and .23 for multiplier 1.75.
+    Multiplier 1 is also best at n = 100 after 400 steps. Both results agree with the paper. After
+    39 steps, which is the number of HSU24 at n = 1000, the multipliers 1.5 and 1.75 have about a
+    third of the error of multiplier 1. These errors belong to the average of z_1 to z_T, which
+    HSU24's code returns. The average of z_0 to z_(T-1) has different errors. The paper's footnote 9
+    says that larger multipliers are better on GaussianCluster. So r_hat / sqrt(T) is the better
+    base.
     """
     seed = (ledger.seed, "ablate")
     many = baselines.dpgd_parameters(1000, DIMENSION, radius=1.0, rho=RHO).n_steps

@@ -59,7 +59,7 @@ def quiet(phase):
 
 
 def increments(mechanism, **options):
-    """Return a mechanism with the outputs of all phases, each minus the previous output."""
+    """Return a mechanism whose outputs are the differences between successive phases."""
 
     def outputs(data, size, *, rng):
         found = mechanism(data, size, transcript=True, center=[0.0], **options, rng=rng)
@@ -86,14 +86,14 @@ def moves(centers, points, other, row, outputs, rows=None, factors=None, **optio
 
 
 def crowd(n, phases, row):
-    """Return points that are all far on the left except one, which a far left point replaces."""
+    """Return points that are far on the left, except one point, which a far left point replaces."""
     points = np.full((n, 1), -FAR)
     points[row] = FAR
     return {"points": points, "other": np.array([-FAR]), "outputs": np.zeros((phases, 1))}
 
 
 def at_worst(n, phases, phase, **options):
-    """Return the moves if row n - 1 is drawn as often as m allows, first in one phase, and m."""
+    """Return m, and the moves if row n - 1 is drawn first in one phase and as often as m allows."""
     rows = np.zeros(2**phases - 1, dtype=int)
     begin = len(rows) + 1 - 2 ** (phases - phase + 1)
     m = math.floor(3 * (len(rows) / n + math.log(8 / RUN["delta"])))
@@ -115,8 +115,8 @@ def subgradient(ledger):
     """For a uniformly random i in [n], (z - x_i) / norm(z - x_i), taken as 0 where z = x_i, is
     unbiased for a subgradient of f at z.
 
-    The check uses the steps of the implementation, also at a data point and very close to a data
-    point.
+    The check uses the steps of the implementation. Some steps start at a data point or very close
+    to a data point.
     """
     extremal = [
         {"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)},
@@ -142,11 +142,11 @@ def as_printed(ledger):
     and outputs x_hat^(k), their average plus N(0, sigma_k^2 I), sigma_k = 3^-k (2m + 1) eta /
     sqrt(rho). K^(1) = B(xbar, r_hat), K^(k) = B(x_hat^(k-1), 2 sigma_k sqrt(d log(4K/delta))).
 
-    The implementation does what the printed lines say. A transcription of the lines, with the same
-    random numbers, gives the same output of every phase. The number m is not an integer. Line 9
-    centers the ball at the noisy output of phase k - 1, but takes its radius from the smaller noise
-    of phase k (see gm.lemma13.cont). Phase K is a single step, whose average contains only its
-    start. So phase K only adds noise to the output of phase K - 1.
+    The implementation follows the printed lines. A transcription of the lines, with the same random
+    numbers, gives the same output of every phase. The number m is not an integer. Line 9 centers
+    the ball at the noisy output of phase k - 1, but takes its radius from the smaller noise of
+    phase k (see gm.lemma13.cont). Phase K is a single step, and the average of phase K contains
+    only the start of this step. So phase K only adds noise to the output of phase K - 1.
     """
     domain = {
         "points": Array(UNIT, ("n", "d")), "center": Array(UNIT, ("d",)), "n": Choice((2, 3)),
@@ -164,7 +164,7 @@ def as_printed(ledger):
         points, center, phases, seed, radius, rho, delta, step,
         least=3.0, decay=3.0, shrink=4.0, ball="", averaged=0,
     ):  # fmt: skip
-        """Return the outputs of all phases, and the returned value."""
+        """Return the outputs of all phases and the final value."""
         n, d = points.shape
         options = {"center": center, "radius": radius, "rho": rho, "delta": delta, "step": step}
         run = partial(boosting.stable_dpsgd, points, 1, n_steps=2**phases - 1, **options)
@@ -195,10 +195,10 @@ def fixed_order(ledger):
     fixed order in place of random sampling. Then no element is accessed more than m = ceil(T/n)
     times, and this m may replace 3 (T/n + log(8/delta)) in the noise.
 
-    The passes have to continue from phase to phase, and the order may depend only on public
-    positions. In phase k at most ceil(T^(k) / n) accesses matter, which is less than m. So passes
-    that start again in each phase are private too, although some first rows are then accessed more
-    than ceil(T/n) times. The most expensive case is a first access with T = n, which costs at most
+    The passes must continue from phase to phase. The order may depend only on public positions. In
+    phase k, at most ceil(T^(k) / n) accesses matter, which is less than m. So passes that start
+    again in each phase are also private, although such passes access some first rows more than
+    ceil(T/n) times. The privacy loss is largest for a first access with T = n. This loss is at most
     rho / 8.
     """
 
@@ -251,8 +251,8 @@ def accesses(ledger):
     contain at most m = 3 (T/n + log(8/delta)) copies of the index n, where T >= n.
 
     The bound is loose. For T = n and delta = 1e-6, the bound allows 50 accesses, but 10 would be
-    enough. By the same Chernoff bound, the constant 3 can be 1.53. With 1.53, the noise of
-    Algorithm 4 is halved. T >= n is not needed.
+    enough. By the same Chernoff bound, the constant 3 can be 1.53. The constant 1.53 halves the
+    noise of Algorithm 4. T >= n is not needed.
     """
     most = [{"n": n, "phases": k, "delta": 0.999} for n, k in ((1023, 10), (2, 2))]
     domain = {"n": Integer(2, 4000), "phases": Integer(1, 20), "delta": ANY_DELTA, "term": True}
@@ -280,7 +280,7 @@ def projections(ledger):
     """Let K in R^d be compact and convex, and P the Euclidean projection on it. Then norm(P(x) -
     P(y)) <= norm(x - y) for any x, y in R^d.
 
-    The check covers the balls of Algorithm 4 as they are implemented, and cubes.
+    The check covers cubes and the implemented balls of Algorithm 4.
     """
     domain = {
         "x": Array(Interval(-3, 3), ("d",)), "y": Array(Interval(-3, 3), ("d",)), "stretched": 1.0,
@@ -335,8 +335,8 @@ def when_a_step_contracts(ledger):
     y')^2 = 2 eta (a + b - eta) (1 - u^T v).
 
     For u = v, the distance never changes, for any a + b. Lemma 11 needs only that a + b >= eta
-    implies contraction. This implication holds, and so does the identity. The last line of the
-    proof needs u^T v <= 1, which always holds. The paper prints u^T v >= 0 there.
+    implies contraction. This implication and the identity hold. The last line of the proof needs
+    u^T v <= 1, which always holds. The paper prints u^T v >= 0 there.
     """
     apart = {**PLANE, "angle": Interval(0.1, math.pi)}
     repair = ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta")
@@ -364,10 +364,10 @@ def a_step_moves_apart_by_little(ledger):
     = (b - eta) v satisfy norm(x' - y') <= max(norm(x - y), 3 eta).
 
     The sharp constant is 2. With the constant 2, Corollary 1 gives 2 m eta instead of (2 m + 1)
-    eta. For a + b <= eta, the new distance is at most (eta - a) + (eta - b) <= 2 eta. Instead, the
-    proof bounds the new distance by the old distance plus 2 eta, which gives 3. The proof uses
-    (13), which is not an equivalence. The last line of the proof shows (13) only for u^T v >= 0
-    (gm.eq13).
+    eta. For a + b <= eta, the new distance is at most (eta - a) + (eta - b) <= 2 eta. The proof
+    bounds the new distance by the old distance plus 2 eta instead, so its constant is 3. The proof
+    uses (13), which is not an equivalence. The last line of the proof shows (13) only for u^T v >=
+    0 (gm.eq13).
     """
     near = {**NEAR, "extremal": [ANTIPODAL], "end_to_end": True}
     back = {**PLANE, "angle": math.pi, "eta": -1.0, "constant": 3.0}
@@ -428,12 +428,12 @@ def sensitivity_of_iterates(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     sensitivity of every iterate z_t^(k), 0 <= t < T^(k), is at most (2m + 1) eta^(k).
 
-    2 m eta is enough, and sharp. The move 2 m eta is attained if a point is replaced by one on the
-    other side, at every access. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is (14), by
-    induction. For m_t = 0, (14) allows Phi_t = 3 eta. The first access may add 2 eta. The sum 5 eta
-    is more than (14) allows for m_t = 1. The branch without an access uses Lemma 11 also for z_t =
-    x_i, a case that the lemma excludes. For z_t = x_i, the step is 0 by footnote 5, and the same
-    bound holds.
+    The bound 2 m eta is sufficient and sharp. The move 2 m eta is attained if, at every access, the
+    replacement point is on the other side. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is
+    (14), by induction. For m_t = 0, (14) allows Phi_t = 3 eta. In this case, the first access may
+    add 2 eta, but the sum 5 eta is more than (14) allows for m_t = 1. The branch without an access
+    uses Lemma 11 also for z_t = x_i, a case that the lemma excludes. For z_t = x_i, the step is 0
+    by footnote 5, and the same bound holds.
     """
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
@@ -455,7 +455,10 @@ def sensitivity_of_iterates(ledger):
     @induction.sweep("m_t = 0 and Phi_t = 3 eta", before=0, apart=3.0, eta=1.0, **sides)
     @induction.sweep("m_t >= 1", before=range(1, 20), apart=None, eta=1.0, mutant=0.9)
     def drawn(before, apart, eta):
-        """Take two iterates as far apart as (14) allows, and both versions of x_n beyond them."""
+        """Take two iterates as far apart as (14) allows.
+
+        Put both versions of x_n beyond the iterates.
+        """
         apart = (2 * before + 1) * eta if apart is None else apart
         z, other, x, x_other = 0.0, apart, -10.0 * eta, apart + 10.0 * eta
         z -= eta * (z - x) / abs(z - x)
@@ -482,8 +485,8 @@ def sensitivity_of_the_average(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     average iterate xbar^(k) has sensitivity at most (2m + 1) eta^(k), too.
 
-    The average omits the last iterate, so a last access has no effect. The worst case comes close
-    to the bound if all accesses are the first of a long phase.
+    The average omits the last iterate, so a last access has no effect. The worst case is close to
+    the bound if all accesses are the first accesses of a long phase.
     """
 
     @ledger.falsify(
@@ -510,12 +513,13 @@ def privacy_of_stable_dpsgd(ledger):
     """Let epsilon in [0, 1]. If 1/rho >= 4 log(2/delta) / epsilon^2 + 2/epsilon, then Algorithm 4
     is (epsilon, delta)-DP.
 
-    The bound is loose. All phases together cost 9 rho / 14, and even 9 rho / 32, because the proof
-    counts the m accesses of a row again in each phase. Also m is about twice as large as needed.
-    The condition that all phases together have few accesses makes the phases dependent. If an
-    output reveals many earlier accesses, fewer accesses remain. What the outputs reveal depends on
-    the data. But the proof composes the phases as if their indices had the same distribution in
-    both runs. The bound epsilon <= log 3 is enough.
+    The bound is loose. The privacy loss of all phases together is at most 9 rho / 14. The loss is
+    even at most 9 rho / 32, because the proof counts the m accesses of a row again in each phase.
+    In addition, m is about twice as large as needed. The condition that all phases together have
+    few accesses makes the phases dependent. If an output reveals many earlier accesses, fewer
+    accesses remain. What the outputs reveal depends on the data. But the proof composes the phases
+    as if their indices had the same distribution in both runs. The bound epsilon <= log 3 is
+    enough.
     """
     delta, phases = 1e-3, 7
     rho = schedule.stable_dpsgd_rho(1.0, delta)
@@ -595,8 +599,8 @@ def sum_over_phases(ledger):
     """Phase k costs ((2m + 1) eta^(k))^2 / (2 (sigma^(k))^2) <= (16/9)^-k rho/2, and all phases
     together, sum_k (16/9)^-k rho/2, at most rho.
 
-    The costs are computed from the moves and the noise of the implementation, phase by phase. The
-    sum is 9 rho / 14. So the noise could be reduced by a fifth.
+    The privacy losses of all phases are computed from the moves and the noise of the
+    implementation. The sum is 9 rho / 14. So the noise could be reduced by a fifth.
     """
 
     @ledger.sweep("each phase with all m accesses first in it", cases=WORST, noise=1.0,

@@ -53,9 +53,9 @@ def fast_center_as_printed(ledger):
     and Z = sum_i p_i, it returns 0 if Z + Laplace(24/epsilon), bounded by b, is <= 0.55 n + b; else
     sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n epsilon)) sqrt(log(12/delta)).
 
-    The number k is not an integer. It is rounded up. S^(i) on line 4 denotes the S_i of line 3. The
-    constants are those of Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400
-    r_hat / n.
+    The number k need not be an integer, so the implementation rounds k up. On line 4, S^(i) denotes
+    the S_i of line 3. The constants are those of Facts 2 and 3 at (epsilon / 2, delta / 6), for
+    sensitivities 12 and 400 r_hat / n.
     """
 
     @ledger.identity(
@@ -119,7 +119,7 @@ def tails(n, delta, **options):
 
 
 def inaccurate(n, delta, constant=600.0, union=True):
-    """Return the probability that (7) fails for some point, each at its worst."""
+    """Return the probability that (7) fails for some point, if every point is at its worst."""
     return n * max(tails(n, delta, constant=constant, union=union)[:2]), delta / 18
 
 
@@ -129,10 +129,10 @@ def scores_are_accurate(ledger):
     - delta/18, for all i in [n], f_star_i >= 0.75 k implies f_i >= 0.7 k, and f_star_i <= 0.45 k
     implies f_i <= 0.5 k.
 
-    The value k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed
-    chain for the second implication is correct. The epsilon of Fact 1 is at least 1/9, and epsilon
-    mu is at least k / 20. So the bound of Fact 1 is exp(-k / 400), and k makes this (delta / (18
-    n))^1.5.
+    The value k = 200 log(18 n / delta) is enough. As n / delta grows, the constant 200 is sharp.
+    The printed chain for the second implication is correct. The epsilon of Fact 1 is at least 1/9,
+    and epsilon mu is at least k / 20. So the bound of Fact 1 is exp(-k / 400), which equals (delta
+    / (18 n))^1.5 for this k.
     """
     exact = {"union": True, **SCORES}
     ledger.falsify("exact tails", mutant={"union": False}, **exact)(inaccurate)
@@ -143,7 +143,7 @@ def scores_are_accurate(ledger):
         share=Interval(0.05, 0.45), over=0.05, mutant={"over": 0.02}, **SCORES | {"extremal": ()}
     )
     def chain(n, delta, share, over):
-        """Return -log of both sides: exp(-e^2 mu / (2 + e)) at (1 + e) mu = .5 k."""
+        """Return -log of both sides, for exp(-e^2 mu / (2 + e)) at (1 + e) mu = .5 k."""
         k = 600 * math.log(18 * n / delta)
         e = (0.45 + over) / share - 1
         return math.log(18 * n / delta), e * e * share * k / (2 + e)
@@ -177,9 +177,9 @@ def survivors_are_near(ledger):
     """Assume r_hat >= r^(0.75) in Algorithm 3. With probability at least 1 - delta/18, every i with
     p_i > 0 satisfies norm(x_i - x_star) <= 3 r_hat, and Z >= 0.6 n.
 
-    3 is sharp. The bound Z >= .6 n is loose. The worst data give .74 n. The worst data have 54 % of
-    the points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but .75 k is meant and
-    used.
+    The constant 3 is sharp. The bound Z >= .6 n is loose. The worst data have Z = .74 n. The worst
+    data have 54 % of the points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but .75
+    k is meant and used.
     """
     worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
     delta, places, times = 0.9, *split(worst["places"], worst["copies"], 400)
@@ -244,15 +244,16 @@ def survivors_lie_in_a_ball(ledger):
     ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with probability at
     least 1 - delta/9.
 
-    For a ball around a data point, as in the proof, 4 is sharp. In the example, 29 % of the points
-    lie at 0, 25 % at 2, 34 % at 4 and 12 % at 6, in units of r_hat. All of them survive. The two
-    points with a score above .55 k are 2 and 4, and each is at a distance of 4 from a survivor. No
-    two survivors are more than 6 apart, and this is sharp too. To prove this, suppose that two
-    survivors are more than 6 apart. Balls of radius 2 around the two survivors leave less than .1 n
-    points outside. But more than .25 n points have a score above .55 k, so one of these points is
-    in a ball. That point is within 4 of the other ball's center, which is a contradiction. On a
-    line, survivors within 6 of each other lie in a ball of radius 3. The proof says that (7) holds
-    'with probability delta / 18', which should be 1 - delta / 18.
+    If the ball must be around a data point, as in the proof, the constant 4 is sharp. In the
+    example, 29 % of the points lie at 0, 25 % at 2, 34 % at 4 and 12 % at 6, in units of r_hat. All
+    these points survive. The points 2 and 4 have a score above .55 k. From each of these two
+    points, the distance to some survivor is 4. No two survivors are more than 6 apart. The constant
+    6 is sharp too. To prove this, suppose that two survivors are more than 6 apart. Balls of radius
+    2 around the two survivors leave less than .1 n points outside. But more than .25 n points have
+    a score above .55 k. So at least one of these points is in one of the two balls. This point is
+    within 4 of the center of the other ball, which is a contradiction. On a line, survivors within
+    6 of each other lie in a ball of radius 3. In the proof, (7) holds 'with probability delta /
+    18', but the probability should be 1 - delta / 18.
     """
 
     @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)

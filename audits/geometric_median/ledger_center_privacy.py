@@ -48,7 +48,7 @@ def sensitivity_of_the_weights(ledger):
     p'_i) <= 12.
 
     The constant 9 is sharp for n >= 9, because the weight of the replaced point moves by 1, not by
-    4. So the noise of line 8 could have scale 18 / epsilon.
+    4. So the scale of the noise on line 8 could be 18 / epsilon.
     """
 
     def worst(rows):
@@ -96,9 +96,9 @@ def filled(room, total):
 def displacement(places, copies, n=1000):
     """Return n times the largest move of the mean, in units of r_hat, at the worst weights.
 
-    The replaced point moves to a survivor a, from the survivor farthest from a. The other points
-    receive as much weight far from a as (8) allows, until Z > .55 n. Then a weight of 8 more is put
-    next to a.
+    The replaced point moves to a survivor a. Before the move, this point is at the survivor
+    farthest from a. The other points receive as much weight far from a as (8) allows, until Z > .55
+    n. Then an additional weight of 8 is put next to a.
     """
     places, times = split(places, copies, n)
     top, _ = largest_weights(places, times)
@@ -141,11 +141,11 @@ def sensitivity_of_the_mean(ledger):
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
     The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. The move is 31
-    r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. For n = 1000, .1 % of the points lie at 0,
-    55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n. The sum Z' (xbar -
-    xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points and of two terms for the
-    replaced point. The balls of Lemma 8 have centers within 4 r_hat of one another. The constant
-    400 sets the noise of line 13.
+    r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. In the example for n = 1000, .1 % of the
+    points lie at 0, 55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n.
+    The sum Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points and of
+    two terms for the replaced point. Any two centers of the balls of Lemma 8 are within 4 r_hat of
+    one another. The constant 400 determines the noise of line 13.
     """
 
     @ledger.falsify(
@@ -178,9 +178,9 @@ def common_survivors(ledger):
     """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
     least two indices survive in both, and one of them stands for the same point.
 
-    10 is enough. If the condition has 9 instead, only one index is common. Up to n = 20, the
-    condition is not needed, because line 9 passes with probability at most delta / 100 there. So
-    the answer is 0, which is private anyway.
+    The constant 10 is enough. If the condition has 9 instead, the two runs have only one common
+    index. For n <= 20, the condition is not needed, because line 9 passes with probability at most
+    delta / 100. If line 9 does not pass, the answer is 0, which is private.
     """
 
     @ledger.sweep(

@@ -56,7 +56,7 @@ def distances_computed(run):
 
 
 def started(n, d, epsilon, delta, doublings):
-    """Return C' by the lemmas behind Theorem 3; infinite if these lemmas promise nothing."""
+    """Return C' by the lemmas behind Theorem 3; infinite if these lemmas give no bound."""
     try:
         return warm_start_parameters(
             n, math.ceil(d), min_radius=1.0, max_radius=2.0**doublings, epsilon=epsilon,
@@ -120,11 +120,11 @@ def warm_start_theorem(ledger):
     + 1) f(x_star), r_hat <= 4 r^(0.9) and norm(x_star - x_hat) <= C' r_hat.
 
     The theorem holds with n >= 20000 (sqrt(d) log(4 / delta) + log(4 (1 + log2(R / r)) / delta)) /
-    epsilon and C' = 7. The proof applies Lemma 7, which needs r_hat >= r^(.75), but Lemma 6 gives
-    only a quarter of this. 'Lemma 6' and 'Algorithm 2' near the end of the proof should be Lemma 7
-    and Algorithm 3. Two limits are outside the conventions: delta near 1, and R near r. In these
-    limits, the condition on n requires almost nothing. Also, noise of length n^-1 sqrt(d log(24 /
-    delta) log(8 / delta)) is not O(sqrt(d) log(1 / delta) / n).
+    epsilon and C' = 7. The proof applies Lemma 7, which needs r_hat >= r^(.75). But Lemma 6 gives
+    only r_hat >= r^(.75) / 4. 'Lemma 6' and 'Algorithm 2' near the end of the proof should be Lemma
+    7 and Algorithm 3. Our conventions exclude two limits: delta near 1, and R near r. In these
+    limits, the condition on n requires almost nothing. In addition, noise of length n^-1 sqrt(d
+    log(24 / delta) log(8 / delta)) is not O(sqrt(d) log(1 / delta) / n).
     """
     search = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": 1.0, "delta": 1e-6}
     ledger.audit(
@@ -150,8 +150,8 @@ def warm_start_theorem(ledger):
     def success(n, d, delta, log_log, c, c_prime):
         """Return the probability of success if 85 % of the data are in one place, 15 % in another.
 
-        epsilon is 1. The probability is at most that of Gaussian noise within C' r_hat, because
-        line 9 passes for every value of its noise.
+        Here epsilon is 1. Line 9 passes for every value of its noise. So the probability is at most
+        the probability that the Gaussian noise is within C' r_hat.
         """
         assert n >= c * (math.sqrt(d) * math.log(1 / delta) + log_log - math.log(delta))
         assert 0.3 * n > 2 * 48 * math.log(48 / delta)
@@ -221,8 +221,8 @@ def gaussian_tail(ledger):
     """The noise xi ~ N(0, sigma^2 I_d) of Algorithm 3 satisfies norm(xi) <= 3 sigma sqrt(d
     log(4/delta)) with probability at least 1 - delta/4.
 
-    The constant sqrt 2 is enough, and it is sharp for d = 1. The sigma is that of Algorithm 3, not
-    of Algorithm 2.
+    The constant sqrt 2 is enough. For d = 1, this constant is sharp. The sigma is the sigma of
+    Algorithm 3, not of Algorithm 2.
     """
     domain = {"d": Integer(1, 10_000), "delta": ANY_DELTA, "extremal": [{"d": 1, "delta": 0.999}]}
 
@@ -238,11 +238,12 @@ def sizes_at_which_it_is_useful(ledger):
     log(24/delta), and its Gaussian noise has a root mean square length of at most r_hat only if n
     >= (1600/epsilon) sqrt(d log(12/delta)).
 
-    Let epsilon = 1 and delta = 1e-6. Weights of n pass line 9 in half of the runs at n = 907, and
-    in all runs from 1813 on. Within Theorem 3, at half the budget, this number is 3773. The number
-    is 16314 if Z is .6 n. The noise has the length r_hat at n = 20428 for d = 10, and at n = 45678
-    for d = 50. Within Theorem 3, more than twice as many users are needed. Lemma 6 of the theorem
-    also requires 4800 log(8 T / delta), which is 87349 for T = 10.
+    Let epsilon = 1 and delta = 1e-6. If Z is n, line 9 passes in half of the runs at n = 907. For n
+    >= 1813, line 9 passes in all runs. Within Theorem 3, which uses half the budget, the number
+    1813 becomes 3773. The number becomes 16314 if Z is .6 n. The noise has the length r_hat at n =
+    20428 for d = 10, and at n = 45678 for d = 50. Within Theorem 3, more than twice as many users
+    are needed. Lemma 6 of the theorem also requires 4800 log(8 T / delta), which is 87349 for T =
+    10.
     """
     log = math.log(24 / 1e-6)
 
@@ -251,7 +252,7 @@ def sizes_at_which_it_is_useful(ledger):
     @ledger.monte_carlo("n = 907: no less often", allowed=0.52, draws=4_000, n=907, passes=False,
                         mutant={"n": 560})  # fmt: skip
     def line_9(size, *, rng, n, passes):
-        """Return whether line 9 passes as given, if all points are in one place, so that Z = n."""
+        """Return whether line 9 passes, if all points are in one place, so that Z = n."""
         out = fast_center(np.ones((n, 1)), size, radius=1.0, epsilon=1.0, delta=1e-6, rng=rng)
         return (out != 0).any(axis=1) == passes
 
@@ -273,9 +274,9 @@ def running_time(ledger):
     """The algorithm of Theorem 3, Algorithm 2 and then Algorithm 3, runs in time O(n d log(R/r)
     log(n log(R/r) / delta)).
 
-    1400 times the printed number of distances is enough. FastCenter draws 600 log(36 n / delta)
-    samples for each point, a number that does not depend on R / r. As R / r falls to 1, the printed
-    bound falls to 0 and below it, for every constant. But by convention R is far from r.
+    A constant of 1400 in the printed number of distances is enough. FastCenter draws 600 log(36 n /
+    delta) samples for each point, a number that does not depend on R / r. As R / r falls to 1, the
+    printed bound falls below 0 for every constant. By our convention, R is far from r.
     """
     sizes = [{"n": 20, "log_ratio": math.log(4), "delta": 0.5},
              {"n": 60, "log_ratio": 3.0, "delta": 0.01}]  # fmt: skip
@@ -334,7 +335,7 @@ def one_cluster(beta, n=200):
 
 
 def two_clusters(n=200):
-    """Return 48 % in each of two clusters at distance 2, and 4 % off the line between them."""
+    """Return 48 % of the points in each of two clusters at distance 2, and 4 % off their line."""
     return apart([12 * n // 25, 12 * n // 25, n // 25], [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 1e-3)
 
 
@@ -355,10 +356,10 @@ def other_quantiles(ledger):
     The query of Algorithm 2 is an average over all points. If a share beta of the points is in one
     cluster and the other points are apart, the query reaches only beta^2 n. Two clusters of 48 %
     reach .46 n at an arbitrarily small radius, although the median is far from almost all points.
-    So a threshold that separates too small radii from large enough radii exists only for beta^2 >
-    1/2, for all constants. If the query averages only the largest counts, as RadiusFinder of HSU24
-    does (gm.hsu.radiusfinder), a threshold exists for any beta > 1/2. Section 1 also claims error
-    alpha r^(tau) for any tau > 1/2.
+    For all constants, a threshold that separates too small radii from large enough radii exists
+    only if beta^2 > 1/2. If the query averages only the largest counts, as RadiusFinder of HSU24
+    does (gm.hsu.radiusfinder), a threshold exists for any beta > 1/2. Section 1 also claims the
+    error alpha r^(tau) for any tau > 1/2.
     """
 
     @ledger.sweep(

@@ -42,7 +42,10 @@ def ratios(seed, family, scale, n, d):
 
 
 def missed(seed):
-    """Return the least factor by which an average misses 1.2 to 3. "Roughly" allows 1.25."""
+    """Return the least factor by which an average is outside of [1.2, 3].
+
+    The word "roughly" allows a factor of 1.25.
+    """
 
     def sides(family, scale, n, d, by, r_true="taken"):
         unit = setup.true_radius(family, scale, d) / RADII[r_true](family, scale, d)
@@ -66,11 +69,11 @@ def radius_estimates(ledger):
     estimate between roughly 1.2 and 3 times r_true: (a) GaussianCluster for R in {0.5, 1, 2, 4, 8,
     10}, (b) HeavyTailed for nu in {2, 4, ..., 20}, averages over 100 trials.
 
-    The claim holds with F^-1 instead of F in r_true of HeavyTailed (gm.exp.rtrueF). With the CDF as
-    printed, the averages are 4 to 8. For GaussianCluster, the claim holds with sigma sqrt(d). The
-    claim also holds with the radius that really contains .75 of the data (gm.exp.rtrue). Some
-    averages are above 3, and single trials reach 7 and more. RadiusFinder uses beta = .05, as in
-    HSU24's code.
+    The claim holds if F^-1 replaces F in the r_true of HeavyTailed (gm.exp.rtrueF). With the
+    printed CDF, the averages are 4 to 8. For GaussianCluster, the claim holds with sigma sqrt(d).
+    The claim also holds with the radius that contains exactly .75 of the data (gm.exp.rtrue). Some
+    averages are above 3. In single trials, the ratio is 7 or more. RadiusFinder uses beta = .05, as
+    in HSU24's code.
     """
     shared = {"n": 1000, "d": 10, "by": [FAST, FINDER], **MISSED}
     wrong = {"mutant": {"family": HEAVY, "r_true": "other"}}
@@ -92,9 +95,9 @@ def time_ratio(ledger):
     over 100 trials.
 
     The check computes the ratios. The ratio of the numbers of computed distances does not depend on
-    the machine. The ratio is about 20 if distances are computed again for each radius. In seconds,
-    counting row by row in Python gives a ratio of 25 to 30. A RadiusFinder that stores its n^2
-    distances would have a ratio of only 2. The table does not exclude such a RadiusFinder.
+    the machine. This ratio is about 20 if the distances are computed again for each radius. If
+    Python code counts row by row, the ratio of the seconds is 25 to 30. A RadiusFinder that stores
+    its n^2 distances would have a ratio of only 2. The table does not exclude such a RadiusFinder.
     """
 
     @ledger.sweep(
@@ -114,12 +117,12 @@ def other_sizes(ledger):
     in {500, 1000, 2000} and d in {5, 10, 20}.
 
     RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500, RadiusFinder
-    requires more neighbours than the .9 n inliers of GaussianCluster. At d = 10, RadiusFinder's
-    averages are about 16 with beta = .05, as in HSU24's code. The averages are 11 with beta = .2,
-    and 4 to 5.7 with beta = .5. The averages are within bounds only with beta = .999. The paper
-    does not specify beta. FastRadius, which has no beta, is on the border at n = 500. At d = 5, its
-    average over 400 trials is 3.71, and 30 % of the trials are above 3.75. FastRadius competes with
-    RadiusFinder at all sizes.
+    requires more neighbours than the .9 n inliers of GaussianCluster. At d = 10 and beta = .05, the
+    value in HSU24's code, RadiusFinder's averages are about 16. At beta = .2, these averages are
+    11. At beta = .5, they are 4 to 5.7. Only for beta = .999, all averages are within the bounds.
+    The paper does not specify beta. FastRadius, which has no beta, is near the upper bound at n =
+    500. At d = 5, its average over 400 trials is 3.71, and 30 % of the trials are above 3.75.
+    FastRadius is competitive with RadiusFinder at all sizes.
     """
     trend = {"d": [10, 5, 20], "cases": [
         {"family": family, "scale": scale} for family, scale in ((CLUSTER, 4.0), (HEAVY, 8.0))
@@ -200,10 +203,11 @@ def gaussian_cluster(ledger):
     significant margin once n is large enough.
 
     The paper does not say how eta was chosen for the SGD methods. If eta is tuned on separate data,
-    FixedOrderDPSGD wins by far at n = 10000, but loses to DPGD at n = 100 and n = 1000. With the
-    eta that minimises the error bound of Lemma 14, FixedOrderDPSGD does not win against DPGD, but
-    still beats StableDPSGD. At n = 100, StableDPSGD has 1.1 to 1.3 times the error of
-    FixedOrderDPSGD. At n = 10000, StableDPSGD has 90 times that error.
+    FixedOrderDPSGD has by far the smallest error at n = 10000. At n = 100 and n = 1000, DPGD has a
+    smaller error than FixedOrderDPSGD. If eta minimises the error bound of Lemma 14,
+    FixedOrderDPSGD is not better than DPGD, but it is still better than StableDPSGD. At n = 100,
+    StableDPSGD has 1.1 to 1.3 times the error of FixedOrderDPSGD. At n = 10000, StableDPSGD has 90
+    times the error of FixedOrderDPSGD.
     """
     sides, sizes = beaten(ledger.seed, CLUSTER), {"n": [100, 1000, 10_000]}
     tuned = ledger.reading("eta tuned on separate data")
@@ -241,11 +245,11 @@ def heavy_tailed(ledger):
     """On HeavyTailed in R^50, nu = 5, the optimized method, FixedOrderDPSGD, performs similarly to
     or better than DPGD for larger n of {100, 1000, 10000}.
 
-    The paper does not specify "larger n" and eta. The claim holds at n = 10000 with eta tuned on
+    The paper does not specify "larger n" and eta. The claim holds at n = 10000 if eta is tuned on
     separate data. The claim does not hold at n = 1000. At n = 1000, DPGD with steps r_hat / sqrt(T)
-    is near the median after 4 passes, by luck. The iterates of DPGD are about .25, -.25, .25 and
+    happens to be near the median after 4 passes. The iterates of DPGD are about .25, -.25, .25 and
     -.25, whose average is 0. DPGD averages z_1 to z_T, as in HSU24's code. The average of z_0 to
-    z_(T-1) is not 0. At 1 pass, the claim holds at n = 1000 too.
+    z_(T-1) is not 0. For 1 pass, the claim also holds at n = 1000.
     """
     sides, similar = beaten(ledger.seed, HEAVY), {"over": DPGD, "factor": 1 / setup.ROUGHLY}
     ledger.reading("n = 10000, eta tuned").sweep(
@@ -317,10 +321,10 @@ def degrees_of_freedom(ledger):
     FixedOrderDPSGD is essentially unchanged between nu = 2.5, 5 and 10.
 
     The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
-    ratio changes by a factor of 1.2 to 1.7, and StableDPSGD's ratio by 1.2. The largest change is
-    after 4 passes, where DPGD's error is .0009 r_hat for nu = 2.5 and .0005 r_hat for nu = 10. At 4
-    passes, 20 trials, as in the paper, leave 95 % intervals up to 3. Such intervals cannot separate
-    "unchanged" from a factor of 2.
+    ratio changes by a factor of 1.2 to 1.7. StableDPSGD's ratio changes by a factor of 1.2. The
+    largest change occurs after 4 passes. Then DPGD's error is .0009 r_hat for nu = 2.5 and .0005
+    r_hat for nu = 10. At 4 passes, the 95 % intervals for 20 trials, which the paper uses, extend
+    up to 3. Such intervals cannot distinguish "unchanged" from a factor of 2.
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, nu = 2.5, 5 and 10", **UNCHANGED

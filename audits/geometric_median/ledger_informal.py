@@ -48,9 +48,9 @@ def approximation_in_the_introduction(ledger):
 
     The theorem holds with the balls and constants of the repaired Lemma 14 (gm.lemma14) and with
     logarithms that are at least 1 (gm.thm4). Otilde and the sign of n allow these changes. The
-    paper lists what Otilde hides, and n is not in the list. But the time has a factor log n
-    (gm.thm4.time). This factor is a logarithm of the other quantities as long as sizes are
-    polynomial. The proof requires 30000 sqrt(d) log^2.5 / (alpha epsilon) users, which is not
+    paper lists the quantities that Otilde hides. The number n is not in this list. But the time has
+    a factor log n (gm.thm4.time). If sizes are polynomial, this factor is a logarithm of the listed
+    quantities. The proof requires 30000 sqrt(d) log^2.5 / (alpha epsilon) users, which is not
     practical. At d = alpha = epsilon = 1 and delta = 1/2, the proof requires at least 1.5 million
     users.
     """
@@ -89,9 +89,9 @@ def warm_start_in_the_introduction(ledger):
     O(f(x_star)) with probability at least 1 - delta, in time n d up to logarithms.
 
     At epsilon = 1, delta = 1/2 and R = 20 r, the lemmas require 21034 users. With so many users,
-    the algorithm never fails, because its constants are loose. With 200 users, most runs fail. The
-    time has a factor log n, which is not in the list of what Otilde hides, as in gm.thm1. The
-    condition r > 0 excludes data of which nine tenths coincide.
+    the algorithm never fails, because its constants are loose. With 200 users, most runs fail. As
+    in gm.thm1, the time has a factor log n, and Otilde does not hide n. The condition r > 0
+    excludes data in which nine tenths of the points coincide.
     """
     least = 21_100  # the number that the lemmas require here
     search = {"min_radius": 1.0, "max_radius": 20.0, "epsilon": 1.0, "delta": 0.5}

@@ -93,7 +93,7 @@ def basic_composition(ledger):
     (epsilon_2, delta_2)-DP, then running A_2 on D and the output of A_1(D) is (epsilon_1 +
     epsilon_2, delta_1 + delta_2)-DP.
 
-    The claim also holds with delta_1 + delta_2 - delta_1 delta_2, which is sharp.
+    The claim also holds with delta_1 + delta_2 - delta_1 delta_2. This value is sharp.
     """
     domain = {"channels": Array(SHARE, (3, 4, 4)), "epsilons": Array(SHARE, (2,))}
     domain |= {"deltas": Array(Interval(0.0, 0.5), (2,))}
@@ -105,7 +105,7 @@ def basic_composition(ledger):
         saved=1.0, mutant={"saved": 1.1}, **domain
     )
     def composed(channels, epsilons, deltas, saved):
-        """Compose; by the first output, the sides of the second mechanism may be exchanged."""
+        """Compose two mechanisms; the first output may swap the two distributions of the second."""
         first, second, other = map(close, epsilons[[0, 1, 1]], deltas[[0, 1, 1]], channels)
         then = np.stack([second, second, other[::-1], other[::-1]], axis=1)
         p, q = (np.array(first)[:, :, None] * then).reshape(2, -1)
@@ -121,8 +121,8 @@ def gaussian_noise(ledger):
     draw from N(v(D), sigma^2 I_k) is (epsilon, delta)-DP for any sigma >= (2 Delta / epsilon)
     sqrt(log(2/delta)).
 
-    The claim also holds with sqrt 2 instead of the 2 in front, which is the limit for small delta.
-    If delta = 0, an infinite sigma is required.
+    The claim also holds if sqrt 2 replaces the leading 2. The factor sqrt 2 is the limit for small
+    delta. If delta = 0, the claim requires an infinite sigma.
     """
     domain = {"epsilon": EPSILON, "delta": Interval(1e-250, 0.5, log=True)}
     domain["extremal"] = [{"epsilon": 1.0, "delta": 1e-250}]
@@ -154,9 +154,9 @@ def bounded_laplace_noise(ledger):
     Laplace noise of scale Delta/epsilon conditioned on abs(xi) <= tau. Then s(D) + xi is (epsilon,
     delta)-DP for any tau >= (Delta/epsilon) log(4/delta).
 
-    The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), at most .25 delta. So log(1.36
-    / delta) instead of log(4 / delta) is enough, and the condition epsilon <= log 8 is enough. But
-    .6 of the noise is not enough.
+    The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), which is at most .25 delta. So
+    log(1.36 / delta) instead of log(4 / delta) is enough, and the condition epsilon <= log 8 is
+    enough. But 60 % of the noise is not enough.
     """
     worst = {"epsilon": 1.0, "delta": 0.5}
     case = {"epsilon": EPSILON, "delta": DELTA, "extremal": [worst], "inside": 4.0}
@@ -198,8 +198,9 @@ def coupling(ledger):
     that on every D the total variation distance between A(D) and A_bar(D) is at most delta'. Then
     A_bar is (epsilon, delta + 4 delta')-DP.
 
-    The factor 1 + e^epsilon is sharp instead of 4. At epsilon = 1, the factor 1 + e^epsilon is
-    3.72. The last line of the proof, which replaces it by 4, needs epsilon <= log 3.
+    The factor 4 can be replaced by 1 + e^epsilon, which is sharp. At epsilon = 1, the factor 1 +
+    e^epsilon is 3.72. The last line of the proof replaces 1 + e^epsilon by 4. This step needs
+    epsilon <= log 3.
     """
 
     def moved(distribution, to, amount):  # moves mass to one outcome from all others
@@ -256,8 +257,8 @@ def above_threshold(ledger):
     bottom while the noisy query is below the noisy threshold, and at the first that is not answers
     top and halts.
 
-    The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The implementation also draws noise for queries that are never asked, which does not
+    From the same random numbers, each run of the implementation gives the answers of the printed
+    lines. The implementation also draws noise for queries that are never asked, which does not
     change the output.
     """
     domain = {"queries": Array(Interval(-20.0, 20.0), ("t",)), "t": Choice((1, 2, 5))}
@@ -287,8 +288,8 @@ def above_threshold_guarantees(ledger):
     T + 1.
 
     Privacy is tight in each of the two noises. If either noise is a tenth smaller, privacy fails.
-    In alpha, the factor 4 is enough instead of 8, with gamma / 3 instead of gamma. The factor 3.6
-    is not enough.
+    In alpha, the factor 8 can be replaced by 4 if gamma / 3 replaces gamma. The factor 3.6 is not
+    enough.
     """
 
     def falling(low, last):  # 100 low queries that rise, and one query that falls
@@ -340,9 +341,9 @@ def above_threshold_guarantees(ledger):
     def inaccurate(t, gamma, constant, union):
         """Return the probability of a wrong answer on the hardest data.
 
-        All queries are at tau - alpha, and the last may be at tau + alpha. A query between these
-        two values cannot be answered wrongly. After a query at tau + alpha, another query is asked
-        only if there was a mistake.
+        All queries except the last are at tau - alpha. The last query is at tau - alpha or tau +
+        alpha. A query between these two values cannot be answered wrongly. After a query at tau +
+        alpha, another query is asked only if there was a mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         no, yes = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)

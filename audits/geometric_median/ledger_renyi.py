@@ -22,7 +22,7 @@ def renyi_privacy(ledger):
     >= 1.
 
     The bound is alpha rho, not rho as in Mironov (2017). D_alpha is defined only for alpha > 1. At
-    alpha = 1, its limit is meant, the Kullback-Leibler divergence.
+    alpha = 1, the limit of D_alpha is intended, which is the Kullback-Leibler divergence.
     """
 
     @ledger.identity(
@@ -77,7 +77,7 @@ def renyi_to_approximate(ledger):
     """If A is (alpha, rho)-RDP, it is also (alpha rho + log(1/delta) / (alpha - 1), delta)-DP for
     all delta in (0, 1).
 
-    The conversion holds for alpha > 1, and is tight only near alpha = 1. The conversion also holds
+    The conversion holds for alpha > 1. It is tight only near alpha = 1. The conversion also holds
     with delta / alpha (1 - 1 / alpha)^(alpha - 1) for the second delta (Canonne, Kamath and Steinke
     2020).
     """

@@ -54,11 +54,11 @@ def true_radius_of_a_cluster(ledger):
     """For GaussianCluster with inlier fraction 0.9 the quantile radius of gamma = 0.75 is taken to
     be r_true = sigma sqrt(d).
 
-    The paper says "we estimate". As an estimate, it is correct up to 25 % at d = 5, 19 % at d = 10
-    and 9 % at d = 50. But this value is not the quantile radius. At d = 10, the ball contains 56 %
-    of the inliers, which is half of the data. With the quantile radius, all ratios of Figure 1 (a)
-    are smaller by a factor of 1.19. With the quantile radius, the ratios here are 1.9 to 2.7
-    instead of 2.2 to 3.2.
+    The paper says "we estimate". The error of this estimate is at most 25 % at d = 5, 19 % at d =
+    10 and 9 % at d = 50. But the estimated value is not the quantile radius. At d = 10, the ball
+    with this radius contains 56 % of the inliers, which is half of the data. With the quantile
+    radius, all ratios of Figure 1 (a) are smaller by a factor of 1.19. With the quantile radius,
+    the ratios here are 1.9 to 2.7 instead of 2.2 to 3.2.
     """
 
     @ledger.reading("it is the quantile radius").sweep(
@@ -87,8 +87,8 @@ def true_radius_of_heavy_tails(ledger):
     where F is the CDF of the Fisher F-distribution with d and nu degrees of freedom.
 
     The squared norm divided by d has the distribution F(d, nu). So the radius that contains a share
-    gamma is sqrt(d F^-1(gamma)), and the quantile function is meant. At d = 10 and nu = 4, the
-    printed radius contains 7 % of the data.
+    gamma is sqrt(d F^-1(gamma)). The paper must intend the quantile function. At d = 10 and nu = 4,
+    the printed radius contains 7 % of the data.
     """
     ledger.consequence(
         "With the formula as printed, the ratios of Figure 1 (b) are 2.1 to 3.3 times as large. "
@@ -120,7 +120,7 @@ def data_in_the_ball(ledger):
     whose inliers are N(mu, sigma^2 I) with norm(mu) = R/2 and whose outliers are uniform in B(R),
     and HeavyTailed.
 
-    At R = .5, one inlier in ten lies outside. From R = 1 on, almost no inlier lies outside.
+    At R = .5, one inlier in ten lies outside. For R >= 1, almost no inlier lies outside.
     HeavyTailed is not contained in any ball.
     """
     ledger.consequence(
@@ -159,11 +159,11 @@ def objective_and_radius(ledger):
     """For the datasets of Section 5.2, f_D >= r_hat, because of outliers. There r_hat is 20 sigma
     sqrt(d) for GaussianCluster and 20 sqrt(d F(0.75)) for HeavyTailed.
 
-    f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. For
-    GaussianCluster with nine tenths of inliers, f(x_star) / r_hat is .24 for R = 25, .43 for R = 50
-    and .82 for R = 100. The paper does not give frac_in. With half of the points outliers, the
-    claim would hold for R >= 50. For HeavyTailed, even the start, .75 r_hat from the median, has f
-    below r_hat.
+    The ratio f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. For
+    GaussianCluster with nine tenths of inliers, this ratio f(x_star) / r_hat is .24 for R = 25, .43
+    for R = 50 and .82 for R = 100. The paper does not give frac_in. If half of the points were
+    outliers, the claim would hold for R >= 50. For HeavyTailed, f is below r_hat even at the start,
+    whose distance from the median is .75 r_hat.
     """
     ledger.consequence(
         "An error that is small as a multiple of r_hat may be 25 times as large as a multiple of "
@@ -201,7 +201,7 @@ def error_metric(ledger):
     """The error that Figures 2 to 5 show is (f(x_hat) - f(x_hat)) / r_hat, the excess error as a
     multiple of the radius r_hat.
 
-    f(xhat) - f(xhat) is 0 for every xhat, so f(xhat) - f(x_star) is meant.
+    The printed f(xhat) - f(xhat) is 0 for every xhat. So the paper must intend f(xhat) - f(x_star).
     """
     ledger.consequence(
         "This is a typing error, because nobody computes the printed metric.", "the wording"
@@ -236,11 +236,12 @@ def initial_point(ledger):
     r_hat, whose centre is not named, and K^(1) is the ball of radius r_hat around that start, which
     is to hold x_star.
 
-    The paper writes B(.75 r_hat) without a centre. By the convention of Section 2.1, the centre is
-    then 0. For R = 50 and 100, the cluster is at R / 2, which is at least 25. This distance from
-    every start is larger than r_hat = 14.1. So K^(1) cannot contain x_star. At R = 25, K^(1)
-    contains x_star only for a small set of directions. If the ball is around the cluster or x_star,
-    which must be meant, K^(1) always contains x_star. For HeavyTailed, both readings agree.
+    The paper writes B(.75 r_hat) without a centre. So by the convention of Section 2.1, the centre
+    is 0. For R = 50 and R = 100, the distance of the cluster from 0 is R / 2, which is at least 25.
+    So the distance from the cluster to every start is larger than r_hat = 14.1. So K^(1) cannot
+    contain x_star. At R = 25, K^(1) contains x_star only for a small set of directions. The paper
+    must intend a ball around the cluster or around x_star. In this case, K^(1) always contains
+    x_star. For HeavyTailed, both readings agree.
     """
 
     @ledger.reading("the ball around 0").sweep(
@@ -268,12 +269,12 @@ def what_the_protocol_leaves_out(ledger):
     methods, delta (in m) and frac_in in Section 5.2, the R of HeavyTailed, beta of RadiusFinder,
     and how gamma = 0.75 enters FastRadius, whose threshold is 0.775 n.
 
-    The open choices change the figures. The delta in m changes StableDPSGD's noise by a factor of 2
-    between .01 and 1e-6. The choice of frac_in changes f(x_star) by a factor of 4.5 between .5 and
-    .9. The choice of beta changes RadiusFinder's offset by a factor of 1.6 between .05 and .001.
-    The choice of eta for the SGD methods decides the outcome of Figures 2 and 3. The R of
-    HeavyTailed matters little, because the number of radii grows with log R. So the figures can be
-    reproduced in several ways, with different results.
+    The unspecified choices change the figures. The delta in m changes StableDPSGD's noise by a
+    factor of 2 between .01 and 1e-6. The choice of frac_in changes f(x_star) by a factor of 4.5
+    between .5 and .9. The choice of beta changes RadiusFinder's offset by a factor of 1.6 between
+    .05 and .001. The choice of eta for the SGD methods decides the outcome of Figures 2 and 3. The
+    R of HeavyTailed matters little, because the number of radii grows with log R. So the figures
+    can be reproduced in several ways, with different results.
     """
     same = ledger.reading("all reasonable choices give the same results, up to a tenth")
 

@@ -71,8 +71,9 @@ def excess_error(d, alpha, epsilon, delta, doublings, constant):
 def many_radii(constant, delta, n, log2_ratio):
     """Bound the probability of failure from below, at d = alpha = epsilon = 1.
 
-    The noise of FastRadius' threshold is negative with probability 1/2. Then the noise of one of so
-    many queries passes the threshold. FastCenter finds no neighbours and fails.
+    The noise of FastRadius' threshold is negative with probability 1/2. If it is negative, the
+    noise of one of so many queries passes the threshold. Then FastCenter finds no neighbours and
+    fails.
     """
     assert n >= constant * math.log(math.log(1 / delta) / delta) ** 2.5
     passes = math.exp(-0.775 * n / 48) / 2  # probability for each query, for all data
@@ -104,7 +105,7 @@ RADII = {
 
 
 def outside(constant, alpha, delta):
-    """Return the probability that x_hat keeps more of its first noise than all balls correct."""
+    """Return the probability that more first noise remains in x_hat than all balls can correct."""
     n = constant / alpha * math.log(math.log(1 / alpha / delta) / delta) ** 2.5
     phases = 10
     for _ in range(50):
@@ -131,14 +132,14 @@ def approximation(ledger):
     then Algorithm 4 with (xbar, r_hat) from Theorem 3 is (epsilon, delta)-DP and returns x_hat with
     f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
-    The theorem is refuted for the algorithm that it specifies. For every C, there is a ratio R / r,
-    a little more than exp(.775 n epsilon / 48) doublings, at which noise alone makes FastRadius
-    halt far below all distances. The proof uses Theorem 3, which requires n >= C log(log(R / r) /
-    delta) / epsilon. Theorem 4 omits this condition. So n is not independent of R / r. In another
-    case, a logarithm is 0, and the condition requires no data at all. But this case needs delta
-    above 1/2. With both conditions corrected, and with repaired balls in Algorithm 4, the theorem
-    holds. Without the repaired balls, its proof fails (gm.lemma14). The proof requires the largest
-    number of users at d = alpha = epsilon = 1 and delta near 1/2.
+    The theorem is refuted for the algorithm that it specifies. For every C, consider a ratio R / r
+    of slightly more than exp(.775 n epsilon / 48) doublings. At this ratio, noise alone makes
+    FastRadius halt far below all distances. The proof uses Theorem 3, which requires n >= C
+    log(log(R / r) / delta) / epsilon. Theorem 4 omits this condition. So n is not independent of R
+    / r. In another case, a logarithm is 0, so the condition requires no data at all. This case
+    needs a delta above 1/2. The theorem holds with both conditions corrected and with repaired
+    balls in Algorithm 4. Without the repaired balls, the proof fails (gm.lemma14). The proof
+    requires the largest number of users at d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",
@@ -214,7 +215,7 @@ def promised(terms, phases, n, epsilon, delta, step):
 
 
 def least_error(phases, n, epsilon, delta, step):
-    """Return the distance that remains after all steps and ten sigma of all noises, for d = 1.
+    """Return the remaining distance after all steps and ten sigma of all noises, for d = 1.
 
     The start is at distance 1. Except with probability 1e-20, at least the returned distance
     remains.
@@ -232,9 +233,10 @@ def constant_after_rho(ledger):
     probability at least 1 - delta/2, f(x_hat) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8
     r_hat sqrt(log(16K/delta) / T) + 5256 T eta d log^5(16K/delta) / (epsilon^2 n^2).
 
-    5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)). But two lines above, rho has
-    32 instead of 4. Also, the first term is that of Lemma 14, which is too small. If the step eta
-    is small, the bound promises an error that such short steps cannot reach.
+    The constant 5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)). But two lines
+    above this constant, rho has 32 instead of 4. In addition, the first term comes from Lemma 14,
+    where this term is too small. If the step eta is small, the bound promises an error that such
+    short steps cannot reach.
     """
     run = {"phases": 18, "n": 2**18 - 1, "epsilon": 1.0, "delta": 0.5, "step": 1e-6}
 
@@ -285,9 +287,10 @@ def optimised_step(ledger):
     n^2), L = log(16K/delta), in eta gives f(x_hat) - f(x_star) <= 12 r_hat sqrt(L/T) + 37 r_hat
     sqrt(d L^5) / (epsilon n).
 
-    The arithmetic from the printed Lemma 14 is correct, but that lemma is not. At its best eta, all
-    steps together cover a twentieth of the distance. So the error stays at .9 r_hat, although less
-    than half of it is promised. With the repaired terms, the constants are 20 and 821.
+    The arithmetic from the printed Lemma 14 is correct, but Lemma 14 is false. At the best eta of
+    Lemma 14, all steps together cover a twentieth of the distance. So the error stays at .9 r_hat,
+    although the bound is less than half of this error. With the repaired terms, the constants are
+    20 and 821.
     """
     run = {"phases": 18, "n": 10_000, "epsilon": 1.0, "delta": 0.5}
 
@@ -329,7 +332,10 @@ def optimised_step(ledger):
         "20 and 821", first=20.0, second=821.0, mutant={"second": 790.0}, **better, **domain
     )
     def optimised(level, t, x, inverse, square, first, second):
-        """Compare for x = sqrt(d L^5) / (epsilon n); A / eta + B eta is at least 2 sqrt(A B)."""
+        """Compare for x = sqrt(d L^5) / (epsilon n).
+
+        The sum A / eta + B eta is at least 2 sqrt(A B).
+        """
         error = 2 * math.sqrt(inverse / t * (19.0 + square * t * x**2))
         return error + 8 * math.sqrt(level / t), first * math.sqrt(level / t) + second * x
 
@@ -355,11 +361,11 @@ def number_of_steps(ledger):
     log(16K/delta) / alpha^2, the sum 12 r_hat sqrt(L/T) + 37 r_hat sqrt(d L^5) / (epsilon n), L =
     log(16K/delta), is at most alpha r_hat / (10C').
 
-    As pure arithmetic, with the smallest such T = 2^K - 1, the claim holds for C = 2400 C'. The
+    As pure arithmetic, the claim holds for C = 2400 C' and the smallest such T = 2^K - 1. The
     corrected arithmetic does not help the theorem, because the constants 12 and 37 are wrong. With
-    20 and 821 instead, the theorem needs 160000 instead of 57600 and C = 53000 C'. For delta above
-    1/2, the condition on n can vanish. If T may be larger than necessary, no C is enough, because K
-    is in the second term.
+    the constants 20 and 821, the theorem needs C = 53000 C', and 160000 replaces 57600. If delta is
+    above 1/2, the condition on n can vanish. If T may be larger than necessary, no C is enough,
+    because the second term contains K.
     """
     extremal = [{**EASIEST, "delta": 0.5}]
     printed = {"first": 12, "second": 37, "factor": 57_600, "constant": 2400}
@@ -457,7 +463,7 @@ def running_time(ledger):
     @ledger.edge("sizes are polynomial").sweep("n = 10^300", n=1e300, doublings=2.0, **words)
     @ledger.edge("R >= 4 r").sweep("R = 2^.72 r", n=1e6, doublings=0.72, **words)
     def printed(n, doublings):
-        """Compare at d = alpha = epsilon = 1 and delta = 1/2; both algorithms at delta / 4."""
+        """Compare at d = alpha = epsilon = 1 and delta = 1/2, with both algorithms at delta / 4."""
         t, k = math.ceil(doublings), 600 * math.log(18 * n / 0.125)
         logs = doublings * math.log(2) * math.log(doublings * math.log(2) / 0.5)
         return t * n * 3 * math.log(4 * t / 0.125) + n * k, 1e4 * n * logs

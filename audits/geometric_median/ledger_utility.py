@@ -52,10 +52,10 @@ def the_last_output_lies_in_the_ball(ledger):
     """With probability at least 1 - delta/4, norm(xi^(k)) <= 2 sigma^(k) sqrt(d log(4K/delta)) for
     all k in [K]; thus xbar^(k-1) lies in K^(k) for all 2 <= k <= K, and x_star in K^(1).
 
-    The noises are as short as stated, but the second half of the claim does not follow. The ball of
-    phase k is around xbar^(k-1) + xi^(k-1). This noise has three times the sigma^(k) that the
-    radius uses. For d = 1, each xbar^(k-1) is outside with a probability of about (delta /
-    4K)^(2/9).
+    The noises are as short as stated. But the second half of the claim does not follow. The ball of
+    phase k is around xbar^(k-1) + xi^(k-1). The sigma of this noise is three times the sigma^(k)
+    that the radius uses. For d = 1, each xbar^(k-1) is outside its ball with a probability of about
+    (delta / 4K)^(2/9).
     """
 
     @ledger.sweep(
@@ -88,8 +88,9 @@ def error_of_each_phase(ledger):
 
     The proof takes u = xbar^(k-1), which need not lie in K^(k). The proof replaces norm(z_0 - u),
     the noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there.
-    If its noise leaves the ball of phase 2, phase 2 cannot return. The bound for phase 1 is
-    correct. The bound is sharp if all data lie in one point that the steps just reach.
+    If the noise of phase 1 leads out of the ball of phase 2, phase 2 cannot return to the data. The
+    bound for phase 1 is correct. The bound for phase 1 is sharp if all data lie in one point that
+    the steps just reach.
     """
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
@@ -104,7 +105,7 @@ def error_of_each_phase(ledger):
         "for sigma^(k), for 2 <= k <= K"
     ).falsify(ball=1, bound=1, mutant={"ball": 2, "bound": 2}, extremal=[seen], **RUNS)
     def second_phase(phases, delta, rho, ball, bound):
-        """Bound how much nearer phase 2 gets to xbar, by all steps or by the radius at most."""
+        """Bound how much nearer phase 2 gets to xbar; all steps and the radius limit this move."""
         steps, level, sigmas = settings(phases, delta, rho)
         eta, length, s = 1 / 16, (steps + 1) // 4, sigmas[bound - 1]
         most = 2 * s**2 * level / (eta * length) + eta / 2 + 8 * s * level * math.sqrt(2 / length)
@@ -135,10 +136,10 @@ def martingale_terms(ledger):
     is at most 4 r_hat sqrt(2L / T^(1)) for k = 1, and 8 sigma^(k) L sqrt(2d / T^(k)) for all 2 <= k
     <= K.
 
-    The claim holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). Whether
-    this u is in K^(k) is known when the phase begins, so nothing later is conditioned. Given the
-    past, a term has a range of twice the diameter, not of four times the diameter. So both bounds
-    could be halved.
+    The claim holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). When the
+    phase begins, it is already known whether u is in K^(k). So nothing in the phase is conditioned.
+    Given the past, a term has a range of twice the diameter, not of four times the diameter. So
+    both bounds could be halved.
     """
     some = {"steps": Integer(1, 4000), "phases": Integer(1, 12), "delta": ANY_DELTA, "log": True}
     some["extremal"] = [{"steps": 4000, "phases": 12, "delta": 1e-12}]
@@ -146,7 +147,10 @@ def martingale_terms(ledger):
     @ledger.falsify("a stopped walk", factor=1.0, mutant={"log": False}, **some)
     @ledger.sharper("half of it").falsify(factor=0.5, mutant={"factor": 0.45}, **some)
     def stopped_walk(steps, delta, phases, factor, log):
-        """Bound a fair walk, with steps as long as the diameter, that stops outside: reflection."""
+        """Bound a fair walk that stops outside, by the reflection principle.
+
+        The steps are as long as the diameter.
+        """
         level = math.log(4 * phases / delta) if log else 1.0
         printed, diameter = 8 * level * math.sqrt(2 / steps), 4 * math.sqrt(level)  # of sigma^(k)
         beyond = math.floor(factor * printed * steps / diameter + 1e-9) + 1
@@ -166,12 +170,12 @@ def total_error(ledger):
     outputs x_hat^(K) with f(x_hat^(K)) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8 r_hat
     sqrt(log(4K/delta) / T) + 1314 T eta d log^4(8K/delta) / (rho n^2).
 
-    There are two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), up to 64
-    times the printed term. At eta = 3.5 r_hat / T, all steps together cover half of the distance to
-    data at distance r_hat. So the error is .5 r_hat, not .05. Second, take data at xbar. With a
-    probability of about (delta / 4K)^(4/9), which exceeds a small delta, the noise is longer than
-    the later balls together can correct. With both errors repaired, 19 and 1314 are three times as
-    large as needed.
+    There are two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)). This
+    value is up to 64 times the printed term. At eta = 3.5 r_hat / T, all steps together cover half
+    of the distance to data at distance r_hat. So the error is .5 r_hat, not .05. Second, take data
+    at xbar. With a probability of about (delta / 4K)^(4/9), which exceeds a small delta, the noise
+    is longer than the later balls together can correct. If both errors are repaired, the constants
+    19 and 1314 are three times as large as needed.
     """
     repair = ledger.repair(
         "r_hat^2 / (16 eta T) reads 4 r_hat^2 / (eta (T + 1)), and K^(k) has radius 2 sigma^(k-1) "
@@ -227,10 +231,11 @@ def steps_of_the_chain(ledger):
     L / sqrt(rho T) at most; the last two are at most 1296 T eta d M^3 / (rho n^2) and 36 sqrt(d T)
     eta M^2 / (sqrt(rho) n), and all but A at most 19 eta + 1314 T eta d M^4 / (rho n^2).
 
-    r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T). eta = 10^-6
-    r_hat shows the difference. The other sums are correct, but they inherit sigma^(k) from Lemma
-    13. With sigma^(k-1), the sums are 3.91 and 2.51 times as large as 144 and 12 allow. The
-    constants 19 and 1314 are large enough for these sums (Lemma 14).
+    The value of r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T).
+    The difference is visible at eta = 10^-6 r_hat. The other sums are correct, but these sums use
+    sigma^(k) from Lemma 13. With sigma^(k-1), the first sum is 3.91 times as large as 144 allows.
+    The second sum is 2.51 times as large as 12 allows. The constants 19 and 1314 are large enough
+    for these sums (Lemma 14).
     """
     sides = {"lhs": "the first term of the first line, alone", "rhs": "the last line"}
 
@@ -294,7 +299,7 @@ def last_noise(ledger):
     """The last noise satisfies norm(xi^(K)) <= 2 sigma^(K) sqrt(d log(2/delta)) with probability at
     least 1 - delta/2, so that this and Lemma 13 both hold with probability at least 1 - delta.
 
-    The constant sqrt 2 is enough instead of 2.
+    The constant 2 can be replaced by sqrt 2.
     """
     some = {**NOISES, "phases": 1, "parts": 2, "mutant": {"c": 1.3}}
     ledger.falsify("the exact tail", c=2.0, **some)(too_long)

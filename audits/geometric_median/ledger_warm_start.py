@@ -63,10 +63,10 @@ def fast_radius_as_printed(ledger):
     returns the first r_t with q_t + Laplace(12/epsilon) >= 0.775 n + Laplace(6/epsilon), whose
     noise is drawn once, or R where none passes.
 
-    The number k is not an integer, but a product of k distributions needs an integer. It is rounded
-    up. S^(i) on line 9 denotes the S_t^(i) of line 8. The implementation is compared with the exact
-    distribution of the printed lines, at epsilon = 20. At epsilon = 20, four points make the
-    sampling and both noises visible. The mutants have half or twice the noise.
+    The number k need not be an integer, but a product of k distributions needs an integer. So the
+    implementation rounds k up. On line 9, S^(i) denotes the S_t^(i) of line 8. The implementation
+    is compared with the exact distribution of the printed lines, at epsilon = 20. At epsilon = 20,
+    four points make the sampling and both noises visible. The mutants have half or twice the noise.
     """
 
     @ledger.identity(
@@ -125,9 +125,9 @@ def instance_of_above_threshold(ledger):
     sensitivities of its queries are random, as they depend on the subsampled sets.
 
     Algorithm 1 requires queries of sensitivity 3. The queries of Algorithm 2 have sensitivity 3
-    only while an index is sampled at most 2 k times, as the paper says. Otherwise their sensitivity
-    is up to n. The exact distribution of the lines of Algorithm 2 is that of Algorithm 1 on the
-    same queries, averaged over the queries.
+    only while an index is sampled at most 2 k times, as the paper says. If an index is sampled more
+    often, the sensitivity is up to n. The lines of Algorithm 2 have an exact distribution. It
+    equals the distribution of Algorithm 1 on the same queries, averaged over the queries.
     """
 
     def above_threshold(queries, n, epsilon, sensitivity):
@@ -170,12 +170,12 @@ def sensitivity_of_a_query(ledger):
     the index n occurs at most 2k times in the samples of all i in [n - 1], then abs(q_t - q'_t) <=
     3.
 
-    The value 3 is attained from n = 3 on. For n = 2, the largest move is 2. The mean of a query
-    over the samples moves by less than 2.
+    The value 3 is attained for n >= 3. For n = 2, the largest move is 2. The mean of a query over
+    the samples moves by less than 2.
     """
 
     def star(n, k, copies=2):
-        """Return `copies` times k copies of index n, in the others' rows and not in its own."""
+        """Return `copies` times k copies of index n, in all rows except row n."""
         table = np.zeros((n, k))
         table[:-1].flat[: copies * k] = 1.0
         return {"points": np.zeros((n, 1)), "other": np.array([4.0]), "table": table}
@@ -219,12 +219,13 @@ def privacy_of_fast_radius(ledger):
     any of T iterations does not depend on the data. So Lemma 1, which replaces delta / 4 by delta,
     is not needed. Two steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n - 1) /
     (3 n)), which is more than delta / (4 T). Also, the variant is conditioned on the copies "in all
-    encountered iterations". How many iterations are encountered depends on the data. So the samples
-    of the two runs have different distributions once conditioned. Lemma 2 needs the same queries in
-    both runs, so it does not apply. The value k = 2.6 log(4 T / delta) is enough, but 2.5 is not.
-    By exact computation, the largest epsilon found is 0.47 of the promised epsilon with 20 points
-    in one place, one of which moves. With 40 points, the largest epsilon is 0.48 of the promised
-    epsilon. The reason is that the mean of a query moves by less than 2, not by 3.
+    encountered iterations". How many iterations are encountered depends on the data. So after
+    conditioning, the samples of the two runs have different distributions. Lemma 2 needs the same
+    queries in both runs, so Lemma 2 does not apply. The value k = 2.6 log(4 T / delta) is enough,
+    but k = 2.5 log(4 T / delta) is not. Let all points be in one place, and let one point move. By
+    exact computation for 20 points, the largest epsilon found is 0.47 of the promised epsilon. For
+    40 points, the largest epsilon is 0.48 of the promised epsilon. The reason is that the mean of a
+    query moves by less than 2, not by 3.
     """
     ledger.audit(
         partial(fast_radius, min_radius=1.0, max_radius=4.0, epsilon=1.0, delta=1e-3),

@@ -30,7 +30,7 @@ def lemma6_sizes(t, epsilon, delta, constant=2400.0):
 
 
 def attack_the_sum(ledger):
-    """Test the step that the proofs of (5) and of Lemma 6 share."""
+    """Test a step that occurs both in the proof of (5) and in the proof of Lemma 6."""
     step = ledger.step(
         "'we can view n q_t as a random sum of Bernoulli variables with mean n q_star_t'",
         fix="n q_t is n / k times a sum of n k of them: Fact 1 gives n k for n^2 in the "
@@ -65,12 +65,12 @@ def queries_are_accurate(ledger):
     least 1 - delta/2, in all iterations t that Algorithm 2 completes, q_star_t > 0.8 n implies q_t
     > 0.79 n, and q_star_t < 0.75 n implies q_t < 0.76 n.
 
-    The claim holds, and n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not a sum of
-    Bernoulli variables of mean n q_star_t. Instead, n q_t is n / k times a sum of n k such
-    variables. The tail of n q_t is not exp(-n^2 / 15100). Fact 1 gives n k in the exponent, which
-    is still enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term
-    log(delta / 4 T) in the proof is negative, so 4 T / delta is meant. The values .7 and .71 should
-    be .75 and .76.
+    The claim holds. The condition n >= (140 / epsilon) log(4 T / delta) is enough. But n q_t is not
+    a sum of Bernoulli variables of mean n q_star_t. Instead, n q_t is n / k times a sum of n k such
+    variables. The tail of n q_t is not exp(-n^2 / 15100). By Fact 1, the exponent contains n k,
+    which is still enough. Equal numbers of neighbours are the worst case (Hoeffding 1956). The term
+    log(delta / 4 T) in the proof is negative, so the paper must intend log(4 T / delta). The values
+    .7 and .71 should be .75 and .76.
     """
     tight = {"t": 1, "epsilon": 1.0, "share": 0.0}
     case = {**SIZES, "extremal": [{**tight, "delta": delta} for delta in (0.999, 1e-12)]}
@@ -82,7 +82,10 @@ def queries_are_accurate(ledger):
     @even.falsify("q* > .8 n", low=True, constant=140.0, mutant={"constant": 80.0}, **case)
     @even.falsify("q* < .75 n", low=False, constant=140.0, mutant={"constant": 80.0}, **case)
     def wrong(t, epsilon, delta, share, low, constant, samples):
-        """Sum over all T radii; a share of points are neighbours of all, the others are random."""
+        """Sum over all T radii.
+
+        A share of the points are neighbours of all points; the other points are random.
+        """
         n, k = lemma6_sizes(t, epsilon, delta, constant)
         k, certain = samples or k, math.floor(share * n)
         draws, sure = (n - certain) * k, certain * k
@@ -108,9 +111,9 @@ def exponents(ledger):
     delta / (2T).
 
     The inequalities hold. The first inequality is an equality at e = 1/75. But the premise of both
-    inequalities fails, because n q_t is not a sum of Bernoulli variables (see (5)). The numbers .7
-    and .71 before (6) should be .75 and .76, which give e >= 1/75. With the printed numbers, (6)
-    holds too.
+    inequalities fails, because n q_t is not a sum of Bernoulli variables (5). The numbers .7 and
+    .71 before (6) should be .75 and .76, which give e >= 1/75. Display (6) also holds with the
+    printed numbers.
     """
     links = {"e^2 mu / (2 + e) >= e mu / 151": {"divisor": 150}}
     links |= {"e mu / 151 >= n^2 / 15100": {"excess": 0.0095}}
@@ -136,7 +139,7 @@ def chain(link, t, epsilon, delta, mean, top, divisor, excess, power):
 
 
 def multiplicities(copies, n):
-    """Distribute about n points over the places, with at least one in each."""
+    """Distribute about n points over the places, with at least one point in each place."""
     return np.maximum(np.round(copies / max(copies.sum(), 1e-9) * n).astype(int), 1)
 
 
@@ -159,14 +162,14 @@ SYMMETRIC = {
 
 
 def bent_chain(core, middle, angle):
-    """Return `core` points at 0, `middle` at distance 1, and as many near these but far from 0."""
+    """Return `core` points at 0, `middle` points at distance 1, and equally many farther from 0."""
     turn = (1 - 1e-9) * np.array([[0.0, 0.0], [math.cos(angle), math.sin(angle)]])
     ends = np.vstack([turn, [(1 - 1e-9) * 2 * math.cos(angle), 0.0]])
     return {"places": ends, "copies": np.array([core, middle, middle]), "n": core + 2 * middle}
 
 
 def cross(far):
-    """Return 90 % of the points in four places at distance 1 of 0, and the others at `far`."""
+    """Return 90 % of the points in four places at distance 1 from 0, and 10 % at `far`."""
     places = np.array([[0.0, 1], [1, 0], [-1, 0], [0, -1], [far, 0], [0, far]])
     return {"places": places, "copies": np.array([0.225] * 4 + [0.05] * 2)}
 
@@ -176,13 +179,14 @@ def utility_of_fast_radius(ledger):
     """If r <= 4 r^(0.9) and n >= (2400/epsilon) log(4T/delta), T = ceil(log2(R/r)), then with
     probability at least 1 - delta Algorithm 2 outputs r_hat with r^(0.75)/4 <= r_hat <= 4 r^(0.9).
 
-    n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within the proof of the lemma
-    fails, as described there. "Lemma 6" in it should be Lemma 2. The lower bound is loose. The
-    largest ratio that was found is r^(.75) = 1.984 r_hat, where 4 r_hat is allowed. The example is
-    a bent chain of half of the points, a quarter and a quarter. The factor tends to 2 as bend and
-    rounding vanish, and a search found no factor above
-    2. But in this example, r_hat >= r^(.75), which Lemma 7 needs, fails. It also fails on a line
-    with 37 % of the points at each of -.49 and .49, and 13 % at each of -1.48 and 1.48.
+    The condition n >= (600 / epsilon) log(4 T / delta) is enough. The proof of (5) within the proof
+    of the lemma fails for the reason given under (5). In this proof, "Lemma 6" should be Lemma 2.
+    The lower bound is loose. The largest value found for r^(.75) is 1.984 r_hat, while 4 r_hat is
+    allowed. The example is a bent chain of three places, with a half, a quarter and a quarter of
+    the points. As the bend and the rounding vanish, the factor tends to 2. A search found no factor
+    above 2. But Lemma 7 needs r_hat >= r^(.75), which fails in this example. The condition also
+    fails on a line with 37 % of the points at each of -.49 and .49, and 13 % at each of -1.48 and
+    1.48.
     """
 
     @ledger.falsify(
@@ -256,9 +260,9 @@ def edges_of_the_search(ledger):
     """The bounds of Lemma 6, r^(0.75)/4 <= r_hat <= 4 r^(0.9), also hold where Algorithm 2 returns
     in its first iteration, r_hat = r, or after its last, r_hat = R.
 
-    They hold. For t = 1, the upper bound is the hypothesis. gm.lemma6 shows the lower bound for any
-    radius. The paper omits a third edge, r = R, where no radius is tried. In this case R is
-    returned, which is correct because r <= 4 r^(.9).
+    Both bounds hold. For t = 1, the upper bound is the hypothesis. The lower bound for any radius
+    follows from gm.lemma6. The paper omits a third special case, r = R, where no radius is tried.
+    In this case, the algorithm returns R, which is correct because r <= 4 r^(.9).
     """
 
     @ledger.falsify(
@@ -293,11 +297,11 @@ def edges_of_the_search(ledger):
 def running_time(ledger):
     """Algorithm 2 runs in time O(n d log(R/r) log(log(R/r) / delta)).
 
-    n k T distances are computed. For R >= 4 r and delta <= 1/2, the number of distances is at most
-    22 n log(R/r) log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r grows. As R
-    / r falls to e^delta, the printed bound falls to 0 and below. At R = 1.6 r and delta = .5, the
-    printed bound is negative, so no constant helps. (1 + log(R/r)) log((1 + log(R/r)) / delta),
-    with another constant, always holds.
+    The algorithm computes n k T distances. For R >= 4 r and delta <= 1/2, the number of distances
+    is at most 22 n log(R/r) log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r
+    grows. As R / r falls to e^delta and below, the printed bound falls to 0 and below. At R = 1.6 r
+    and delta = .5, the printed bound is negative, so no constant helps. A bound of (1 + log(R/r))
+    log((1 + log(R/r)) / delta) with another constant always holds.
     """
 
     @ledger.identity(

@@ -32,9 +32,9 @@ def lipschitz_and_smooth(ledger):
     is at most beta on X, where f is assumed to be twice differentiable.
 
     On a convex domain with interior points, the two conditions of "this means" are equivalent. On a
-    flat domain, the text means the gradient along the domain. The smoothness is that of the
-    gradient. For the convex functions of the paper, beta is the least Lipschitz constant of the
-    gradient in the Euclidean norm.
+    flat domain, the text means the gradient along the domain. "Smooth" here describes the gradient.
+    For the convex functions of the paper, beta is the least Lipschitz constant of the gradient in
+    the Euclidean norm.
     """
 
     @ledger.falsify(
@@ -79,9 +79,9 @@ def gradient_step(ledger):
     """Let f on X be convex and beta-smooth and eta <= 2/beta. For any x, y in X, norm((x - eta grad
     f(x)) - (y - eta grad f(y))) <= norm(x - y).
 
-    The bound is tight, and 2 / beta is the largest step size for which it holds. The reason is that
-    the step is x - eta H x with 0 <= eta H <= 2. If the Hessian varies, the average of the Hessian
-    over the segment replaces H. So the domain has to be convex.
+    The bound is tight. The largest step size for which the bound holds is 2 / beta. The reason is
+    that the step is x - eta H x with 0 <= eta H <= 2. If the Hessian varies, the average of the
+    Hessian over the segment replaces H. So the domain has to be convex.
     """
     half = {"x": np.ones(2), "y": -np.ones(2), "share": 1.0}
     domain = {**POINTS, "share": Interval(0.0, 1.0), "most": 2.0, "mutant": {"most": 2.2}}
@@ -102,7 +102,7 @@ def gradient_step(ledger):
         extremal=[{**steep, "share": 1.0}], **domain,
     )  # fmt: skip
     def logistic(features, x, y, share, most):
-        """Use that the Hessian of log(1 + exp(a x)) is at most a a^T / 4, which it attains at 0."""
+        """Use that the Hessian of log(1 + exp(a x)) is at most a a^T / 4, with equality at 0."""
         eta = share * most * 4 / max(np.linalg.norm(features.T @ features, 2), 1e-9)
         change = features.T @ (expit(features @ x) - expit(features @ y))
         return np.linalg.norm(x - y - eta * change), np.linalg.norm(x - y) + ROUNDING
@@ -137,8 +137,8 @@ def onto_circle(x):
 def projection(ledger):
     """If X is convex and compact, then norm(Pi_X(x) - Pi_X(y)) <= norm(x - y) for any x, y in R^d.
 
-    The bound is tight if both points lie in the set. Compactness is not needed, because a closed
-    nonempty set is enough. Convexity is needed.
+    The bound is tight if both points lie in the set. The set need not be compact: closed and
+    nonempty is enough. Convexity is needed.
     """
 
     @ledger.falsify(
@@ -254,13 +254,13 @@ def stochastic_gradient_descent(ledger):
     size eta satisfies E[f((1/T) sum_(t=1..T) x_t) - f(x)] <= (beta + 1/eta) R^2/T + eta (sum_t
     sigma_t^2)/(2T).
 
-    Bubeck's Theorem 6.3 has the step size 1 / (beta + 1 / eta), and R^2 / 2 instead of R^2. With
-    the step size eta, no condition keeps beta eta small. If beta eta > 2, gradient descent
+    Bubeck's Theorem 6.3 has the step size 1 / (beta + 1 / eta). It also has R^2 / 2 instead of R^2.
+    If the step size is eta, no condition keeps beta eta small. If beta eta > 2, gradient descent
     diverges. If beta eta > 1, one noisy step already exceeds the bound by the factor beta eta. The
     repair follows from f(x) >= f(x_t) + <grad f(x_t), x - x_t>, the descent lemma and Young's
     inequality for the noise. For beta eta <= 1, the same search found no counterexample to the
-    printed bound, which is attained after one step. This case was not proved. The T gradients are
-    the gradients at x_0, ..., x_(T-1).
+    printed bound. One step attains the printed bound. The printed bound was not proved for beta eta
+    <= 1. The T gradients are the gradients at x_0, ..., x_(T-1).
     """
     attack_descent(ledger, first=1, start="")
 
@@ -273,8 +273,8 @@ def stochastic_gradient_descent_first_version(ledger):
     size eta satisfies E[f((1/T) sum_(t=1..T) x_(t+1)) - f(x)] <= (beta + 1/eta) R^2/T + eta (sum_t
     sigma_t^2)/(2T).
 
-    The mistake is that of sco2.lemma13, because the step size of Bubeck is 1 / (beta + 1 / eta). In
-    addition, the average of x_2, ..., x_(T+1) belongs to a start at x_1, as in Bubeck's text. A
+    The mistake is the same as in sco2.lemma13, because Bubeck's step size is 1 / (beta + 1 / eta).
+    In addition, the average of x_2, ..., x_(T+1) belongs to a start at x_1, as in Bubeck's text. A
     start at x_0 needs T + 1 steps, and the sum over t omits one of these steps.
     """
     attack_descent(ledger, first=2, start="with x_1 for x_0, ")

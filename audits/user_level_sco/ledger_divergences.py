@@ -62,9 +62,9 @@ def item_level_privacy(ledger):
 
     This is a definition. The divergence that other rows use is the supremum of P[O] - e^epsilon
     P'[O] over events O. "O in Range(M)" should be "O a subset of Range(M)". The text defines
-    neighbours of users by "adding or removing one user", and Definition 15 by datasets that "differ
-    from one user". The proofs replace one user. A replacement is a removal and an addition, so it
-    doubles epsilon.
+    user-level neighbours by "adding or removing one user". Definition 15 defines neighbours as
+    datasets that "differ from one user". The proofs replace one user. A replacement consists of a
+    removal and an addition, so replacing a user doubles epsilon.
     """
     attack_definition(ledger)
 
@@ -83,9 +83,9 @@ def user_level_privacy(ledger):
     that differ from one user and any output event set O, Pr[M(D) in O] <= e^epsilon Pr[M(D') in O]
     + delta.
 
-    The definition is that of item-level DP with users in place of items. For m = 1, this definition
-    is (1). "Differ from one user" should be "differ in one user". All proofs replace the data of
-    one user.
+    The definition is the definition of item-level DP, except that users replace items. For m = 1,
+    this definition is (1). "Differ from one user" should be "differ in one user". All proofs
+    replace the data of one user.
     """
     attack_definition(ledger)
     words = ["".join(items) for items in itertools.product("ab", repeat=4)]
@@ -94,7 +94,7 @@ def user_level_privacy(ledger):
     @ledger.identity("pairs that our audits accept: two users of two items", cases=pairs, m=2,
                      mutant={"m": 1})  # fmt: skip
     def admitted(left, right, m):
-        """Return whether the audits accept it; the mutant counts items that differ, not users."""
+        """Return whether the audits accept the pair; the mutant counts items, not users."""
         parts = [[d[i : i + m] for i in range(0, 4, m)] for d in (left, right)]
         differ = sum(x != y for x, y in zip(*parts, strict=True))
         data = [[[float(ord(x)) for x in d[:2]], [float(ord(x)) for x in d[2:]]]
@@ -120,10 +120,10 @@ def noisy_mean(ledger):
     """For points q_t(Z_1), ..., q_t(Z_B) in the unit ball, their mean plus N(0, sigma_1^2 I_d),
     with sigma_1 proportional to 1/B, is private.
 
-    If the points lie in the unit ball, the mean moves by at most 2 / B. The mean moves by 2 / B if
-    u becomes -u. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for a
-    move of 1 / B is not enough. For every (epsilon, delta), the scale is proportional to 1 / B, as
-    displayed.
+    If the points lie in the unit ball, the mean moves by at most 2 / B. If u becomes -u, the mean
+    moves by 2 / B. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for
+    a move of 1 / B is not enough. For every (epsilon, delta), the scale is proportional to 1 / B,
+    as displayed.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "extremal": [{"epsilon": 1.0, "delta": 0.5}]}
 
@@ -150,9 +150,9 @@ def gaussian_noise(ledger):
     """If 0 < epsilon <= 1 and norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D)
     + N(0, sigma^2 I_d) with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    The condition is loose. If delta <= 1/2 and epsilon <= 1, the constant .6 is enough instead of
-    1.25. For delta <= 1/2, the printed bound holds for all epsilon up to 4.4. "f : P^* -> R^d"
-    takes datasets, which are written Z^* elsewhere.
+    The condition is loose. If delta <= 1/2 and epsilon <= 1, the constant 1.25 can be replaced by
+    .6. For delta <= 1/2, the printed bound holds for all epsilon up to 4.4. "f : P^* -> R^d" takes
+    datasets, which are written Z^* elsewhere.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -163,8 +163,9 @@ def gaussian_noise_without_condition(ledger):
     with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
     No condition on epsilon is printed. For large epsilon, the statement fails. At delta = 1/2, the
-    statement fails from epsilon = 4.5 on, and at delta = 1e-6 from epsilon = 8.9 on. The statement
-    holds for epsilon <= 1, and even up to epsilon = 4.4. The second version adds the condition.
+    statement fails for epsilon >= 4.5. At delta = 1e-6, the statement fails for epsilon >= 8.9. The
+    statement holds for epsilon <= 1, and even up to epsilon = 4.4. The second version adds the
+    condition.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -253,7 +254,7 @@ def divergences(ledger):
         epsilon=Interval(0.0, 1.0), less=1.0, mutant={"less": 0.5}, **PAIRS,
     )  # fmt: skip
     def inverse(weights, epsilon, less):
-        """Compare both at any epsilon, for the delta that the hockey stick has there."""
+        """Compare both conditions at any epsilon, for the hockey stick's delta at this epsilon."""
         p, q = distributions(weights + 0.01)
         delta = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
         if delta < 1e-6:
@@ -321,8 +322,8 @@ def robust_divergences(ledger):
 
     These are definitions. By Strassen's theorem, W^zeta(mu, nu) <= b holds if and only if some
     coupling keeps the two points within b, except with probability zeta. So W^zeta is symmetric.
-    The robust shifted divergence is not symmetric, because it moves only its first argument by zeta
-    and b. But the proof of Lemma 3 says "by symmetry", and the proof of Lemma 10 moves both
+    The robust shifted divergence moves only its first argument by zeta and b, so this divergence is
+    not symmetric. But the proof of Lemma 3 says "by symmetry", and the proof of Lemma 10 moves both
     arguments.
     """
     domain = {**PAIRS, "reach": Choice((0, 1, 2)), "wide": 1.0, "examples": 100}
@@ -354,9 +355,9 @@ def gaussian_mechanism_of_close_distributions(ledger):
     """If W_inf(mu, nu) <= b and sigma >= b sqrt(2 log(1.25/delta))/epsilon, then D^delta(mu * rho,
     nu * rho) <= epsilon for rho = N(0, sigma^2 I_d).
 
-    By joint convexity, the worst case is a shift by b. For a shift, the statement is Proposition
-    16, which is equally loose. Proposition 16 requires epsilon <= 1, but this statement does not
-    repeat the condition. At epsilon = 10, the statement fails.
+    By joint convexity, the worst case is a shift by b. If the two distributions differ by a shift,
+    the statement is Proposition 16, which is equally loose. Proposition 16 requires epsilon <= 1,
+    but this statement does not repeat the condition. At epsilon = 10, the statement fails.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "constant": 1.25, "factor": 2.0}
     worst = [{"epsilon": 1.0, "delta": 0.5}, {"epsilon": 1.0, "delta": 1e-12}]

@@ -35,7 +35,7 @@ MANY = 10**7
 def one_user_apart(log_n, own, epsilon, constant, logs):
     """Return a lower bound for the true delta of Algorithm 1, and delta, by half-lines.
 
-    All gradients are 0, except one gradient of length .2875 / tau, to the right or to the left.
+    All gradients are 0, except one gradient of length .2875 / tau, which is positive or negative.
     This gradient is kept half the time. Here d = 1, delta = e^-own and exp(-.2875) > 3/4.
     """
     log_m = 2 * np.log(11.5 * log_n)  # so many items that .2875 / tau <= G
@@ -101,17 +101,18 @@ def privacy_of_the_euclidean_algorithm(ledger):
     bound the shift by a multiple of eta / (B tau). The factor 1 / tau contains log(nmd), but
     sigma_s contains only its square root. Let all gradients be 0, except one gradient of length
     .2875 / tau. The score of this user is F, so the user is kept half the time. Compare this
-    dataset with its mirror image. All iterates of the phase move by mu = 11.5 epsilon
-    sqrt(log(nmd)/log(1/delta)) / C standard deviations. Gaussian noise needs mu of at most about
-    epsilon / sqrt(2 log(1/delta)). So C must be at least about 16 sqrt(log(nmd)), whatever delta
-    is. For a user that is kept half the time, C must be at least about 8.1 sqrt(log(nmd)). So the
-    factor sqrt(log(nmd)) is missing for every delta.
+    dataset with its mirror image. Then all iterates of the phase move by mu standard deviations,
+    where mu = 11.5 epsilon sqrt(log(nmd)/log(1/delta)) / C. For privacy, mu may be at most about
+    epsilon / sqrt(2 log(1/delta)) with Gaussian noise. So for every delta, C must be at least about
+    16 sqrt(log(nmd)). For a user that is kept half the time, C must be at least about 8.1
+    sqrt(log(nmd)). So the factor sqrt(log(nmd)) is missing for every delta.
 
-    At delta = 1e-6, C = 30 fails from the smallest n on, which is 2e7. C = 100 fails from n = e^223
-    on. At delta = 1/(nm), C = 30 fails from the smallest n on, which is 6e7. C = 40 fails from
-    e^20, C = 100 from e^147, and C = 1000 from e^15141. The example needs m >= (5.8 log(nmd))^2
-    items, so that .2875 / tau is at most G. Later phases, on gradients that are 0, add 1 / log^2 m
-    of the variance. The value of chat is the same on both datasets, so it does not matter.
+    At delta = 1e-6, C = 30 fails for n >= 2e7, the smallest possible n. At this delta, C = 100
+    fails for n >= e^223. At delta = 1/(nm), C = 30 fails for n >= 6e7, the smallest possible n. At
+    this delta, C = 40 fails for n >= e^20, C = 100 fails for n >= e^147, and C = 1000 fails for n
+    >= e^15141. The example needs m >= (5.8 log(nmd))^2 items, so that .2875 / tau is at most G.
+    Later phases, in which all gradients are 0, add 1 / log^2 m of the variance. The value of chat
+    does not matter, because chat is the same on both datasets.
     """
     fails_for_every_constant(ledger)
     repair = ledger.repair(REPAIRED)
@@ -156,9 +157,9 @@ def one_phase_and_all(ledger):
     Lemma 3 needs b sqrt(2 log(2.5/delta)) 2 / epsilon, and b = O(eta / (B tau)) contains log(nmd).
     Even for noise of this size, delta/2 and delta/4 are too large. For example, (1 + e^(epsilon/2))
     delta / 2 + e^(epsilon/2) delta / 4 is 1.73 delta at epsilon = .99. In Lemma 12, it is enough to
-    replace delta/2 by delta/4, and delta/4 by delta/8. The composition over phases requires that
-    the partition is public. Phases depend on one another through x_s. This dependence does no harm,
-    because each user takes part in one phase only.
+    replace delta/2 by delta/4, and delta/4 by delta/8. The composition of the phases requires a
+    public partition. Phases depend on one another through x_s. This dependence is harmless, because
+    each user takes part in only one phase.
     """
     fails_for_every_constant(ledger)
     domain = {"epsilon": UNDER_ONE, "share": 0.5, "loss": 0.25}
@@ -203,10 +204,10 @@ def stable_from_the_second_step(ledger):
     """For any t >= 2, suppose a_(t,i) = a'_(t,i) for all i in [B]; then norm(x_t - x'_t) <=
     norm(x_(t-1) - x'_(t-1)).
 
-    The bound is tight for beta eta <= 2. The lemma does not state this condition, only the proof of
-    Lemma 12 does. If beta eta > 2, the lemma fails. The gradient step on the mean of the remaining
-    users is the step of a convex beta-smooth function. So Facts 5 and 6 apply. The points x_(t-1)
-    and x'_(t-1) must lie in a convex set on which f has its properties.
+    The bound is tight for beta eta <= 2. The lemma does not state the condition beta eta <= 2. Only
+    the proof of Lemma 12 states the condition. If beta eta > 2, the lemma fails. The gradient step
+    on the mean of the remaining users is the step of a convex beta-smooth function. So Facts 5 and
+    6 apply. The points x_(t-1) and x'_(t-1) must lie in a convex set on which f has its properties.
     """
     domain = {"roots": Array(UNIT, (3, 2, 2)), "x": Array(UNIT, (2,)), "y": Array(UNIT, (2,))}
     domain |= {"share": SHARE, "slopes": Array(UNIT, (3, 2)), "kept": Choice((1, 2, 3))}
@@ -229,12 +230,12 @@ def query_sensitivity(ledger):
     """For any t >= 2, suppose beta C eta <= 1 and norm(x_(t-1) - x'_(t-1)) <= C eta/(B tau) for
     some C >= 0. Then abs(kappa_(t,i) - kappa'_(t,i)) <= 2 for all i in [B].
 
-    The bound is true, with a factor of 2 to spare. Each Hessian lies between 0 and beta. So a
-    difference of two gradients moves by beta norm(x - x'), not by twice as much. The scores then
-    move by half of the stated bound.
-    1. The last display has kappa instead of kappa' in kappa (1 - e^(...)), which changes nothing.
-    The largest change is B (1 - exp(-beta C eta / B)). The largest change occurs for users with
-    equal gradients, if one user has a Hessian beta and the others have none.
+    The bound is true, and half of the bound would be enough. Each Hessian lies between 0 and beta.
+    So a difference of two gradients moves by beta norm(x - x'), not by 2 beta norm(x - x'). The
+    scores then move by half of the stated bound. 1. In kappa (1 - e^(...)), the last display has
+    kappa instead of kappa'. This misprint changes nothing. The largest change is B (1 - exp(-beta C
+    eta / B)). The largest change occurs for users with equal gradients, if one user has a Hessian
+    beta and the others have none.
     """
     domain = {"offsets": Array(UNIT, (6, 2)), "roots": Array(UNIT, (6, 2, 2)), "spread": SHARE}
     domain |= {"move": Array(UNIT, (2,)), "product": Interval(0.01, 1.0)}
@@ -268,16 +269,16 @@ def outputs_are_close(ledger):
     datasets.
 
     Computations confirm the conclusion for m = 1e7, epsilon = .5 and .99, n from 1e8 to 1e25 and
-    delta >= 1e-6. There b is at most 4 eta / (B tau), and the noise on scores is that of c. The
-    account of decisions (2 beta b halved, as in sco2.lemma11), halting and tails gives at most
-    delta / 2 + delta / 4 at epsilon / 2. The account is an upper bound. At n = 1e8 and delta =
-    1e-12, the account is 1.55 times this number, which refutes nothing. If the noise follows chat,
-    no proof is known.
+    delta >= 1e-6. In these computations, b is at most 4 eta / (B tau), and the noise on scores is
+    the noise for c. The account adds decisions (2 beta b halved, as in sco2.lemma11), halting and
+    tails. At epsilon / 2, the sum is at most delta / 2 + delta / 4. The account is an upper bound.
+    At n = 1e8 and delta = 1e-12, the account is 1.55 times delta / 2 + delta / 4. This excess
+    refutes nothing. If the noise scale depends on chat, no proof is known.
 
     The printed proof does not give the conclusion. (6) and (7) compose to (1 + e^(epsilon/4)) delta
-    / 4. Lemma 11 needs beta C eta <= 1, with C = 432 from 100 / tau, but only beta eta <= 2 is
-    assumed. Lemma 10 fails, and (6) omits the effect of the count. "Fix x_1 and y_1" requires a
-    common state.
+    / 4. Lemma 11 needs beta C eta <= 1, where C = 432 follows from 100 / tau. The paper assumes
+    only beta eta <= 2. Lemma 10 fails. In addition, (6) omits the effect of the count. "Fix x_1 and
+    y_1" requires a common state.
     """
 
     @ledger.falsify(
@@ -321,12 +322,12 @@ def post_processing(ledger):
     post-processing.
 
     Post-processing is correct for the whole state after the first batch, which is x_1, count and
-    chat. The proof uses post-processing for x_1 alone, but x_2 is not a function of x_1. Two runs
-    may have the same x_1 and counts that differ by one. In one run the user is filtered, and in the
-    other run it lies in the middle of all others. Then the runs halt with different probabilities.
-    The step is correct if Lemma 10 bounds the state instead of x_1, as the repair of Lemma 10 does.
-    The text does not say to which run and which data ybar belongs. From batch 2 on, the data are
-    equal.
+    chat. The proof applies post-processing to x_1 alone, but x_2 is not a function of x_1. Two runs
+    may have the same x_1, while their counts differ by one. The user may be filtered in the first
+    run and lie in the middle of all users in the second run. Then the runs halt with different
+    probabilities. The step is correct if Lemma 10 bounds the state instead of x_1. The repair of
+    Lemma 10 bounds the state. The text does not say to which run and which data ybar belongs. From
+    batch 2 on, the data are equal.
     """
 
     @ledger.falsify(
@@ -354,12 +355,12 @@ def later_decisions(ledger):
     """D^(delta/4,(b,delta/4))(xbar, ybar) <= epsilon/4: for fixed x_1 and y_1 with norm(x_1 - y_1)
     <= b the answers {a_(t,i)}, t >= 2, of both runs satisfy D^(delta/4) <= epsilon/4.
 
-    The bound holds under the precondition of Lemma 11. On equal queries of sensitivity 2, the
-    decisions cost far less than (epsilon/4, delta/4), by an exact computation. Lemma 12 has only
-    beta eta <= 2. Then scores move by 4 C. From 4 C = 8 on, this sensitivity is too large at delta
-    = 1e-6. Here C = 2, and the proof has C = 432. On the way to (7) the proof says "Hence
-    D^(delta/4)(xbar, ybar) <= epsilon/4", without the shift. This claim is false, because given the
-    decisions, xbar and ybar are two points at a distance of up to b.
+    The bound holds under the precondition of Lemma 11. By an exact computation on equal queries of
+    sensitivity 2, the privacy loss of the decisions is far below (epsilon/4, delta/4). Lemma 12
+    assumes only beta eta <= 2. Under this assumption, scores may move by 4 C. At delta = 1e-6, this
+    sensitivity is too large if 4 C >= 8. We have C = 2, while the proof has C = 432. Before (7),
+    the proof says "Hence D^(delta/4)(xbar, ybar) <= epsilon/4", without the shift. This claim is
+    false, because given the decisions, xbar and ybar are two points at a distance of up to b.
     """
     domain = {"epsilon": Interval(0.02, 0.99, log=True), "items": Interval(1e7, 1e20, log=True)}
     domain |= {"delta": DELTA, "at": Interval(-1.5, 2.5)}

@@ -28,11 +28,11 @@ def gradients_close_to_their_mean(ledger):
     log(ndm/omega)/sqrt(m)] <= omega/(nm), omega = 1/(nm)^3; so E_1, that all these norms are at
     most 1/(20 tau), has probability at least 1 - omega.
 
-    The statement is true by McDiarmid's inequality. With x = log(nmd), exp(-(x - 1)^2 / 2) is below
-    (nm)^-4 from x = 10 on, and x >= 16. However, 1 / (20 tau) is G log(nmd) / sqrt(m), not G
-    log(ndm/omega) / sqrt(m), which is up to four times as large. Theorem 20 hides a constant, and a
-    centred gradient has norm up to 2G. The power of the logarithm has to absorb both effects. The
-    point x_(t-1) does not depend on batch t.
+    The statement follows from McDiarmid's inequality. Let x = log(nmd), which is at least 16. For x
+    >= 10, exp(-(x - 1)^2 / 2) is below (nm)^-4. However, 1 / (20 tau) is G log(nmd) / sqrt(m), not
+    G log(ndm/omega) / sqrt(m). The second value is up to four times as large. Theorem 20 hides a
+    constant. In addition, the norm of a centred gradient is up to 2G. The power of the logarithm
+    has to absorb both effects. The point x_(t-1) does not depend on batch t.
     """
     domain = {"log": Interval(16.0, 300.0), "power": 4.0, "extremal": [{"log": 16.0}]}
 
@@ -73,12 +73,12 @@ def noise_of_all_steps(ledger):
     """The event E_2, that abs(nu_(t,i)) <= 20 log^(3/2)(mn/delta)/epsilon^(3/2) for all t in [T]
     and i in [B], nu ~ Lap(2 sigma), has probability at least 1 - omega, omega = 1/(nm)^3.
 
-    20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise. At delta = 1e-6 and
-    the smallest n, the bound is 1.1 scales, and a third of all users exceed it. A bound of 20
-    log^2, as in Lemma 10, would not be enough either. The proof uses only that noises that push a
-    user out are at most B / 7, which is 43 log^2. Even for this weaker bound, omega is too small.
-    At delta = 1e-6 and the smallest n, an honest user is filtered with probability 1e-4. This
-    probability does no harm, because up to c honest users may be filtered.
+    The bound 20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise. At delta =
+    1e-6 and the smallest n, the bound is 1.1 scales. The noise of a third of all users exceeds this
+    bound. A bound of 20 log^2, as in Lemma 10, would not be enough either. The proof uses only that
+    the noises against a user are at most B / 7, which is 43 log^2. Even for this weaker bound,
+    omega is too small. At delta = 1e-6 and the smallest n, an honest user is filtered with
+    probability 1e-4. This probability is harmless, because up to c honest users may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -89,7 +89,7 @@ def noise_of_all_steps(ledger):
     @repair.falsify("n noises", log_n=Interval(16.0, 100.0), more=SHARE, part=1.0,
                     mutant={"part": 0.9})  # fmt: skip
     def corrected(log_n, more, part):
-        """Return the logarithms of the union bound and of omega, both less their values at 0."""
+        """Return the logarithms of the union bound and of omega, minus the logarithms at 0."""
         log_nm = log_n * (1 + more)
         return log_n - part * (log_n + 3 * log_nm) + 4 * log_nm, log_nm * (1 + 1e-12)
 
@@ -105,11 +105,11 @@ def honest_users_pass(ledger):
     E_1 and E_2, f_(t,i) >= 0.9B, each user passes the concentration tests, and g_(t-1) is the mean
     of all q_t(Z_(t,i)).
 
-    E_1 puts every gradient within 1 / (20 tau) of the mean, so two gradients are within 1 / (10
-    tau) of one another. But f counts only the gradients within half of this distance. If half of a
-    batch is on each side of the mean, f = B / 2. But all users pass, because scores are at least B
-    e^(-1/10) = .904 B. All these claims hold within E_1. Except with a small probability, users are
-    much closer together than E_1 says.
+    On E_1, every gradient is within 1 / (20 tau) of the mean. So any two gradients are within 1 /
+    (10 tau) of one another. But f counts only the gradients within half of this distance. If half
+    of a batch is on each side of the mean, f = B / 2. But all users pass, because scores are at
+    least B e^(-1/10) = .904 B. All these claims hold on the event E_1. Except with a small
+    probability, the gradients are much closer together than E_1 requires.
     """
 
     @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
@@ -144,11 +144,11 @@ def filtered_descent_converges(ledger):
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
 
     On the line, the lemma holds for beta eta <= 1. This condition comes from Lemma 13. The total
-    variation is not (nm)^-3. E_2 fails. The event chat <= 0 alone, in which every run halts, has
-    probability (delta/nm)^2.5 / 2. But filtering an honest user hardly moves the mean of the
-    others, and a halt costs only G norm(x_0 - x). By the inequality of arithmetic and geometric
-    means, the first two terms are at least 2 G norm(x_0 - x) / sqrt(nm). So a probability of 1 /
-    (nm) does no harm, and c guarantees this probability.
+    variation is not (nm)^-3, because E_2 fails. Every run halts if chat <= 0. This event alone has
+    probability (delta/nm)^2.5 / 2. But filtering an honest user hardly moves the mean of all other
+    users. A halt adds only G norm(x_0 - x) to the error. By the inequality of arithmetic and
+    geometric means, the first two terms are at least 2 G norm(x_0 - x) / sqrt(nm). So a probability
+    of 1 / (nm) is harmless. The value of c guarantees this probability.
     """
     case = {"eta": 1.0, "steps": 1, "start": 0.0, "noise": 1.0}
     domain = {"eta": Interval(0.001, 1.0, log=True), "steps": Integer(1, 200), "factor": 1.0}
@@ -232,8 +232,8 @@ REPAIR = (
 def series(log_n, more, dimension, at, log_delta, root, curved, base, power):
     """Return the sum and the last noise over the rate, and log^2, for G = D = 1.
 
-    The constant in sigma_s is 1. At at = 1, B is n^(1 / root), or n / B is log(mn/delta). At at =
-    0, epsilon = 1.
+    The constant in sigma_s is 1. If at is 1, B is n^(1 / root), or n / B is log(mn/delta). If at is
+    0, epsilon is 1.
     """
     log_m, log_d = more * log_n, dimension * log_n
     log = log_n + log_m + log_delta
@@ -280,19 +280,21 @@ def utility_of_the_euclidean_algorithm(ledger):
     i.i.d. from P, Algorithm 1 performs nm gradient computations and outputs x_S with E[F(x_S) -
     F(x_star)] <= Otilde(1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m))).
 
-    The bound fails for m <= 5, whatever Otilde hides. Take F = G norm(x), smoothed, with d = n. Up
-    to a constant, the noise of the last phase has length at least D (log m)^-S. If log log m < 1/2,
-    (log m)^-S = (n/B)^(-log log m) is more than n^(-1/2). If m <= 2, the steps do not shrink at
-    all, and the error is that of x_0. For m = 3, 4, 5, no convention on log m changes the failure.
-    In the proof, the sum needs log m > 2, and its last term needs log log m > 1.
+    For every factor that Otilde may hide, the bound fails if m <= 5. Take F = G norm(x), smoothed,
+    with d = n. Up to a constant, the noise of the last phase has length at least D (log m)^-S. If
+    log log m < 1/2, (log m)^-S = (n/B)^(-log log m) is more than n^(-1/2). If m <= 2, the steps do
+    not shrink at all, so the error is the error of x_0. For m = 3, 4, 5, the bound fails under
+    every convention on log m. In the proof, the sum converges only for log m > 2. Its last term
+    needs log log m > 1.
 
     If 4 replaces log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum was
-    found for m <= n and n >= B^2. Section 3 has only n / B >= log(mn/delta), not n >= B^2. So for
-    small epsilon, S is about log log. Then G E norm(zeta_S) is at least 10^8 times the allowed
-    value, whatever m is (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S costs
-    only beta E norm(zeta_S)^2 / 2. With beta <= 1 / eta and this smaller cost, no counterexample to
-    the sum was found for all m and n of Section 3. The number of gradients is at most nm. As
-    printed (lines 6 and 8 of Algorithm 2), n - n / 2^S users each compute their gradients twice.
+    found for m <= n and n >= B^2. Section 3 assumes only n / B >= log(mn/delta), not n >= B^2. So
+    for small epsilon, S is about log log. Then for every m, G E norm(zeta_S) is at least 10^8 times
+    the allowed value (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S adds only
+    beta E norm(zeta_S)^2 / 2 to the error. With beta <= 1 / eta and this smaller term, the search
+    found no counterexample to the sum for any m and n of Section 3. The number of gradients is at
+    most nm. In the printed lines 6 and 8 of Algorithm 2, each of n - n / 2^S users computes the
+    gradients twice.
     """
     rate_fails(ledger)
     attack_repair(ledger)
@@ -306,11 +308,11 @@ def constant_number_of_items(ledger):
     When m is constant, this recovers the smoothness requirement of Feldman et al. (2020), beta <=
     sqrt(n) + sqrt(d)/epsilon.
 
-    For m <= 5, the rate fails (sco2.thm8.util). So if m is a small constant, the algorithm does not
-    achieve the item-level rate at all. The smoothness is that of Feldman et al. times epsilon^1.5,
-    because sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) replaces sqrt(n) + sqrt(d) / epsilon. (A
-    factor of 1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits G/D and
-    epsilon.
+    For m <= 5, the rate fails (sco2.thm8.util). So the algorithm does not achieve the item-level
+    rate if m is a small constant. The smoothness is epsilon^1.5 times the smoothness of Feldman et
+    al. The reason is that sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) replaces sqrt(n) + sqrt(d) /
+    epsilon. (A factor of 1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits
+    G/D and epsilon.
     """
     rate_fails(ledger)
 
@@ -332,9 +334,10 @@ def noise_of_the_phases(ledger):
     E[norm(zeta_s)^2] = d sigma_s^2 = eta_s^2 d G^2 log(1/delta) log(nmd)/(B^2 m epsilon^2) <= D^2
     log^(-s) m.
 
-    For s >= 1, the bound holds, even with log^(-2s) m, which the next display needs. For s = 0, x_0
-    - x* is not Gaussian. If X lies in a ball of radius D, its norm is at most 2D, not D. The
-    constant of sigma_s is taken as 1. For m <= 2, nothing shrinks.
+    For s >= 1, the bound holds. The bound holds even with log^(-2s) m, which the next display
+    needs. For s = 0, x_0 - x* is not Gaussian. If X lies in a ball of radius D, the norm of x_0 -
+    x* is at most 2D, not D. We use the constant 1 in sigma_s. For m <= 2, the steps and the noise
+    do not shrink.
     """
     domain = {"n": Interval(1e7, 1e20, log=True), "d": Interval(1.0, 1e20, log=True)}
     domain |= {"m": Interval(1.0, 1e20, log=True), "logs": Interval(1.0, 1e4), "s": Integer(1, 40)}
@@ -381,7 +384,7 @@ def last_term(log_n, power):
 
 
 def few_phases(log_n, constant):
-    """Return the last noise as in last_term, with d = n: E norm(zeta_S) >= .79 D / (log m)^S."""
+    """Return the last noise as in last_term, for d = n: E norm(zeta_S) >= .79 D / (log m)^S."""
     phases, shrink = math.ceil(math.log(1.5 * log_n - math.log(1e-6))), math.log(log_n / 2)
     return math.log(0.79) - phases * shrink, -constant * log_n * shrink
 
@@ -393,14 +396,14 @@ def the_sum_over_phases(ledger):
     sum_s (log(m)/2)^(-(s-2)) (D^2/(eta n/B) + eta G^2/(2Bm)) + GD/(log m)^{O(log n)} <= Otilde(GD
     (1/sqrt(nm) + sqrt(d)/(n sqrt(m) epsilon))).
 
-    The last inequality fails for m <= 7. For these m, log(m)/2 < 1, and the sum is a power of n/B.
-    At m = 7, this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
-    norm(zeta_(s-1))^2, but only log^(-(s-1)) m is stated. The inequality also loses a factor of 4.
-    The inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also treats
-    S as a multiple of log n. Section 3 gives only n/B >= log(mn/delta). At the smallest n of
-    Section 3, where epsilon is small, S is about log log(mn/delta). Then G E norm(zeta_S) is GD /
-    (log m)^S, or a little less. At d = 1, this norm exceeds the rate by a power of n, whatever m
-    is. The first inequality takes Lemma 14 with constants 1. The inequality omits (beta + 1/eta) <=
+    The last inequality fails for m <= 7. For these m, log(m)/2 is below 1, so the sum is a power of
+    n/B. At m = 7, this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
+    norm(zeta_(s-1))^2. The paper states only log^(-(s-1)) m. The inequality also loses a factor of
+    4. The inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also
+    treats S as a multiple of log n. Section 3 assumes only n/B >= log(mn/delta). At the smallest n
+    of Section 3, epsilon is small, and S is about log log(mn/delta). Then G E norm(zeta_S) is GD /
+    (log m)^S, or a little less. For every m, this norm exceeds the rate by a power of n at d = 1.
+    The first inequality uses Lemma 14 with the constants 1. The inequality omits (beta + 1/eta) <=
     2/eta and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}

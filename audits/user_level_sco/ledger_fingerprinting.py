@@ -37,8 +37,9 @@ def fingerprints_of_a_mean(ledger):
     """For every fixed number p and every f: R^n -> [-1, 1], let g(p) := E f(X) for X_1, ..., X_n ~
     N(p, 1). Then E[(1 - p^2)(f(X) - p) sum_i (X_i - p)] = (1 - p^2) g'(p).
 
-    The lemma holds, because it is Stein's identity. The function f needs no bound, only a finite
-    mean. The number p is arbitrary, and any constant can be subtracted from f(X) instead of p.
+    The lemma is Stein's identity, so the lemma holds. The function f need not be bounded, but it
+    must have a finite mean. The number p is arbitrary, because any constant can be subtracted from
+    f(X).
     """
     domain = {**WAVES, "n": Choice((1, 2, 3)), "p": UNIT, "floor": 1e-3, "tolerance": 1e-7}
 
@@ -83,10 +84,11 @@ def monomial(power):
 def integration_by_parts(ledger):
     """For p uniform on [-1, 1], E[(1 - p^2) g'(p)] = E[g(p) p].
 
-    A factor of 2 is lost. The integral of g(p) p over [-1, 1] is 2 E[g(p) p], because the density
-    is 1/2. So the left side is twice the right side, for every g. For f = sign(X_1), the left side
-    is 2 phi(1) = .484, and the right side is .242. The mistake weakens the authors' result. With
-    the factor, (19) holds with d - 4 alpha, and the same proof gives the constant 3/32 in Lemma 41.
+    A factor of 2 is lost. The density on [-1, 1] is 1/2, so the integral of g(p) p is 2 E[g(p) p].
+    So the left side is twice the right side, for every g. For f = sign(X_1), the left side is 2
+    phi(1) = .484, and the right side is .242. The mistake weakens the authors' result. If the
+    factor is not lost, (19) holds with d - 4 alpha. Then the same proof gives the constant 3/32 in
+    Lemma 41.
     """
 
     @ledger.sweep(
@@ -184,8 +186,9 @@ def signs_and_correlation(ledger):
     1(sign(mu[k]) != sign(M(D)[k])) <= alpha; then E sum_k M(D)[k] mu[k] >= d/2 - 2 alpha.
 
     The proof replaces M(D)[k] mu[k] by abs(mu[k]) times +-1. This replacement requires M(D)[k] in
-    {-1, 1}, as in Lemma 41. A tenth of a sign has the same error as the sign, but only a tenth of
-    its correlation. For M in {-1, 1}^d the lemma is an equality if alpha is the error itself.
+    {-1, 1}, as in Lemma 41. If M(D)[k] is a tenth of a sign, the error is the same as for the sign,
+    but the correlation is only a tenth. For M in {-1, 1}^d, the lemma is an equality if alpha
+    equals the error.
     """
     words = {"lhs": "d/2 - 2 alpha, for alpha the weighted sign error", "rhs": "E[M(D) mu]"}
 
@@ -234,11 +237,12 @@ def fingerprints_of_small_error(ledger):
     """Where the weighted sign error of M is at most alpha, E sum_(i,k) (1 - mu[k]^2)(M(D)[k] -
     mu[k])(Zbar_i[k] - mu[k]) >= d/2 - 2 alpha.
 
-    The statement is read as in Lemma 41, whose proof contains it. So M(D) is in {-1, 1}^d and alpha
-    <= d/8. There it holds. The statement even holds with d - 4 alpha, which is twice d/2 - 2 alpha.
-    The reason is that the two sides of Lemma 44 differ by a factor of 2. Without alpha <= d/4, the
-    statement fails. For example, let M = -sign(Zbar_1) and n = d = 1. Then the left side is -.484,
-    and the right side is -.242. The statement also fails for M in [-1, 1]^d, as in Lemma 45.
+    We read the statement as in Lemma 41, because the proof of Lemma 41 contains the statement. So
+    M(D) is in {-1, 1}^d and alpha <= d/8. Under these conditions, the statement holds. The
+    statement even holds with d - 4 alpha, which is twice d/2 - 2 alpha. The reason is that the two
+    sides of Lemma 44 differ by a factor of 2. Without alpha <= d/4, the statement fails. For
+    example, let M = -sign(Zbar_1) and n = d = 1. Then the left side is -.484, and the right side is
+    -.242. The statement also fails for M in [-1, 1]^d, as in Lemma 45.
     """
     domain = {"n": Integer(1, 10**3), "flips": Interval(0.0, 0.3), "scale": 1.0}
     domain["extremal"] = [{"n": 2, "flips": 0.0}, {"n": 10**3, "flips": 0.24}]

@@ -99,9 +99,9 @@ def smooth_in_linf(ledger):
     f(y)) <= beta norm_inf(x - y) for any x, y in X.
 
     The implication holds, with equality for quadratics and moves along signs. If a Hessian varies,
-    the proof averages it over the segment, so the domain has to be convex. In other papers,
-    smoothness with respect to l_inf bounds the l_1-norm of the change of the gradient, which is a
-    stronger condition.
+    the proof averages the Hessian over the segment. So the domain has to be convex. In other
+    papers, smoothness with respect to l_inf bounds the l_1-norm of the change of the gradient,
+    which is a stronger condition.
     """
     domain = {"x": Array(UNIT, (2,)), "y": Array(UNIT, (2,)), "mutant": {"norm": spectral}}
     domain["norm"] = row_sum
@@ -155,7 +155,7 @@ def diagonal_dominance(ledger):
 
 
 def dominant(matrix, part=1.0):
-    """Return a symmetric matrix with the least dominant diagonal, or `part` of it for mutants."""
+    """Return a symmetric matrix with the least dominant diagonal; mutants use `part` of it."""
     off = (matrix + matrix.T) / 2 * (1 - np.eye(len(matrix)))
     return off + part * np.diag(np.abs(off).sum(axis=1))
 
@@ -174,8 +174,8 @@ def assumption_in_linf(ledger):
     respect to the l_1-norm (Definition 24) and beta-smooth in l_inf-norm (Definition 25).
 
     Losses log(1 + exp(<x, z>)) with norm_inf(z) <= G satisfy the assumption with beta = norm_inf(z)
-    norm_1(z) / 4, and attain it. This beta is at most d G^2 / 4. The losses of the lower bound also
-    satisfy the assumption, with beta = 0. The l_2 diameter of the domain is 2 sqrt(d) D.
+    norm_1(z) / 4. These losses attain this beta. This beta is at most d G^2 / 4. The losses of the
+    lower bound satisfy the assumption with beta = 0. The l_2 diameter of the domain is 2 sqrt(d) D.
     """
 
     @ledger.falsify(
@@ -194,9 +194,9 @@ def assumption_of_dominance(ledger):
     """The Hessian of each function f(.; z) in the universe is diagonally dominant (Definition 26).
 
     The assumption can be satisfied. Sums of convex functions of single coordinates and of
-    differences of two coordinates have such Hessians. The differences attain equality. Logistic and
-    linear regression do not satisfy the assumption. A Hessian c z z^T is dominated by its diagonal
-    only if z has at most two nonzero entries, which must have equal size.
+    differences of two coordinates have such Hessians. Functions of differences attain equality.
+    Logistic and linear regression do not satisfy the assumption. The diagonal of a Hessian c z z^T
+    is dominant only if z has at most two nonzero entries. Two nonzero entries must have equal size.
     """
 
     @ledger.falsify(
@@ -232,9 +232,9 @@ def contractivity(ledger):
 
     The bound is tight at eta = 2 / beta and at every smaller step size. The proof uses one z on the
     segment for a vector-valued function. The mean-value theorem does not provide such a z. For
-    x_1^3 / 6 + x_2^4 / 12, no such z exists. The display has a wrong sign, and a factor eta is
-    missing. Smoothness is that of Definition 25. The spectral norm of Definition 4 would not be
-    enough.
+    x_1^3 / 6 + x_2^4 / 12, no such z exists. The display has a wrong sign and lacks a factor eta.
+    Here, smoothness is the smoothness of Definition 25. The spectral norm of Definition 4 would not
+    be enough.
     """
     domain = {"share": Interval(0.0, 1.0), "most": 2.0, "mutant": {"most": 2.2}}
     domain |= {"x": Array(UNIT, (3,)), "y": Array(UNIT, (3,))}
@@ -260,7 +260,7 @@ def contractivity(ledger):
     def varying(x, y, share, most):
         """Compute both sides for a sum of phi(x_i) and phi(x_i + x_j), phi'' = 1 / (1 + t^2).
 
-        beta = 5, which is attained at 0.
+        The smoothness is beta = 5, which the Hessian attains at 0.
         """
 
         def gradient(x):
@@ -313,8 +313,8 @@ def largest_ball(ledger):
     implies that the l_inf-norm of the gradient is bounded, which is the weakest possible assumption
     on gradient norms.
 
-    Both claims hold, because norms are monotone in p. So these assumptions are weak, although the
-    text calls them "strong in terms of the properties of the norm". Diagonal dominance and
+    Both claims hold, because norms are monotone in p. So these assumptions are weak. The text calls
+    these assumptions "strong in terms of the properties of the norm". Diagonal dominance and
     smoothness in l_inf are not weak.
     """
 
@@ -342,9 +342,9 @@ def smoothed_score(ledger):
     which is non-smooth and prone to instability; exp(-tau norm(q_t(Z_i) - q_t(Z_j))) in its place
     is smoother, a continuous measure of closeness, and allows a more stable concentration test.
 
-    Each summand is tau-Lipschitz in the distance, with equality near 0. The indicator jumps by 1 at
-    1 / tau. Here "smoother" can only refer to continuity, because exp(-tau norm(.)) has a kink at
-    0.
+    Each summand is tau-Lipschitz in the distance, and attains the slope tau near 0. The indicator
+    jumps by 1 at 1 / tau. Here "smoother" can only refer to continuity, because exp(-tau norm(.))
+    has a kink at 0.
     """
 
     @ledger.falsify(
@@ -386,9 +386,10 @@ def item_level_rate(ledger):
     l_inf-ball is O(d/sqrt(n) + d^(3/2)/(n epsilon)), as established by Asi, Feldman, Koren and
     Talwar (2021).
 
-    The rate is the Euclidean rate (1 / sqrt(n) + sqrt(d) / (n epsilon)) G D with sqrt(d) G and
-    sqrt(d) D. So no algorithm for this geometry is needed. Judging by its title, the cited paper is
-    about l_1 geometry. The claim that no better rate is known cannot be tested.
+    The rate is the Euclidean rate (1 / sqrt(n) + sqrt(d) / (n epsilon)) G D, where sqrt(d) G
+    replaces G and sqrt(d) D replaces D. So no algorithm for this geometry is needed. Judging by its
+    title, the cited paper is about l_1 geometry. The claim that no better rate is known cannot be
+    tested.
     """
 
     @ledger.identity("the arithmetic", radius=0.5, mutant={"radius": 0.0}, **RATES)

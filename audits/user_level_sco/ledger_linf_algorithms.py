@@ -31,12 +31,12 @@ def robust_descent(ledger):
     the same gradients; if a_t = top for all t it returns the average of x_1, ..., x_T, and else the
     initial point x_0.
 
-    The implementation gives the iterates and the average of the printed lines. B users, one from
-    each subset, are B users in another order. The average is that of x_1, ..., x_T. T = abs(D)/B
-    need not be an integer. Among the parameters of Algorithm 8, D_t is not defined and
-    delta/(2Tmnd) is not used. All T steps are made before the first test, so the work after a
-    failed test is discarded. The threshold is used both with scores and with gradients, where it is
-    1/tau.
+    The implementation gives the iterates and the average of the printed lines. Taking one user from
+    each of B subsets gives B users in another order. The average is the average of x_1, ..., x_T. T
+    = abs(D)/B need not be an integer. Two parameters of Algorithm 8 are faulty: D_t is not defined,
+    and delta/(2Tmnd) is not used. All T steps are made before the first test, so the work after a
+    failed test is discarded. The threshold is used for scores and for gradients. For gradients, the
+    threshold is 1/tau.
     """
 
     @ledger.identity(
@@ -63,12 +63,12 @@ def localisation(ledger):
     plus N(0, sigma_s^2 I_d) with sigma_s = O(eta_s G sqrt(d log(exp(epsilon)/delta)
     log(nmd))/(sqrt(m) epsilon)). It returns the final x_s.
 
-    The implementation gives the printed lines, from the same random numbers. The lines leave some
-    points open. The base of the logarithm in S is not given. "Return x_s" means x_S. n/2^s and T
-    are not integers, and the last phase may have fewer than B users (sco2.thmC2.defined). At m = 1
-    and m = 2, log m <= 1, so steps and noise do not shrink (sco2.thmC2.util). The point x_s is not
-    projected on X. But the next phase starts at x_s, and f is assumed to have its properties only
-    on X.
+    The implementation gives the results of the printed lines from the same random numbers. The
+    lines leave some points open. The base of the logarithm in S is not given. "Return x_s" should
+    be "return x_S". The numbers n/2^s and T need not be integers. The last phase may have fewer
+    than B users (sco2.thmC2.defined). At m = 1 and m = 2, steps and noise do not shrink, because
+    log m <= 1 (sco2.thmC2.util). The point x_s is not projected on X. But the next phase starts at
+    x_s, and f is assumed to have its properties only on X.
     """
     sizes = {"n": Integer(10**5, 10**9), "m": Integer(3, 10**6), "d": Integer(1, 100)}
     sizes |= {"delta": Interval(1e-9, 0.1, log=True), "epsilon": Interval(0.2, 1.0)}
@@ -114,9 +114,9 @@ def enough_users(ledger):
 
     The hypothesis omits the factor 100 and m. At epsilon = 1, delta = 0.1, d = 1 and m = 2, the
     hypothesis admits 50 users, but B = 691. The hypothesis would be enough only if log(nd/delta)
-    were 100. Even if n >= 2B, the last phase may have fewer users than a batch. With the natural
-    logarithm, S = ceil(log(n/B)) gives n/2^S < B at n/B = 7.5. With the binary logarithm, n/2^S <=
-    B always. The text does not say what Algorithm 6 does for T = 0.
+    were 100. Even if n >= 2B, the last phase may have fewer users than a batch. If the logarithm is
+    natural, S = ceil(log(n/B)) gives n/2^S < B at n/B = 7.5. If the logarithm is binary, n/2^S <= B
+    always. The text does not say what Algorithm 6 does for T = 0.
     """
 
     @ledger.sweep(

@@ -27,7 +27,7 @@ ALIKE = {"points": np.zeros((5, 2)), "moves": np.ones((5, 2))}
 
 
 def middle(points, share):
-    """Return a mean, a trimmed mean, or the median, which trims as much as possible."""
+    """Return a mean, a trimmed mean, or the median."""
     if share == 1:
         return robust_statistic(points)
     trim = int(share * ((len(points) - 1) // 2))
@@ -52,10 +52,10 @@ def lipschitz_statistics(ledger):
     norm_inf(q_t(Z_i) - q'_t(Z_i)) <= beta norm_inf(x_t - x'_t) by smoothness, and the robust
     statistic of the gradients moves by at most beta norm_inf(x_t - x'_t).
 
-    The bounds are tight if all points move alike and all gradients have the same Hessian. The
+    The bounds are attained if all points move alike and all gradients have the same Hessian. The
     bounds hold for every statistic that is monotone in each point and commutes with shifts,
-    including the mean. So the 1-Lipschitz property is not what makes a statistic robust. "Remains
-    bounded by" is read as "moves by at most", for two points x_t and x'_t and the same users.
+    including the mean. So the 1-Lipschitz property is not what makes a statistic robust. We read
+    "remains bounded by" as "moves by at most", for two points x_t and x'_t and the same users.
     """
 
     @ledger.falsify(
@@ -78,7 +78,10 @@ def lipschitz_statistics(ledger):
         ],
     )  # fmt: skip
     def gradients(own, cross, x, z, share, part):
-        """Compare at x and at 0. A Hessian has cross off the diagonal, own + abs(cross) on it."""
+        """Compare the statistics at x and at 0.
+
+        A Hessian has `cross` off the diagonal and `own + abs(cross)` on the diagonal.
+        """
         c = np.abs(cross)[:, None]
         at_0 = -((own + c) * z + cross[:, None] * z[:, ::-1])
         at_x = at_0 + (own + c) * x + cross[:, None] * x[::-1]
@@ -95,13 +98,13 @@ def robust_statistics(ledger):
     Delta; (iii) for any real numbers a and b, if Z_i = a X_i + b for each i, then Z_rs = a X_rs +
     b.
 
-    The coordinate-wise median satisfies the assumption, if for even B the median is the mean of the
-    middle two. No trimmed mean that trims less satisfies the assumption (Remark 29). Property (i)
-    is sharp, because it fails at B/2 points of an even B. Lemma 33 needs (iii) for negative a,
-    which the lower median does not satisfy. Lemma 33 also needs a vector b, although the paper
-    prints "real numbers". For a statistic that treats each coordinate separately, as in Algorithm
-    7, a vector b and a real number b are the same. The mean also satisfies (ii) and (iii). Only (i)
-    expresses robustness.
+    The coordinate-wise median satisfies the assumption. For even B, the median must be the mean of
+    the middle two points. No trimmed mean that trims less satisfies the assumption (Remark 29).
+    Property (i) is sharp, because (i) fails if B is even and only B/2 points are in the ball. Lemma
+    33 needs (iii) for negative a, which the lower median does not satisfy. Lemma 33 also needs a
+    vector b, although the paper prints "real numbers". For a statistic that treats each coordinate
+    separately, as in Algorithm 7, a vector b and a real number b are the same. The mean also
+    satisfies (ii) and (iii). Only (i) expresses robustness.
     """
 
     @ledger.falsify(
@@ -139,12 +142,12 @@ def median_and_trimmed_mean(ledger):
     """Common robust statistics, such as the (coordinate-wise) median and trimmed mean, satisfy
     Assumption 28.
 
-    The claim is true for the median, if the median of an even number of points is the mean of the
-    middle two. (The lower median fails (iii) at a < 0.) A trimmed mean satisfies (ii) and (iii). A
-    trimmed mean satisfies (i) only if it trims (B - 1)//2 points at either end, which makes it the
-    median. Take six points at 1 and five points at 10. The statistic is 5 with 10% trimming, 4.86
-    with 25% trimming, and 4.6 with trimming of a third. Lemma 32 uses (i) only for 2B/3 points, so
-    trimming a third is enough for it.
+    The claim is true for the median if the median of an even number of points is the mean of the
+    middle two points. (The lower median fails (iii) at a < 0.) A trimmed mean satisfies (ii) and
+    (iii). A trimmed mean satisfies (i) only if (B - 1)//2 points are trimmed at either end. Such a
+    trimmed mean is the median. Take six points at 1 and five points at 10. The statistic is 5 with
+    10% trimming, 4.86 with 25% trimming, and 4.6 with trimming of a third. Lemma 32 uses (i) only
+    for 2B/3 points, so Lemma 32 holds if a third is trimmed.
     """
 
     @ledger.sweep(
@@ -194,12 +197,12 @@ def euclidean_analogue(ledger):
     Assumption 28, even with a mild relaxation such as norm(X_rs - Y_rs) <= (1 + r) Delta for some r
     = o(1).
 
-    The text asks a question and claims nothing. If (i) is read literally, the answer is simple. No
-    statistic has the l_2 analogue of (i) for B >= 3 and d >= 2, whatever (ii) says. The balls that
-    contain two given points have only the segment between them in common. The three sides of a
-    triangle have no point in common. For larger B, put a third of the points at each corner. By
-    Helly's theorem, (i) can be satisfied if it is required only for more than d/(d + 1) of the
-    points. For such an (i), the question is open.
+    The text asks a question and claims nothing. If (i) is read literally, the answer is simple. For
+    B >= 3 and d >= 2, no statistic satisfies the l_2 analogue of (i), even without (ii). The
+    intersection of all balls that contain two given points is the segment between these points. The
+    three edges of a triangle have no common point. For larger B, put a third of the points at each
+    corner. By Helly's theorem, (i) can be satisfied if it is required only for more than d/(d + 1)
+    of the points. The question is open for this weaker version of (i).
     """
 
     @ledger.sharper("no statistic satisfies the l_2 analogue of (i)").sweep(
@@ -227,9 +230,10 @@ def gradient_estimate(ledger):
     X_est[j] is the projection of xbar[j] on the ball of radius varsigma around Y_j, and else
     xbar[j].
 
-    The implementation gives the same result as the printed lines, with X_rs[j] for Y_j, which is
-    not defined. The condition has no effect. If a mean is closer than varsigma, the projection of
-    the mean is the mean itself. Here the ball is an interval, so the estimate is the clipped mean.
+    The implementation gives the same result as the printed lines. The printed Y_j is not defined,
+    so we use X_rs[j] for Y_j. The condition has no effect. If a mean is closer than varsigma, the
+    projection of the mean is the mean itself. Here the ball is an interval, so the estimate is the
+    clipped mean.
     """
     domain = {**POINTS, "clip": Interval(0.0, 3.0), "ball": 1.0, "always": False}
     aside = [{"points": np.array([[0.0], [0.0], [0.0], [4.0]]), "clip": 0.3}]

@@ -80,10 +80,10 @@ def refute(ledger):
 def spent(first, bent, a, out, epsilon, delta, noise, step):
     """Return an upper bound for delta at epsilon of one phase, T = 3, at the repaired parameters.
 
-    AboveThreshold has the printed noise. Here tau = beta = 1, and eta is `step`, or 1/(6B) if
-    `step` is 0. All but a small number of users of batch 1 are in equal parts at two places, at a
-    distance of a. The result is exact except for the Gaussian. The profile of the Gaussian is added
-    to that of the answers.
+    AboveThreshold has the printed noise. Here tau and beta are 1. The step size eta is `step`, or
+    1/(6B) if `step` is 0. Apart from a small number of users, the users of batch 1 are in equal
+    parts at two places whose distance is a. The result is exact, except for the treatment of the
+    Gaussian. The privacy profile of the Gaussian is added to the privacy profile of the answers.
     """
     b = math.ceil(100 * math.log(3 / delta) / epsilon)
     eta, level = step or 1 / (6 * b), 0.9 * b + 2 * math.log(3 / delta) / epsilon
@@ -141,14 +141,14 @@ def privacy_of_a_phase(ledger):
     Algorithm 5 is (epsilon, delta)-user-level DP.
 
     Lemma 35 needs 6 beta eta B <= 1, which is not among the hypotheses. At the largest beta of
-    Theorem C.2, beta eta is up to 101. Then the scores of batch 2 distinguish x_1 from y_1. At n =
-    10^7, m = 10^11 and B = 5527, the score is 5527 on one dataset and 4878 on the other, and v is
-    5016. So either the average iterate or x_0 is released, and these two points are at a distance
-    of D. No constants of sigma_s and tau help. The proof has three more mistakes. Case (ii) uses
-    sqrt(log(nmd)) in sigma_s instead of the log(nmd) in 6 eta/tau, and the sensitivity 1 instead of
-    2 for s_1. Case (i) applies Lemma 34 to data that the lemma excludes. The repair corrects all
-    these mistakes. On the pairs that were tried, a two-hundredth of the noise of the repair is too
-    little.
+    Theorem C.2, beta eta is up to 101. Then the scores of batch 2 distinguish x_1 from y_1. Take n
+    = 10^7, m = 10^11 and B = 5527, so that v is 5016. The score is 5527 on one dataset and 4878 on
+    the other dataset. So either the average iterate or x_0 is released. The distance of these two
+    points is D. No choice of the constants of sigma_s and tau restores privacy. The proof has three
+    more mistakes. Case (ii) uses sqrt(log(nmd)) in sigma_s, while 6 eta/tau contains log(nmd). Case
+    (ii) also uses the sensitivity 1 instead of 2 for s_1. Case (i) applies Lemma 34 to data that
+    the lemma excludes. The repair corrects all these mistakes. On the tested pairs, 1/200 of the
+    repair's noise is too little.
     """
     refute(ledger)
     attack_repair(ledger.repair("Lemma 36 holds " + CORRECTED), ledger.examples // 20)
@@ -175,15 +175,16 @@ def privacy_of_the_algorithm(ledger):
     log(nmd)/sqrt(m)) and v = 0.9B + 2 log(T/delta)/epsilon, Algorithm 5 is (epsilon,
     delta)-user-level DP.
 
-    The statement fails like Lemma 36, because beta eta B is not small, but up to 10^4
+    The statement fails for the same reason as Lemma 36: beta eta B may be as large as 10^4
     log(mnd/delta)/epsilon. The test itself reveals one user's gradient, for all constants of
-    sigma_s and tau. With beta = 0, the theorem still fails if m and n are large. The theorem fails
-    for every ratio C of the constant of sigma_s to that of tau, whatever delta is. Let users be in
-    equal parts at two places at a distance of .15/tau, and one user far out. These users pass the
-    test. One of these users moves the estimate by .15/tau. So the ratio of shift to noise is .15
-    epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C, but only 1/sqrt(2 log(1/delta)) is allowed.
-    Beyond beta eta_1 = 2, iterates drift apart (Lemma 33). The paper prints the inverse of tau
-    instead of tau. If the printed tau is taken literally, nothing is tested (sco1.thm3.1.priv).
+    sigma_s and tau. Even if beta is 0, the theorem fails for large m and n. Let C be the ratio of
+    the constant of sigma_s to the constant of tau. The theorem fails for every C and every delta.
+    Let users be in equal parts at two places at a distance of .15/tau, and one user far out. These
+    users pass the test. Replacing one of these users moves the estimate by .15/tau. So the ratio of
+    shift to noise is .15 epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C. The allowed ratio is only
+    1/sqrt(2 log(1/delta)). If beta eta_1 > 2, iterates drift apart (Lemma 33). The paper prints the
+    inverse of tau instead of tau. If tau is used as printed, the test has no effect
+    (sco1.thm3.1.priv).
     """
     refute(ledger)
 
@@ -269,13 +270,13 @@ def privacy_in_the_first_version(ledger):
     log(nmd)/sqrt(m)) and v = 0.9B + 2 log(T/delta)/epsilon, Algorithm 5 is (epsilon,
     delta)-user-level DP.
 
-    The statement fails like sco2.thmC2.priv, which is the case of eta at its upper bound. A smaller
-    eta helps if 6 beta eta B <= 1, apart from the logarithm that is missing in sigma_s. With tau as
-    printed, O(G log(nmd)/sqrt(m)), scores are about B whatever the data are, because 2 tau G is
-    small. The radius 1/tau is beyond 2G. The mean is released with noise that is too small. The
-    noise is smaller than the sensitivity of the mean by sqrt(m)/B, up to logarithms. At n = 10^7
-    and m = 10^11, the noise is too small by a factor of 5. For every constant, the noise is too
-    small from some m on.
+    The statement fails like sco2.thmC2.priv. In sco2.thmC2.priv, eta equals its upper bound. A
+    smaller eta repairs the statement if 6 beta eta B <= 1, except for the missing logarithm in
+    sigma_s. The printed tau is O(G log(nmd)/sqrt(m)). For this tau, scores are about B for all
+    data, because 2 tau G is small. The radius 1/tau is beyond 2G. So the noise on the released mean
+    is too small. Up to logarithms, the noise is smaller than the sensitivity of the mean by the
+    factor sqrt(m)/B. At n = 10^7 and m = 10^11, the noise is too small by a factor of 5. For every
+    constant, the noise is too small if m is large enough.
     """
     refute(ledger)
     ledger.sweep(

@@ -44,11 +44,12 @@ def concentration_test(ledger):
     """The concentration test receives, for t = 1, ..., T, a query q_t, forms the score s_t(D, tau)
     of (15) and runs AboveThreshold on it with epsilon/2 and threshold v.
 
-    Run on the same random numbers, the implementation returns the average exactly if one
-    AboveThreshold at epsilon/2 on the stream s_1, ..., s_T always answers top. Lemma 36 shows that
-    the paper means one stream. The pseudocode calls AboveThreshold anew for each t, and returns in
-    the loop. The parameter delta of the pseudocode is not used. The noise is Lap(4/epsilon) on the
-    threshold and Lap(8/epsilon) on a score, for sensitivity 1.
+    Consider one AboveThreshold at epsilon/2 on the stream s_1, ..., s_T. On the same random
+    numbers, the implementation returns the average exactly if this AboveThreshold always answers
+    top. From Lemma 36, it is clear that the paper intends one stream. The pseudocode calls
+    AboveThreshold anew for each t. It also returns inside the loop. The parameter delta of the
+    pseudocode is not used. For sensitivity 1, the noise is Lap(4/epsilon) on the threshold and
+    Lap(8/epsilon) on a score.
     """
 
     @ledger.identity(
@@ -99,7 +100,7 @@ def one_user_moves_the_score(ledger):
     """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
 
     The exact maximum is 2 (B - 1)/B. The maximum is attained if all other gradients agree, and the
-    user either joins them or is far away. Lemma 36 then uses 1 instead of 2.
+    user either joins them or is far away. Lemma 36 uses the sensitivity 1 instead of 2.
     """
     moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
     far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}
@@ -142,13 +143,14 @@ def scattered_batches_fail(ledger):
     and that for any point Y fewer than B/3 of the gradients q_1(Z_(i,1)) lie in B_inf(Y, 1/tau).
     Then with probability at least 1 - delta/T exp(epsilon) AboveThreshold returns a_1 = bottom.
 
-    The lemma holds with slack, for either reading of delta/T exp(epsilon), because s_1 <= .579 B
-    under the hypothesis. The proof is for fewer than 2B/3 users in any ball, where s_1 <= 2B/3 +
-    B/(3e) < .79 B. Lemma 36 needs the version for fewer than 2B/3 users, which is also true for
-    epsilon <= 1. But this version does not follow from Lemma 17. The alpha of Lemma 17 at epsilon/2
-    is 16 log(2T e^epsilon/delta)/epsilon for one query. Only 13.1 log(T/delta)/epsilon lie between
-    .79 B and v. The noise is Lap(8/epsilon) and Lap(4/epsilon), not one Lap(6/epsilon), whose tail
-    is lighter. If 2/3 of the users are at one place and 1/3 at another, the score is .616 B.
+    The lemma holds for either reading of delta/T exp(epsilon). The lemma is not tight, because s_1
+    <= .579 B under the hypothesis. The proof is for fewer than 2B/3 users in any ball, where s_1 <=
+    2B/3 + B/(3e) < .79 B. Lemma 36 needs the lemma for fewer than 2B/3 users. This version is also
+    true for epsilon <= 1. But this version does not follow from Lemma 17. At epsilon/2 and for one
+    query, the alpha of Lemma 17 is 16 log(2T e^epsilon/delta)/epsilon. The difference between .79 B
+    and v is only 13.1 log(T/delta)/epsilon. The noises are Lap(8/epsilon) and Lap(4/epsilon), not a
+    single Lap(6/epsilon). The tail of Lap(6/epsilon) is lighter. If 2/3 of the users are at one
+    place and 1/3 at another, the score is .616 B.
     """
     third = {"share": 1 / 3, "scale": 1.0, "mutant": {"scale": 6.0}, **SIZES, "extremal": HARD}
     ledger.reading("delta/(T exp(epsilon))").falsify("exact tail", direction=-1, **third)(top)
@@ -199,7 +201,7 @@ def scattered_batches_fail(ledger):
 
 
 def two_batches(first, later, new, step):
-    """Return the scores of batch 2, of users (z, h), on two datasets; None if not aligned."""
+    """Return the scores of batch 2 for users (z, h) on two datasets; None if not aligned."""
     b = len(first)
     gradients = -first[:, 1] * first[:, 0]
     moved = np.r_[-new, gradients[1:]]
@@ -229,13 +231,13 @@ def later_scores(ledger):
     = 1/tau. Then the sensitivity of the query is bounded by at most 2: abs(s_t(D, tau) - s_1(D',
     tau)) <= 2 for all t >= 2.
 
-    s_1(D') is a misprint for s_t(D'), because scores of different steps are unrelated. The bound 2
-    is far from tight. For B > 6, iterates move by 4 eta/tau (Lemma 32). Differences of gradients
-    move by beta norm(x_t - y_t), not by twice as much, because Hessians are positive semidefinite
-    and diagonally dominant. So scores move by B (1 - exp(-4 beta eta)) <= 2/3. On the line, the
-    scores move by 1/3. Lemma 36 needs a bound below 2. The condition 6 beta eta B <= 1 implies eta
-    <= 2/beta, but it is not a hypothesis of Lemma 36 or Theorem C.2. The paper writes "Algorithm
-    3", but Algorithm 7 is meant.
+    The printed s_1(D') should be s_t(D'), because scores of different steps are unrelated. The
+    bound 2 is far from tight. For B > 6, iterates move by 4 eta/tau (Lemma 32). Differences of
+    gradients move by beta norm(x_t - y_t), not by 2 beta norm(x_t - y_t). The reason is that
+    Hessians are positive semidefinite and diagonally dominant. So scores move by B (1 - exp(-4 beta
+    eta)) <= 2/3. On the line, the scores move by 1/3. Lemma 36 needs a bound below 2. The condition
+    6 beta eta B <= 1 implies eta <= 2/beta, but it is not a hypothesis of Lemma 36 or Theorem C.2.
+    The paper writes "Algorithm 3", but Algorithm 7 is meant.
     """
     domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
     domain |= {"part": Interval(0.05, 1.0)}
@@ -277,15 +279,15 @@ def cost_of_the_answers(ledger):
     """For aligned neighbours the query sensitivity is always bounded by 1, by Lemma 35, hence by
     Lemma 17 the answers {a_t} and {a'_t} are (epsilon/2, 0)-indistinguishable.
 
-    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) have 2, and s_1 does move by 2 (B - 1)/B.
-    Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma 36. Theorem C.2 allows
-    beta eta = 1/2. At this value and B = 5000, one user's gradient in batch 1 decides whether the
-    test of batch 2 is passed. But if 6 beta eta B <= 1, the conclusion is true with the printed
-    noise. Later scores move by at most 2/3 (Lemma 35). Suppose that the first score moves by
-    Delta_1 and later scores move by Delta. These two queries together cost epsilon (Delta_1 + 3
-    Delta)/8. The noise of the threshold covers Delta, the noise of the first query covers Delta_1 -
-    Delta, and the noise of the last query covers 2 Delta. With Delta_1 = 2 and Delta = 2/3, the
-    cost is epsilon/2.
+    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) use 2 instead, because s_1 can move by 2 (B -
+    1)/B. Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma 36. Theorem C.2
+    allows beta eta = 1/2. At beta eta = 1/2 and B = 5000, one user's gradient in batch 1 decides
+    whether batch 2 passes the test. But if 6 beta eta B <= 1, the conclusion is true with the
+    printed noise. Later scores move by at most 2/3 (Lemma 35). Suppose that the first score moves
+    by Delta_1 and later scores move by Delta. The privacy loss of these two queries together is
+    epsilon (Delta_1 + 3 Delta)/8. The noise of the threshold covers Delta, the noise of the first
+    query covers Delta_1 - Delta, and the noise of the last query covers 2 Delta. For Delta_1 = 2
+    and Delta = 2/3, the privacy loss is epsilon/2.
     """
 
     @ledger.sweep(
@@ -344,12 +346,13 @@ def scattered_pairs(ledger):
     a'_1, Pr[a_1 = a'_1 = bottom] >= 1 - (1 + exp(epsilon)) delta/2e^epsilon. Then Pr[x_1 in O] <=
     e^(epsilon/2) Pr[x'_1 in O] + delta/2.
 
-    The last inequality follows from either of the two bounds, and its sum is correct. But Pr[a_1 =
-    bottom] >= 1 - delta/2 alone gives only the union bound (1 + e^(epsilon/2)) delta/2, which is up
-    to e times the printed bound. Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. Pairs
-    that are not aligned need not satisfy the hypothesis of Lemma 34. If half of the users are at
-    one place and half at another place, a ball contains 1/2 of them, but the lemma requires less
-    than 1/3. The score s_1 moves by 2, not by 1. This move costs epsilon/4 for a_1 alone.
+    The last inequality follows from either of the two bounds. The sum in this inequality is
+    correct. But Pr[a_1 = bottom] >= 1 - delta/2 alone gives only the union bound (1 +
+    e^(epsilon/2)) delta/2, which is up to e times the printed bound. Lemma 34 gives delta/(2
+    e^epsilon) in both cases if T >= 2. Pairs that are not aligned need not satisfy the hypothesis
+    of Lemma 34. If half of the users are at one place and half at another place, a ball contains
+    1/2 of them, but the lemma requires less than 1/3. The score s_1 moves by 2, not by 1. This move
+    causes a privacy loss of epsilon/4 for a_1 alone.
     """
     chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
     full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]

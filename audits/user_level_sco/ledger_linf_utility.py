@@ -37,7 +37,7 @@ def average_error(eta, start, target, chance, beta, noise):
     """Return E F(average) - F(target) of Algorithm 6 over all data, and the repaired bound.
 
     There are two steps of two users each. The loss is beta (x - z)^2 / 2 with z = 1 or -1. All
-    tests are passed and nothing is clipped.
+    tests pass, and no step is clipped.
     """
     rule = Test(1.0, 1e-300, 1e300, 2.0, 1e9)
     plan = Plan(2, (Phase(4, 2, eta, 1.0),), rule, 1e9, 9.0, 1.0, 0.1)
@@ -54,7 +54,10 @@ def average_error(eta, start, target, chance, beta, noise):
 
 
 def attack_phase(ledger):
-    """Use steps that diverge, for several constants. Test the repair on all data."""
+    """Use diverging steps with several constants.
+
+    Test the repair on all data.
+    """
     words = {"lhs": "E F(xbar) - F(x), in units of eta G^2", "rhs": "a constant times the bound"}
     for constant, b, m in ((1.0, 2000, 10**4), (1e4, 10**4, 10**8)):
         ledger.sweep(
@@ -95,14 +98,15 @@ def error_of_a_phase(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 6 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    As in Lemma 13, no condition keeps beta eta small. Theorem C.2 allows beta eta = 10 up to m =
-    20000. Then full steps jump over a minimiser between slopes -G/2 and G. The average keeps an
-    error of .035 eta G^2, even without any noise, and Bm is arbitrarily large. For beta eta < 1,
-    the lemma is true. Here the paper prints tau as a distance. "Passes all the tests" then needs a
-    distance that is 40 times smaller. Gradients within 1/tau of their mean may have a score of .57
-    B, but v > .9B. The printed tau is enough because gradients are typically closer by a factor of
-    log(nmd/omega), but the text does not say so. "<= 1 - omega/nm" should be "<= omega/(nmd)", and
-    "GDd omega" should be "2 GDd omega".
+    Like Lemma 13, the lemma has no condition that keeps beta eta small. Theorem C.2 allows beta eta
+    = 10 if m <= 20000. If beta eta is 10, full steps jump over a minimiser between the slopes -G/2
+    and G. Even without noise, the average has an error of .035 eta G^2. In this example, Bm is
+    arbitrarily large. For beta eta < 1, the lemma is true. In this lemma, the paper prints tau as a
+    distance. For this tau, "passes all the tests" needs a distance that is 40 times smaller.
+    Gradients within 1/tau of their mean may have a score of .57 B, but v > .9B. The printed tau is
+    enough, because gradients are typically closer by a factor of log(nmd/omega). The text does not
+    give this reason. "<= 1 - omega/nm" should be "<= omega/(nmd)", and "GDd omega" should be "2 GDd
+    omega".
     """
     attack_phase(ledger)
 
@@ -113,8 +117,8 @@ def error_of_a_phase_first_version(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 1 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    It fails like sco2.lemma37. In the display of its proof, 1/B is missing. The correct value of E
-    sum_i q_t(Z_(i,t)) is B grad F(x_(t-1)).
+    The lemma fails like sco2.lemma37. In the display of the proof, a factor 1/B is missing. The
+    correct value of E sum_i q_t(Z_(i,t)) is B grad F(x_(t-1)).
     """
     attack_phase(ledger)
 
@@ -131,9 +135,9 @@ def cost_of_the_noise(ledger):
     is E[F(x_1) - F(xbar_1)] <= G norm(zeta_1), in the Euclidean norm.
 
     F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1). This norm is up
-    to sqrt(d) times norm_2(zeta_1). For Gaussian noise, G norm_1(zeta_1) is .8 sqrt(d) times G
-    norm_2(zeta_1). At d = 100, the loss is 78.8 G sigma, but the display has at most 10 G sigma.
-    The text concludes only that this is too much. The expectation E is over the noise on the left
+    to sqrt(d) times norm_2(zeta_1). For Gaussian noise, norm_1(zeta_1) is .8 sqrt(d) times
+    norm_2(zeta_1). At d = 100, the loss is 78.8 G sigma. The display claims at most 10 G sigma. The
+    text concludes only that this loss is too large. The expectation E is over the noise on the left
     side. The expectation is missing on the right side.
     """
 
@@ -186,8 +190,8 @@ def noisy(n, m, constant, power, noise, second):
 def summed(n, m, d, epsilon, delta, least, constant):
     """Return the sum over the phases by the repaired Lemma 37 at beta eta <= 1/2, and the rate.
 
-    G = D = 1, and S = floor(log_2(n/B)). Steps and noise shrink by max(least, log m). The constants
-    of sigma_s are 1.
+    The parameters are G = D = 1 and S = floor(log_2(n/B)). Steps and noise shrink by max(least, log
+    m). The constants of sigma_s are 1.
     """
     log, own = max(1.0, math.log(m * n * d / delta)), max(1.0, math.log(1 / delta))
     logs, b = max(1.0, math.log(n * m * d)), 100 * log / epsilon
@@ -252,16 +256,16 @@ def localised(ledger):
     the dataset is drawn i.i.d. from P, the output x_S of Algorithm 5 satisfies E[F(x_S) -
     F(x_star)] <= Otilde(GD (d/sqrt(mn) + d^(3/2)/(n epsilon^2 sqrt(m)))).
 
-    "Set eta <=" admits steps so small that nothing is learned, for example eta = D/(G n) and f = -G
-    x. If eta is at its bound, the lemma fails at constant m. Theorem C.2 fails too. The theorem's
-    bound on beta has two summands, and the lemma has only the first of them. The proof has five
-    flaws. First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. This bound
-    needs sqrt(d ...) in eta, where the proof recalls d ..., and G^2 instead of G. Second, the sum
-    of (log m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses S = log n instead
-    of log(n/B), which is far smaller if n is near 2B. Fourth, F(xbar_s - xbar_(s-1)) should be
-    F(xbar_s) - F(xbar_(s-1)). Fifth, the norm in G norm(zeta_S) is the l_1-norm. The condition on
-    beta lacks the second summand of Theorem C.2, and neither condition gives the beta eta <= 1 of
-    Lemma 13.
+    "Set eta <=" allows steps that are too small to learn anything, for example eta = D/(G n) for f
+    = -G x. If eta is at its bound, the lemma fails at constant m. Theorem C.2 fails too. The
+    theorem's bound on beta has two summands. The lemma has only the first summand. The proof has
+    five flaws. First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. This bound
+    needs sqrt(d ...) in eta, while the proof has d ... there. The bound also needs G^2 instead of
+    G. Second, the sum of (log m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses
+    S = log n instead of S = log(n/B). If n is near 2B, log(n/B) is far smaller than log n. Fourth,
+    F(xbar_s - xbar_(s-1)) should be F(xbar_s) - F(xbar_(s-1)). Fifth, the norm in G norm(zeta_S) is
+    the l_1-norm. The condition on beta lacks the second summand of Theorem C.2. The condition beta
+    eta <= 1 of Lemma 13 follows from neither of the two conditions.
     """
     refute_few_items(ledger, second=0)
     refute_small_steps(ledger)
@@ -293,11 +297,11 @@ def error_of_the_algorithm(ledger):
     The rate fails for constant m. If m <= e, steps and noise do not shrink. (Here log m is read as
     at least 1. The printed log^(-s) m makes both grow at m = 2 and divides by zero at m = 1.) The
     last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function of
-    curvature beta. The error is then at least G d E h(sigma_1 N(0, 1)), whatever the earlier steps
-    do. For n -> infinity, this error is of the order of GD d^(3/2)/(sqrt(n) epsilon^2), which
-    exceeds the rate by sqrt(d). At d = sqrt(n), no power of a logarithm compensates n^(1/4). The
-    rate also fails at m = 3, where steps shrink only by 1.1. With max(4, log m) instead of log m,
-    and beta eta <= 1/2, the sum of the proof gives the rate.
+    curvature beta. For all earlier steps, the error is at least G d E h(sigma_1 N(0, 1)). As n ->
+    infinity, this error is of the order of GD d^(3/2)/(sqrt(n) epsilon^2). This order exceeds the
+    rate by the factor sqrt(d). At d = sqrt(n), no power of a logarithm compensates n^(1/4). The
+    rate also fails at m = 3, where steps shrink only by 1.1. If max(4, log m) replaces log m and
+    beta eta <= 1/2, the sum of the proof gives the rate.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
@@ -330,12 +334,12 @@ def announced_rate(ledger):
     dominant Hessians; a lower bound Omegatilde(d/sqrt(nm) + d^(3/2)/(n sqrt(m) epsilon)) shows that
     it is nearly optimal except for the dependence on epsilon.
 
-    As in sco2.thmC2.util, the algorithm as printed does not achieve the rate for constant m. With
-    other step sizes, the algorithm achieves the rate. The gradients are bounded in the l_inf-norm,
-    which is Lipschitz continuity in the l_1-norm. The lower bound needs a minimum with d, as
-    Theorem 23 of v2 has it. For n sqrt(m) epsilon < sqrt(d), the bound exceeds 2GDd, the largest
-    possible error. As epsilon decreases, it exceeds 2GDd by an arbitrary factor. Where both bounds
-    hold, they differ by a factor 1/epsilon.
+    As in sco2.thmC2.util, the algorithm as printed does not achieve the rate for constant m. The
+    algorithm achieves the rate for other step sizes. The gradients are bounded in the l_inf-norm,
+    so the losses are Lipschitz in the l_1-norm. The lower bound needs a minimum with d, which
+    Theorem 23 of v2 contains. For n sqrt(m) epsilon < sqrt(d), the bound exceeds 2GDd, the largest
+    possible error. As epsilon decreases, the bound exceeds 2GDd by an arbitrarily large factor. If
+    both bounds hold, the two bounds differ by a factor 1/epsilon.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
@@ -357,10 +361,11 @@ def limitations(ledger):
     batch sizes; the diagonal dominance requirement is more restrictive than standard smoothness,
     and the techniques are tailored to the l_inf setting.
 
-    This is true. The power of epsilon comes from D^2/(eta T) in the first phase. T is n/(2B), B is
-    of order 1/epsilon, and eta is of order epsilon. Theorem 8 has eta ~ B epsilon, because there
-    the noise decreases with B. Diagonal dominance excludes all generalised linear models with three
-    or more features, because at most the largest row of a a^T is dominated by its diagonal.
+    The claim is true. The power of epsilon comes from D^2/(eta T) in the first phase. T is n/(2B),
+    B is of order 1/epsilon, and eta is of order epsilon. In Theorem 8, eta is of the order of B
+    epsilon, because the noise of Theorem 8 decreases with B. Diagonal dominance excludes all
+    generalised linear models with three or more features, because at most the largest row of a a^T
+    is dominated by its diagonal.
     """
 
     @ledger.identity(
@@ -370,7 +375,7 @@ def limitations(ledger):
     def exponent(epsilon, d, with_b, power):
         """Return the power of epsilon in d B/eta, and the claimed one.
 
-        eta sqrt(m)/(D sqrt(d)) is min(...), with the factor B of Theorem 8 or without this factor.
+        The value eta sqrt(m)/(D sqrt(d)) is min(...), with or without the factor B of Theorem 8.
         """
         found = []
         for x in (epsilon, epsilon / 2):

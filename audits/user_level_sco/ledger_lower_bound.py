@@ -32,13 +32,13 @@ def lower_bound(ledger):
     for any (epsilon, delta)-user-level DP algorithm M, given an i.i.d. dataset D drawn from P,
     E[F(M(D)) - F(x_star)] >= GD Omegatilde(min{d, d/sqrt(mn) + d^(3/2)/(n epsilon sqrt(m))}).
 
-    The paper prints no condition on delta. Publishing 2 random users is (0, 2/n)-DP. One pass of
-    SGD over their 2 m items has an error of at most GD d/sqrt(2 m), for every P and f. At m = n and
-    d = n^3, the theorem claims an error of GD d, up to a constant and logarithms. The claimed error
-    is sqrt(2 n) times as much. Under delta <= 1/(dnm), as in Lemma 39, the theorem holds by another
-    proof. This proof draws mu from [-R, R]^d with R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39
-    has R = 1, which gives nothing for sqrt(d/m) < n epsilon < sqrt(d). Beyond this range, Lemma 39
-    uses a mixture, which does not give i.i.d. items.
+    The paper prints no condition on delta. Publishing 2 random users is (0, 2/n)-DP. For every P
+    and f, one pass of SGD over the 2 m items of these users has an error of at most GD d/sqrt(2 m).
+    At m = n and d = n^3, the theorem claims an error of GD d, up to a constant and logarithms. The
+    claimed error is sqrt(2 n) times as large as the error of SGD. Under delta <= 1/(dnm), as in
+    Lemma 39, the theorem holds by another proof. This proof draws mu from [-R, R]^d with R =
+    min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1, which gives no bound for sqrt(d/m) < n
+    epsilon < sqrt(d). Beyond this range, Lemma 39 uses a mixture, which does not give i.i.d. items.
 
     One imprecise wording is not counted as a mistake. "There exists P such that for any M" should
     be "for any M there exists P", as in Lemma 39, or P must be drawn at random. As printed, the
@@ -104,9 +104,9 @@ def linear_instance(ledger):
     (sign(mu[i]) - M(D)[i]) mu[i] >= sum_i abs(mu[i]) 1(sign(mu[i]) != sign(M(D)[i])).
 
     The function f is linear, so beta = 0, and its Hessian 0 is diagonally dominant. If M(D)[i] = 0,
-    whose sign is wrong, the inequality is an equality. The inequality needs M(D) in [-1, 1]^d. In
-    Lemma 39, z lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G = sqrt(m) loses a square
-    root of a logarithm, which Omegatilde hides.
+    its sign counts as wrong, and the inequality is an equality. The inequality needs M(D) in [-1,
+    1]^d. In Lemma 39, z lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G = sqrt(m) loses a
+    square root of a logarithm, which Omegatilde hides.
     """
     domain = {"mu": Array(UNIT, ("d",)), "answer": Array(UNIT, ("d",)), "d": Choice((1, 2, 4))}
     domain["extremal"] = [
@@ -152,11 +152,12 @@ def error_of_signs(ledger):
     sign(M(D)[i])) >= Omegatilde(d^(3/2)/(n epsilon)).
 
     The minimum with d, which Theorem 23 has, is missing. Because norm_inf(E z) <= 1, the sum is at
-    most d. For n epsilon far below sqrt(d), d is smaller than d^(3/2)/(n epsilon) by a power of d.
-    The proof is for n far above sqrt(d)/epsilon, a condition that is not printed. With the minimum,
-    the lemma holds, even for epsilon <= 1 and delta <= 1/(4n), and without the logarithms. Take the
-    P_2 that clips N(mu, m I) for mu uniform on [-R, R]^d, R = min{1, sqrt(d)/(3 n epsilon)}. "There
-    exists P_2" and "E_mu" both describe a mean that is drawn first.
+    most d. If n epsilon is far below sqrt(d), then d is smaller than d^(3/2)/(n epsilon) by a power
+    of d. The proof assumes that n is far above sqrt(d)/epsilon, but the paper does not print this
+    condition. With the minimum, the lemma holds for epsilon <= 1 and delta <= 1/(4n). The
+    logarithms are not needed. Take the P_2 that clips N(mu, m I) for mu uniform on [-R, R]^d, R =
+    min{1, sqrt(d)/(3 n epsilon)}. The phrases "there exists P_2" and "E_mu" both refer to a mean mu
+    that is drawn first.
     """
     words = {"lhs": "claimed", "rhs": "sum_i abs(mu[i]) at most", "n": 2, "epsilon": 0.1}
     ledger.sweep("n = 2, m = 1, epsilon = .1, delta = 0", d=1e6, constant=1.0, power=0, **words)(
@@ -212,14 +213,15 @@ def chain(ledger):
     M, nm] >= inf over item-level M of Error[Pbar_2, M, n] >= (n_star/n) inf Error[Pbar_1, M,
     sqrt(d)/32 epsilon] >= Omegatilde(d^(3/2)/(epsilon n)).
 
-    The first and the last term of the chain contradict each other. On P_1, abs(mu[k]) is not scaled
-    by n_star/n. Average the signs of the users' means, and add Gaussian noise for their sensitivity
-    2 sqrt(d)/n. The error is at most 2.2 d v, where v = 1/n + 8 d log(1.25/delta)/(n epsilon)^2.
-    For n = d^2, the error bound is d^(3/2)/(n epsilon) times a constant times epsilon/sqrt(d). The
-    reason is P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) - 1 >= .68 abs(mu). Reading P_2
-    for P_1 does not help, because the mean of a user's i.i.d. items from a mixture is not
-    distributed as Pbar_2. A narrow prior, without a mixture, repairs both ends. The second and the
-    third inequality hold. By Markov's inequality, both inequalities hold even without a logarithm.
+    The first and the last term of the chain contradict each other. For P_1, abs(mu[k]) is not
+    scaled by n_star/n. Average the signs of the users' means, and add Gaussian noise for their
+    sensitivity 2 sqrt(d)/n. The error is at most 2.2 d v, where v = 1/n + 8 d log(1.25/delta)/(n
+    epsilon)^2. For n = d^2, the error bound is d^(3/2)/(n epsilon) times a constant times
+    epsilon/sqrt(d). The bound follows from P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) -
+    1 >= .68 abs(mu). Replacing P_1 by P_2 does not repair the chain, because the mean of a user's
+    i.i.d. items from a mixture is not distributed as Pbar_2. A narrow prior without a mixture
+    repairs both terms. The second and the third inequality hold. By Markov's inequality, these two
+    inequalities hold even without a logarithm.
     """
     words = {"lhs": "d^(3/2)/(epsilon n)", "epsilon": 0.1}
     words |= {"rhs": "Error[P_1, M, nm] of Gaussian noise on users' signs, at most"}
@@ -278,10 +280,10 @@ def users_to_items(ledger):
     delta)-item-level DP algorithm that takes the users' means Zbar_1, ..., Zbar_n as inputs and has
     the same performance.
 
-    Given its mean, a user's Gaussian sample has a distribution that does not depend on mu. So the
-    sample can be drawn anew and given to the user-level algorithm. "The same performance" is read
-    as the same distribution of the output, for every mu simultaneously. The scale sigma has to be
-    known.
+    Given the sample mean, the distribution of a user's Gaussian sample does not depend on mu. So
+    the sample can be drawn anew and given to the user-level algorithm. We read "the same
+    performance" as the same distribution of the output, for every mu simultaneously. The scale
+    sigma has to be known.
     """
 
     @ledger.identity("covariance of items drawn anew", m=range(1, 9), sigma=[0.5, 3.0], centred=1.0,
@@ -299,7 +301,7 @@ def users_to_items(ledger):
                    + [[1.0, 1, 1, 4]] * 3), "epsilon": 0.5}],
     )  # fmt: skip
     def mixtures(draws, outputs, epsilon):
-        """Use three samples on each side, each with its own distribution of the output."""
+        """Use three samples for each dataset, and an output distribution for each sample."""
         draws = draws / draws.sum(axis=1, keepdims=True)
         outputs = outputs / outputs.sum(axis=1, keepdims=True)
         left, right = outputs[:3], outputs[3:]
@@ -318,9 +320,9 @@ def clipped_mean(ledger):
     The bound holds with G = 3 sqrt(m log(mnd)) and the constant 1 for the O(). The display is the
     formula for a truncated normal. P_2 is a clipped normal, whose bias is smaller. The difference
     phi(alpha) - phi(beta) is negative for mu > 0, so the paper means its absolute value. The factor
-    n_star/n is for the mixture, whose mean is (n_star/n) mu. In the mixture, mu has to be scaled as
-    well. Clipping keeps the sign of mu, and abs(mu') >= .95 abs(mu) is more useful in the proof of
-    Lemma 39.
+    n_star/n belongs to the mixture, because the mean of the mixture is (n_star/n) mu. In the
+    mixture, mu has to be scaled as well. Clipping keeps the sign of mu, and abs(mu') >= .95 abs(mu)
+    is more useful in the proof of Lemma 39.
     """
     domain = {"m": Integer(1, 10**9), "n": Integer(2, 10**9), "d": Integer(1, 10**6), "mu": SHARE}
     domain["extremal"] = [
@@ -329,7 +331,7 @@ def clipped_mean(ledger):
     ]
 
     def clipping(m, n, d, mu, c):
-        """Return the ends of the interval, in deviations, and the bias of the clipped mean."""
+        """Return the endpoints of the interval, in deviations, and the bias of the clipped mean."""
         g = c * math.sqrt(m * max(1.0, math.log(m * n * d)))
         near, far = (g - mu) / math.sqrt(m), (g + mu) / math.sqrt(m)
         beyond = [norm.pdf(t) - t * ndtr(-t) for t in (near, far)]

@@ -20,7 +20,10 @@ from dpaudit.properties import Array
 
 
 def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
-    """Run Algorithm 2 once, user by user, with x_0 on halt. The keyword arguments are mutants."""
+    """Run Algorithm 2 once, user by user, and return x_0 on halt.
+
+    The keyword arguments are mutants.
+    """
     rule, batch, domain = plan.rule, plan.batch_size, Ball(1.5)
     c_hat = rule.cutoff + late + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale * math.sqrt(max(c_hat - late, 0.0) / rule.cutoff)
@@ -68,12 +71,12 @@ def localisation_lines(ledger):
     N(0, sigma_s^2 I_d) with sigma_s = O(eta_s G sqrt(log(1/delta) log(nmd))/(B sqrt(m) epsilon)).
     It returns x_S.
 
-    The implementation gives the iterates of the printed lines, run by run, from the same random
-    numbers. The lines leave four points open. The constant of sigma_s is not given (sco2.thm8.priv:
-    none is enough). At m = 1, log m = 0 makes eta_s = eta / 0. The base of the logarithm in S is
-    not given, and only the natural logarithm leaves B users in each phase. The point x_s, the start
-    of phase s + 1, may lie outside of X. The S phases use n_s = n / 2^s users each, so n / 2^S
-    users are never used.
+    From the same random numbers, each run of the implementation gives the iterates of the printed
+    lines. The printed lines do not specify four points. The constant of sigma_s is not given, and
+    no constant is enough (sco2.thm8.priv). At m = 1, log m = 0 makes eta_s = eta / 0. The base of
+    the logarithm in S is not given. Only the natural logarithm leaves B users in each phase. The
+    point x_s, the start of phase s + 1, may lie outside of X. The S phases use n_s = n / 2^s users
+    each, so n / 2^S users are never used.
     """
 
     @ledger.falsify("x_1 and x_2", again=0, mutant={"again": 1}, **SMALL)
@@ -113,12 +116,12 @@ def filtered_descent_lines(ledger):
     users were filtered out or a batch is empty; a step projects x_(t-1) - eta g_(t-1) on X, g_(t-1)
     the mean of the gradients that are left. It returns the average of x_1, ..., x_T.
 
-    The implementation gives the average iterates of the printed lines, run by run, from the same
-    random numbers. The lines do not say what is returned on halt. The returned value must be x_0,
+    From the same random numbers, each run of the implementation gives the average iterates of the
+    printed lines. The lines do not say what is returned on halt. The returned value must be x_0,
     because everything else depends on the data without noise. The cutoff chat may be negative, but
-    its root is taken. The scale sigma is computed from chat. So two runs with different chat have
-    different noise on all scores. No proof addresses this. The gradient q_t(Z) is computed in two
-    lines, once for all users and once for each user.
+    the algorithm takes its root. The scale sigma is computed from chat. So two runs with different
+    chat have different noise on all scores. No proof accounts for this difference in the noise. Two
+    lines compute the gradient q_t(Z): the first for all users, the second for each user.
     """
     changes = {"late": 0.0, "mean_of": None, "first": 0}
 
@@ -155,16 +158,20 @@ def running_time(ledger):
     """With Otilde(nm) gradients the total running time is Otilde(nmd/epsilon^3); the bottleneck is
     the concentration score, which takes Otilde(md/epsilon^3) time for each step.
 
-    These costs are upper bounds, and hold with slack. A step takes B^2 d for the scores and B m d
-    for the gradients, with B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if all
+    These costs are upper bounds that are not tight. A step takes time B^2 d for the scores and B m
+    d for the gradients, where B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if all
     gradients are recomputed for each pair of users, as line 10 can be read. Otherwise the time md /
     epsilon^3 is too large by a factor m. The number of steps is n epsilon^1.5 / Otilde(1). The
-    total omits the number of steps and is Otilde(nmd + nd / epsilon^1.5). Otilde(nm) gradients are
-    the gradients of n (1 - 2^-S) users, once or, as printed, twice.
+    printed total omits the number of steps. The correct total is Otilde(nmd + nd / epsilon^1.5).
+    The Otilde(nm) gradients are the gradients of n (1 - 2^-S) users. As printed, each of these
+    gradients is computed twice.
     """
 
     def priced(n, m, d, epsilon, log):
-        """Return B, and the multiplications and exponentials of a step and of all steps."""
+        """Return B and the numbers of operations in a step and in all steps.
+
+        The operations are multiplications and exponentials.
+        """
         batch = 300 * log**2 / epsilon**1.5
         step = 2 * batch * m * d + batch**2 * d
         return batch, step, n / batch * step
@@ -198,11 +205,11 @@ def hypotheses_and_parameters(ledger):
     size B := 300 log^2(mn/delta)/epsilon^(3/2) and the starting learning rate eta := (D/G) B
     sqrt(m) min{1/sqrt(n), epsilon/sqrt(d log(1/delta) log(nmd))}.
 
-    The number n occurs on both sides of the condition. A smallest n exists, and it is large. With
-    constant 1, the bound on beta admits beta eta up to 600 log^2(mn/delta). Otilde has to hide this
-    factor, and the 432 of Lemmas 10 and 11. The hypothesis gives n / B >= log(mn/delta) batches. So
-    S may be about log log(mn/delta), but Section 3.3.2 takes it for a multiple of log n
-    (sco2.util.sum). B is at least 480 c, so E_1 restricts nothing.
+    The number n occurs on both sides of the condition. A smallest n exists, and it is large. If its
+    constant is 1, the bound on beta allows beta eta up to 600 log^2(mn/delta). So Otilde must hide
+    this factor. It must also hide the factor 432 of Lemmas 10 and 11. By the hypothesis, the number
+    n / B of batches is at least log(mn/delta). So S may be about log log(mn/delta). Section 3.3.2
+    treats S as a multiple of log n (sco2.util.sum). B is at least 480 c, so E_1 restricts nothing.
     """
     least = {
         epsilon: [f"{printed.euclidean_least_users(m, epsilon, 1e-6):.3g}" for m in (1, 2, 10, 100)]
@@ -232,7 +239,8 @@ def hypotheses_and_parameters(ledger):
     def product(n, d, epsilon, logs, most):
         """Return beta eta / (300 log^2) and its bound.
 
-        beta eta / (300 log^2) is sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) min(...) / epsilon^1.5.
+        The value beta eta / (300 log^2) is sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) min(...) /
+        epsilon^1.5.
         """
         rate = min(1 / math.sqrt(n), epsilon / math.sqrt(d * logs))
         beta = math.sqrt(epsilon) * (epsilon * math.sqrt(n) + math.sqrt(d))
@@ -243,13 +251,13 @@ def hypotheses_and_parameters(ledger):
 def temperature(ledger):
     """The temperature of the concentration test is tau := sqrt(m)/(20 G log(nmd)).
 
-    For honest users, within G log(nmd) / sqrt(m) of their mean, scores are at least B e^(-1/10),
-    which Lemma 14 needs. But all gradients are within 2G of one another. For m < (10 log(4/3)
-    log(nmd))^2, all scores exceed F whatever users send. At log(nmd) = 27, the condition is m <
-    6000 items. For such m, the filter removes users only by its noise. In that case, 1 / tau is
-    more than 2G / log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than 2 eta G / B,
-    which is true without a filter. The constant 20 leaves slack: 20 / 2.8 would be enough for B
-    e^(-1/10) to be F.
+    Honest users are within G log(nmd) / sqrt(m) of their mean. So their scores are at least B
+    e^(-1/10), as Lemma 14 needs. But all gradients are within 2G of one another. For m < (10
+    log(4/3) log(nmd))^2, all scores exceed F for all data. At log(nmd) = 27, the condition is m <
+    6000 items. For such m, the filter removes users only because of its noise. In that case, 1 /
+    tau is more than 2G / log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than 2 eta
+    G / B, which is true without a filter. The constant 20 could be smaller, because 20 / 2.8 would
+    be enough for B e^(-1/10) to be F.
     """
     near = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
     domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [near]}
@@ -318,9 +326,9 @@ def with_a_floor(log_n, at, floor):
 def last_term(ledger):
     """1/(log m)^{O(log n)} <= 1/(nm) when m <= n^{O(log log n)}.
 
-    The claim fails for every constant that O() can hide. For m = 1, 2, the left side is at least 1,
-    because log m <= 1. For m <= 15, the claim needs a constant in O(log n) that is larger than S /
-    log n, which is at most 1. See sco1.B9.fact.
+    The claim fails for every constant that O() can hide. For m = 1 and m = 2, the left side is at
+    least 1, because log m <= 1. For m <= 15, the claim needs a constant in O(log n) that is larger
+    than S / log n, which is at most 1. See sco1.B9.fact.
     """
 
     @ledger.sweep("m = 2, where log 2 is 1 or .69", constant=[1.0, 10.0, 1e3], n=10**9,
@@ -339,8 +347,8 @@ def last_term_of_the_first_version(ledger):
     """1/(log m)^(log n) <= 1/nm when m <= n^(log log n).
 
     The claim is equivalent to log log m >= 1 + log m / log n. The claim is false for m <= 15, and
-    for m slightly above 15. The claim is true for m = n^(log log n) from n = e^(e^e) = 3.8e6 on.
-    The hypotheses have no smallest m.
+    for m slightly above 15. For m = n^(log log n), the claim is true if n >= e^(e^e) = 3.8e6. The
+    hypotheses do not require a smallest m.
     """
 
     @ledger.sweep("m items", m=[2, 5, 10, 15], n=10**9, lhs="1 / (log m)^(log n)", rhs="1 / (nm)")

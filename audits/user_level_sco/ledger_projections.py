@@ -50,10 +50,10 @@ def projections_of_reals(ledger):
     """Consider four real numbers a, b, c, d with abs(a - b) <= 1 and abs(c - d) <= 1. Let c' be the
     projection of c on B(a, r) and d' that of d on B(b, r) for any r >= 0. Then abs(c' - d') <= 1.
 
-    The bound is tight, and the case analysis is complete. The second "without loss of generality"
-    of the proof exchanges the two pairs and all signs. A short proof uses that clip is monotone in
-    point and center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1. In the same
-    way, c' <= d' + 1. The same proof works for any bound instead of 1.
+    The bound is tight. The case analysis of the proof is complete. The second "without loss of
+    generality" of the proof exchanges the two pairs and all signs. A short proof uses that clip is
+    monotone in point and center and commutes with shifts. So d' <= clip(c + 1; a + 1, r) = c' + 1.
+    In the same way, c' <= d' + 1. The same proof works for any bound instead of 1.
     """
     domain = {"a": Interval(-1.0, 1.0), "b": Interval(-1.0, 1.0), "r": Interval(0.0, 2.0)}
     domain |= {"c": Interval(-4.0, 4.0), "move": Interval(-1.0, 1.0), "most": 1.0}
@@ -77,15 +77,18 @@ def projections_in_the_plane(ledger):
     with norm(a - b) <= 1 and norm(c - d) <= 1 whose projections on B(a, r) and B(b, r) are more
     than 1 apart.
 
-    The claim is true from the plane on. A distance up to sqrt(2) instead of 1 is possible, and no
-    larger distance is possible in any dimension. The reason is that a projection p of a move w lies
-    in the ball whose diameter is w.
+    The claim is true in two and more dimensions. The distance can be up to sqrt(2) instead of 1. In
+    every dimension, no larger distance is possible. The upper limit holds because the projection p
+    of a move w lies in the ball whose diameter is w.
     """
 
     @ledger.sweep("two balls of radius 100: more than 1.41 apart", r=100.0, plane=1.0, lhs="1.41",
                   rhs="norm(c' - d')", mutant={"plane": 0.0})  # fmt: skip
     def apart(r, plane):
-        """Compare two such pairs; on a line, without the second coordinates, they stay together."""
+        """Compare two such pairs.
+
+        Without the second coordinates, the two pairs lie on a line and stay together.
+        """
         s = math.sqrt(0.5)
         b, normal, along = np.zeros(2), np.array([-s, s * plane]), np.array([s, s * plane]) / 2
         a, d = np.array([s, -s * plane]), r * normal - along
@@ -128,9 +131,9 @@ def unstable_median(ledger):
     M(P') = (1, 0): the geometric median is unstable in two dimensions.
 
     The claim is exact for every alpha > 0, small or not. The other unit vectors sum to less than 2,
-    and the median has two copies. No point moves by more than alpha, and the median moves by 1, so
-    no Lipschitz constant exists. At alpha = 0, each point between 0 and (1, 0) is a median of both
-    datasets.
+    while the dataset contains the median twice. No Lipschitz constant exists, because no point
+    moves by more than alpha while the median moves by 1. At alpha = 0, each point between 0 and (1,
+    0) is a median of both datasets.
     """
 
     @ledger.falsify(
@@ -138,7 +141,10 @@ def unstable_median(ledger):
         mutant={"copies": 1}, extremal=[{"alpha": 1e-6}],
     )  # fmt: skip
     def optimal(alpha, copies):
-        """Test P; by symmetry, the same holds for P'."""
+        """Test the claim for P.
+
+        By symmetry, the claim for P' is equivalent.
+        """
         unit = np.array([1.0, alpha]) / math.hypot(1.0, alpha)
         return np.linalg.norm(unit + np.array([1.0, 0.0])), copies
 

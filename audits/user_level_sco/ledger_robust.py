@@ -70,14 +70,14 @@ def gaussian_noise_for_shifted_divergence(ledger):
     epsilon. If sigma >= b sqrt(2 log(1.25/delta))/epsilon, then D^((1+e^epsilon) delta + zeta)(mu *
     rho, nu * rho) <= 2 epsilon, in both directions.
 
-    Only one direction is true, from mu to nu. The paper says that the other direction follows "by
-    symmetry", but the divergence moves only its first argument. In the other direction, zeta costs
-    an additional factor e^epsilon, and this factor is attained. W^zeta is symmetric, so (nu *
-    rho)(S) <= e^epsilon (mu' * rho)(S) + delta <= e^epsilon (e^epsilon (mu * rho)(S) + delta +
-    zeta) + delta. Here the Gaussian mechanism moves the close part of a coupling of mu and mu', and
-    the rest, zeta, is lost. The e^(2 epsilon) zeta of a literal reversal is not needed. A zeta of
-    about delta / (1 - e^-epsilon) is needed to break the lemma. In its only use, zeta is half of
-    its delta.
+    Only the direction from mu to nu is true. The paper says that the other direction follows "by
+    symmetry", but the divergence moves only its first argument. In the other direction, zeta is
+    multiplied by an additional factor e^epsilon, and this factor is attained. W^zeta is symmetric,
+    so (nu * rho)(S) <= e^epsilon (mu' * rho)(S) + delta <= e^epsilon (e^epsilon (mu * rho)(S) +
+    delta + zeta) + delta. Here the Gaussian mechanism covers the close part of a coupling of mu and
+    mu'. The remaining mass zeta is lost. The e^(2 epsilon) zeta of a literal reversal is not
+    needed. Only a zeta of at least about delta / (1 - e^-epsilon) breaks the lemma. In the only use
+    of the lemma, zeta is half of delta.
     """
     words = {"lhs": "(nu * rho)(S) - exp(2 epsilon) (mu * rho)(S), S beyond half the gap"}
     words |= {"rhs": "(1 + exp(epsilon)) delta + zeta"}
@@ -131,8 +131,9 @@ def forward_direction(ledger):
     """Under the premises of Lemma 3, (mu * rho)(S) <= e^(2 epsilon) (nu * rho)(S) + (1 + e^epsilon)
     delta + zeta for any set S: the direction from mu to nu.
 
-    The bound holds, and the term zeta is attained. On half-lines, at most 1.04 delta was found
-    instead of (1 + e^epsilon) delta, because the two losses of delta cannot be in the same event.
+    The bound holds, and the term zeta is attained. On half-lines, the largest value found is 1.04
+    delta instead of (1 + e^epsilon) delta. The reason is that the two losses of delta cannot be in
+    the same event.
     """
     forward = {"forward": True, **WORST, "extremal": FAR}
 
@@ -156,10 +157,10 @@ def chain_of_lemma_3(ledger):
     D^delta(mu' * rho, mu'' * rho) <= epsilon (12) by the Gaussian mechanism and D^delta(mu' * rho,
     nu * rho) <= epsilon (13) by post-processing.
 
-    Each step of the chain holds. (8) and (10), (11) use infima as if they were minima. The infima
-    are attained by weak compactness. The reason is that mu'' stays within a fixed distance of mu'
-    except for a fixed part. "Definition 2 applied to (8)" gives a mu'' near mu. The same coupling
-    gives a mu'' near mu', which the other direction needs.
+    Each step of the chain holds. Displays (8), (10) and (11) treat infima as minima. The infima are
+    attained by weak compactness. Weak compactness applies because mu'' stays within a fixed
+    distance of mu', except for a fixed part. "Definition 2 applied to (8)" gives a mu'' near mu.
+    The same coupling also gives a mu'' near mu', and the other direction needs this mu''.
     """
     cases = {"weights": Array(SHARE, (2, 5)), "reach": Choice((1, 2)), "examples": 100}
 
@@ -218,7 +219,7 @@ def chain_of_lemma_3(ledger):
         zeta=[0.0, 0.1], mutant={"part": 0.9}, method=Method.NUMERIC,
     )  # fmt: skip
     def lines(epsilon, delta, zeta, part):
-        """Start at (nu * rho)(S) = 0 and go line by line."""
+        """Start at (nu * rho)(S) = 0 and follow the proof line by line."""
         e = math.exp(epsilon)
         return e * (e * 0 + delta) + delta + zeta, part * ((1 + e) * delta + zeta)
 
@@ -228,11 +229,12 @@ def composition_over_three(ledger):
     """By basic composition, D^delta(P, Q) <= epsilon and D^delta(Q, R) <= epsilon imply D^(2
     delta)(P, R) <= 2 epsilon; of delta/4 and epsilon/4 in (6) and (7), delta/2 and epsilon/2.
 
-    The deltas do not add. The correct sum is (1 + e^(epsilon/4)) delta / 4, and three distributions
-    on two outcomes attain it. The step is the triangle inequality that is known from group privacy,
-    not a composition of mechanisms. The infimum over mu' on the left does not help. Suppose that
-    xbar has an additional zeta on the outcome that xbar' avoids, and that the two outcomes lie far
-    apart. Then all admitted mu' keep the mass that P has in the counterexample.
+    The deltas do not add. The correct sum is (1 + e^(epsilon/4)) delta / 4. Three distributions on
+    two outcomes attain this sum. The step is the triangle inequality that is known from group
+    privacy, not a composition of mechanisms. The infimum over mu' on the left side does not repair
+    the step. Suppose that xbar has an additional mass zeta on the outcome that xbar' avoids. Also
+    suppose that the two outcomes lie far apart. Then all admitted mu' keep the mass that P has in
+    the counterexample.
     """
     words = {"lhs": "hockey-stick divergence of P and R at 2 e", "rhs": "2 d"}
 

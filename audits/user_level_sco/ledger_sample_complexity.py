@@ -30,7 +30,7 @@ ERROR = {"lhs": "a lower bound for E[abs(mu[k]) 1(wrong sign)]", "rhs": "that of
 
 @cache
 def multiplier(epsilon, delta):
-    """Return the least sigma with which Gaussian noise is (epsilon, delta)-DP at sensitivity 1."""
+    """Return the least sigma for which Gaussian noise is (epsilon, delta)-DP at sensitivity 1."""
     return brentq(lambda s: float(oracles.gaussian(1.0, s).delta(epsilon)) - delta, 1e-2, 1e4)
 
 
@@ -96,7 +96,7 @@ def attack_sample_complexity(ledger):
     def arithmetic(epsilon, third):
         """Return n E[A_i] / d for n = sqrt(d)/(third epsilon), and its lower bound by (19).
 
-        (19) is taken with its missing factor of 2.
+        The bound (19) is used with its missing factor of 2.
         """
         return SCORE * math.sinh(epsilon) / (third * epsilon) + RANGE / 4, 0.5
 
@@ -113,18 +113,20 @@ def sample_complexity(ledger):
     sigma^2 I_d). If M: R^(n x d) -> {-1, 1}^d is (epsilon, delta)-DP and E sum_i abs(mu[i])
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon).
 
-    Conditions on epsilon and delta are missing. Publishing 2 random users is (0, 2/n)-DP. The sign
-    of their mean has the error .093 d sigma, whatever n, d and epsilon are. Under delta <= 1/(4n),
-    the lemma holds, for epsilon <= 1 and with sqrt(d)/(3 epsilon). The proof uses E[A_i] <= .583
-    sinh(epsilon) sqrt(d) + 1.064 delta d, without any T, and uses (19) with a factor of two. So the
-    lemma holds under delta <= 1/dn^2, a condition in its proof that is far stronger than needed.
-    "i.i.d. from [-sigma, sigma]" means uniform.
+    Conditions on epsilon and delta are missing. Publishing 2 random users is (0, 2/n)-DP. For all
+    n, d and epsilon, the sign of the mean of these users has the error .093 d sigma. If delta <=
+    1/(4n) and epsilon <= 1, the lemma holds with sqrt(d)/(3 epsilon). This proof uses E[A_i] <=
+    .583 sinh(epsilon) sqrt(d) + 1.064 delta d, without any T. It uses (19) with a factor of two. So
+    the lemma holds under the condition delta <= 1/dn^2 of its proof. This condition is far stronger
+    than needed. The phrase "i.i.d. from [-sigma, sigma]" describes uniform variables.
     """
     attack_sample_complexity(ledger)
 
 
 def tail(n, d, epsilon, power, delta_times=1.0):
-    """Return a bound for 2 delta T + the tail of A_i beyond T, for every mechanism; and d/8n.
+    """Return a bound for 2 delta T + the tail of A_i beyond T, and return d/8n.
+
+    The bound holds for every mechanism.
 
     E(|A| - T)_+ <= exp(epsilon) E(|Atilde| - T)_+ + delta E max |A|. Given mu and M(D_~i), Atilde
     is normal with a deviation of at most 1.19 sqrt(d).
@@ -139,7 +141,7 @@ def tail(n, d, epsilon, power, delta_times=1.0):
 
 
 def attack_tail(ledger, power):
-    """Test the step with T = 2 sqrt(d) log(1/delta)^power."""
+    """Test the step for T = 2 sqrt(d) log(1/delta)^power."""
 
     def wrong(n, **rest):
         return tail(n, delta_times=n, **rest)  # delta = 1/(dn)
@@ -159,9 +161,9 @@ def sample_complexity_of_the_first_version(ledger):
     sets T = O(sqrt(d log(1/delta))) for E[A_i] <= 4 epsilon sqrt(d) + d/8n.
 
     The statement fails like sco2.lemma41, because there is no condition on delta. The proof's T =
-    O(sqrt(d log(1/delta))) is enough unless n and d are both tiny. The same is true for the larger
-    T of the second version. Beyond T, the tail of A_i is not Gaussian, because M(D) may be
-    sign(Zbar_i) with probability delta. But the tail of A_i beyond T is at most 1.1 delta d.
+    O(sqrt(d log(1/delta))) is enough unless n and d are both tiny. The larger T of the second
+    version is also enough in these cases. The tail of A_i beyond T is not Gaussian, because M(D)
+    may be sign(Zbar_i) with probability delta. But the tail of A_i beyond T is at most 1.1 delta d.
     """
     attack_sample_complexity(ledger)
     attack_tail(ledger, power=0.5)

@@ -44,11 +44,11 @@ def above_threshold_lines(ledger):
     Delta once, adds Lap(4/epsilon) to each query q_i(D), i = 1, ..., T, answers top while the noisy
     query is not below the noisy threshold, and at the first that is below answers bottom and halts.
 
-    The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t instead of q_i. The pseudocode does not print a sensitivity, by
-    which 2 / epsilon and 4 / epsilon must be multiplied. The algorithm halts at the first query
-    below the threshold. The algorithm is the mirror image of Dwork and Roth's algorithm, and the
-    opposite of what the name says.
+    From the same random numbers, each run of the implementation gives the answers of the printed
+    lines. The test prints q_t instead of q_i. The pseudocode does not print the sensitivity. The
+    scales 2 / epsilon and 4 / epsilon must be multiplied by the sensitivity. The algorithm halts at
+    the first query below the threshold. The algorithm is the mirror image of Dwork and Roth's
+    algorithm. Its behaviour is the opposite of its name.
     """
     domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
 
@@ -74,9 +74,9 @@ def above_threshold_guarantees(ledger):
     alpha, or k = T + 1.
 
     For queries of sensitivity 1, privacy is tight in each of the two noises. If either noise is a
-    tenth smaller, privacy fails. In alpha, the factor 4 is enough instead of 8, with gamma / 3
-    instead of gamma. The factor 3.6 is not enough. Sensitivity 1 is printed only for the accuracy.
-    "Is a query above the threshold", in the text, describes Dwork and Roth's algorithm.
+    tenth smaller, privacy fails. In alpha, the factor 8 can be replaced by 4 if gamma / 3 replaces
+    gamma. The factor 3.6 is not enough. The paper prints sensitivity 1 only for the accuracy. "Is a
+    query above the threshold", in the text, describes Dwork and Roth's algorithm.
     """
 
     def rising(high, last):  # 100 high queries that fall, and one that rises
@@ -131,9 +131,9 @@ def above_threshold_guarantees(ledger):
     def inaccurate(t, gamma, constant, union):
         """Return the probability of a wrong answer on the hardest data, mirroring gm.lemma2.
 
-        All queries are at Delta + alpha, except perhaps the last, which may be at Delta - alpha. A
-        query between these two values cannot be answered wrongly. After a query at Delta - alpha,
-        another query is asked only if there was a mistake.
+        All queries except the last are at Delta + alpha. The last query is at Delta + alpha or
+        Delta - alpha. A query between these two values cannot be answered wrongly. After a query at
+        Delta - alpha, another query is asked only if there was a mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         top, bottom = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)
@@ -149,10 +149,10 @@ def target_charging_lines(ledger):
     each query q_i(D), compares it with the threshold Delta_i, to which no noise is added, answers
     top if it is at least Delta_i and else bottom, and stops after the c-th top.
 
-    The implementation gives the answers of the printed lines, run by run, from the same random
-    numbers. The test prints q_t instead of q_i. "Privacy parameter epsilon" is that of one answer,
-    at sensitivity 1, and not of the run. Algorithm 2 counts the queries below its threshold, which
-    is the mirror image.
+    From the same random numbers, each run of the implementation gives the answers of the printed
+    lines. The test prints q_t instead of q_i. The "privacy parameter epsilon" describes one answer
+    at sensitivity 1, not the whole run. Algorithm 2 is the mirror image, because it counts the
+    queries below its threshold.
     """
     domain = {**STREAM, "level": Array(Interval(-9.0, 9.0), ("t",)), "cutoff": Integer(1, 3)}
     domain |= {"scale": 1.0, "late": 0}
@@ -190,12 +190,13 @@ def target_charging(ledger):
     delta)-DP for every delta in (0, 1).
 
     The lemma fails for all constants. On equal queries at their thresholds, the mean of the privacy
-    loss is c times a relative entropy, about c epsilon^2. No O(sqrt(c)) bounds this mean at fixed
-    epsilon and delta. With K for O and 1 / K for Omega, the lemma fails from c of the order of K^2
-    log(1/delta) / epsilon^2 on. If c epsilon^2 <= log(1/delta), the term with c epsilon^2 is the
-    smaller one. In that case, no counterexample was found for the constants 6 and 1, but the
-    constants 5 and 1 fail. There is no proof that the constants 6 and 1 are enough. Algorithm 2 has
-    c / sigma^2 <= epsilon^2 / (512 log(1/delta)). Sensitivity 1 is not printed.
+    loss is c times a relative entropy. This mean is about c epsilon^2. For fixed epsilon and delta,
+    no bound of the form O(sqrt(c)) holds for this mean. Let the constant be K in O and 1 / K in
+    Omega. Then the lemma fails if c is above the order of K^2 log(1/delta) / epsilon^2. If c
+    epsilon^2 <= log(1/delta), the term with c epsilon^2 is the smaller one. In that case, the
+    search found no counterexample for the constants 6 and 1. The constants 5 and 1 fail. There is
+    no proof that the constants 6 and 1 are enough. Algorithm 2 has c / sigma^2 <= epsilon^2 / (512
+    log(1/delta)). Sensitivity 1 is not printed.
     """
     words = {"lhs": "exact delta at K sqrt(c log(1/delta)) epsilon, c = 8 K^2 log(1/delta) / eps^2"}
     words |= {"rhs": "2^(-c / K) + delta"}
@@ -263,11 +264,11 @@ def cost_of_filtering(ledger):
     O(sqrt(log(nm/delta))/epsilon^(3/2)); so the cumulative privacy cost is Otilde(sqrt(c)/sigma) =
     Otilde(epsilon).
 
-    With the c and sigma of Algorithm 2, and sensitivity 2 as in Lemma 11, the filtering decisions
-    cost .09 epsilon at delta / 4. The cost is computed exactly. The allowed cost is epsilon / 4. A
-    third of the noise is too little. The cutoff c satisfies the condition that is missing in Lemma
-    18. The sigma displayed here is smaller by sqrt(log(1/delta)), which Otilde hides. With this
-    sigma, the cost is of the order of epsilon sqrt(log(1/delta)).
+    Use the c and sigma of Algorithm 2, and the sensitivity 2 of Lemma 11. At delta / 4, the privacy
+    loss of the filtering decisions is .09 epsilon. This loss is computed exactly. The allowed loss
+    is epsilon / 4. A third of the noise is too little. The cutoff c satisfies the condition that is
+    missing in Lemma 18. The sigma displayed here is smaller by sqrt(log(1/delta)), which Otilde
+    hides. For this sigma, the privacy loss is of the order of epsilon sqrt(log(1/delta)).
     """
     domain = {"epsilon": EPSILON, "items": Interval(4.0, 1e12, log=True), "delta": DELTA}
 

@@ -21,10 +21,10 @@ def euclidean_assumption(ledger):
     """Each function f(.; z) on X is convex, G-Lipschitz and beta-smooth, where X is a convex
     compact domain of radius D in l_2-norm.
 
-    Losses log(1 + exp(<x, z>)) with norm(z) <= G satisfy the assumption with beta = G^2 / 4, and
-    attain both constants. The linear losses of the lower bound also satisfy the assumption. "Radius
-    D" is not defined. Section 3.3.2 infers norm(x_0 - x_star) <= D from "radius D", so D is a
-    diameter there. If D is a radius, the bound is 2 D.
+    Losses log(1 + exp(<x, z>)) with norm(z) <= G satisfy the assumption with beta = G^2 / 4. These
+    losses attain G and beta. The linear losses of the lower bound also satisfy the assumption.
+    "Radius D" is not defined. Section 3.3.2 infers norm(x_0 - x_star) <= D from "radius D", so D is
+    a diameter in Section 3.3.2. If D is a radius, the bound is 2 D.
     """
 
     @ledger.falsify(
@@ -33,7 +33,7 @@ def euclidean_assumption(ledger):
         extremal=[{"x": np.zeros(2), "z": np.array([0.6, 0.8]), "which": 1}],
     )  # fmt: skip
     def logistic(x, z, which, fourth):
-        """Return least curvature, largest curvature or slope, and its bound."""
+        """Return the least curvature, the largest curvature or the slope, and the bound."""
         likely, size = expit(x @ z), np.linalg.norm(z)
         hessian = likely * (1 - likely) * np.outer(z, z)
         if which == 2:
@@ -52,10 +52,10 @@ def average_gradients_concentrate(ledger):
     q_t(Z_i) of the m gradients of user i at x_t satisfies norm(q_t(Z_i) - grad F(x_t)) <=
     Otilde(1/sqrt(m)).
 
-    By McDiarmid's inequality, (1 + sqrt(2 log(1 / gamma))) G / sqrt(m) is exceeded with probability
-    at most gamma, in every dimension. The inequality needs x_t to be independent of the batch, and
-    fresh users ensure this. Algorithm 2 takes the gradients at x_(t-1), but the introduction takes
-    them at x_t.
+    By McDiarmid's inequality, the probability of exceeding (1 + sqrt(2 log(1 / gamma))) G / sqrt(m)
+    is at most gamma in every dimension. The inequality needs an x_t that is independent of the
+    batch. Fresh users ensure this independence. Algorithm 2 takes the gradients at x_(t-1), but the
+    introduction takes them at x_t.
     """
     domain = {"m": Integer(1, 300), "p": Interval(0.01, 0.99), "sigmas": Interval(0.0, 6.0)}
     domain |= {"extremal": [{"m": 300, "p": 0.5, "sigmas": 1.5}, {"m": 1, "p": 0.5, "sigmas": 0.0}]}
@@ -81,8 +81,8 @@ def subgaussian(ledger):
     t] <= 2 exp(-t^2/(2 zeta^2)) for all t > 0.
 
     These are definitions. A vector with norm(X - E X) <= M is nSG(M / sqrt(2 log 2)), and this
-    parameter is the smallest one. The paper needs exactly this fact. N(0, s^2 I_d) is SG(s) and
-    nSG(s sqrt(d)).
+    parameter is the smallest possible. The paper needs exactly this fact. N(0, s^2 I_d) is SG(s)
+    and nSG(s sqrt(d)).
     """
 
     @ledger.falsify(
@@ -110,8 +110,8 @@ def subgaussian(ledger):
 def tail_of_sum(k, t):
     """Return a bound for P[sum >= t sqrt(k)] of k coordinates.
 
-    Each coordinate has the worst tail, min(1, 2 exp(-t^2 / 2)). One coordinate has this tail
-    itself. The sum of many coordinates is nearly normal, with variance 2 + 2 log 2.
+    Each coordinate has the worst tail, min(1, 2 exp(-t^2 / 2)). A single coordinate attains this
+    tail. The sum of many coordinates is nearly normal, with variance 2 + 2 log 2.
     """
     if k == 1:
         return min(1.0, 2 * math.exp(-(t**2) / 2))
@@ -124,12 +124,12 @@ def hoeffding_for_vectors(ledger):
     nSG(zeta_i) for each i in [k]. Then there is an absolute constant c > 0 such that for any gamma
     > 0, P[norm(sum_i X_i) >= c sqrt(log(d/gamma) sum_i zeta_i^2)] <= gamma.
 
-    The absolute constant c is that of Jin et al. (2019), who write log(2 d / gamma). One summand
-    needs c >= 1.84, and many summands need c >= 2.6. For c = 3, no counterexample was found with
-    the hardest single vectors, with many of them, and with signs in several coordinates. "Any gamma
-    > 0" admits too many values. With log(d / gamma) as printed, no c is enough at d = 1 and gamma
-    near 1. Beyond gamma = d, the bound is not defined. If logarithms are at least 1, both problems
-    are solved.
+    The absolute constant c comes from Jin et al. (2019), who write log(2 d / gamma). One summand
+    needs c >= 1.84, and many summands need c >= 2.6. For c = 3, the search found no counterexample
+    among the hardest single vectors, sums of many such vectors, and signs in several coordinates.
+    The phrase "any gamma > 0" allows too many values. For the printed log(d / gamma), no c is
+    enough at d = 1 and gamma near 1. For gamma > d, the bound is not defined. If logarithms are at
+    least 1, both problems are solved.
     """
     domain = {"gamma": Interval(1e-12, 0.999, log=True), "c": 3.0}
 
@@ -147,7 +147,10 @@ def hoeffding_for_vectors(ledger):
         **domain,
     )  # fmt: skip
     def signs(gamma, k, d, c):
-        """Use k signs for each axis: summand i is +-1 along axis i mod d; exact by convolution."""
+        """Use k signs for each axis.
+
+        Summand i is +-1 along axis i mod d. The result is exact by convolution.
+        """
         level = c * math.sqrt(max(1.0, math.log(d / gamma)) * d * k / (2 * math.log(2)))
         steps = (2 * np.arange(k + 1) - k) ** 2
         squares, chances = np.unique(steps, return_inverse=True)
@@ -184,11 +187,11 @@ def earlier_rates(ledger):
     sqrt(d)/(sqrt(nm) eps) with nm; this work the same rate, up to logarithms, with nm.
 
     These rates are theorems of other papers. Only the arithmetic of these rates is checked. The
-    first rate of group privacy is printed as 1 / (nm), which would be below the lower bound 1 /
-    sqrt(nm) of estimation. 1 / sqrt(nm) is meant. An item-level rate 1 / sqrt(N) + sqrt(d) / (N
-    epsilon) with N = nm items and epsilon / m gives 1 / sqrt(nm) + sqrt(d) / (n epsilon). The rate
-    of this work is the smallest in the table up to logarithms. The linear-time rate is larger by
-    sqrt(n).
+    first rate of group privacy is printed as 1 / (nm). This rate would be below the lower bound 1 /
+    sqrt(nm) of estimation, so 1 / sqrt(nm) must be intended. Take the item-level rate 1 / sqrt(N) +
+    sqrt(d) / (N epsilon) for N = nm items and epsilon / m. The result is 1 / sqrt(nm) + sqrt(d) /
+    (n epsilon). The rate of this work is the smallest in the table up to logarithms. The
+    linear-time rate is larger by sqrt(n).
     """
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)

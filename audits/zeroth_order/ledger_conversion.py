@@ -27,7 +27,7 @@ WALK = {"raw": Array(UNIT, (5, "d")), "s": Array(SHARE, (5,)), "d": FEW}
 
 
 def walk(raw, s, domain=1.0):
-    """Return w_1, ..., w_5 and the steps, for x_1 = 0 and steps no longer than D."""
+    """Return w_1, ..., w_5 and the steps, for x_1 = 0 and steps of length at most D."""
     steps = np.array([projected(step, 1.0) for step in raw]) * domain
     x = np.cumsum(steps, axis=0) - steps
     return x + s[:, None] * steps, steps
@@ -44,9 +44,10 @@ def distance_moved(ledger):
     general norm(w_t^k - w_(t')^k) <= 2 abs(t - t') D for all t, t' in [T].
 
     For successive rounds, the bound 2 D is attained by s_t = 0 and s_(t+1) = 1 on a straight path.
-    In general, (abs(t - t') + 1) D is enough for t != t', which is about half of the printed bound
-    for distant rounds. The mean of norm(w_(t+1) - w_t)^2 over s is at most 7/6 D^2, not 4 D^2.
-    Epochs are separate: w_1 of an epoch is never compared with w_T of the previous epoch.
+    For all t != t', the bound (abs(t - t') + 1) D is enough. For distant rounds, this bound is
+    about half of the printed bound. The mean of norm(w_(t+1) - w_t)^2 over s is at most 7/6 D^2,
+    not 4 D^2. Epochs are separate, because w_1 of an epoch is never compared with w_T of the
+    previous epoch.
     """
 
     @ledger.identity("random steps", late=0, mutant={"late": 1}, floor=1.0, **WALK)
@@ -109,7 +110,7 @@ def value(v, x):
 
 
 def least(v):
-    """Return inf F, attained at a knot or where the slope is 0, because the ends slope outwards."""
+    """Return inf F, which is attained at a knot or at a point with slope 0."""
     left, right = v[:-1], v[1:]
     cross = (left < 0) & (right > 0)
     zeros = KNOTS[:-1][cross] + 0.5 * left[cross] / (left[cross] - right[cross])
@@ -140,7 +141,8 @@ def shares(count):
 def converted(v, errors, T, K, radius, first, step, honest, gap, frozen, smooth, extra):
     """Return both sides of Lemma 4.6, or of Corollary 4.7 if F is smoothed.
 
-    The learner starts with `first` D in each epoch and steps against honest grad + error.
+    In each epoch, the learner starts with `first` D. Then it steps against the true gradient plus
+    the error.
     """
     if K * T > 4 and K < 10:
         return None
@@ -192,15 +194,16 @@ def conversion(ledger):
     gtilde_t^k, Delta_t^k - u^k>/(DKT), where u^k = -D sum_t grad F(w_t^k)/norm(sum_t grad
     F(w_t^k)).
 
-    On a line, the check is exact. The check takes differentiable F with piecewise linear slopes,
-    and arbitrary errors of gtilde, about which the lemma assumes nothing. A quadrature covers
-    uniform s. The bound is tight as K grows, for a long slope along which the path moves down. The
-    proof holds in every dimension. There are three misprints. F(x_(T+1)) - F(x_1) <= F* needs the
-    opposite difference. u_t^k should be u^k, and the first sum is over i. If the gradients sum to
-    0, any u^k of length at most D is suitable. The proof needs three facts that the paper does not
-    state. Delta_t is independent of s_t. F is integrable along segments. The function x^2
-    sin(1/x^2) is not integrable along segments, and E <grad F(w_t), Delta_t> does not exist for it.
-    For OSD, the regret is against u^k, which depends on all gradients.
+    On a line, the check is exact. The check uses differentiable F with piecewise linear slopes. The
+    errors of gtilde are arbitrary, because the lemma assumes nothing about these errors. A
+    quadrature covers uniform s. As K grows, the bound is tight for a path that moves down a long
+    slope. The proof holds in every dimension. There are three misprints. The left side of
+    F(x_(T+1)) - F(x_1) <= F* needs the opposite difference. The printed u_t^k should be u^k. The
+    first sum should be over i. If the gradients sum to 0, any u^k of length at most D is suitable.
+    The proof needs three facts that the paper does not state. Delta_t is independent of s_t. F is
+    integrable along segments. The function x^2 sin(1/x^2) is not integrable along segments. For
+    this function, E <grad F(w_t), Delta_t> does not exist. For OSD, the regret is defined with the
+    comparator u^k, which depends on all gradients.
     """
     case = {**LINE, "smooth": False, "extra": 0.0, "extremal": [LONG, SHORT, VALLEY]}
     ledger.falsify("piecewise quadratic F, arbitrary errors", mutant={"gap": 0.5}, **case)(
@@ -241,9 +244,9 @@ def conversion_of_the_smoothing(ledger):
     Fhat_delta(w_t^k)/norm(sum_t grad Fhat_delta(w_t^k)).
 
     The claim follows from Lemma 4.6 for Fhat and then from Corollary 2.3. On a line, the check is
-    exact, like the check of the lemma. The bound is tight as K grows. The term 2 L delta is
-    generous. Because inf Fhat >= inf F, F* + L delta d/(d + 1) is enough. The added term is then a
-    quarter of 2 L delta at d = 1. In its last displays, the proof omits grad signs.
+    exact, like the check of the lemma. As K grows, the bound is tight. The term 2 L delta is larger
+    than necessary. Because inf Fhat >= inf F, F* + L delta d/(d + 1) is enough. The added term is
+    then a quarter of 2 L delta at d = 1. The proof omits gradient signs in its last displays.
     """
     case = {**LINE, "smooth": True, "extremal": [LONG, SHORT]}
     words = "piecewise quadratic F, arbitrary errors"
@@ -261,7 +264,10 @@ def conversion_of_the_smoothing(ledger):
         extra=0.5, mutant={"extra": 0.2}, extremal=[{"v": comb(), "radius": 1.0}],
     )  # fmt: skip
     def gaps(v, radius, extra):
-        """Average Fhat over the interval. A grid gives an upper bound of its infimum."""
+        """Average Fhat over the interval.
+
+        A grid gives an upper bound of the infimum of Fhat.
+        """
         v = np.concatenate([[-abs(v[0])], v[1:-1], [abs(v[-1])]])
         s, weights = uniform_nodes(20)
         x = np.linspace(-4, 4, 65)
@@ -271,7 +277,7 @@ def conversion_of_the_smoothing(ledger):
 
 
 def comb():
-    """Return a valley at 0, and on the left a valley of equal depth that is flat and wide."""
+    """Return a function with a valley at 0 and a flat, wide valley of equal depth on the left."""
     v = np.where(KNOTS > 0, 1.0, 0.0)
     v[5], v[7] = 1.0, -1.0
     return v
@@ -282,10 +288,11 @@ def within_the_ball(ledger):
     """norm(w_t^k - wbar^k) <= D T = delta for all t in [T], so norm(grad F(wbar^k))_delta <=
     norm((1/T) sum_(t=1..T) grad F(w_t^k)).
 
-    The distance is at most ((T + 1)/2 - 1/T) D, attained on a straight path with s_1 = 0 and all
-    others 1. This distance is below delta, as the open ball requires. For large T, the distance is
-    about half of delta. D = 2 delta/(T + 1), with steps nearly twice as long, would also be enough.
-    If two points are equal, the mean is still a convex combination.
+    The distance is at most ((T + 1)/2 - 1/T) D. A straight path with s_1 = 0 and s_t = 1 for all
+    other t attains this distance. This distance is below delta, as the open ball requires. For
+    large T, the distance is about half of delta. D = 2 delta/(T + 1) would also be enough, and the
+    steps would be nearly twice as long. If two points are equal, the mean is still a convex
+    combination.
     """
     ends = [{**straight([0, 1, 1, 1, 1]), "radius": 1.0}]
     domain = {**WALK, "radius": Interval(0.1, 5.0), "extremal": ends}
@@ -305,7 +312,7 @@ def within_the_ball(ledger):
 
     @ledger.sweep("every T, straight path", T=range(1, 400), longer=1, mutant={"longer": 2})
     def every(T, longer):
-        """Return both sides in units of delta, for s_1 = 0 and all others equal to 1."""
+        """Return both sides in units of delta, for s_1 = 0 and all other s_t equal to 1."""
         w = [Fraction(longer * t, T) for t in range(2, T + 1)]
         return sum(w, Fraction(0)) / T, Fraction(T - 1, T) if T > 1 else Fraction(0)
 

@@ -52,19 +52,19 @@ def from_renyi_to_approximate_privacy(ledger):
     """If an algorithm is (alpha, alpha rho^2/2)-RDP for all alpha > 1, then it is also (2 rho
     ln(1/delta)^(1/2), delta)-DP for all delta >= exp(-rho^2).
 
-    The direction of the last inequality is wrong: delta must be small against exp(-rho^2), not
-    large. By Mironov's Proposition 3, the best alpha gives epsilon = rho^2 / 2 + rho sqrt(2
-    ln(1/delta)). This epsilon is at most 2 rho sqrt(ln(1/delta)) exactly if delta <= exp(-c rho^2)
-    with c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough. Gaussian noise shows
-    that c is the best possible. Its own least c is .369 at rho = 5, .625 at 10, .7270 at 100 and
-    .7285 at
-    1000. The printed range fails for Gaussian noise from rho = 3.8186 on (delta = .36,
-    epsilon = 7.7), for each larger rho at some delta. For mechanisms of two outcomes, the printed
-    range fails from rho = 2.718 on (delta = .40, epsilon = 5.2). At rho = 2.737 and delta = 1/2,
-    epsilon is 4.56. For rho <= .975, the printed range is true for all delta <= 1/2, by Proposition
-    3. Between .975 and 2.717, a search over two outcomes, which is not run here, found no failure.
-    Usual parameters, such as rho = 1 and delta = 1e-6, are outside the printed range and inside the
-    corrected range.
+    The direction of the last inequality is wrong, because delta must be small compared with
+    exp(-rho^2), not large. By Mironov's Proposition 3, the best alpha gives epsilon = rho^2 / 2 +
+    rho sqrt(2 ln(1/delta)). This epsilon is at most 2 rho sqrt(ln(1/delta)) exactly if delta <=
+    exp(-c rho^2) with c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough. Gaussian
+    noise shows that c is the best possible. For Gaussian noise, the least c is .369 at rho = 5,
+    .625 at rho = 10, .7270 at rho = 100, and .7285 at rho = 1000. For Gaussian noise, the printed
+    range fails at rho = 3.8186 (delta = .36, epsilon = 7.7). For every larger rho, the printed
+    range fails at some delta. For mechanisms with two outcomes, the printed range fails for rho >=
+    2.718 (delta = .40, epsilon = 5.2). One example is rho = 2.737 and delta = 1/2, where epsilon is
+    4.56. By Proposition 3, the printed range is true for rho <= .975 and all delta <= 1/2. For rho
+    between .975 and 2.717, a search over two outcomes found no failure. The search is not part of
+    this ledger. Usual parameters, such as rho = 1 and delta = 1e-6, are outside the printed range
+    and inside the corrected range.
     """
     words = {"lhs": "exact delta at epsilon = 2 rho sqrt(ln(1/delta))", "rhs": "delta"}
     for rho, delta in ((20.0, 1e-6), (10.0, 1e-6), (4.0, 0.3)):
@@ -140,9 +140,9 @@ def gaussian_noise(ledger):
     sigma^2 I) with sigma = s/rho to the output of A ensures that it is (alpha, alpha rho^2/2)-RDP.
 
     The bound is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. An A may be random,
-    for example Grad and Diff. Then the condition must hold for the same randomness in both runs.
-    The mixture is no worse. If this randomness is published, the same output has at most this
-    divergence.
+    for example Grad and Diff. If A is random, the condition must hold for the same randomness in
+    both runs. The divergence of the mixture over this randomness is no larger. If this randomness
+    is published too, the divergence of the output is also at most the bound.
     """
 
     @ledger.identity("by quadrature along A(Z) - A(Z')", alpha=[1.1, 2.0, 10.0, 100.0],
@@ -201,16 +201,17 @@ def regret_of_descent(ledger):
     D has regret Reg_T(u) = sum_(t=1..T) <v_t, x_t - u> with E[Reg_T(u)] <= D sqrt(sum_(t=1..T) E
     norm(v_t)^2).
 
-    The bound holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. The bound is then D^2 / (2
-    eta) plus eta / 2 times the sum. The bound is attained at T = 1. For every T, the bound is
-    attained by unit vectors that are each orthogonal to the sum of the previous vectors. The paper
-    prints neither eta nor x_1, and both matter. A fixed eta of another size fails by any factor. An
-    eta that adapts to the past is D / sqrt(sum of the squares so far). Such an eta costs a factor
-    of at least 2 at T = 2, and 2.45 at T = 20. A factor of 3 is enough. With vectors of one length,
-    such an eta costs 1.81 at T = 14. A start at the edge of the ball costs a factor of 2. The tuned
-    eta is a fixed point, because v_t depends on x_t, which depends on eta. The analysis needs less.
-    With any V above the sum, eta = D / sqrt(V) gives D sqrt(V), and Theorem 4.9 bounds the squares
-    beforehand.
+    The bound holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. For this eta, the bound is
+    D^2 / (2 eta) plus eta / 2 times the sum. The bound is attained at T = 1. For every T, the bound
+    is attained by unit vectors that are each orthogonal to the sum of the previous vectors. The
+    paper does not print eta and x_1, although the bound depends on eta and x_1. For a fixed eta of
+    another size, the regret may exceed the bound by any factor. An eta that adapts to the past is D
+    / sqrt(sum of the squares so far). With such an eta, the regret is at least 2 times the bound at
+    T = 2, and 2.45 times the bound at T = 20. The regret is at most 3 times the bound. For vectors
+    of equal length, the factor for such an eta is 1.81 at T = 14. A start on the boundary of the
+    ball doubles the bound. The tuned eta is a fixed point, because v_t depends on x_t, which
+    depends on eta. The analysis needs less than the tuned eta. For any V above the sum, eta = D /
+    sqrt(V) gives D sqrt(V). Theorem 4.9 bounds the squares in advance.
     """
     domain = {"vectors": Array(UNIT, ("T", 2)), "T": Integer(1, 12), "most": 1.0}
     tight = [{"vectors": orthogonal(n)} for n in (1, 2, 5, 12)]
@@ -252,7 +253,7 @@ def regret_of_descent(ledger):
 
     @edge.sweep("eta that adapts, vectors of length 1", turns=5, more=4, **words)
     def adaptive(turns, more):
-        """Use signs that alternate, and then stay the same."""
+        """Use signs that alternate first and then stay the same."""
         x, suffered, total = 0.0, 0.0, 0
         signs = [1, -1] * turns + [-1] * more
         for t, v in enumerate(signs, start=1):
@@ -274,12 +275,12 @@ def adaptive_composition(ledger):
     outputs x_(1:n), is (alpha, epsilon)-RDP with epsilon <= max_(q in [m]) sum_(i in Out(q))
     epsilon_i.
 
-    The bound is attained by mechanisms that ignore the past and have one worst entry in common. The
-    proof shows a better bound, because each R^(i) costs for entry q only its divergence at entry q.
-    "z_i" should be "Z", because R^(i) takes a whole dataset and may read any part of it. The
-    product of S^(i) begins at S^(1). Each R^(i) must draw fresh randomness, so that the
-    distribution of x_i given x_(1:i-1) is that of R^(i). In the tree of Theorem 4.3, as its proof
-    defines the tree, nodes share their noise.
+    Mechanisms attain the bound if they ignore the past and have the same worst entry. The proof
+    shows a better bound, because for entry q each R^(i) adds only its divergence at entry q. "z_i"
+    should be "Z", because R^(i) takes a whole dataset and may read any part of it. The product of
+    the S^(i) should begin at S^(1). Each R^(i) must draw fresh randomness, so that the distribution
+    of x_i given x_(1:i-1) is that of R^(i). In the proof of Theorem 4.3, the nodes of the tree
+    share their noise.
     """
     kernels = {"first": Array(SHARE, (4, 2)), "second": Array(SHARE, (2, 4, 2))}
     kernels |= {"third": Array(SHARE, (4, 4, 2)), "alpha": ORDER, "reads": Choice(tuple(range(64)))}
@@ -288,7 +289,7 @@ def adaptive_composition(ledger):
     kernels["extremal"] = [{**same, "alpha": 2.0, "reads": 63}]
 
     def costs(first, second, third, alpha, reads):
-        """Return divergences of the whole, [q], and of each algorithm, [i][q], by past."""
+        """Return the divergences [q] of the composition and [i][q] of each algorithm, by past."""
         data = np.arange(4)  # both entries as bits; each algorithm sees the entries that it reads
         shown = [data & (reads >> shift & 3) for shift in (0, 2, 4)]
         one, two, three = (
@@ -306,7 +307,7 @@ def adaptive_composition(ledger):
     @ledger.falsify("three algorithms, two entries, in all ways to read them", adaptive=True,
                     mutant={"adaptive": False}, **kernels)  # fmt: skip
     def composed(first, second, third, alpha, reads, adaptive):
-        """The mutant takes epsilon_i at only one past."""
+        """The mutant computes epsilon_i for only one past."""
         whole, parts = costs(first, second, third, alpha, reads)
         worst = np.array([[c.max() if adaptive else c[0] for c in part] for part in parts])
         changed = np.array([[c.max() > 1e-13 for c in part] for part in parts])
@@ -340,7 +341,7 @@ def adaptive_composition(ledger):
 
 
 def tree_cost(n):
-    """Return the largest variance of a sum over sigma^2: nodes of t, times nodes with one entry."""
+    """Return the largest variance of a sum in units of sigma^2."""
     return ((n + 1).bit_length() - 1) * n.bit_length()
 
 
@@ -349,14 +350,14 @@ def price_of_a_sum(ledger):
     """If each of the algorithms M_1, ..., M_n requires sigma^2 noise for privacy, then the sum of
     M_1, ..., M_n only needs O(ln(n) sigma^2) noise for the same level of privacy.
 
-    The answer depends on which quantity contains the noise. A single sum alone needs only sigma^2,
-    as each term does, for every n. The tree mechanism releases all running sums. Each of its noises
-    xi_b needs O(ln n sigma^2), as Theorem 4.3 says. But a running sum has up to log_2 n of these
-    noises. So the variance of a running sum is of order ln^2 n sigma^2. At n = 2^k - 1, the
-    variance is exactly (log_2(n + 1))^2 sigma^2. Corollary 4.5 has this ln^2. No other Gaussian
-    noise is better. The worst variance of Gaussian noise is at least (ln(2n + 1) / pi)^2 sigma^2,
-    by the nuclear norm of the matrix of running sums. The claim O(ln n) is true for the standard
-    deviation.
+    The correct answer depends on which quantity contains the noise. For every n, a single sum needs
+    only the variance sigma^2, and each term also needs sigma^2. The tree mechanism releases all
+    running sums. By Theorem 4.3, each noise xi_b of the tree mechanism needs the variance O(ln n
+    sigma^2). But a running sum contains up to log_2 n noises xi_b. So the variance of a running sum
+    is of order ln^2 n sigma^2. At n = 2^k - 1, the variance is exactly (log_2(n + 1))^2 sigma^2.
+    Corollary 4.5 contains this factor ln^2. Other Gaussian noise does not improve this order. The
+    worst variance of Gaussian noise is at least (ln(2n + 1) / pi)^2 sigma^2, by the nuclear norm of
+    the matrix of running sums. The claim O(ln n) is true for the standard deviation.
     """
     ledger.reading("the sum alone is released").sweep(
         "a Gaussian sum moves as much as its term", n=range(2, 500), c=1 / math.log(2), need=1,

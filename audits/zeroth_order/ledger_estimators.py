@@ -62,9 +62,10 @@ def grad(ledger):
     i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d) sum_(j=1..d) (d/(2
     delta)) (f(x + delta u_ij, z_i) - f(x - delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, with the loops written out, up to rounding. The
-    directions of the implementation are normalised Gaussians. For a linear loss in the plane, draws
-    test two angles and the independence of two items. One estimate needs 2 b d values of f.
+    Up to rounding, the implementation agrees with a transcription of the printed line as loops. The
+    directions of the implementation are normalised Gaussians. For a linear loss in the plane,
+    random draws test two angles and the independence of two items. One estimate needs 2 b d values
+    of f.
     """
     domain = {**DRAWN, "moved": False, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 2.0}, **domain)(against_transcript)
@@ -73,7 +74,7 @@ def grad(ledger):
     @ledger.monte_carlo("abs(<e, u>) >= cos(pi / 8) has probability 1/4", allowed=0.25,
                         draws=20_000, mutant=0.8)  # fmt: skip
     def near_the_axis(size, *, rng):
-        """Here <Grad, e> = 2 <e, u>^2."""
+        """In this case, <Grad, e> is 2 <e, u>^2."""
         g = gradient_estimate(np.array([[1.0, 0.0]]), size, rng=rng, **plane)
         return g[:, 0] >= 2 * math.cos(math.pi / 8) ** 2
 
@@ -92,9 +93,10 @@ def diff(ledger):
     u_11, ..., u_bd i.i.d. uniform on the unit sphere and returns (1/b) sum_(i=1..b) (1/d)
     sum_(j=1..d) (d/delta) (f(x + delta u_ij, z_i) - f(y + delta u_ij, z_i)) u_ij.
 
-    The implementation agrees with the printed line, with the loops written out, up to rounding. The
-    loss f is evaluated at x + delta u and y + delta u, on one side only. So replacing u by -u
-    changes d_ij, unlike g_ij. As for Grad, one estimate needs 2 b d values of f.
+    Up to rounding, the implementation agrees with a transcription of the printed line as loops. The
+    loss f is evaluated only at x + delta u and y + delta u, not at x - delta u and y - delta u. So
+    replacing u by -u changes d_ij, but it does not change g_ij. One estimate of Diff needs 2 b d
+    values of f, like one estimate of Grad.
     """
     domain = {**DRAWN, "moved": True, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 0.5}, **domain)(against_transcript)
@@ -120,7 +122,7 @@ def exact_mean(slopes, kinks, at, radius):
 
 
 def quadrature_mean(slopes, kinks, at, move, radius, moved, missing):
-    """Use all directions of a quadrature, and a batch that is the population."""
+    """Use all directions of a quadrature and a batch that equals the population."""
     d = len(at)
     u = np.broadcast_to(sphere(d, 1000)[0], (2, *sphere(d, 1000)[0].shape))
     loss, items = as_loss(slopes, kinks), np.array([[0.0], [1.0]])
@@ -195,9 +197,9 @@ def diff_is_unbiased(ledger):
     grad Fhat_delta(x) - grad Fhat_delta(y) for any delta > 0 and x, y in R^d.
 
     The implementation is checked as for Lemma 3.1, by quadrature over directions in d = 1 (exact)
-    and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here.
-    Only the variance needs the same u at x and at y. In the proof, a bracket is missing after F(y +
-    delta u_ij).
+    and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here. The
+    same u at x and at y matters only for the variance. In the proof, a bracket is missing after F(y
+    + delta u_ij).
     """
     ledger.identity("two kinked items, against the closed form", moved=True, **BIAS)(
         quadrature_mean
@@ -216,7 +218,7 @@ def grad_variance(slopes, kinks, at, radius, b, constant):
 
 
 def grad_constant(d):
-    """By Poincare's inequality on the sphere: E norm(g_ij)^2 <= d^2 L^2 / (d - 1)."""
+    """Use Poincare's inequality on the sphere, E norm(g_ij)^2 <= d^2 L^2 / (d - 1)."""
     return d / (d - 1) + 1 - 1 / d if d > 1 else 1.0
 
 
@@ -233,13 +235,14 @@ def grad_varies_little(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E norm(Grad_(f,delta)(x, z_(1:b)) -
     grad Fhat_delta(x))^2 <= 16 d L^2/b for any delta > 0 and x in R^d.
 
-    The bound is loose by a factor of order d. For d >= 2, (d/(d - 1) + 1 - 1/d) L^2/b is enough,
-    which is at most 2.5 L^2/b. For d = 1, L^2/b is enough. By Poincare's inequality on the sphere,
-    E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies these bounds. Linear losses +-L <e, x> have (2
-    - 1/d) L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2 and tends to 2. The bound
-    is 16 times too large at d = 1, at least 12.8 times at d = 2, and 8 d times for large d. The
-    proof bounds norm(g_ij) by d L and loses the concentration that Section 3 itself quotes. The
-    last step of the proof is an equality at d = 1. The items have to be independent.
+    The bound is loose by a factor of order d. For d >= 2, the bound (d/(d - 1) + 1 - 1/d) L^2/b is
+    enough. This bound is at most 2.5 L^2/b. For d = 1, the bound L^2/b is enough. By Poincare's
+    inequality on the sphere, E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies these bounds. Linear
+    losses +-L <e, x> have (2 - 1/d) L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2.
+    As d grows, it tends to 2. The bound is 16 times too large at d = 1. At d = 2, it is at least
+    12.8 times too large. For large d, it is 8 d times too large. The proof bounds norm(g_ij) by d
+    L. So the proof does not use the concentration that Section 3 quotes. The last step of the proof
+    is an equality at d = 1. The lemma needs independent items.
     """
     attempt = {**TWO, "b": Integer(1, 50)}
     attempt["extremal"] = [opposite(d, 9.0, b=1) for d in (1, 2, 3)]
@@ -262,7 +265,7 @@ def grad_varies_little(ledger):
                      extremal=[{"d": d, "far": 20.0, "low": 0.0, "high": 1.0} for d in (2, 50)],
                      )  # fmt: skip
     def distances(d, far, low, high, most):
-        """Clip f(y) = norm(y - far e) between two of its values on the sphere."""
+        """Clip f(y) = norm(y - far e) between two values of f on the sphere."""
         least, span = abs(far - 1), far + 1 - abs(far - 1)
         ends = least + span * min(low, high), least + span * max(low, high)
 
@@ -318,13 +321,14 @@ def diff_varies_little(ledger):
     - [grad Fhat_delta(x) - grad Fhat_delta(y)])^2 <= (16 d L^2/(b delta^2)) norm(x - y)^2 for any
     delta > 0 and x, y in R^d.
 
-    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2, with c_d = 2 Gamma(d/2 + 1) /
-    (sqrt(pi) Gamma((d + 1)/2)) that of Lemma 2.2 (iii). The losses +-L abs(<e, x>) attain the exact
-    constant as x - y shrinks along e at their kink. The constant is 1 at d = 1, 2.81 at d = 2, (1 +
-    2/pi) d for large d, and at most 2 d. So the printed 16 d is 16 times too large at d = 1 and 9.8
-    times too large for large d. A linear loss alone has d as its constant. The proof has two typos:
-    d L / b should be d L / delta, and (1/k) sum over k should be (1/d) sum over d. The constants of
-    the proof add up to exactly 8 d at d = 1.
+    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2. Here c_d = 2 Gamma(d/2 + 1) /
+    (sqrt(pi) Gamma((d + 1)/2)) is the exact constant of Lemma 2.2 (iii). The losses +-L abs(<e, x>)
+    attain the exact constant as x - y shrinks along e at their kink. The constant is at most 2 d.
+    It is 1 at d = 1, 2.81 at d = 2, and (1 + 2/pi) d for large d. So the printed constant 16 d is
+    16 times too large at d = 1, and 9.8 times too large for large d. A linear loss alone has d as
+    its constant. The proof has two typos. The printed d L / b should be d L / delta. The printed
+    (1/k) sum over k should be (1/d) sum over d. The constants of the proof add up to exactly 8 d at
+    d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [
@@ -347,7 +351,7 @@ def diff_varies_little(ledger):
                      extremal=[{"d": d, "apart": 1e-3, "kink": 0.0} for d in (1, 2, 30, 200)],
                      )  # fmt: skip
     def ridges(d, apart, kink, less):
-        """Use delta = 1, x and y at -+apart/2 on e."""
+        """Use delta = 1, and put x and y at -+apart/2 on e."""
         second, mean = ridge_moments(d, apart, kink)
         bound = less * diff_constant(d) * apart**2
         return second / d + (1 - 1 / d) * mean**2, bound * (1 + 1e-3)
@@ -378,7 +382,7 @@ def diff_varies_little(ledger):
 
 
 def ridge_moments(d, apart, kink):
-    """Return E norm(d_ij)^2 and norm(E d_ij), for abs(<e, x> - kink) at x, y = -+apart/2 e."""
+    """Return E norm(d_ij)^2 and norm(E d_ij) for abs(<e, x> - kink) at x, y = -+apart/2 e."""
 
     def gap(t):
         return np.abs(apart / 2 + t - kink) - np.abs(-apart / 2 + t - kink)

@@ -31,8 +31,9 @@ def complexity(d, epsilon, delta, rho):
 def guarantee(M, d, delta, rho, longer=True):
     """Return the bound of the proof of Theorem 4.9 at (delta, epsilon), with its constants and K.
 
-    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, because the proof ends at twice
-    that radius. T is the larger or the smaller of the two printed terms.
+    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, because the final radius in the
+    proof is twice the radius of smoothing. The number T is the larger or the smaller of the two
+    printed terms.
     """
     r = delta / 2
     share = r * M / (1 + r)
@@ -47,7 +48,7 @@ def guarantee(M, d, delta, rho, longer=True):
 
 
 def decades(d, delta, rho, epsilon, longer):
-    """Return the growth of M, in decades, for a bound of epsilon / 10, not epsilon; F* = L = 1."""
+    """Return the growth of M in decades, if the bound epsilon / 10 replaces epsilon; F* = L = 1."""
 
     def needed(goal):
         low, high = -5.0, 80.0  # of log10(M)
@@ -69,16 +70,16 @@ def data_complexity(ledger):
     epsilon^3) + d^(3/2)/(rho delta epsilon^2)). This matches the optimal complexity of its
     non-private zeroth-order analog.
 
-    The claim holds for the bound in which T is the maximum of the two terms of Theorem 4.9. Then M
-    = 10^5 (1 + log)^2 times the formula is enough for a guarantee of epsilon, with constants,
-    rounding and half the radius. With the printed minimum, M has to grow like sqrt(d) rho/(delta
-    epsilon^4). A tenth of epsilon then needs 10^4 times the data, not 10^3. If the privacy is
-    weaker, the theorem needs more data. "Stationary" is read as stationary in expectation. The
-    complexity counts data, not values of f. Each item costs 2 d values of f. The non-private analog
-    (Kornowski and Shamir, 2023) uses 2 values for each item. So the algorithm needs d times as many
-    values of f. The paper does not show that the non-private rate d/(delta epsilon^3) is optimal,
-    and Section 5 calls the optimality of the rate uncertain. The minimum is the single mistake
-    behind zoo.thm4.9.T, .conv and .int.
+    The claim holds for the bound in which T is the maximum of the two terms of Theorem 4.9. For
+    this T, M = 10^5 (1 + log)^2 times the formula is enough for a guarantee of epsilon. This value
+    includes constants, rounding and half the radius. For the printed minimum, M must grow like
+    sqrt(d) rho/(delta epsilon^4). So epsilon / 10 needs 10^4 times the data, not 10^3 times. So the
+    theorem needs more data if the privacy is weaker. "Stationary" is read as stationary in
+    expectation. The complexity counts data, not values of f. Each item costs 2 d values of f. The
+    non-private algorithm of Kornowski and Shamir (2023) uses 2 values for each item. So the private
+    algorithm needs d times as many values of f. The paper does not show that the non-private rate
+    d/(delta epsilon^3) is optimal. Section 5 describes the optimality of this rate as uncertain.
+    The minimum is the single mistake behind zoo.thm4.9.T, .conv and .int.
     """
 
     @ledger.falsify(
@@ -116,11 +117,11 @@ def privacy_for_free(ledger):
     """Privacy is "for free" whenever rho >= sqrt(d) epsilon: then the non-private term d/(delta
     epsilon^3) of the data complexity dominates the private term d^(3/2)/(rho delta epsilon^2).
 
-    The claim is exact, and "if and only if" holds, because the ratio of the two terms is sqrt(d)
-    epsilon/rho. With the L of Theorem 4.9, the condition is rho L >= sqrt(d) epsilon, both for the
-    F* terms and for the L delta terms. The logarithms of Omegatilde multiply only the private term.
-    With the T that Theorem 4.9 prints, the opposite is true. For rho > sqrt(d) epsilon, T is the
-    second term, and M grows with rho.
+    The ratio of the two terms is sqrt(d) epsilon/rho. So the claim is exact, and "if and only if"
+    holds. With the L of Theorem 4.9, the condition is rho L >= sqrt(d) epsilon. The condition is
+    the same for the F* terms and the L delta terms. The logarithms of Omegatilde multiply only the
+    private term. For the printed T of Theorem 4.9, the opposite is true. For rho > sqrt(d) epsilon,
+    T is the second term, and M grows with rho.
     """
     domain = {"d": Integer(1, 10**6), "epsilon": SMALL, "delta": RADIUS}
 
@@ -129,7 +130,7 @@ def privacy_for_free(ledger):
                         {"d": 3, "epsilon": 0.1, "delta": 1.0, "more": 1.0},
                     ], **domain)  # fmt: skip
     def dominated(d, epsilon, delta, more, least):
-        """rho = more times least times sqrt(d) epsilon."""
+        """The value rho is `more` times `least` times sqrt(d) epsilon."""
         main, private = complexity(d, epsilon, delta, more * least * math.sqrt(d) * epsilon)
         return private, main
 
@@ -161,14 +162,13 @@ def naive_noise(ledger):
     obtained. Variance-reduced SGD with zeroth-order estimators only achieves O(d^(3/2)/(delta
     epsilon^3)) (Chen et al., 2023).
 
-    The estimator that the paper means has B = 1. At rho = d, the noise of this estimator costs at
-    most four times the data. On a line, the noise costs 2.25 times the data. So there are values of
-    rho with the non-private rate. From rho = sqrt(d) on, the printed rate is itself the non-private
-    rate. Algorithm 6 attains this rate with B = d^(3/2)/rho between 1 and d. The values of rho in
-    Theorem 4.9 begin at sqrt(d) epsilon. With B = 1, the analysis of Appendix E does not give
-    d^(3/2)/(rho delta epsilon^3). With B = 1, the analysis gives d^3/(rho^2 delta epsilon^3). The
-    rate d^(3/2)/(delta epsilon^3) of variance-reduced SGD is quoted (Chen et al., 2023), and not
-    judged here.
+    The paper describes the estimator with B = 1. At rho = d, the noise of this estimator costs at
+    most four times the data. On a line, the noise costs 2.25 times the data. So the rate is the
+    non-private rate for some values of rho. For rho >= sqrt(d), the printed rate equals the
+    non-private rate. Algorithm 6 attains this rate with B = d^(3/2)/rho between 1 and d. The values
+    of rho in Theorem 4.9 begin at sqrt(d) epsilon. For B = 1, the analysis of Appendix E gives
+    d^3/(rho^2 delta epsilon^3), not d^(3/2)/(rho delta epsilon^3). The rate d^(3/2)/(delta
+    epsilon^3) of variance-reduced SGD is quoted (Chen et al., 2023), and not judged here.
     """
     for words, B, rho in (("B = 1, rho = d", "1", "d"), ("B = d, rho = sqrt(d)", "d", "d**0.5")):
         ledger.sweep(
@@ -232,10 +232,10 @@ def decomposition(ledger):
     sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))), which is estimated by
     Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
 
-    This is a misprint. The sum must begin at i = 2, as in Algorithm 4. If the sum begins at i = 1,
-    it is grad Fhat(x_t) - grad Fhat(x_0), and no x_0 is defined. The display is correct if x_0 is
-    defined as x_1. In the proof of Lemma 4.8, the sum begins at 2, but the index is printed as t
-    instead of i.
+    The printed start of the sum is a misprint. The sum must begin at i = 2, as in Algorithm 4. If
+    the sum begins at i = 1, the sum is grad Fhat(x_t) - grad Fhat(x_0). But the paper defines no
+    x_0. The display is correct if x_0 is defined as x_1. In the proof of Lemma 4.8, the sum begins
+    at 2, but the index is printed as t instead of i.
     """
 
     @ledger.identity("from i = 2 on, Fhat of abs on a line", first=2, floor=1.0,
@@ -249,7 +249,7 @@ def decomposition(ledger):
         lhs="abs(right side - grad Fhat(x_t))", rhs="0",
     )  # fmt: skip
     def printed(start):
-        """Here delta = 1, so that the gradient of the smoothing is y on [-1, 1]."""
+        """Use delta = 1, so that the gradient of the smoothing is y on [-1, 1]."""
         gradients = [start, 1.0, 1.0, 1.0]  # at x_0, ..., x_3
         right = gradients[1] + sum(gradients[i] - gradients[i - 1] for i in (1, 2, 3))
         return abs(right - gradients[3]), 1e-12
@@ -274,9 +274,9 @@ def successive_points(ledger):
 
     The points x_t, which Section 3 uses in its decomposition, move by at most delta/T. But
     Algorithm 4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says. This
-    distance is attained in the limit of s_t near 0, s_(t+1) near 1 and Delta_t = Delta_(t+1). The
-    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T, the
-    constants would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
+    distance is attained in the limit s_t -> 0 and s_(t+1) -> 1 if Delta_t = Delta_(t+1). The bounds
+    O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T, the constants
+    would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
     """
     steps = {"moves": Array(UNIT, (5, 2)), "shares": Array(SHARE, (5,))}
     straight = {"moves": np.tile([0.6, 0.8], (5, 1)), "shares": np.array([0.01, 0.99] * 2 + [0.5])}
@@ -318,10 +318,10 @@ def two_points(ledger):
     zeroth-order gradient estimator gtilde_t^k = (d/(2 delta)) (f(w_t^k + delta u, z_t^k) - f(w_t^k
     + delta u, z_t^k)) u, whose sensitivity is O(d L).
 
-    This is a misprint. Both terms are the same, so the display is 0. The second term must be f(w -
-    delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which is checked exactly
-    for linear f. The sensitivity of the estimator is 2 d L at fixed directions. The losses f = L
-    <u, .> and -L <u, .> attain the sensitivity.
+    The display contains a misprint. The two terms are the same, so the display is 0. The second
+    term must be f(w - delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which
+    is checked exactly for linear f. The sensitivity of the estimator is 2 d L at fixed directions.
+    The two losses f = L <u, .> and f = -L <u, .> attain this sensitivity.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(

@@ -28,7 +28,8 @@ def second_moment(ledger):
     For f = L <e, x>, the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2, the
     second moment is at most L^2 (d^2/((d - 1) B) + 1). By Poincare's inequality on the sphere, odd
     1-Lipschitz functions have second moment at most 1/(d - 1). For d = 1, the second moment is at
-    most L^2. So the constant is at most 2, at most 4/3 for B = 1, and 1 as d -> infinity.
+    most L^2. So the constant is at most 2 in general and at most 4/3 for B = 1. As d -> infinity,
+    it tends to 1.
     """
     domain = {"d": DIMENSION, "B": BATCH}
 
@@ -81,16 +82,17 @@ def noise(ledger):
     of Algorithm 6 is bounded by O(d L/B). Consequently, with sigma = d L/(B rho), each gtilde_t^k
     achieves (alpha, alpha rho^2/2)-RDP.
 
-    There are two readings of "if we set sigma = d L/B rho", which follows a bound O(d L/B). The
-    sensitivity is 2 d L/B. In the first reading, sigma is d L/(B rho) up to the constant of O. Then
-    the claim holds with sigma = 2 d L/(B rho). In the second reading, sigma is as printed, and then
-    mu = 2 rho. Then the Renyi divergence is 4 times as large as promised. In d = 1, f = L x against
-    -L x attains this divergence at every alpha, B and rho. The argument by sensitivity gives no
-    smaller bound in any dimension. In d >= 2, the directions are hidden, and no counterexample was
-    found for linear losses. In the plane, the divergence of linear losses stays within alpha
-    rho^2/2, and approaches this for small rho. The reason is that 2 <e, u> u is a circle that moves
-    by only d L = 2. For d >= 3, the directions can be coupled so that no centre moves by more than
-    d L. For other losses in d >= 2, nothing is known.
+    After a bound O(d L/B), the paper writes "if we set sigma = d L/B rho". This phrase has two
+    readings. The sensitivity is 2 d L/B. In the first reading, sigma is d L/(B rho) up to the
+    constant of O. In this reading, the claim holds for sigma = 2 d L/(B rho). In the second
+    reading, sigma is as printed, so mu is 2 rho. So the Renyi divergence is 4 times as large as
+    claimed. For d = 1, the pair f = L x and f = -L x attains this divergence at every alpha, B and
+    rho. The argument by sensitivity gives no smaller bound in any dimension. For d >= 2, the
+    directions are hidden. The search found no counterexample for linear losses. In the plane, the
+    divergence of linear losses is at most alpha rho^2/2. For small rho, the divergence approaches
+    this value. The reason is that 2 <e, u> u lies on a circle, and this circle moves by only d L =
+    2. For d >= 3, the directions can be coupled so that no centre moves by more than d L. For other
+    losses and d >= 2, we know no result.
     """
     reading = ledger.reading("sigma up to the constant of O: sigma = 2 d L/(B rho)")
 
@@ -153,10 +155,10 @@ def inner_products(ledger):
     d^(3/2)/(B rho)).
 
     On a line, the check is exact over all outcomes. The errors are uncorrelated with everything
-    before. For a uhat^k of the best sign, the bound is attained up to the step E abs <= sqrt(E
+    before. If uhat^k has the best sign, the bound is attained, except for the step E abs <= sqrt(E
     ()^2). By zoo.appE.moment, the constant of the bound is at most sqrt(2). With sigma = 2 d L/(B
-    rho), which privacy needs, the constant is at most 2. In the last display, the 1 is not needed,
-    because the error, unlike g itself, has no part of size L.
+    rho), which privacy needs, the constant is at most 2. In the last display, the 1 is not needed.
+    The reason is that the error has no part of size L, although g has such a part.
     """
     domain = {"h": SHARE, "shares": Array(SHARE, (3,)), "noise": Interval(0.0, 3.0), "fresh": True}
 

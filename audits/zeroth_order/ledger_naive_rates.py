@@ -27,7 +27,7 @@ def bound(M, T, B, d, rho):
 
 
 def shortest(M, d, rho, times):
-    """Return the display at B = 1 and its best T: spread / sqrt(T) = 2 T / M."""
+    """Return the display at B = 1 and its best T, where spread / sqrt(T) = 2 T / M."""
     T = (M * (d**0.5 + 1 + d**1.5 / rho) / 2) ** (2 / 3)
     left = T / M + (d**0.5 + 1 + d**1.5 / rho) / T**0.5
     return left, times * ((d / M) ** (1 / 3) + (d**1.5 / (rho * M)) ** (1 / 3))
@@ -42,12 +42,12 @@ def naive_rate(ledger):
     F(wbar))_(2 delta) <= epsilon if M = Omega(d (F* L^2/(delta epsilon^3) + L^3/epsilon^3) +
     d^(3/2) (F* L^2/(rho delta epsilon^3) + L^3/(rho epsilon^3))).
 
-    The display is false for every constant and for every T. At B = 1, let c = sqrt(d) +
-    d^(3/2)/rho. The least value of the left side is of order ((F* + L delta) c^2 L^2/(delta
-    M))^(1/3). The right side has d^(3/2)/rho instead of its square. The ratio grows like d^(1/2)
-    for d -> infinity at rho = 1, and like rho^(-1/3). The printed minimum also fails for rho ->
-    infinity, where the ratio grows like rho^(1/3). The minimum must be a maximum. If the display is
-    repaired at B = 1, M is of order d^3/(rho^2 delta epsilon^3). The printed M is correct with
+    The display is false for every constant and every T. At B = 1, let c = sqrt(d) + d^(3/2)/rho.
+    The least value of the left side is of order ((F* + L delta) c^2 L^2/(delta M))^(1/3). The right
+    side has d^(3/2)/rho instead of d^3/rho^2. At rho = 1, the ratio grows like d^(1/2) as d ->
+    infinity. As rho -> 0, the ratio grows like rho^(-1/3). The printed minimum also fails as rho ->
+    infinity, because the ratio grows like rho^(1/3). The minimum must be a maximum. If the display
+    is repaired at B = 1, M is of order d^3/(rho^2 delta epsilon^3). The printed M is correct with
     another batch size, B = max{1, d^(3/2)/rho}. The 2 L delta of Corollary 4.7 and sigma = 2 d L/(B
     rho) change only constants.
     """
@@ -104,10 +104,10 @@ def without_noise(d, B, epsilon):
 def batch_of_one(ledger):
     """To achieve the optimal non-private rate O(d/(delta epsilon^3)), Algorithm 6 needs B = 1.
 
-    Every B <= d achieves the rate, at a cost of at most a factor 4 in M. M is (sqrt(d) + sqrt(B))^2
-    (F* + L delta) L^2/(delta epsilon^3) up to a constant. With noise, a large B is needed. With B =
-    1, privacy costs d^3/rho^2. With B = d^(3/2)/rho, privacy costs only d^(3/2)/rho. For B > d, the
-    rate is B/(delta epsilon^3).
+    Every B <= d achieves the rate, because M grows by a factor of at most 4. Up to a constant, M is
+    (sqrt(d) + sqrt(B))^2 (F* + L delta) L^2/(delta epsilon^3). With noise, a large B is needed. For
+    B = 1, the privacy term is d^3/rho^2. For B = d^(3/2)/rho, the privacy term is only d^(3/2)/rho.
+    For B > d, the rate is B/(delta epsilon^3).
     """
 
     @ledger.sweep("B = d", d=[10**8, 10**4, 100], epsilon=[0.01, 0.1], times=10.0,
@@ -154,7 +154,7 @@ def batch_one(d, epsilon, rho):
 
 
 def weak_privacy(d, epsilon, rho):
-    """B = 1 is no better than the best B."""
+    """The value B = 1 is no better than the best B."""
     return proposed(d, epsilon, rho) / epsilon, 1000 * naive(d, epsilon, rho, 1)
 
 
@@ -196,19 +196,20 @@ def gap(ledger):
     d^(3/2)/(rho delta epsilon^2)) samples, as proved in Theorem 4.9: the naive algorithm suffers an
     additional cost of 1/epsilon for privacy.
 
-    There are three readings. The first reading is rho <= sqrt(d) epsilon and the best B of the
-    naive oracle, d^(3/2)/rho. In this reading, the cost is exactly 1/epsilon, and no B is better.
-    The second reading is B = 1, as Appendix E prints. For small rho, the naive data size is then of
-    order d^3/(rho^2 delta epsilon^3), and the cost is d^(3/2)/(rho epsilon). The third reading is
-    all rho. Above sqrt(d) epsilon, the naive oracle needs 1 + sqrt(d)/rho times as much data. For
-    rho >= sqrt(d), the named term does not dominate, and the cost is not 1/epsilon. The constants
-    are those that can be proved, for F* = L = 1, delta = 1/2 and the best T and B. For large M, the
-    variance-reduced bound is then smaller for rho < 1.91 (d = 5), rho < 3.17 (d = 10) and rho <
-    5.03 (d = 20). For d = 5, the variance-reduced bound is smaller at M = 2.2e8 if rho = .5, and at
-    M = 7.5e8 if rho = 1. For d = 10 these M are 3.8e8, 5.5e8 and 3e9 (rho = .5, 1, 2), and for d =
-    20 9e8, 9e8 and 1.6e9. Both bounds are .012 L to .04 L at these M. At half of these M, the naive
-    bound is smaller. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96 L and the
-    naive bound is .46 L. Bounds are compared, not algorithms.
+    There are three readings. The first reading assumes rho <= sqrt(d) epsilon and the best B of the
+    naive oracle, d^(3/2)/rho. In this reading, the cost is exactly 1/epsilon, because no B is
+    better. The second reading assumes B = 1, as Appendix E prints. For small rho, the naive data
+    size at B = 1 is of order d^3/(rho^2 delta epsilon^3). The cost is d^(3/2)/(rho epsilon). The
+    third reading allows all rho. For rho > sqrt(d) epsilon, the naive oracle needs 1 + sqrt(d)/rho
+    times as much data. For rho >= sqrt(d), the named term does not dominate, and the cost is not
+    1/epsilon. We use the provable constants, F* = L = 1, delta = 1/2 and the best T and B. For
+    large M, the variance-reduced bound is smaller if rho < 1.91 at d = 5, if rho < 3.17 at d = 10,
+    and if rho < 5.03 at d = 20. For d = 5, the variance-reduced bound is smaller at M = 2.2e8 if
+    rho = .5, and at M = 7.5e8 if rho = 1. For d = 10, such an M is 3.8e8 if rho = .5, 5.5e8 if rho
+    = 1, and 3e9 if rho = 2. For d = 20, such an M is 9e8 if rho = .5, 9e8 if rho = 1, and 1.6e9 if
+    rho = 2. At these M, the two bounds lie between .012 L and .04 L. At half of these M, the naive
+    bound is smaller. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96 L, while the
+    naive bound is .46 L. This comparison concerns the bounds, not the algorithms.
     """
     best = ledger.reading("rho <= sqrt(d) epsilon, the naive oracle with its best B")
 
@@ -280,5 +281,8 @@ def gap(ledger):
 
 
 def too_short(epsilon):
-    """Here F* + L delta = 2 and L = delta = 1. T_2 = sqrt(M / 2) must be at least epsilon^-2."""
+    """Here F* + L delta = 2 and L = delta = 1.
+
+    The value T_2 = sqrt(M / 2) must be at least epsilon^-2.
+    """
     return 2 * epsilon**-4, 1e6 * 2 * (epsilon**-3 + epsilon**-2)

@@ -30,7 +30,7 @@ def replay(seed, d, naive, step, restart, every):
 
     The first array has w_1^1, ..., w_T^K and the output. The second array has, for each w_t^k, the
     nearest x_t^k + s Delta_t^k with s in [0, 1]. For the output, the second array has the nearest
-    of wbar^1, ..., wbar^K.
+    point among wbar^1, ..., wbar^K.
     """
     asked, T, K, radius = [], 3, 2, 0.3
     rng = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ def replay(seed, d, naive, step, restart, every):
 
 
 class Onward(OnlineLearner):
-    """A learner that always plays D."""
+    """Learner that always returns D."""
 
     def __init__(self, size, dimension):
         self._steps = np.ones((size, dimension))
@@ -104,11 +104,11 @@ def online_to_nonconvex(ledger):
     uniform one of wbar^1, ..., wbar^K.
 
     The implementation, with either oracle and no noise, follows the printed lines. The check
-    replays steps, restarts, averages and output from the points at which the loss was evaluated. By
-    draws, the check tests that s is uniform and fresh in each round, and that the output is uniform
-    over the epochs. Gradient T of an epoch is computed but never used, so no output depends on it.
-    The paper does not print eta. With Delta_1 = 0, the first round of each epoch does not move. If
-    T = 1, no round moves.
+    replays steps, restarts, averages and output from the points at which the loss was evaluated.
+    Random draws test that s is uniform and fresh in each round. They also test that the output is
+    uniform over the epochs. Gradient T of an epoch is computed but never used, so no output depends
+    on it. The paper does not print eta. With Delta_1 = 0, the first round of each epoch does not
+    move. If T = 1, no round moves.
     """
     ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
     oracle = VarianceReduced(1, 1, 0.0)
@@ -146,11 +146,11 @@ def variance_reduced_oracle(ledger):
     Diff_(f,delta)(w_t^k, w_(t-1)^k, Z_t^k) and g_t^k = g_(t-1)^k + d_t^k. It returns gtilde_t^k <-
     gtilde_t^k + Tree(t).
 
-    The implementation agrees with lines 5 and 7, with the loops written out, and with the total
-    number of points. Draws at t = 3 test that its noise is that of two nodes. There are two
-    misprints. The partition is for t = [2, T], not [2, K]. The latter would use K (B_1 + B_2 (K -
-    1)) points, not the printed total. Line 9 has gtilde_t on both sides, but the one on the right
-    side must be g_t.
+    The implementation agrees with a transcription of lines 5 and 7 as loops. It also agrees with
+    the total number of points. Random draws at t = 3 test that the noise is the noise of two nodes.
+    The paper has two misprints. The partition should be for t = [2, T], not t = [2, K]. With t =
+    [2, K], the algorithm would use K (B_1 + B_2 (K - 1)) points, not the printed total. Line 9 has
+    gtilde_t on both sides, but the right side must contain g_t instead.
     """
 
     @ledger.identity("T = 4, B_1 = 4, B_2 = 1", summed=True, mutant={"summed": False}, **PATH)
@@ -194,8 +194,8 @@ def naive_oracle(ledger):
     u_i, where z_i is the i-th data point of Z_t^k, and returns gtilde_t^k = g_t^k + xi_t^k with
     xi_t^k ~ N(0, sigma^2 I) i.i.d.
 
-    The implementation agrees with line 5, with the loops written out and one direction for each
-    item. Draws test its noise.
+    The implementation agrees with a transcription of line 5 as loops, with one direction for each
+    item. Random draws test the noise.
     """
 
     @ledger.identity("T = 3, B = 2", share=1.0, mutant={"share": 2.0}, **PATH)
@@ -232,8 +232,8 @@ TRIPLE = list(
 def enumerated(slopes, kinks, radius, first, step, shares):
     """Return squared errors and increments of all runs of T = 3, d = 1 and B_1 = B_2 = 1.
 
-    The learner moves against g_t, without noise. The values s are given, or range over the nodes of
-    a quadrature.
+    The learner moves against g_t. The run has no noise. The values of s are given, or all nodes of
+    a quadrature are used.
     """
     z = np.array(TRIPLE)[:, None, :]
     s = np.asarray(shares)[None]
@@ -274,13 +274,13 @@ def oracle_varies_little(ledger):
     Fhat_delta(w_t^k) - g_t^k)^2 <= 16 d L^2/B_1 + 64 d L^2/(B_2 T).
 
     The bound is loose. E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, because s is uniform.
-    So 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the constants that are enough in Lemmas 3.1 and
-    3.2. For d = 1, L^2/B_1 + (7/6) L^2/(B_2 T) holds. Linear losses +-L <e, x> on a straight path
-    have (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So 16 d is too large by 16 at d = 1 and
-    by about 8 d for large d, and 64 is too large by 33 to 55. At d = 1, the check enumerates all
-    runs of three rounds, with a learner that reacts to g_t. There are misprints: i <= j should be i
-    < j, and the index t in the telescoping sum should be i. The first inequality of the last
-    display is an equality.
+    So the bound 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the sufficient constants of Lemmas 3.1
+    and 3.2. For d = 1, the bound L^2/B_1 + (7/6) L^2/(B_2 T) holds. On a straight path, the error
+    of +-L <e, x> is (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So the constant 16 d is 16
+    times too large at d = 1 and about 8 d times too large for large d. The constant 64 is 33 to 55
+    times too large. At d = 1, the check enumerates all runs of three rounds, with a learner that
+    reacts to g_t. The proof has two misprints. The printed i <= j should be i < j. The index t in
+    the telescoping sum should be i. The first inequality of the last display is an equality.
     """
     some = {**RUNS, "s": Array(SHARE, (3,)), "most": 1.0}
     some["extremal"] = [{**STEEP, "s": np.array([0.0, 1.0, 0.0])}]
@@ -297,7 +297,7 @@ def oracle_varies_little(ledger):
     @sharper.falsify("all runs at d = 1, over s too", most=1 + 7 / 6 * 2 / 9, mutant={"most": 1.2},
                      extremal=[STEEP], **RUNS)  # fmt: skip
     def averaged(slopes, kinks, radius, first, step, most):
-        """Use two nodes for each s, whose mean and variance are exact, which is enough."""
+        """Use two nodes for each s, because nodes with the exact mean and variance are enough."""
         s, weights = uniform_nodes(2)
         nodes = np.array(list(itertools.product(s, repeat=3)))
         w = np.prod(list(itertools.product(weights, repeat=3)), axis=1)

@@ -20,7 +20,7 @@ MANY = range(2, 513)
 
 
 def nodes_times(rounds, first, later):
-    """Return max_q s_q sqrt(nodes in use up to `rounds` that contain q), by walking up from q."""
+    """Return max_q s_q sqrt(nodes in use up to `rounds` that contain q); walk up from q."""
     most = 0.0
     for q in range(1, rounds + 1):
         count, b = 0, q
@@ -48,18 +48,19 @@ def private_oracle(ledger):
     rho^2/2)-RDP if the noises in the tree mechanism are set to sigma_t = sigma := sqrt(2 ln T) 4 d
     L/(B_2 T rho).
 
-    The claim is true for the output, and for all x, w and Delta. A is restarted after each epoch.
-    So nothing depends on g~_T, if eta does not depend on it. Among T - 1 noisy gradients, at most
+    The claim is true for the output and for all x, w and Delta. A is restarted after each epoch. So
+    nothing depends on g~_T if eta does not depend on g~_T. Among T - 1 noisy gradients, at most
     floor(log2(T - 1)) + 1 <= 2 ln T noisy nodes contain an item. The bound is tightest at T = 5,
-    where .965 of rho is used. For large T, .85 of rho is used. The proof releases all T of the
-    gradients. At T = 2, releasing all T gradients costs 1.2011 rho, and at T = 4, it costs 1.0402
-    rho. These costs hold in d = 1 with B_1 = T B_2/2 and a slope that changes its sign. For all
-    other T, the proof is correct. At T = 1, sigma is 0, and g~_1 is released without noise. In this
-    case, the output is x_1 for all data, if Delta_1 does not depend on the data. For d >= 2, the
-    sensitivities are attained only with probability 0, because directions are hidden. The noise is
-    not "the minimal noise" (Section 4.2). For all learners and B_1 = T B_2/2, sqrt(floor(log2(T -
-    1)) + 1) instead of sqrt(2 ln T) is exactly enough. With Delta_1 = 0 and B_1 = T + 1, a third of
-    this is enough at T = 2, and .375 of this at T = 3.
+    where the exact parameter is .965 rho. For large T, the exact parameter is .85 rho. The proof
+    releases all T of the gradients. If all T gradients are released, the exact parameter is 1.2011
+    rho at T = 2 and 1.0402 rho at T = 4. These values hold for d = 1, B_1 = T B_2/2 and a slope
+    that changes its sign. For all other T, the proof is correct. At T = 1, sigma is 0, so g~_1 is
+    released without noise. In this case, the output is x_1 for all data if Delta_1 does not depend
+    on the data. For d >= 2, the sensitivities are attained only with probability 0, because the
+    directions are hidden. The noise is not "the minimal noise" (Section 4.2). For all learners and
+    B_1 = T B_2/2, sqrt(floor(log2(T - 1)) + 1) is exactly enough in place of sqrt(2 ln T). If
+    Delta_1 = 0 and B_1 = T + 1, smaller noise is enough: a third of this noise at T = 2, and .375
+    of this noise at T = 3.
     """
 
     @ledger.sweep("all sensitivities attained, all learners", T=MANY, B_2=[1, 4], factor=1.0,
@@ -126,7 +127,7 @@ def no_noise(T):
 
 
 def released(T, B_2, rho):
-    """Change the sign of one slope, d = L = 1, B_1 = T B_2 / 2, along a given path."""
+    """Change the sign of one slope along a given path, for d = L = 1 and B_1 = T B_2 / 2."""
     sigma = np.sqrt(2 * np.log(T)) * 4 / (B_2 * T * rho)
     moved = 2 / (T * B_2 / 2)  # of g_1, so of all g_t
     B = np.zeros((T, T))
@@ -143,9 +144,9 @@ def sensitivities(ledger):
     delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since B_1 >= T B_2/2, it holds
     that s_1 <= s_t for all t >= 2.
 
-    The claim holds if s_t is read as its bound, with equality at B_1 = T B_2/2. For two points that
-    stay together, s_t is 0, which is below s_1. Delta_1 = 0 makes s_2 half as large. The last line
-    of the proof has i <= n instead of i <= b, and n instead of T.
+    The claim holds if s_t denotes its bound. At B_1 = T B_2/2, the claim is an equality. If two
+    points stay together, s_t is 0, which is below s_1. If Delta_1 = 0, s_2 is half as large. The
+    last line of the proof has i <= n instead of i <= b, and n instead of T.
     """
 
     @ledger.falsify("s_1 against 4 d L/(B_2 T)", T=ROUNDS, B_2=Integer(1, 1000), more=Integer(0, 9),
@@ -171,8 +172,9 @@ def privacy_of_the_theorem(ledger):
 
     The claim is true, even for all noisy gradients together. The reason is that B_1 = T + 1 is
     twice the B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half as much
-    as sigma allows. The bound is tightest at every power of 2, with 1/sqrt(2 ln 2) = .849 of rho.
-    Exact parameters are computed for T = 2 to 512. For T = 1, see Corollary 4.4.
+    as sigma allows. The bound is tightest at every power of 2, where the exact parameter is
+    rho/sqrt(2 ln 2) = .849 rho. Exact parameters are computed for T = 2 to 512. For T = 1, see
+    Corollary 4.4.
     """
 
     @ledger.sweep("all noisy gradients, all learners", T=MANY, factor=1.0, mutant={"factor": 0.84},

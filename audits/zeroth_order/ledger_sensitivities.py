@@ -47,7 +47,7 @@ def estimate(slopes, kinks, items, radius, u, at, move=None):
 
 
 def same_directions(slopes, kinks, raw, at, radius, share, move=None):
-    """Return the change if the second of three items is replaced, and its bound."""
+    """Return the change if the second of three items is replaced, and the bound of this change."""
     u, d = unit(raw), len(at)
     if u is None:
         return None
@@ -70,13 +70,14 @@ def grad_moves_little(ledger):
     Grad_(f,delta)(x, z'_(1:b))) <= 2 d L/b for any delta > 0, x in R^d and neighbouring data
     batches z_(1:b), z'_(1:b) of size b.
 
-    In every d, +-L <e, x> attains the bound if all directions are e. For d >= 2, such directions
+    For every d, +-L <e, x> attains the bound if all directions are e. For d >= 2, such directions
     have probability 0. Let s be the largest singular value of the directions u_k1, ..., u_kd of the
-    replaced item. Then 2 L sqrt(d) s/b is enough. The value s is at most sqrt(d), and about 2 for
-    random directions. So the noise of the paper is about sqrt(d)/2 times the noise that typical
-    directions need. But RDP has to cover the worst directions. The lemma does not mention random
-    directions, but its proof takes the same u in both runs. If each run has fresh directions,
-    linear losses attain (b + 1) d L/b for d >= 2. This difference is above 2 d L/b for b >= 2.
+    replaced item. Then the bound 2 L sqrt(d) s/b is enough. The value s is at most sqrt(d). For
+    random directions, s is about 2. So the noise of the paper is about sqrt(d)/2 times the noise
+    that typical directions need. But RDP has to cover the worst directions. The lemma does not
+    mention random directions, but its proof takes the same u in both runs. If each run has fresh
+    directions, linear losses attain (b + 1) d L/b for d >= 2. This difference is above 2 d L/b for
+    b >= 2.
     """
     domain = {**TWO, **FIXED}
     domain["extremal"] = [worst(d, 9.0) for d in (1, 2, 3)]
@@ -115,10 +116,10 @@ def diff_moves_little(ledger):
     Diff_f(x, y, z'_(1:b))) <= (2 d L/(b delta)) norm(x - y) for any delta > 0, x, y in R^d and
     neighbouring data batches z_(1:b), z'_(1:b) of size b.
 
-    In every d, +-L <e, x> attains the bound if all directions are equal and x - y is along e. The
-    losses +-L abs(<e, x>) across the kink also attain the bound. The printed Diff lacks the index
-    delta. If each run has fresh directions, the bound fails for b >= 2 and every d, including d =
-    1. Let r = norm(x - y). For a linear loss, u = 1 and u = -1 give the estimates +-L r/delta,
+    For every d, +-L <e, x> attains the bound if all directions are equal and x - y is parallel to
+    e. The losses +-L abs(<e, x>) across the kink also attain the bound. The printed Diff lacks the
+    index delta. If each run has fresh directions, the bound fails for b >= 2 and every d, including
+    d = 1. Let r = norm(x - y). For a linear loss, u = 1 and u = -1 give the estimates +-L r/delta,
     which differ by 2 L r/delta on the same data.
     """
     domain = {**MOVED, **FIXED}
@@ -143,7 +144,7 @@ def renyi(log_p, log_q, alpha, cell):
 
 
 def mixture_divergence(kink, n_angles, rho, alpha, quiet, moved=False):
-    """Return the divergence of noisy Grad or Diff in d = 2, b = 1, items +-, mixed over u."""
+    """Return the divergence of noisy Grad or Diff for d = 2, b = 1 and items +-, mixed over u."""
     case = opposite(2, kink)
     u = sphere(2, n_angles)[0]
     x, y = (np.array([0.05, 0.0]), np.array([-0.05, 0.0])) if moved else (case["at"], None)
@@ -169,13 +170,13 @@ def hidden_directions(ledger):
     directions, is (alpha, alpha rho^2/2)-RDP: a mixture over the directions is no worse than the
     worst of them. The same holds of Diff with s = (2 d L/(b delta)) norm(x - y).
 
-    Renyi divergences of one order are jointly quasi-convex in both arguments. So a mixture over a
-    variable that does not depend on the data is at most the worst of its parts. The bound is
-    attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1, a quadrature
-    mixes the directions. Grad of +-L <e, x> then has .24 to .25 of the bound. Diff of +-L abs(<e,
-    x>) across the kink has .38 to .41 of the bound. Diff of +-L <e, x> reveals nothing, because the
-    distribution of u is symmetric. The directions must not depend on the data. Publishing the
-    directions does no harm.
+    Renyi divergences of one order are jointly quasi-convex in both arguments. So the divergence of
+    a mixture over a data-independent variable is at most the largest divergence of its parts. The
+    bound is attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1, a
+    quadrature mixes the directions. In this case, the divergence for Grad of +-L <e, x> is .24 to
+    .25 of the bound. The divergence for Diff of +-L abs(<e, x>) across the kink is .38 to .41 of
+    the bound. Diff of +-L <e, x> reveals nothing, because the distribution of u is symmetric. The
+    directions must not depend on the data. Publishing the directions is harmless.
     """
     parts = {"p": Array(UNIT, (4,)), "apart": Array(UNIT, (4,)), "weights": Array(SHARE, (4,))}
     parts |= {"rho": Interval(0.1, 3.0, log=True), "alpha": ORDER, "quiet": 1.0}
@@ -228,11 +229,11 @@ def second_moment_of_one(ledger):
     """A single two-point estimator g_i = (d/(2 delta)) (f(x + delta u, z_i) - f(x - delta u, z_i))
     u, u uniform on the unit sphere, of an L-Lipschitz f satisfies E norm(g_i)^2 = O(d L^2).
 
-    By Poincare's inequality on the sphere, the claim holds with d^2 L^2/(d - 1) for d >= 2, which
-    is at most 2 d L^2. For d = 1, the claim holds with L^2. The concentration inequality of this
-    section, integrated, gives 4 d L^2. Linear losses have d L^2, so the constant lies between 1 and
-    d/(d - 1). With one direction for each item, Grad has the variance O(d L^2/b) of Lemma 3.1, as
-    Section 3 says. With d directions, Grad has the variance O(L^2/b).
+    By Poincare's inequality on the sphere, the claim holds with d^2 L^2/(d - 1) for d >= 2. This
+    value is at most 2 d L^2. For d = 1, the claim holds with L^2. The concentration inequality of
+    this section, integrated, gives 4 d L^2. For linear losses, the value is d L^2. So the constant
+    lies between 1 and d/(d - 1). With one direction for each item, Grad has the variance O(d L^2/b)
+    of Lemma 3.1, as Section 3 says. With d directions, Grad has the variance O(L^2/b).
     """
     domain = {**TWO, "extremal": [opposite(d, 9.0) for d in (1, 2, 3)]}
 
@@ -265,7 +266,7 @@ def second_moment_of_one(ledger):
 
 @functools.cache
 def polar(d):
-    """Return angles from the pole and their probabilities."""
+    """Return angles from the pole and the probabilities of these angles."""
     n = 600
     angles = math.pi * (np.arange(n) + 0.5) / n
     weights = np.sin(angles) ** (d - 2.0)
@@ -273,15 +274,15 @@ def polar(d):
 
 
 def cap(d, angle):
-    """Return the probability of the cap of that angle."""
+    """Return the probability of the cap with a given angle."""
     return float(betainc((d - 1) / 2, (d - 1) / 2, (1 - math.cos(angle)) / 2))
 
 
 def worst_of_caps(d, low, high, chordal=True):
     """Return t and P for the worst 1-Lipschitz h with two caps, and with one cap.
 
-    h is c on a cap of angle `low`, and at least c + 2 t beyond angle `high`. t is the largest value
-    that E h allows on either side. The result is None if the caps overlap.
+    The function h is c on a cap of angle `low`, and at least c + 2 t beyond the angle `high`. Here
+    t is the largest value that E h allows on either side. The result is None if the caps overlap.
     """
     if high <= low or high - low < 1e-6:
         return None
@@ -300,14 +301,15 @@ def concentration(ledger):
     """If h is L-Lipschitz on u and u is uniform on the unit sphere, then P{abs(h(u) - E h(u)) >= t}
     <= 2 exp(-d t^2/(2 L^2)).
 
-    The bound holds for all cases that were tried, around the mean and with d, not d - 1, in the
-    exponent. By Levy's isoperimetric inequality, the values of h have the distribution of a
-    monotone Lipschitz function of the angle from a pole. So two caps, or one cap, are the worst
-    case. The check searches their angles for d from 2 to 100. At d = 1, the probability is .824 of
-    the bound, attained by h = L u at t = L. From d = 2 on, the factor 2 is not needed for chordal
-    distance, which f(x + delta u) has. Distances along the sphere are larger. If d >= 2, the bound
-    also holds for these distances, with .503 of it at d = 2. The paper does not say which distance
-    it means.
+    The bound holds in all tested cases. These cases use deviations from the mean and the exponent
+    with d, not d - 1. By Levy's isoperimetric inequality, the values of h have the distribution of
+    a monotone Lipschitz function of the angle from a pole. So two caps, or one cap, are the worst
+    case. For d from 2 to 100, the check searches the angles of these caps. At d = 1, the largest
+    probability is .824 of the bound. The function h = L u attains this probability at t = L. For d
+    >= 2, the factor 2 is not needed for the chordal distance. The function f(x + delta u) uses the
+    chordal distance. Distances along the sphere are larger. If d >= 2, the bound also holds for
+    distances along the sphere. At d = 2, the largest probability is .503 of the bound. The paper
+    does not specify the distance.
     """
     domain = {"d": Integer(2, 100), "low": Interval(0.0, math.pi), "high": Interval(0.0, math.pi)}
     domain |= {"two": 2.0, "times": 1.0, "chordal": True}
@@ -354,9 +356,10 @@ def difference_on_the_sphere(ledger):
     target of O(d L^2/T^2).
 
     The constant 2 L delta is attained. An example is a kink between x + delta u and y + delta u
-    with norm(x - y) >= delta norm(u - u'). For a smaller r = norm(x - y), the difference is at most
-    2 L r, for all u and u'. The variance that follows from the concentration inequality, 16 d L^2,
-    contains no T. So the argument is correct, but it is a remark on a method, not a lower bound.
+    with norm(x - y) >= delta norm(u - u'). For smaller r = norm(x - y), the difference is at most 2
+    L r for all u and u'. The variance that follows from the concentration inequality, 16 d L^2,
+    contains no T. So the argument is correct. But the argument is a remark on a method, not a lower
+    bound.
     """
     domain = {**MOVED, "pair": Array(UNIT, (2, "d"))}
     vee = opposite(1, 0.0, at=np.array([1.0]), move=np.array([-2.0]), radius=0.5)
@@ -384,9 +387,10 @@ def second_moment_of_a_difference(ledger):
     """Directly using the Lipschitzness of f bounds E norm((d/delta) (f(x + delta u, z_i) - f(y +
     delta u, z_i)) u)^2 <= ((d L/delta) norm(x - y))^2 = O(d^2 L^2/T^2).
 
-    For every d and delta, L <e, x> with x - y along e attains the first bound. So Lipschitzness
-    alone gives no smaller bound. For the O, norm(x - y) <= 2 delta/T by Remark 4.1 gives the
-    constant 4, which is attained. The distance delta/T in Section 3 is for x, not for w.
+    For every d and delta, L <e, x> attains the first bound if x - y is parallel to e. So the
+    Lipschitz condition alone gives no smaller bound. By Remark 4.1, norm(x - y) is at most 2
+    delta/T. So the constant in O is 4, and this constant is attained. The distance delta/T in
+    Section 3 is the distance of the points x, not of the points w.
     """
     domain = {**MOVED}
     domain["extremal"] = [opposite(d, 9.0, move=0.1 * np.eye(d)[0]) for d in (1, 2, 3)]

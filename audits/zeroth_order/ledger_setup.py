@@ -33,7 +33,7 @@ def hull_value(slopes):
 
 
 def met(kinks, slopes, x, r):
-    """Return the slopes of a piecewise linear function on its pieces that meet the ball B(x, r)."""
+    """Return the slopes of a piecewise linear function on all pieces that meet the ball B(x, r)."""
     ends = np.concatenate([[-np.inf], np.sort(kinks), [np.inf]])
     return slopes[(ends[:-1] < x + r) & (ends[1:] > x - r) & (ends[:-1] < ends[1:])]
 
@@ -61,18 +61,21 @@ def stationary(ledger):
     of radius delta centered at x such that norm(E[grad F(y)]) <= epsilon, where y is uniformly
     distributed over S.
 
-    The statement is Definition 2.1 in other words. For n points on pieces of a line, the best mean
-    is at most (largest - least slope) / (2 n) above Goldstein's value, and never below. This bound
-    is attained at n = 1. The two definitions differ if an infimum is not attained. For x^2 / 2 at x
-    = delta + epsilon, every mean over an open ball exceeds epsilon, but the value is epsilon.
-    "Uniformly distributed over S" makes sense for finite sets and for sets of positive volume. The
-    infimum is the same for both kinds of sets.
+    The statement is a paraphrase of Definition 2.1. For n points on pieces of a line, the best mean
+    is never below Goldstein's value. The best mean is at most (largest - least slope) / (2 n) above
+    this value. This bound is attained at n = 1. The two definitions differ if an infimum is not
+    attained. For x^2 / 2 at x = delta + epsilon, every mean over an open ball exceeds epsilon, but
+    the value is epsilon. "Uniformly distributed over S" makes sense for finite sets and for sets of
+    positive volume. The infimum is the same for both kinds of sets.
     """
 
     @ledger.identity("the absolute value: stationary within delta of 0, nowhere else",
                      x=Interval(-3.0, 3.0), reach=1.0, mutant={"reach": 2.0})  # fmt: skip
     def absolute(x, reach):
-        """Use delta = 1 and two points, one on each side of 0 if both sides are in the ball."""
+        """Use delta = 1 and two points.
+
+        If the ball contains both sides of 0, put one point on each side.
+        """
         left, right = x - 0.999999 * reach, x + 0.999999 * reach
         least = abs(np.sign(left) + np.sign(right)) / 2
         if abs(abs(x) - 1) < 1e-5:
@@ -84,7 +87,7 @@ def stationary(ledger):
                         {"slopes": np.array([-1.0, 1, 1, 1]), "n": 1},
                     ])  # fmt: skip
     def finite(slopes, n, half):
-        """Count points on the pieces of least and of largest slope."""
+        """Count the points on the pieces with the least and the largest slope."""
         low, high, count = slopes.min(), slopes.max(), np.arange(n + 1)
         best = np.abs((count * low + (n - count) * high) / n).min()
         return best, hull_value(slopes) + half * (high - low) / n + ROUNDING
@@ -97,11 +100,12 @@ def goldstein(ledger):
     h(x))_delta is the infimum of norm(g) over g in it. A point x* is a Goldstein (delta,
     epsilon)-stationary point of h if norm(grad h(x*))_delta <= epsilon.
 
-    For the norm at a distance r >= delta from its minimum, the value is sqrt(1 - (delta/r)^2). The
-    value is less than 1, which is the norm of every gradient, so the hull matters. On a line, the
-    value is the distance of 0 from an interval of slopes. The ball is open. So for abs(x) at x =
-    delta, the value is 1. For a continuous gradient, an open and a closed ball have the same value.
-    The union is over the sets {grad h(y)} of one point. The printed definition omits these braces.
+    For the norm at a distance r >= delta from its minimum, the value is sqrt(1 - (delta/r)^2). This
+    value is less than 1, although every gradient has norm 1. So the convex hull matters. On a line,
+    the value is the distance of 0 from an interval of slopes. The ball B(x, delta) is open. So for
+    abs(x) at x = delta, the value is 1. If the gradient is continuous, the open and the closed ball
+    give the same value. The definition should be a union of the one-point sets {grad h(y)}, but the
+    printed definition omits the braces.
     """
     outer = {"delta": Interval(0.01, 0.99), "reach": 1.0}
 
@@ -139,8 +143,8 @@ def means_bound_the_value(ledger):
 
     A mean is a convex combination, so the bound holds exactly, even for sets of positive volume.
     Over finite sets, the bound is an equality if the gradient is continuous. In this case, points
-    that lie close together approximate weights. For the norm in the plane, two points attain the
-    bound in the limit.
+    that lie close together can approximate any weights. For the norm in the plane, two points
+    attain the bound in the limit.
     """
 
     @ledger.falsify("the norm in the plane, S of four points", delta=Interval(0.01, 0.99),
@@ -164,12 +168,12 @@ def smoothing_keeps_stationary_points(ledger):
     """Suppose F: R^d -> R is L-Lipschitz. Then for any epsilon, delta > 0, norm(grad
     Fhat_delta(x))_delta <= epsilon implies norm(grad F(x))_(2 delta) <= epsilon.
 
-    On a line, where the value is the distance of 0 from an interval of slopes, the check is exact.
-    Every linear F attains the bound. The radius cannot be smaller. For s below 2, abs(x - s delta)
-    has only the gradient -1 within s delta of 0. The smoothing of this function has a value of s -
-    1 at 0. The proof needs that the mean of gradients over the ball B(y, delta) lies in their hull.
-    The mean lies in the hull for the open ball too. The proof also needs norm(y - x) < delta, but
-    writes <=.
+    On a line, the value is the distance of 0 from an interval of slopes. So the check is exact.
+    Every linear F attains the bound. The radius 2 delta cannot be smaller. For s below 2, abs(x - s
+    delta) has only the gradient -1 within s delta of 0. The smoothing of this function has a value
+    of s - 1 at 0. The proof needs that the mean of gradients over the ball B(y, delta) lies in
+    their hull. For the open ball, the mean also lies in the hull. The proof also needs norm(y - x)
+    < delta. The proof writes <= instead.
     """
     bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
     flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
@@ -221,11 +225,12 @@ def equivalence(ledger):
     """Finding a (2 delta, epsilon)-stationary point of a nonsmooth objective F is equivalent to
     finding a (delta, epsilon)-stationary point of its uniform smoothing Fhat_delta.
 
-    Only one direction holds. This direction is Corollary 2.3, the only direction that the paper
-    uses. Section 2 says "sufficient". The other direction fails. abs(y - s delta) has 0 in its
-    subdifferential of radius 2 delta at x = 0. At 0, its smoothing has a value of s - 1, up to L.
-    The remaining statement is trivial. The remaining statement says that (2 delta, epsilon) for F
-    follows from (delta, epsilon) for the smoothing.
+    Only one direction of the equivalence holds. This direction is Corollary 2.3, and the paper uses
+    only this direction. Section 2 says "sufficient". The other direction fails. For example, abs(y
+    - s delta) has 0 in its subdifferential of radius 2 delta at x = 0. At 0, the smoothing of this
+    function has the value s - 1, which may be as large as L. The remaining statement is trivial.
+    The remaining statement says that (2 delta, epsilon) for F follows from (delta, epsilon) for the
+    smoothing.
     """
 
     @ledger.falsify(
@@ -274,11 +279,11 @@ def privacy(ledger):
     and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
     Renyi divergence.
 
-    These statements are definitions, and other rows use the divergences. Randomized response is
-    exactly (epsilon, 0)-DP. The Renyi divergence of randomized response is at most alpha epsilon^2
-    / 2. For small epsilon, the Renyi divergence is close to alpha epsilon^2 / 2. "RDP" in the
-    results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and epsilon describe
-    privacy, but elsewhere they describe stationarity.
+    These statements are definitions, and other rows use the divergences. For example, randomized
+    response is exactly (epsilon, 0)-DP. The Renyi divergence of randomized response is at most
+    alpha epsilon^2 / 2. For small epsilon, the Renyi divergence is close to alpha epsilon^2 / 2.
+    "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and epsilon
+    describe privacy, but elsewhere they describe stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])
@@ -323,13 +328,13 @@ def without_a_component(ledger):
     """Neither utilizing the O2NC technique nor sampling d i.i.d. estimators for each data point
     results in an additional dimension dependence of sqrt(d).
 
-    Take one direction for each item instead of d. For linear losses, estimates of gradient
-    differences then always have length d L norm(x - y)/delta. With d directions, the error of the
-    mean is sqrt(d) times smaller. So with one direction, the error grows by sqrt(d). But the data
-    complexity is proportional to the square of the error, so it grows by d. The paper does not say
-    which of the two "dimension dependence" means. The number of values of f is the same with one
-    and with d directions. The claim that O2NC saves sqrt(d) is a comparison with Chen et al.
-    (2023), which is not judged here.
+    Use one direction for each item instead of d directions. For linear losses, the estimates of
+    gradient differences always have the length d L norm(x - y)/delta. With d directions, the error
+    of the mean is sqrt(d) times smaller. So with one direction, the error grows by sqrt(d). But the
+    data complexity is proportional to the square of the error, so the data complexity grows by d.
+    The paper does not say which of these two quantities "dimension dependence" describes. The
+    number of values of f is the same for one direction and for d directions. The claim that O2NC
+    saves sqrt(d) is a comparison with Chen et al. (2023), which is not judged here.
     """
     ledger.reading("the error of an estimate").identity(
         "standard deviation with one direction over that with d of them", d=[2, 5, 50], power=0.5,
@@ -371,9 +376,9 @@ def noise_of_the_tree(ledger):
     noise by a factor of T^2.
 
     In each coordinate, the variance is card Node(t) sigma^2. For T >= 2, this variance is at most 2
-    ln(T) * 2 ln(T) s^2/rho^2 with s = 4 d L/T. So the factor is T^2 up to 64 ln(T)^2. As for the
-    naive oracle, the square of the norm is d times the variance. Section 4.1 takes B_1 = T, and
-    Theorem 4.9 has T + 1.
+    ln(T) * 2 ln(T) s^2/rho^2 with s = 4 d L/T. So the factor is T^2, up to 64 ln(T)^2. As for the
+    naive oracle, the square of the norm is d times the variance. Section 4.1 uses B_1 = T, while
+    Theorem 4.9 uses B_1 = T + 1.
     """
 
     @ledger.falsify(

@@ -78,8 +78,8 @@ def smoothing_keeps_lipschitz(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then its uniform smoothing hhat_delta(x) = E h(x + delta
     v), v uniform on the unit ball, is L-Lipschitz.
 
-    Every linear function attains the constant, for every d and delta. The proof, Jensen's
-    inequality under one common v, gives the lemma for any distribution of v.
+    Every linear function attains the constant, for every d and delta. The proof uses Jensen's
+    inequality under one common v. So the lemma holds for any distribution of v.
     """
     linear = {**ridge(2, kink=-9.0), "move": np.array([0.5, 0.0])}
 
@@ -114,10 +114,10 @@ def smoothing_keeps_lipschitz(ledger):
 def smoothing_moves_little(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then norm(hhat_delta(x) - h(x)) <= L delta for all x.
 
-    The bound is never attained, and is best possible only as d grows. The exact bound is L delta E
-    norm(v) = L delta d / (d + 1), which is half of the printed bound at d = 1. L norm(y - x)
-    attains the exact bound in every dimension. (Both sides are numbers, so the printed norm on the
-    left is an absolute value.)
+    The bound is never attained. It is best possible only as d grows. The exact bound is L delta E
+    norm(v) = L delta d / (d + 1). At d = 1, the exact bound is half of the printed bound. L norm(y
+    - x) attains the exact bound in every dimension. (Both sides are numbers, so the printed norm on
+    the left is an absolute value.)
     """
 
     @ledger.falsify("the distance to x, in closed form", L=LIPSCHITZ, radius=RADIUS, d=DIMENSION,
@@ -144,12 +144,12 @@ def smoothing_is_smooth(ledger):
     L/delta)-smooth.
 
     At d = 1, the constant is attained for every move up to 2 delta. For larger d, the constant is
-    loose, by sqrt(pi/2) = 1.2533 in the limit. The exact constant is 2 Gamma(d/2 + 1) / (sqrt(pi)
-    Gamma((d + 1)/2)). The function h = L abs(<e, x>) attains the exact constant (at d = 2, 4/pi
-    instead of sqrt(2)). The proof shows only that hhat is differentiable almost everywhere.
-    Differentiability everywhere follows, because its gradient is equal to E grad h(x + delta v),
-    which is continuous by the same display. This display is exact for ridges. The last step of the
-    display is Lemma A.1, whose proof is wrong.
+    loose. In the limit, it is sqrt(pi/2) = 1.2533 times too large. The exact constant is 2
+    Gamma(d/2 + 1) / (sqrt(pi) Gamma((d + 1)/2)). The function h = L abs(<e, x>) attains the exact
+    constant (at d = 2, 4/pi instead of sqrt(2)). The proof shows only that hhat is differentiable
+    almost everywhere. Differentiability everywhere follows, because its gradient is equal to E grad
+    h(x + delta v), which is continuous by the same display. This display is exact for ridges. The
+    last step of the display is Lemma A.1, whose proof is wrong.
     """
     domain = {"L": LIPSCHITZ, "radius": RADIUS, "d": DIMENSION, "apart": APART, "power": 0.5}
     domain["extremal"] = [{"L": 1.0, "radius": 1.0, "d": d, "apart": 1e-2} for d in (1, 1000)]
@@ -215,10 +215,10 @@ def gradient_by_finite_differences(ledger):
     hhat_delta(x) = E[(d/delta) h(x + delta u) u] = E[(d/(2 delta)) (h(x + delta u) - h(x - delta
     u)) u].
 
-    Both forms are exact. The proof makes two errors that cancel. The proof applies Stokes' theorem
-    without the 1 / delta of the chain rule, although the gradient of h(x + delta v) is in x. Also,
-    vol(B) / vol(S) of the unit ball and sphere is 1 / d, not delta / d. The proof also writes f
-    instead of h, and u instead of u' in its last line.
+    The two forms are exact. The proof makes two errors that cancel. The gradient of h(x + delta v)
+    is taken in x. But the proof applies Stokes' theorem without the factor 1 / delta of the chain
+    rule. In addition, the ratio vol(B) / vol(S) of the unit ball and sphere is 1 / d, not delta /
+    d. The proof also writes f instead of h, and u instead of u' in its last line.
     """
     waves = {"d": [1, 2, 3, 4, 10, 100], "frequency": [0.1, 1.0, 3.0, 10.0]}
 
@@ -226,7 +226,10 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], dims=0, tolerance=1e-10, floor=1e-6, mutant={"dims": 1},
                      **waves)  # fmt: skip
     def plane_wave(d, frequency, radius, dims):
-        """Use h(x + y) = sin(<k, y> + a); both sides are linear in h, and such waves span all h."""
+        """Use h(x + y) = sin(<k, y> + a).
+
+        Such waves span all h, and the two sides are linear in h.
+        """
         t, w = roots_jacobi(60, (d - 1) / 2, (d - 1) / 2)
         inside = frequency * (np.cos(frequency * radius * t) @ w) / w.sum()
         outside = on_sphere(d, lambda t: np.sin(frequency * radius * t) * t)
@@ -236,7 +239,10 @@ def gradient_by_finite_differences(ledger):
                      radius=[0.3, 2.0], kink=[-0.9, 0.0, 0.2, 0.7], two=[False, True],
                      tolerance=1e-9, floor=1e-6, mutant={"dims": 1})  # fmt: skip
     def kinked(d, kink, radius, two, dims):
-        """The kink is in units of delta. Two function values also give the second form."""
+        """The kink is in units of delta.
+
+        The second form also follows from two function values.
+        """
         left, right = ((lambda t, s=s: np.abs(s * t - kink) * radius * t) for s in (1, -1))
         found = on_sphere(d, left, kink)
         if two:
@@ -293,11 +299,11 @@ def volume_between_balls(ledger):
     B) <= (sqrt(d)/delta) norm(x - y).
 
     At d = 1, the bound is attained for every move up to 2 delta. For large d and small moves, the
-    bound is loose by sqrt(pi/2) = 1.2533. The proof loses a factor 2 from its first display to its
-    second, and Lemma A.2 as printed cannot restore it. With the factor 2, Lemma A.2 gives 2 sqrt(2
-    d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n) / 2, gives sqrt(d) exactly.
-    The proof omits moves above 2 delta. Such moves are trivial, because the ratio is 2 there. In
-    the volume of the ball, r^n should be r^d.
+    bound is sqrt(pi/2) = 1.2533 times too large. The proof loses a factor 2 between its first and
+    second display. The printed Lemma A.2 cannot compensate for this loss. With the factor 2, Lemma
+    A.2 gives 2 sqrt(2 d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n) / 2,
+    gives sqrt(d) exactly. The proof omits moves above 2 delta. Such moves are trivial, because the
+    ratio is 2 for moves above 2 delta. In the volume of the ball, r^n should be r^d.
     """
     domain = {"d": DIMENSION, "apart": Interval(1e-6, 10.0, log=True), "power": 0.5}
     domain["extremal"] = [{"d": 1, "apart": 2.0}, {"d": 1000, "apart": 1e-3}]
@@ -367,10 +373,10 @@ def ratio_of_gammas(ledger):
     """For all n in N, Gamma(n/2 + 1)/Gamma((n - 1)/2 + 1) <= sqrt(2n).
 
     The bound is loose. At n = 1, the ratio is .627 of the bound, and for large n it is half of the
-    bound. The bound sqrt(pi n) / 2 also holds. This bound is attained at n = 1, and Lemma A.1 needs
-    it. The induction is sound, with equality of its double factorials at the base case n = 2. The
-    induction uses 0!! = 1, and gamma(n) should be Gamma(n). At n = 0, the bound fails, because .564
-    > 0.
+    bound. The bound sqrt(pi n) / 2 also holds. The bound sqrt(pi n) / 2 is attained at n = 1, and
+    Lemma A.1 needs this bound. The induction is sound. At the base case n = 2, the double
+    factorials give an equality. The induction uses 0!! = 1. The printed gamma(n) should be
+    Gamma(n). At n = 0, the bound fails, because .564 > 0.
     """
 
     @ledger.sweep("every n up to 5000", n=range(1, 5001), two=2.0, mutant={"two": 0.7})

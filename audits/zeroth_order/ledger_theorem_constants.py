@@ -52,16 +52,17 @@ def explicit_constants(ledger):
     with N = 8 ln(T) d^(3/2) L/(T rho); it says more than the trivial bound L only where the right
     side is below L.
 
-    Take F* = L = 1, delta = 1/2 and the best T. For rho = 1/2, the display is below L from these M
-    on: 35,500 (d = 1), 278,000 (d = 5), 724,000 (d = 10), 1.94 million (d = 20). For rho = 1, these
-    M are 28,400 (d = 1), 190,000 (d = 5), 467,000 (d = 10) and 1.19 million (d = 20). For rho = 2,
-    these M are 24,700 (d = 1), 144,000 (d = 5), 332,000 (d = 10) and 796,000 (d = 20). With the
-    constants and the noise that can be proved and rho = 1/2, M is 60,100 (d = 5), 183,000 (d = 10)
-    and 581,000 (d = 20). For rho = 1 and d = 5, 10, 20, these M are 30,400, 92,200 and 287,000. For
-    rho = 2, these M are 16,400, 47,600 and 146,000. With the printed T and d = 10, M is 15.2
-    million for rho = 1/2, 11.2 million for rho = 1 and 10.0 million for rho = 2. Below these M, the
-    bound exceeds L and gives no information. Above these M, the bound gives information, at sizes
-    that are used in practice.
+    Take F* = L = 1, delta = 1/2 and the best T. Consider the smallest M for which the display is
+    below L. For rho = 1/2, this M is 35,500 (d = 1), 278,000 (d = 5), 724,000 (d = 10) or 1.94
+    million (d = 20). For rho = 1, the smallest such M is 28,400 (d = 1), 190,000 (d = 5), 467,000
+    (d = 10) or 1.19 million (d = 20). For rho = 2, the smallest such M is 24,700 (d = 1), 144,000
+    (d = 5), 332,000 (d = 10) or 796,000 (d = 20). Now use the provable constants and the provable
+    noise. For rho = 1/2, the smallest M is 60,100 (d = 5), 183,000 (d = 10) or 581,000 (d = 20).
+    For rho = 1, the smallest M is 30,400 (d = 5), 92,200 (d = 10) or 287,000 (d = 20). For rho = 2,
+    the smallest M is 16,400 (d = 5), 47,600 (d = 10) or 146,000 (d = 20). For the printed T and d =
+    10, the smallest M is 15.2 million (rho = 1/2), 11.2 million (rho = 1) or 10.0 million (rho =
+    2). Below these M, the bound exceeds L and gives no information. Above these M, the bound gives
+    information. Datasets of these sizes are used in practice.
     """
 
     @ledger.falsify(

@@ -23,7 +23,7 @@ REPLACE = Relation.REPLACE_USER
 
 
 def printed_node(t, ceil=math.ceil):
-    """Return Node(t), line by line, with logarithms in floats."""
+    """Return Node(t) by the printed lines, with floating-point logarithms."""
     k, S, depth = 0, [], ceil(math.log2(t))
     for i in range(depth + 1):
         if not k < t:
@@ -44,9 +44,9 @@ def algorithm_5(ledger):
 
     For all t of a tree of depth 12, the implementation gives the printed nodes. If it uses the same
     generator, the implementation gives the printed sums. The implementation stores only the noise
-    of Node(t), for at most floor(log2 t) + 1 nodes, which is all that later times use. The exponent
-    ceil(log2 t) - i is never negative, so the printed loop ends in time. Node(t) is the binary
-    representation of t, so floor would be enough instead of ceil.
+    of Node(t), because later times use no other noise. Node(t) has at most floor(log2 t) + 1 nodes.
+    The exponent ceil(log2 t) - i is never negative, so the printed loop ends in time. Node(t) is
+    the binary representation of t, so floor would be enough instead of ceil.
     """
 
     @ledger.identity("Node", t=DEEP, printed=printed_node, mutant={"printed": by_floor})
@@ -73,7 +73,7 @@ def algorithm_5(ledger):
 
 
 def by_floor(t):
-    """A mistake that omits one layer, so that t = 3 gives only (1, 2)."""
+    """Faulty version that omits one layer, so that t = 3 gives only (1, 2)."""
     k, S, depth = 0, [(0, 0)], t.bit_length() - 1
     for i in range(depth):
         end = k + 2 ** (depth - i)
@@ -89,8 +89,9 @@ def example_of_nodes(ledger):
     layer i, if it exists, such that n_j < n_i <= t, starting from the top level. As an example,
     Node(7) = {(1, 4), (5, 6), (7, 7)} and Node(8) = {(1, 8)}.
 
-    It holds as printed. "The largest node in each layer, if it exists" is read as in Algorithm 5.
-    From the top, this is the node that starts at the end of the previous nodes, if it ends by t.
+    The remark holds as printed. We read "the largest node in each layer, if it exists" as in
+    Algorithm 5. In each layer from the top, this node starts at the end of the previous nodes. The
+    node is used if it ends by t.
     """
 
     @ledger.identity("both examples", t=[7, 8], last=7, mutant={"last": 8})
@@ -100,7 +101,10 @@ def example_of_nodes(ledger):
 
     @ledger.identity("the largest in each layer", t=DEEP, longer=0, mutant={"longer": 1})
     def layers(t, longer):
-        """Go from the top; a node starts at the end of the previous nodes."""
+        """Go from the top layer down.
+
+        A node starts at the end of the previous nodes.
+        """
         ends, end = [], 0
         for depth in range(math.ceil(math.log2(t)), -1, -1):
             if end + 2**depth <= t:
@@ -118,8 +122,8 @@ def number_of_nodes(ledger):
     """card Node(t) <= ceil(log_2 t) for every t in [T].
 
     At t = 1, Node(1) = {(1, 1)} has one node, but ceil(log2 1) = 0. For all other t, the bound
-    holds, and it is attained at t = 2^k - 1. card Node(t) is the number of binary digits 1 of t.
-    This single t also refutes zoo.rem4.2.c and zoo.cor4.5.mid.
+    holds. It is attained at t = 2^k - 1, because card Node(t) is the number of binary digits 1 of
+    t. This single t also refutes zoo.rem4.2.c and zoo.cor4.5.mid.
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="ceil(log2 t)", **CARDINALITY)
@@ -193,10 +197,10 @@ def nodes_that_an_item_is_in(ledger):
     + 1 layers: card Out(q) = ceil(log_2 n) + 1 <= 2 ln n.
 
     The first equality holds in the complete tree. The inequality fails for n = 1 to 7, 9 to 12, 17
-    to 20 and 33. The largest failure is at n = 2, with 2 nodes instead of at most 1.39. The
-    released sums use only nodes that end at odd multiples of their length. An entry q is in at most
-    floor(log2 n) + 1 of these nodes, and q = 1 is in exactly that many. This number is at most 2 ln
-    n for n = 3 and n >= 5, so Theorem 4.3 holds for these n.
+    to 20 and 33. The largest failure is at n = 2, where the number of nodes is 2 instead of at most
+    1.39. The released sums use only nodes that end at odd multiples of their length. An entry q is
+    in at most floor(log2 n) + 1 of these nodes. The entry q = 1 is in exactly floor(log2 n) + 1
+    nodes. This number is at most 2 ln n for n = 3 and n >= 5, so Theorem 4.3 holds for these n.
     """
 
     @ledger.sweep("n = 2, 3, ...", n=DEEP[1:], lhs="ceil(log2 n) + 1", rhs="2 ln n")
@@ -242,11 +246,11 @@ def noise_of_all_nodes(ledger):
     in Out(q)) max_(i in [a,b]) alpha s_i^2/(2 sigma_b^2).
 
     The display gives xi_b to the node (a, b), which makes n noises for 2n - 1 nodes. First, suppose
-    that nodes with the same right end share their noise, as the index says. Then y_(1,2) - y_(2,2)
-    = M^(1)(Z_1) has no noise, and the composition is not private at all. Lemma C.1 needs fresh
-    randomness in each step. Second, suppose that each node has separate noise. Then the display
-    holds. The theorem needs only the nodes of Node(1), ..., Node(n), of which exactly one ends at
-    each b. For these nodes, both readings agree.
+    that nodes with the same right end share their noise, as the index b suggests. Then y_(1,2) -
+    y_(2,2) = M^(1)(Z_1) has no noise, and the composition is not private at all. Lemma C.1 needs
+    fresh randomness in each step. Second, suppose that each node has its own noise. In this case,
+    the display holds. The theorem needs only the nodes of Node(1), ..., Node(n), of which exactly
+    one ends at each b. For these nodes, the two interpretations agree.
     """
 
     @ledger.reading("nodes with the same right end share the noise xi_b").sweep(
@@ -331,15 +335,15 @@ def tree_mechanism(ledger):
     Z_(1:n), Z'_(1:n) and all auxiliary inputs x_(1:i-1). Then for all alpha > 1, A is (alpha, alpha
     rho^2/2)-RDP where rho <= sqrt(2 ln n) max_(b in [n], i <= b) s_i/sigma_b.
 
-    x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So the exact
-    parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain q). For
-    equal s and sigma, the exact parameter is s/sigma times sqrt(floor(log2 n) + 1). The exact
-    parameter is above the printed bound for n = 2 (1.4142, not 1.1774), n = 4 (1.7321, not 1.6651)
-    and n = 1 (1, not 0). The exact parameter is below the printed bound for all other n. Along n =
-    2^k, the limit of the ratio is .85. From the covariance, the check computes the parameter for n
-    = 1 to 256 and every q. For mixed s and sigma, the printed maximum over all i <= b is far from
-    tight. Z_i in the sum should be Z_j. The count and the noises in the proof fail
-    (zoo.thm4.3.count, zoo.thm4.3.noise).
+    The values x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So
+    the exact parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain
+    q). For equal s and sigma, the exact parameter is s/sigma times sqrt(floor(log2 n) + 1). The
+    exact parameter is above the printed bound for three n. For n = 1, it is 1, not 0. For n = 2, it
+    is 1.4142, not 1.1774. For n = 4, it is 1.7321, not 1.6651. The exact parameter is below the
+    printed bound for all other n. Along n = 2^k, the limit of the ratio is .85. From the
+    covariance, the check computes the parameter for n = 1 to 256 and every q. For mixed s and
+    sigma, the printed maximum over all i <= b is far from tight. In the sum, Z_i should be Z_j. The
+    count and the noises in the proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,
@@ -402,7 +406,7 @@ def without_tree(values):
 
 
 def all_after(s, sigma):
-    """A mistake in which each term affects all later noises."""
+    """Faulty version in which each term affects all later noises."""
     return math.sqrt(max(s[q] ** 2 * (1 / sigma[q:] ** 2).sum() for q in range(len(s))))
 
 
@@ -419,8 +423,8 @@ def noise_of_a_sum(ledger):
     """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
     norm(Tree(t))^2 <= 2 ln(t) d sigma^2.
 
-    The exact value is E norm(Tree(t))^2 = card Node(t) d sigma^2. At t = 1, which is in [T], this
-    value is d sigma^2, but the bound is 0. For t >= 2, the bound holds.
+    The exact value is E norm(Tree(t))^2 = card Node(t) d sigma^2. At t = 1, this value is d
+    sigma^2, but the bound is 0. The index t = 1 is in [T]. For t >= 2, the bound holds.
     """
 
     @ledger.sweep("t in [T], T = 16", t=range(1, 17), T=16, d=1, rho=1.0,
@@ -457,9 +461,9 @@ def noise_of_all_sums(ledger):
     norm(Tree(t))^2 <= (8 ln(T) d^(3/2) L/(B_2 T rho))^2.
 
     For 1 <= t <= T and T >= 2, card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T. The worst t is
-    the largest 2^k - 1 <= T. At T = 1, both sides are 0, because sigma is 0. The bound is tightest
-    at T = 3, where card Node(3) = 2 and 2 ln 3 = 2.197. The proof uses 2 ln(t), which is 0 at t =
-    1.
+    the largest 2^k - 1 <= T. At T = 1, the two sides are 0, because sigma is 0. The bound is
+    tightest at T = 3, where card Node(3) = 2 and 2 ln 3 = 2.197. The proof uses 2 ln(t), which is 0
+    at t = 1.
     """
 
     @ledger.sweep("all t <= T <= 256", cases=[{"t": t, "T": T} for T in range(1, 257)
