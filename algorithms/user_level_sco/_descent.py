@@ -111,7 +111,7 @@ def localised(
 
 
 def chunks(size: int, per_draw: int) -> Iterator[slice]:
-    """Yield slices of the draws, so short that `per_draw` numbers for each draw fit into memory."""
+    """Yield slices of the draws that are short enough for `per_draw` numbers for each draw."""
     block = max(1, BLOCK // per_draw)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))

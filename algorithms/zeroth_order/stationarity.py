@@ -59,8 +59,8 @@ def stationarity_estimate(
 
     **Requires** a loss with `gradients`.
 
-    **Departs** Where F has no gradient, which has probability 0, the function uses one of the
-    limits of gradients.
+    **Departs** If F has no gradient at a drawn point, the function uses one of the limits of
+    gradients. Such points have probability 0.
 
     **Symbols** h = mean loss of the items, x = `point`, delta = `radius`.
 
