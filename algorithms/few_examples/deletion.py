@@ -351,12 +351,12 @@ class _Enumerated(Deletions):
         self.n = len(items)
         if self.n > MOST_ENUMERATED:
             raise ValueError(
-                f"data must have at most {MOST_ENUMERATED} users where the algorithm is not "
+                f"data must have at most {MOST_ENUMERATED} users if the algorithm is not "
                 f"symmetric, got {self.n}"
             )
         if math.comb(self.n, keep) > MOST_SUBSETS:
             raise ValueError(
-                f"data must have at most {MOST_SUBSETS} sets of {keep} users where the algorithm "
+                f"data must have at most {MOST_SUBSETS} sets of {keep} users if the algorithm "
                 f"is not symmetric, got {math.comb(self.n, keep)} of {self.n} users"
             )
         sizes = np.bitwise_count(np.arange(2**self.n, dtype=np.int64))

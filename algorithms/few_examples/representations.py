@@ -43,7 +43,7 @@ class Representation:
         classes = tuple(hypotheses_of("classes", one) for one in self.classes)
         widths = {one.shape[1] for one in classes}
         if len(widths) > 1:
-            raise ValueError(f"classes must share their points, got {sorted(widths)} of them")
+            raise ValueError(f"classes must have the same number of points, got {sorted(widths)}")
         given = np.asarray(self.probabilities, dtype=np.float64)
         if given.size == 0:
             given = np.full(len(classes), 1 / len(classes))

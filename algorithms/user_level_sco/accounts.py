@@ -176,7 +176,9 @@ def euclidean_account(
     if not isinstance(rule, Filter):
         raise TypeError(f"plan must have a Filter, got {rule!r}")
     if rule.scale_follows_cutoff:
-        raise ValueError("plan must have noise that does not follow the cutoff, got one that does")
+        raise ValueError(
+            "plan must have noise that does not follow the cutoff, got noise that does"
+        )
     chosen = _phase_of(plan, phase)
     epsilon = _validate.nonnegative("epsilon", epsilon)
     tails = (*TAILS, plan.delta / SHARES)

@@ -105,7 +105,9 @@ def euclidean(
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
     if m == 1:
-        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s would divide by 0")
+        raise ValueError(
+            "m must be at least 2, got 1. For m = 1, eta_s = eta / log(m)**s is undefined."
+        )
     d = _validate.integer("dimension", dimension, at_least=1)
     epsilon = _validate.positive("epsilon", epsilon)
     if epsilon > 1:
@@ -209,14 +211,16 @@ def coordinatewise(
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
     if m == 1:
-        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s would divide by 0")
+        raise ValueError(
+            "m must be at least 2, got 1. For m = 1, eta_s = eta / log(m)**s is undefined."
+        )
     d = _validate.integer("dimension", dimension, at_least=1)
     epsilon = _validate.positive("epsilon", epsilon)
     delta = _validate.probability("delta", delta)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
     if temperature not in ("inverse", "printed"):
-        raise ValueError(f"temperature must be inverse or printed, got {temperature!r}")
+        raise ValueError(f"temperature must be 'inverse' or 'printed', got {temperature!r}")
     least = natural_log("n d / delta", n * d / delta) ** 2 / epsilon
     if n < least:
         raise ValueError(

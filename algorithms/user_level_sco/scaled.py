@@ -228,7 +228,9 @@ def _least_batch(budget: tuple[float, float, float, float, float, int | None, in
     while not affordable(high):
         low, high = high, 2 * high
         if high > 2**40:
-            raise ValueError("epsilon must be larger, or samples more: no batch size is enough")
+            raise ValueError(
+                "epsilon or samples must be larger. At these values, no batch size is enough."
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if affordable(middle) else (middle, high)

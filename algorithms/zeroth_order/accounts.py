@@ -77,7 +77,7 @@ def _run_gdp(plan: Plan, dimension: int, lipschitz: float, rounds: int) -> float
         ("lipschitz", plan.lipschitz, _validate.positive("lipschitz", lipschitz)),
     ):
         if planned is not None and given > planned:
-            raise ValueError(f"{name} must be at most {planned!r}, that of the plan, got {given!r}")
+            raise ValueError(f"{name} must be at most {planned!r} as in the plan, got {given!r}")
     if not rounds:
         return 0.0
     # From round 3 on, the sensitivities are equal, and no later round is in more nodes than round

@@ -211,7 +211,7 @@ def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatAr
     lengths = np.linalg.norm(u, axis=-1)
     if not np.allclose(lengths, 1.0, rtol=1e-9, atol=0):
         raise ValueError(
-            f"directions must have length 1, got {float(lengths.flat[0])!r} among others"
+            f"directions must have length 1, got a direction of length {float(lengths.flat[0])!r}"
         )
     return u
 

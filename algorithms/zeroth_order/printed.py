@@ -38,7 +38,7 @@ def corollary_4_4_sigma(
     T = _validate.integer("rounds", rounds, at_least=1)
     if T == 1:
         raise ValueError(
-            "rounds must be at least 2, got 1: sqrt(2 ln T) is 0, and there would be no noise"
+            "rounds must be at least 2, got 1. For T = 1, the noise scale sqrt(2 ln T) is 0."
         )
     B = _validate.integer("batch", batch, at_least=1)
     d = _validate.integer("dimension", dimension, at_least=1)

@@ -118,7 +118,7 @@ def stationarity_in_one_dimension(
     ndarray, [S]
     """
     if not isinstance(loss, Ridge):
-        raise TypeError(f"loss must be a Ridge, whose knots are known, got {loss!r}")
+        raise TypeError(f"loss must be a Ridge (with known knots), got {loss!r}")
     items = items_of(data, loss)
     if items.shape[1] != 2:
         raise ValueError(f"data must have 2 columns, for d = 1, got {items.shape[1]}")
