@@ -82,7 +82,7 @@ def divergences(ledger):
         return 1 + found, (p**2 / q).sum()
 
     ledger.consequence(
-        "With the printed sum Lemma 23 (iii) is false. Nothing else changes.", harm="the wording"
+        "With the printed sum, Lemma 23 (iii) is false. Nothing else changes.", harm="the wording"
     )
 
 

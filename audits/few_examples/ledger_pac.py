@@ -294,7 +294,9 @@ def both_cases(ledger):
     def single(size):
         return math.exp(-10 * size), 0.01 / math.exp(size)
 
-    ledger.consequence("None: the lemma has 0.1 where the step has 0.2.", harm="a constant")
+    ledger.consequence(
+        "None. The lemma has 0.1 in place of the 0.2 of the step.", harm="a constant"
+    )
 
 
 # --- the theorem ---
@@ -400,7 +402,7 @@ def pac(ledger):
     )(product)
     ledger.step("with 0.99 and 0.9").sweep("the product", lemma=0.99, theorem=0.9,
                                            mutant={"lemma": 0.9})(product)  # fmt: skip
-    ledger.consequence("The constant in the number of users has to be larger.", harm="a constant")
+    ledger.consequence("The constant in the number of users must be larger.", harm="a constant")
 
 
 def product(lemma, theorem):

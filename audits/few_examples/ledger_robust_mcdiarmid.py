@@ -262,7 +262,7 @@ def robust_mcdiarmid(ledger):
         return gaps, (high + beyond + e ** (2 * kept) * low) * (1 + ROUNDING) + 1e-12
 
     ledger.consequence(
-        "None for the results, because the lost factor is at most a constant, which O hides.",
+        "None for the results, because O hides the lost factor, which is at most a constant.",
         harm="a constant",
     )
 

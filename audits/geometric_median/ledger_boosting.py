@@ -390,7 +390,8 @@ def a_step_moves_apart_by_little(ledger):
         backward
     )
     ledger.consequence(
-        "No user is affected: the part of (13) that the lemma needs is true.", harm="the wording"
+        "No user is affected, because the part of (13) that the lemma needs is true.",
+        harm="the wording",
     )
 
     @ledger.step("a + b <= eta: norm(x' - y') <= norm(x - y) + 2 eta").falsify(**NEAR)

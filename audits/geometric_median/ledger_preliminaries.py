@@ -117,7 +117,7 @@ def sample_complexity_and_aspect_ratio(ledger):
         stopped = -np.expm1(t * np.log1p(-passes)) * np.exp(-abs(nu)) / 2
         return 0.01 * stopped.sum(), delta
 
-    ledger.consequence("The same as for gm.thm4, which omits R/r in its n.", harm="accuracy")
+    ledger.consequence("The same as for gm.thm4, where n also omits R/r.", harm="accuracy")
 
 
 def tangent(k):

@@ -271,7 +271,7 @@ def constant_after_rho(ledger):
         return exact, constant * math.log(16 * k / delta) ** 5 / epsilon**2
 
     ledger.consequence(
-        "The constants of Theorem 4 grow, but its form stands (gm.thm4, gm.lemma14).", "a constant"
+        "Theorem 4 needs larger constants but keeps its form (gm.thm4, gm.lemma14).", "a constant"
     )
 
 

@@ -251,7 +251,8 @@ def utility_of_fast_radius(ledger):
 
     attack_the_sum(ledger)
     ledger.consequence(
-        "No user is affected: (5) holds for another reason, with the same n.", harm="a constant"
+        "No user is affected, because (5) holds for another reason with the same n.",
+        harm="a constant",
     )
 
 
