@@ -231,7 +231,7 @@ def is_locally_private(
 
 
 class Deletions(ABC):
-    """The sets of users that remain after deletion, and which of them have close distributions.
+    """Sets of users that remain after deletion, and which pairs have close distributions.
 
     A *rest* is a set of `keep` users on which the algorithm may run at the end. Given a deleted
     set, consider the rests within the remaining users. The deleted set is stable if the algorithm's

@@ -305,7 +305,7 @@ class Logistic(Loss):
         return np.asarray(np.logaddexp(0.0, -(x @ (items[:, :-1] * items[:, -1:]).T)))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the norm of the longest feature vector, because its factor can be close to 1."""
+        """Return the largest norm of a feature vector; the factor of a can be close to 1."""
         return float(lengths(items[..., :-1], norm_name(norm)).max())
 
     def smoothness(self, norm: str) -> float:

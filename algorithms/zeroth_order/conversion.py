@@ -22,7 +22,8 @@ _ROUNDING = 1 + 1e-9
 class OnlineLearner(ABC):
     """An online learner for many simultaneous runs, which plays steps of length at most D.
 
-    After each step it receives a linear loss. The learner's first step must not depend on the data.
+    After each step, the learner receives a linear loss. The learner's first step must not depend on
+    the data.
     """
 
     @abstractmethod

@@ -258,7 +258,7 @@ def answered(ledger):
         part=0.5, lhs="Pr[A(x_J*) = 1], a third factor e^epsilon-bar", rhs="Pr[A(x'_J*) = 1]",
     )  # fmt: skip
     def with_user(part):
-        """Use an A that answers 1 with probability .1 for all users of both, except user i of x.
+        """Use an A that answers 1 with probability .1 for all users except user i of x.
 
         The tests of x and x' do not fail.
         """

@@ -26,7 +26,7 @@ ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
 
 class Phases(np.random.Generator):
-    """A generator that tracks phases, so that draws of each phase can be given, or scaled down."""
+    """Generator that tracks phases, so that tests can set or scale the draws of each phase."""
 
     def __init__(self, rng, rows=None, noise=(), factors=None):
         super().__init__(rng.bit_generator)
@@ -70,7 +70,7 @@ def increments(mechanism, **options):
 
 
 def moves(centers, points, other, row, outputs, rows=None, factors=None, **options):
-    """Return how far one row moves each phase's average, given earlier outputs, and the noise."""
+    """Return the move of each phase's average by one row, given earlier outputs, and the noise."""
     replaced = points.copy()
     replaced[row] = other
     options |= {"n_steps": 2 ** len(outputs) - 1, "center": np.zeros(points.shape[1])}

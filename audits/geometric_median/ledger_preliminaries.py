@@ -121,7 +121,7 @@ def sample_complexity_and_aspect_ratio(ledger):
 
 
 def tangent(k):
-    """Return k + 1 points at the tangents from the median to the unit circle, and k far away."""
+    """Return k + 1 points on tangents from the median to the unit circle, and k far points."""
     x = -math.sqrt(2 * k + 1) / (k + 1)
     inside = [[x, math.sqrt(1 - x * x)], [x, -math.sqrt(1 - x * x)]]
     inside = np.repeat(inside, (k + 1) // 2, axis=0)

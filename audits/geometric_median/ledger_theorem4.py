@@ -35,7 +35,7 @@ EASIEST = {"d": 1, "alpha": 1.0, "epsilon": 1.0}  # the condition requires the f
 
 
 def level_of(d, alpha, epsilon, delta, floor=True):
-    """Return the logarithm in Theorem 4's condition on n, with the inner one at least log 16."""
+    """Return the logarithm in Theorem 4's condition on n; the inner logarithm is >= log 16."""
     inner = math.log(16 * d / (alpha * delta * epsilon)) if floor else 1.0
     return math.log(16 * inner / delta)
 

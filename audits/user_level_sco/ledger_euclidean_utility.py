@@ -264,7 +264,7 @@ CORNER = {"log_n": 600.0, "more": 0.0, "dimension": 0.0, "at": 1.0, "log_delta":
 
 
 def attack_repair(ledger, **more):
-    """Test the repair on the edge of n >= B^2, and of n >= 300 log^3(mn/delta) / epsilon^1.5."""
+    """Test the repair at n = B^2 and at n = 300 log^3(mn/delta) / epsilon^1.5."""
     few, many = {"more": SHARE, **more}, {"more": Interval(0.0, 6.0), **more}
     ledger.repair(REPAIR).falsify(
         "the sum of Section 3.3.2 and the last noise, n >= B^2", root=2.0, curved=False, base=4.0,

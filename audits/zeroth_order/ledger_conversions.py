@@ -187,7 +187,7 @@ def descend(vectors, step):
 
 
 def orthogonal(n):
-    """Return unit vectors, each at an angle of 90 degrees to the sum of the previous vectors."""
+    """Return unit vectors, each orthogonal to the sum of the previous vectors."""
     found, total = [np.array([1.0, 0.0])], np.array([1.0, 0.0])
     for _ in range(n - 1):
         found.append(np.array([-total[1], total[0]]) / np.linalg.norm(total))
