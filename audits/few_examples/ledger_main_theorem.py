@@ -148,8 +148,8 @@ def main_theorem(ledger):
     The comparison with one example per user was computed for n_1 = a/epsilon, a = 10^6, 10^9 and
     10^12, epsilon = 1 and delta = 10^-6. The pipeline is better from m = 2^17 on with the constant
     1, and from m = 2^27 on with 1/30. With the constant of the proof, the pipeline is better from m
-    = 2^39 on. For smaller a, the pipeline is better for smaller m already. The pipeline needs n >=
-    4 kappa = 196 users. Any n_1 may be meant for any epsilon'', because n_1 is a minimum.
+    = 2^39 on. For smaller a, the pipeline is better from a smaller m on. The pipeline needs n >= 4
+    kappa = 196 users. Any n_1 may be meant for any epsilon'', because n_1 is a minimum.
     """
 
     @ledger.falsify("n against f = log(1/delta)/epsilon + n_1/m", n1=SIZE, most=30.0,
@@ -355,7 +355,7 @@ def same_version(ledger):
         log_m=1e7, log=math.log(10), lhs="bound", rhs="10 f (log f)^3",
     )  # fmt: skip
     def strict(log_m, log):
-        """Use epsilon = 1 and delta = 0.1; f = log + log^1.5 whatever m is."""
+        """Use epsilon = 1 and delta = 0.1; f is log + log^1.5 for every m."""
         f = log + log**1.5
         return log + log * math.sqrt(log_m + log), 10 * f * math.log(f) ** 3
 
@@ -401,10 +401,10 @@ def frontier(ledger):
 
     epsilon'' of Theorem 10 is the stated value divided by sqrt(1 + log m/log(1/delta)). The extra
     factor log(1/delta)/epsilon comes from the distance 4 kappa. This distance is between 12 and 26
-    times the factor for epsilon <= 1 and delta <= 0.1. "It seems plausible" marks a conjecture.
-    Another analysis of Algorithm 1 does not prove this conjecture. Up to a constant, 4 kappa users
-    with extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n, n far above
-    kappa).
+    times the factor for epsilon <= 1 and delta <= 0.1. The phrase "it seems plausible" marks a
+    conjecture. Another analysis of Algorithm 1 does not prove this conjecture. Up to a constant, 4
+    kappa users with extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n,
+    n far above kappa).
     """
 
     @ledger.falsify("epsilon'' and epsilon^2/sqrt(m log(1/delta)^3)", one=1.0,

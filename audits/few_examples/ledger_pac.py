@@ -133,11 +133,11 @@ def boosting(ledger):
     The lemma follows by boosting, with explicit constants. The result is PRDim_(alpha, 1/4)(C) <= T
     (PRDim(C) + ln r). Here T = ceil(7 ln(1/alpha)) is the number of rounds, and r = ceil(log_4(4
     T)) classes are joined in each round. So all T rounds find a hypothesis of error 1/4 with
-    probability 3/4, by a union bound. The step of every round is (1/2) ln 3, whatever D and c are.
-    So each set of T hypotheses has one majority, and the count is correct. Each round multiplies
-    the errors by at most sqrt(3)/2. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
+    probability 3/4, by a union bound. For all D and c, the step of every round is (1/2) ln 3. So
+    each set of T hypotheses has one majority, and the count is correct. Each round multiplies the
+    errors by at most sqrt(3)/2. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
     ln(1/alpha))), because PRDim(C) >= ln 2 unless both sides are 0. So the Otilde hides log
-    log(1/alpha). For alpha >= 1/4, nothing has to be done. For points, ln(4/alpha) is enough
+    log(1/alpha). For alpha >= 1/4, no boosting is needed. For points, ln(4/alpha) is enough
     (few.def20). The union bound is proved by hand.
     """
 
@@ -346,7 +346,7 @@ def pac(ledger):
     d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln
     2 for the labels of x_0. This bound on q gives d/(epsilon alpha m). For two labels of one point,
     the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d = 0, there is
-    one concept.
+    only one concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
              {"alpha": 0.1, "m": 1000}]  # fmt: skip
@@ -414,14 +414,14 @@ def boost(ledger):
     """The standard techniques can boost the success probability from 2/3 to an arbitrary
     probability 1 - beta with a multiplicative factor of log(1/beta) cost.
 
-    There are two ways with constants. The first way is direct. The first way joins r =
-    ceil(log_4(3/beta)) classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least
-    40/epsilon times size + ln(3 r/beta). This number is at most 3 ln(1/beta) times the number for
-    2/3, for beta <= 1/3. The term log(1/beta) is even added to size, not multiplied. The second way
-    works for any learner. Run the learner r times on separate users. All runs fail with probability
-    3^-r. Then choose among the r answers by the exponential mechanism on new users. The choice
-    costs ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The
-    value of alpha grows by a constant factor. Without new users, epsilon would grow.
+    Two proofs give constants. The first way is direct. The first way joins r = ceil(log_4(3/beta))
+    classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times
+    size + ln(3 r/beta). This number is at most 3 ln(1/beta) times the number for 2/3, for beta <=
+    1/3. The term log(1/beta) is even added to size, not multiplied. The second way works for any
+    learner. Run the learner r times on separate users. All runs fail with probability 3^-r. Then
+    choose among the r answers by the exponential mechanism on new users. The choice costs
+    ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The value
+    of alpha grows by a constant factor. Without new users, epsilon would grow.
     """
     domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
               "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [
