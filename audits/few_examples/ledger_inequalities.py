@@ -186,7 +186,10 @@ def volume(d, radius):
 
 
 def lexicode(d, distance):
-    """Return the size of the greedy code: it takes each word far enough from all earlier ones."""
+    """Return the size of the greedy code.
+
+    The code takes each word that is far enough from all earlier words.
+    """
     free, size = np.ones(2**d, dtype=bool), 0
     words = np.arange(2**d)
     for word in range(2**d):

@@ -66,10 +66,10 @@ def population(ledger):
     The bound holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)) if the constant of
     Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. A smaller constant of Lemma 19 divides the bound.
     The proof needs epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of the printed ratio. This
-    inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). As printed, the claim is true (the
-    ratio is at most 1/3), but it is not useful. From epsilon'(n) <= epsilon''/3, it also follows
-    that N >= n_1, in fact N >= 3 n_1. Without N >= n_1, there is no subsample. A smallest N exists,
-    because epsilon'(n) decreases only like 1/sqrt(log n). Our pipeline finds it.
+    inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). The printed claim is true, because
+    the ratio is at most 1/3. But the printed claim is not useful. From epsilon'(n) <= epsilon''/3,
+    it also follows that N >= n_1, in fact N >= 3 n_1. Without N >= n_1, there is no subsample. A
+    smallest N exists, because epsilon'(n) decreases only like 1/sqrt(log n). Our pipeline finds it.
     """
 
     @ledger.falsify("N, with the constant 1 in Lemma 19", n1=SIZE, most=8.0, mutant={"most": 3.0},
@@ -135,7 +135,7 @@ def main_theorem(ledger):
     does not say in which order the subsample is. We do not show that a subsample in the order of
     the input breaks the theorem. If N >= 3 n_1 (few.thm10-N), the sums with alternating signs, on
     which Lemma 19 fails, lose nearly all dependence on the order. The losses of these sums were
-    computed by hand, not in this ledger. The losses are .0004 to .027, and .0345 is allowed.
+    computed by hand, not in this ledger. The losses are .0004 to .027, while .0345 is allowed.
 
     The whole pipeline was computed exactly on bits. The pipeline is private for epsilon = 3 with
     101 users, and for epsilon = 9, both at delta = .1. The usefulness was computed at epsilon = 3
@@ -279,8 +279,8 @@ def same_epsilon(ledger):
     The claim holds with the constant 2.3 for epsilon <= 1/2. Then N <= n_1 (e^epsilon -
     1)/epsilon'' + 1. The claim needs epsilon'' <= epsilon, which holds for epsilon <= ln(2)^1.5 =
     .577 and delta <= 1/2 for every m. For larger epsilon, epsilon'' <= epsilon may fail, and N may
-    then be less than n_1. "Sufficiently small" excludes this case. As epsilon -> 0 for fixed m, the
-    constant tends to 1. The subsample is in random order (Theorem 7).
+    then be less than n_1. The condition "sufficiently small" excludes this case. As epsilon -> 0
+    for fixed m, the constant tends to 1. The subsample is in random order (Theorem 7).
     """
     small = {"epsilon": Interval(1e-6, 0.5, log=True), "delta": Interval(1e-12, 0.5, log=True),
              "m": ITEMS, "n1": SIZE}  # fmt: skip

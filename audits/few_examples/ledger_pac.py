@@ -231,12 +231,12 @@ def both_cases(ledger):
     The lemma holds with kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact
     binomials and a union bound. The proof's failure 0.01 (instead of 0.1) needs kappa = 120. (i) is
     decisive. Chernoff's bounds give alpha n m >= 37.5 (size + ln 100). One step of the proof does
-    not follow. From p_h >= .2 alpha m alone, Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m],
-    which is about 1/2 at p_h = .2 alpha m. If the threshold has .1 instead of .2, as in the lemma,
-    the step follows with exp(-alpha n m/40). The step also follows if the bound of p_h has 1 - 1/e
-    instead of .2. The proof uses only alpha n m >= kappa size. For epsilon > kappa, the hypothesis
-    requires too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >= 2. For one
-    hypothesis, only n >= 0 is required.
+    not follow. From p_h >= .2 alpha m alone, Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m].
+    At p_h = .2 alpha m, this probability is about 1/2. If the threshold has .1 instead of .2, as in
+    the lemma, the step follows with exp(-alpha n m/40). The step also follows if the bound of p_h
+    has 1 - 1/e instead of .2. The proof uses only alpha n m >= kappa size. For epsilon > kappa, the
+    hypothesis requires too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >=
+    2. For one hypothesis, only n >= 0 is required.
     """
     domain = {"size": SIZE, "alpha": Interval(1e-4, 0.5, log=True), "share": SHARE,
               "extremal": [{"size": 2, "alpha": 0.01, "share": 0.0},

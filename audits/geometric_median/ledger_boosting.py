@@ -93,7 +93,10 @@ def crowd(n, phases, row):
 
 
 def at_worst(n, phases, phase, **options):
-    """Return m, and the moves if row n - 1 is drawn first in one phase and as often as m allows."""
+    """Return the moves and m.
+
+    Row n - 1 is drawn as often as m allows, first in one phase.
+    """
     rows = np.zeros(2**phases - 1, dtype=int)
     begin = len(rows) + 1 - 2 ** (phases - phase + 1)
     m = math.floor(3 * (len(rows) / n + math.log(8 / RUN["delta"])))
