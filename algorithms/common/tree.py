@@ -131,7 +131,7 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
     """
     s = _validate.floats("sensitivities", sensitivities, ndims=(1,))
     if (s < 0).any():
-        raise ValueError(f"sensitivities must be at least 0, got {float(s.min())!r} among them")
+        raise ValueError(f"sensitivities must be at least 0, got {float(s.min())!r} in one entry")
     n = s.size
     noises = _positive_sigmas(sigmas, n)
     unit = float(noises.min())  # squares of unit / sigma do not overflow
@@ -299,5 +299,5 @@ def _positive_sigmas(sigmas: ArrayLike, n: int) -> FloatArray:
     """Return one positive sigma for each of n nodes."""
     array = _validate.per_query("sigmas", sigmas, n)
     if not (array > 0).all():
-        raise ValueError(f"sigmas must be positive, got {float(array.min())!r} among them")
+        raise ValueError(f"sigmas must be positive, got {float(array.min())!r} in one entry")
     return np.broadcast_to(array, n)

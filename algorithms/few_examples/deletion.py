@@ -231,7 +231,7 @@ def is_locally_private(
 
 
 class Deletions(ABC):
-    """The sets of users that remain after deletion, and which of them have close distributions.
+    """Sets of users that remain after deletion, and which pairs have close distributions.
 
     A *rest* is a set of `keep` users on which the algorithm may run at the end. Given a deleted
     set, consider the rests within the remaining users. The deleted set is stable if the algorithm's
@@ -351,12 +351,12 @@ class _Enumerated(Deletions):
         self.n = len(items)
         if self.n > MOST_ENUMERATED:
             raise ValueError(
-                f"data must have at most {MOST_ENUMERATED} users where the algorithm is not "
+                f"data must have at most {MOST_ENUMERATED} users if the algorithm is not "
                 f"symmetric, got {self.n}"
             )
         if math.comb(self.n, keep) > MOST_SUBSETS:
             raise ValueError(
-                f"data must have at most {MOST_SUBSETS} sets of {keep} users where the algorithm "
+                f"data must have at most {MOST_SUBSETS} sets of {keep} users if the algorithm "
                 f"is not symmetric, got {math.comb(self.n, keep)} of {self.n} users"
             )
         sizes = np.bitwise_count(np.arange(2**self.n, dtype=np.int64))

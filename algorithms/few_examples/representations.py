@@ -43,7 +43,7 @@ class Representation:
         classes = tuple(hypotheses_of("classes", one) for one in self.classes)
         widths = {one.shape[1] for one in classes}
         if len(widths) > 1:
-            raise ValueError(f"classes must share their points, got {sorted(widths)} of them")
+            raise ValueError(f"classes must have the same number of points, got {sorted(widths)}")
         given = np.asarray(self.probabilities, dtype=np.float64)
         if given.size == 0:
             given = np.full(len(classes), 1 / len(classes))
@@ -178,7 +178,7 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
 def _worst(
     errors: list[np.ndarray[Any, np.dtype[np.bool_]]], weights: FloatArray, alpha: float
 ) -> tuple[float, FloatArray]:
-    """Choose a distribution D and classes z: D errs by more than alpha on all of a chosen class."""
+    """Choose a distribution D and classes z; all of a chosen class errs by more than alpha on D."""
     n_points, n_classes = errors[0].shape[1], len(errors)
     rows, bound = [], alpha + _ABOVE
     for i, wrong in enumerate(errors):

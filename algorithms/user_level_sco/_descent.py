@@ -40,22 +40,22 @@ def admitted(
     longest = loss.longest_gradient(users, domain, norm)
     if not longest <= plan.lipschitz * (1 + 1e-12):
         raise ValueError(
-            f"lipschitz must be at least {longest!r}, the longest gradient of these data on this "
-            f"domain, got {plan.lipschitz!r}. The proof does not hold for longer gradients."
+            f"lipschitz must be at least {longest!r}, got {plan.lipschitz!r}. These data have "
+            "a gradient longer than `lipschitz`, and the proof does not hold for longer gradients."
         )
     if unsafe:
         return users
     smoothness = loss.smoothness(norm)
     if smoothness > plan.smoothness * (1 + 1e-12):
         raise ValueError(
-            f"smoothness must be at least {smoothness!r}, the smoothness of the loss, got "
-            f"{plan.smoothness!r}. Pass unsafe=True to run it anyway."
+            f"smoothness must be at least {smoothness!r}, got {plan.smoothness!r}. "
+            "The loss is less smooth than the plan assumes. Pass unsafe=True to run it anyway."
         )
     for phase in plan.phases:
         if phase.step * smoothness > 2 * (1 + 1e-12):
             raise ValueError(
-                f"step must be at most 2 / smoothness = {2 / smoothness!r}, where gradient steps "
-                f"contract, got {phase.step!r}. Pass unsafe=True to run it anyway."
+                f"step must be at most 2 / smoothness = {2 / smoothness!r}, got {phase.step!r}. "
+                "Larger steps need not contract. Pass unsafe=True to run it anyway."
             )
     return users
 
@@ -70,8 +70,8 @@ def starting_point(
         raise ValueError(f"start must have {dimension} coordinates, got {point.size}")
     if plan is not None and plan.dimension not in (None, dimension):
         raise ValueError(
-            f"dimension must be {plan.dimension}, for which the plan's noise was made, got data of "
-            f"dimension {dimension}"
+            f"dimension must be {plan.dimension}, got {dimension}. The plan's noise "
+            "was made for another dimension."
         )
     if not np.allclose(domain.project(point[None]), point, rtol=1e-12, atol=0):
         raise ValueError(f"start must be in the domain {domain!r}, got {start!r}")
@@ -111,7 +111,7 @@ def localised(
 
 
 def chunks(size: int, per_draw: int) -> Iterator[slice]:
-    """Yield slices of the draws, so short that `per_draw` numbers for each draw fit into memory."""
+    """Yield slices of the draws that are short enough for `per_draw` numbers for each draw."""
     block = max(1, BLOCK // per_draw)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))

@@ -1,26 +1,28 @@
-"""Privacy cost of one phase with all constants, and its proof. The papers hide constants in O().
+"""Privacy cost of one phase with all constants, and the proof.
 
-Both proofs end with an exact privacy profile. This profile is that of the Gaussian noise and of the
-randomised responses that tests and filters reveal (`algorithms.common.charging`).
+The papers hide these constants in O().
+
+The two proofs below end with an exact privacy profile. It is the profile of the Gaussian noise and
+of the randomised responses that tests and filters reveal (`algorithms.common.charging`).
 
 **The filter (v2, Algorithms 1 and 2).** Two datasets differ in a user u, who is in batch t of one
-phase. Everything else in the phase depends on the data only through batches that are equal. So the
+phase. All other parts of the phase depend on the data only through batches that are equal. So the
 two runs are equal up to the start of batch t. Earlier phases are equal on both datasets, and later
 phases are post-processing. Fix u's own noise nu_u. Let K be the set of the *other* users of batch t
 that are kept.
 
 Imagine that a run continues after it halts. Whether a run halts depends only on its count of
-filtered users over all steps. A run that halts answers with x_0. The transcript consists of the
+filtered users over all steps. A run that halts returns x_0. The transcript consists of the
 decisions on all users except u, up to and including the C-th filtered user.
 
 1. *Scores of batch t move by at most 1*. The score of each other user changes in one term, and this
    term is in (0, 1].
 
 2. *Kept users are close.* Let nu_u <= theta, and let every other user of K have a score kappa > F -
-   theta on D. Both hold except with probability (B / 2) exp(-theta / b). The reason for this
-   probability is that there are at most B noises of scale b. On D', the scores of K then exceed F -
-   theta - 1. On either dataset, if u is kept, u has a score above F - theta. So on either dataset,
-   kept users are pairwise within r / tau, where exp(-r) = (2F - 2 theta - 1) / B - 1
+   theta on D. These two conditions hold except with probability (B / 2) exp(-theta / b), because
+   there are at most B noises of scale b. On D', the scores of K then exceed F - theta - 1. On
+   either dataset, if u is kept, u has a score above F - theta. So on either dataset, kept users are
+   pairwise within r / tau, where exp(-r) = (2F - 2 theta - 1) / B - 1
    (`scores.disagreement_bound`).
 
 3. *The iterate.* Unless C other users were filtered, K has at least B - C users. If u is kept on
@@ -44,8 +46,8 @@ decisions on all users except u, up to and including the C-th filtered user.
 6. *Halting.* c_hat may be drawn at the end of the phase. The value c_hat decides between x_0 and
    the average iterate by a comparison with a count. The transcript determines this count up to the
    contribution of u, which is at most 1. So halting is epsilon1-DP for epsilon1 = 1 / (scale of
-   c_hat's noise). If C others are filtered, both runs halt, unless c_hat > C. The probability of
-   c_hat > C is exp(-(C - c) / scale) / 2.
+   c_hat's noise). If C other users are filtered, both runs halt, unless c_hat > C. The probability
+   of c_hat > C is exp(-(C - c) / scale) / 2.
 
 7. *The noise.* Given all these events, the centres are within b_x, so the Gaussian has mu = b_x /
    sigma_s.
@@ -54,32 +56,33 @@ So delta(epsilon) is at most the sum of H(epsilon) of `charging` and of the tail
 6. This proof needs noise on the scores that does not depend on c_hat. The printed noise does depend
 on c_hat.
 
-*Sampled scores* (footnote 3). The kappa in step 2 is the exact score. There are B + 1 estimates,
-one for each of the others, and one for u on either dataset. The probability that one of these
-estimates exceeds the exact score by t is at most (B + 1) exp(-2 k t**2 / B**2). So F - theta
-becomes F - theta - t. In step 1, a decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with p
-= k / B, by subsampling. In step 4, B - 1 becomes B.
+*Sampled scores* (footnote 3). The kappa in step 2 is the exact score. There are B + 1 estimates:
+one estimate for each other user, and one estimate for u on either dataset. The probability that one
+of these estimates exceeds the exact score by t is at most (B + 1) exp(-2 k t**2 / B**2). So F -
+theta becomes F - theta - t. In step 1, a decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP
+with p = k / B, by subsampling. In step 4, B - 1 becomes B.
 
 **The test (v1, Algorithms 1 to 5; v2, 5 to 8).** The trajectory of a phase contains no noise, so it
 is a function of the data. Only AboveThreshold and the Gaussian are random. Let theta B be a score.
 
-1. *Some dataset has a score of theta B or more in batch t.* Then one row of the score sums to at
-   least theta B. So within r / tau of some q_i in l-infinity, there are N >= B (theta - exp(-r)) /
-   (1 - exp(-r)) users. The statistic ignores the h largest and the h smallest values (h = (B - 1)
-   // 2 for the median). Choose r such that at most h - 1 users are outside of this ball. Then on
-   the other dataset at most h users are outside of the same ball. In each coordinate, both
-   statistics lie in the ball, so they are within 2r / tau of one another. The estimates are means
-   that are moved to within varsigma of the statistics. The estimates are within Delta = min(2r /
-   tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one another. The second term follows from Lemma
+1. *Some dataset has a score of theta B or more in batch t.* In this case, one row of the score sums
+   to at least theta B. So within r / tau of some q_i in l-infinity, there are N >= B (theta -
+   exp(-r)) / (1 - exp(-r)) users. The statistic ignores the h largest and the h smallest values (h
+   = (B - 1) // 2 for the median). Choose r such that at most h - 1 users are outside of this ball.
+   Then on the other dataset at most h users are outside of the same ball. In each coordinate, both
+   statistics lie in the ball, so the two statistics are within 2r / tau of one another. The
+   estimates are means that are moved to within varsigma of the statistics. The estimates are within
+   Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one another. The second term
+   follows from Lemma
    31. So the iterates are within b_x = eta Delta of one another. The iterates stay within b_x by
-   Lemma 33, because eta <= 2 / beta. Scores move by at most 2 (B - 1) / B in batch t, and by at
-   most (B - 1) (1 - exp(-2 beta tau b_x)) later. AboveThreshold, with noise scaled for the larger
-   of the two, is epsilon1-DP. The Gaussian has mu = sqrt(d) b_x / sigma_s. The bound is H(epsilon)
-   with no calls.
+   Lemma 33, because eta <= 2 / beta. Scores move by at most 2 (B - 1) / B in batch t. In later
+   batches, scores move by at most (B - 1) (1 - exp(-2 beta tau b_x)). AboveThreshold is epsilon1-DP
+   if its noise is scaled for the larger of these two bounds. The Gaussian has mu = sqrt(d) b_x /
+   sigma_s. The bound is H(epsilon) with no calls.
 
-2. *Neither dataset has such a score.* Let p = P[Lap(4 Delta' / epsilon1) + Lap(2 Delta' /
-   epsilon1) >= v - theta B]. Each run passes the test of batch t with probability at most p.
-   Otherwise the run answers x_0.
+2. *Neither dataset has such a score.* Let p = P[Lap(4 Delta' / epsilon1) + Lap(2 Delta' / epsilon1)
+   >= v - theta B]. Each run passes the test of batch t with probability at most p. Otherwise, the
+   run returns x_0.
 
 So delta(epsilon) is the larger of the two bounds.
 """
@@ -105,18 +108,18 @@ LOUDEST = 8.0
 
 @dataclass(frozen=True)
 class Account:
-    """Privacy cost of one phase, by the proofs of this module.
+    """Privacy cost of one phase, computed by the proofs of this module.
 
     Attributes
     ----------
     delta : float
         Bound for delta at the given epsilon.
     tails : float
-        The part of delta that is due to events of small probability.
+        Part of delta that is due to events of small probability.
     shift : float
-        b_x: how far iterates move, in Euclidean norm.
+        b_x, the largest move of the iterates in Euclidean norm.
     spread : float
-        Distance within which kept users lie. For the test, the distance is r / tau.
+        Largest distance between kept users; r / tau for the test.
     mu : float
         `shift` divided by the standard deviation of the Gaussian noise.
     later_sensitivity : float
@@ -145,7 +148,7 @@ def laplace_tail(x: float) -> float:
 
 
 def sampling_margin(batch_size: int, samples: int | None, failure: float) -> float:
-    """Return t: with probability 1 - `failure`, no score of a batch is overestimated by more."""
+    """Return t such that no score of a batch is overestimated by more than t, up to `failure`."""
     if samples is None:
         return 0.0
     return batch_size * math.sqrt(math.log((batch_size + 1) / failure) / (2 * samples))
@@ -163,8 +166,8 @@ def euclidean_account(
     epsilon : float
         At least 0.
     phase : int, default 1
-        Number of the phase. Each user is in one phase only. So the whole algorithm costs as much as
-        its most expensive phase.
+        Number of the phase. Each user is in one phase only. So the privacy cost of the whole
+        algorithm is the cost of its most expensive phase.
     tail : float, optional
         Probability of each of the three tails (four with sampled scores). The default is the value
         at which delta is smallest, among `TAILS` and an eighth of the plan's delta.
@@ -173,7 +176,9 @@ def euclidean_account(
     if not isinstance(rule, Filter):
         raise TypeError(f"plan must have a Filter, got {rule!r}")
     if rule.scale_follows_cutoff:
-        raise ValueError("plan must have noise that does not follow the cutoff, got one that does")
+        raise ValueError(
+            "plan must have noise that does not follow the cutoff, got noise that does"
+        )
     chosen = _phase_of(plan, phase)
     epsilon = _validate.nonnegative("epsilon", epsilon)
     tails = (*TAILS, plan.delta / SHARES)
@@ -283,7 +288,7 @@ def _coordinatewise_account(
 
 
 def aligned_spread(batch: int, theta: float, trimmed: int) -> float:
-    """Return r such that a score of theta B leaves few users outside of a ball of radius r / tau.
+    """Return r such that a score of theta B puts most users into a ball of radius r / tau.
 
     At most `trimmed` - 1 users are outside of this ball. The value is inf if no r has this
     property.
@@ -295,7 +300,7 @@ def aligned_spread(batch: int, theta: float, trimmed: int) -> float:
 
 
 def estimate_move(batch: int, lipschitz: float, spread: float, clip: float) -> float:
-    """Return Delta of the proof: how far the robust estimate moves in each coordinate."""
+    """Return Delta of the proof, the largest move of the robust estimate in each coordinate."""
     return min(2 * spread + 2 * clip, max(2 * spread, 2 * lipschitz / batch), 2 * lipschitz)
 
 

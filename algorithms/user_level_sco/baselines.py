@@ -21,11 +21,11 @@ def dp_sgd_sigma(
 ) -> float:
     """Return the standard deviation of the noise of each step of `user_level_dp_sgd`.
 
-    A user is in at most k = ceil(n_steps / (n / B)) batches, and moves the mean of each batch by at
-    most 2 clip_norm / B. Together, these k steps are a Gaussian mechanism with mu = sqrt(k) 2
-    clip_norm / (B sigma). The same mu holds for adaptive steps (Dong, Roth & Su 2022, Corollary
-    3.3). The sigma for (epsilon, delta) follows from the exact profile of Gaussian noise (Balle &
-    Wang 2018).
+    A user is in at most k = ceil(n_steps / (n / B)) batches. In each of these batches, the user
+    moves the mean by at most 2 clip_norm / B. Together, these k steps are a Gaussian mechanism with
+    mu = sqrt(k) 2 clip_norm / (B sigma). The same mu holds for adaptive steps (Dong, Roth & Su
+    2022, Corollary 3.3). The sigma for (epsilon, delta) follows from the exact profile of Gaussian
+    noise (Balle & Wang 2018).
     """
     mu = largest_mu(
         _validate.positive("epsilon", epsilon),
@@ -56,9 +56,9 @@ def user_level_dp_sgd(
 ) -> FloatArray:
     """Run projected SGD on noisy means of users' clipped gradients; return the average iterate.
 
-    DP-SGD (Abadi et al. 2016) with users as examples. Each user's mean gradient is clipped to
-    `clip_norm`, and the mean over a batch gets Gaussian noise at every step. The batches are
-    visited in the order of the data, cyclically, without sampling.
+    DP-SGD (Abadi et al. 2016) with users as examples. The mean gradient of each user is clipped to
+    `clip_norm`. At every step, Gaussian noise is added to the mean over a batch. The batches are
+    visited cyclically in the order of the data, without sampling.
 
     **Guarantee** All iterates together are (epsilon, delta)-user-level DP (see `dp_sgd_sigma`).
 
@@ -132,7 +132,7 @@ def output_perturbation(
 ) -> FloatArray:
     """Run one pass of SGD over all items, with Gaussian noise for a group of m items.
 
-    The algorithm is that of Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of
+    The algorithm combines Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of
     size at most 2 / beta do not expand. So one item moves all later iterates by at most 2 step G
     divided by the batch size. The m items of a user move all later iterates by at most m times this
     amount.

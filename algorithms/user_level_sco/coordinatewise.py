@@ -20,15 +20,16 @@ from algorithms.user_level_sco.scores import concentration_scores
 def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int = 0) -> FloatArray:
     """Return the median, or a trimmed mean, of each coordinate.
 
-    **Guarantee** Both statistics are 1-Lipschitz in l-infinity. Both statistics are equivariant
-    under shifts, and under scaling by positive or negative numbers. These properties are (ii) and
-    (iii) of user_level_sco v2, Assumption 28. (The median of an even number of values is the mean
-    of the middle two. The lower median is not equivariant under -1.)
+    **Guarantee** The median and the trimmed mean are 1-Lipschitz in l-infinity. They are also
+    equivariant under shifts, and under scaling by positive or negative numbers. These properties
+    are (ii) and (iii) of user_level_sco v2, Assumption 28. (The median of an even number of values
+    is the mean of the middle two. The lower median is not equivariant under -1.)
 
-    Part (i) of Assumption 28 says that the statistic lies wherever more than half of the values
-    lie. The median satisfies part (i). A trimmed mean satisfies part (i) only if it ignores (B - 1)
-    // 2 values at either end. Then the trimmed mean is the median. A trimmed mean that ignores h
-    values at either end lies in an interval if at most h of the values lie outside of the interval.
+    By part (i) of Assumption 28, an interval that contains more than half of the values also
+    contains the statistic. The median satisfies part (i). A trimmed mean satisfies part (i) only if
+    it ignores (B - 1) // 2 values at either end. Such a trimmed mean is the median. A trimmed mean
+    that ignores h values at either end lies in an interval if at most h of the values lie outside
+    of the interval.
 
     Parameters
     ----------
@@ -62,7 +63,8 @@ def robust_gradient(
     user_level_sco v2, Algorithm 7 (Gradient Estimation based on Robust Statistics; v1, Algorithm
     2).
 
-    **Departs** Line 4 prints Pi_{B(Y_j, varsigma)}, where Y_j is not defined. X_rs[j] is meant.
+    **Departs** Line 4 prints Pi_{B(Y_j, varsigma)}, where Y_j is not defined. The paper must intend
+    X_rs[j].
 
     **Symbols** X_i = `gradients[i]`, varsigma = `clip`, X_rs = the statistic.
 
@@ -125,17 +127,18 @@ def robust_sgd(
 
     **Requires** losses that are convex with diagonally dominant Hessians, and that are
     `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth in l-infinity (Assumptions 21 and 22).
-    Other losses are refused. With `unsafe`, diagonal dominance and smoothness are not required.
+    Other losses are refused. If `unsafe` is True, diagonal dominance and smoothness are not
+    required.
 
     **Departs** (1) Line 8 of Algorithm 8 returns AboveThreshold(s_t, epsilon / 2, v) in a loop over
     t. The paper must intend one AboveThreshold over the stream of all s_t, because Lemma 36 assumes
     that it costs epsilon / 2 in total. `plan.rule.per_step` runs one AboveThreshold for each step.
     (2) AboveThreshold's noise is scaled for the sensitivity in the plan. The printed sensitivity is
     1, but the sensitivity of the scores can be up to 2. (3) The delta / (2 T m n d) that Algorithm
-    6 passes to Algorithm 8 is not used there. (4) The printed order is kept: first all steps, then
-    all tests. The test only decides what is returned. (5) The printed batches Z_{1,t}, ..., Z_{B,t}
-    take one user of each of B subsets. Here a batch is the next B users. (6) T = |D| / B is rounded
-    down.
+    6 passes to Algorithm 8 is not used there. (4) The printed order is kept, so all steps run
+    before the tests. The test only decides what is returned. (5) The printed batches Z_{1,t}, ...,
+    Z_{B,t} take one user of each of B subsets. Here a batch is the next B users. (6) T = |D| / B is
+    rounded down.
 
     **Symbols** tau, v, varsigma = `plan.rule`'s temperature, threshold, clip; as in `filtered_sgd`.
 
@@ -149,7 +152,7 @@ def robust_sgd(
     Returns
     -------
     ndarray, [size, d]
-        `start` in the draws in which a test failed.
+        Equal to `start` in the draws in which a test failed.
     """
     rng = _validate.generator(rng)
     users = _admitted(data, loss, domain, plan, unsafe)
@@ -209,8 +212,8 @@ def user_level_sco_linf(
 
     **Requires** the same as `robust_sgd`.
 
-    **Departs** as `euclidean.user_level_sco`. Without projection, nothing is guaranteed for several
-    phases. The printed "Return the final solution x_s" means x_S.
+    **Departs** as `euclidean.user_level_sco`. Without projection, several phases have no guarantee.
+    The printed "Return the final solution x_s" should contain x_S.
 
     **Symbols** as in `euclidean.user_level_sco`.
 

@@ -28,7 +28,7 @@ def lengths(vectors: FloatArray, norm: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class Ball:
-    """The Euclidean ball of a given radius around 0.
+    """Euclidean ball of a given radius around 0.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Ball:
 
 @dataclass(frozen=True)
 class Box:
-    """The l-infinity ball of a given radius around 0.
+    """Ball of a given radius around 0 in l-infinity norm.
 
     Parameters
     ----------

@@ -34,27 +34,27 @@ def filtered_sgd(
     user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). The function uses the first users of
     the data, with the sizes and the step of one phase of the plan.
 
-    **Guarantee** This function alone is not private. The runs on two neighbours can be coupled, up
-    to the plan's budget, within `accounts.euclidean_account(...).shift` of one another (Lemma 12,
+    **Guarantee** This function alone is not private. Up to the plan's budget, a coupling keeps the
+    runs on two neighbours within `accounts.euclidean_account(...).shift` of one another (Lemma 12,
     with constants). Algorithm 1 adds the noise for this shift.
 
     **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
     the domain (Assumption 7). Longer gradients are refused. If the smoothness of the loss is
-    larger, the function raises an error unless `unsafe` is True. The order of the users is public,
-    and it decides which users share a batch.
+    larger, the function raises an error unless `unsafe` is True. The order of the users is public.
+    This order decides which users share a batch.
 
     **Departs** (1) The paper does not say what the algorithm returns when it halts. Here the
     algorithm returns `start`, because everything else available at that point depends on the data.
-    The run then continues without effect. So halting is visible only in the returned value. (2)
-    Whether the count reaches the cutoff is checked after each batch, not after each user. The
+    After a halt, the run continues without effect. So a halt is visible only in the returned value.
+    (2) Whether the count reaches the cutoff is checked after each batch, not after each user. The
     decisions between the two checks are discarded. (3) As printed, sigma depends on the noised
-    cutoff c-hat. Here sigma depends on c-hat only if `plan.rule.scale_follows_cutoff` is True. Then
-    two runs with different c-hat have different noise on all scores, which the paper's proof does
-    not consider. The printed formula takes the square root of c-hat. If c-hat <= 0, the run halts
-    at once. Plans of `scaled.scaled_euclidean` use noise that does not depend on c-hat. (4) T = |D|
-    / B is rounded down, and leftover users are not used. (5) Line 6 computes all gradients, and
-    line 8 computes each gradient again. (6) The score may be estimated from `plan.rule.samples`
-    users (footnote 3). (7) "Filter out" is read as kappa + nu <= F.
+    cutoff c-hat. Here sigma depends on c-hat only if `plan.rule.scale_follows_cutoff` is True. In
+    that case, two runs with different c-hat have different noise on all scores. The paper's proof
+    does not consider this difference. The printed formula takes the square root of c-hat. If c-hat
+    <= 0, the run halts at once. Plans of `scaled.scaled_euclidean` use noise that does not depend
+    on c-hat. (4) T = |D| / B is rounded down, and leftover users are not used. (5) Line 6 computes
+    all gradients, and line 8 computes each gradient again. (6) The score may be estimated from
+    `plan.rule.samples` users (footnote 3). (7) A user is "filtered out" if kappa + nu <= F.
 
     **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
     cutoff and cutoff_scale; eta, T = step and n_steps of the phase; x_0 = `start`.
@@ -76,8 +76,8 @@ def filtered_sgd(
     phase : int, default 1
         Phase of the plan that gives the number of users, the number of steps and the step size.
     unsafe : bool, default False
-        Whether to run with step sizes that do not contract, or with losses that are less smooth
-        than the plan assumes.
+        Whether to allow step sizes that do not contract, and losses that are less smooth than the
+        plan assumes.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -163,10 +163,11 @@ def user_level_sco(
     the iterate is projected, which is post-processing. Without projection (`project` False), the
     gradients of the next phase are not bounded, and only one phase has a guarantee. In that case,
     several phases need `unsafe`. (4) eta_s = eta / log^s m is part of the plan. (5) sigma_s is
-    printed with sqrt(m epsilon) under one square root. Section 3.3.2 and v1 have sqrt(m) epsilon,
-    which is the intended formula. (6) c contains log(n m / delta), although Algorithm 2 receives
-    only D_s. Here n is the number of all users. (7) `noise_multiplier` is not in the paper.
-    `noise_multiplier` multiplies all sigma_s. Below 1, no privacy is guaranteed.
+    printed with sqrt(m epsilon) under one square root. Section 3.3.2 and v1 contain the intended
+    formula sqrt(m) epsilon. (6) c contains log(n m / delta), although Algorithm 2 receives only
+    D_s. Here n is the number of all users. (7) `noise_multiplier` is not in the paper.
+    `noise_multiplier` multiplies all sigma_s. If `noise_multiplier` is below 1, no privacy is
+    guaranteed.
 
     **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = the number
     of phases.

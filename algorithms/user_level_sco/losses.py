@@ -38,9 +38,9 @@ class Loss(ABC):
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return q(Z), the mean gradient of each user's items at each point, in two parts.
 
-        For many losses one part is the same for all users, and the other part is the same for all
-        points. Then differences of gradients do not depend on the point, so concentration scores do
-        not depend on the point.
+        For many losses, the first part is the same for all users and the second part is the same
+        for all points. For such losses, differences of gradients and concentration scores do not
+        depend on the point.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class VaryingQuadratic(Loss):
         _validate.positive("curvature", self.curvature)
 
     def dimension(self, n_columns: int) -> int:
-        """Return the number of columns without the last, which is h."""
+        """Return the number of columns without the last column, which is h."""
         return n_columns - 1
 
     def checked(self, items: FloatArray) -> FloatArray:
@@ -193,17 +193,17 @@ class VaryingQuadratic(Loss):
 class Huber(Loss):
     """f(x; z) = curvature h(norm(x - z)), h(r) = r**2 / 2 up to a threshold, then linear.
 
-    The gradients of the loss are curvature (x - z), clipped. So G = curvature threshold and beta =
-    curvature, for all data and domains. The paper's losses are twice differentiable. This loss is
-    twice differentiable except where norm(x - z) is the threshold.
+    The gradients of the loss are curvature (x - z), clipped. So for all data and domains, G is
+    curvature * threshold and beta is curvature. The paper's losses are twice differentiable. This
+    loss is twice differentiable except where norm(x - z) is the threshold.
 
     Parameters
     ----------
     threshold : float
         Distance up to which the loss is quadratic, positive.
     separable : bool, default False
-        Whether h is applied to each coordinate and summed. Then G is in l-infinity norm, and the
-        Hessian is diagonal.
+        Whether h is applied to each coordinate and summed. If True, G is in l-infinity norm, and
+        the Hessian is diagonal.
     curvature : float, default 1
         beta, positive.
     """
@@ -260,8 +260,8 @@ class Logistic(Loss):
     Parameters
     ----------
     feature_norm : float
-        The largest allowed Euclidean norm of a, positive. G = feature_norm and
-        beta = feature_norm**2 / 4.
+        Largest allowed Euclidean norm of a, positive. G = feature_norm and beta = feature_norm**2 /
+        4.
     """
 
     feature_norm: float
@@ -271,11 +271,14 @@ class Logistic(Loss):
 
     @property
     def diagonally_dominant(self) -> bool:
-        """Whether the Hessian is diagonally dominant. For three or more features, a a^T is not."""
+        """Whether the Hessian is diagonally dominant.
+
+        If there are three or more features, a a^T need not be diagonally dominant.
+        """
         return False
 
     def dimension(self, n_columns: int) -> int:
-        """Return the number of columns without the last, which is y."""
+        """Return the number of columns without the last column, which is y."""
         return n_columns - 1
 
     def checked(self, items: FloatArray) -> FloatArray:
@@ -302,7 +305,7 @@ class Logistic(Loss):
         return np.asarray(np.logaddexp(0.0, -(x @ (items[:, :-1] * items[:, -1:]).T)))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the norm of the longest feature vector, because its factor can be close to 1."""
+        """Return the largest norm of a feature vector; the factor of a can be close to 1."""
         return float(lengths(items[..., :-1], norm_name(norm)).max())
 
     def smoothness(self, norm: str) -> float:
@@ -372,7 +375,7 @@ def users_of(data: Any, loss: Loss) -> FloatArray:
     Raises
     ------
     ValueError
-        If users have different numbers of items. In the papers, every mean is over m items.
+        If users have different numbers of items. In the papers, every mean is taken over m items.
     """
     try:
         array = np.asarray(data)

@@ -47,7 +47,7 @@ class Filter:
     temperature : float
         tau, the temperature of the concentration scores.
     threshold : float
-        F: a user is kept if the user's noisy score exceeds F.
+        F; a user is kept if the noisy score exceeds F.
     scale : float
         Scale of the Laplace noise on a score, which is 2 sigma for a cutoff without noise.
     cutoff : float
@@ -84,13 +84,13 @@ class Test:
     temperature : float
         tau, the temperature of the concentration score.
     threshold : float
-        v: the test is passed while the noisy score is at or above the noisy v.
+        v; a batch passes the test if its noisy score is at or above the noisy v.
     epsilon : float
         Parameter of AboveThreshold.
     sensitivity : float
         Sensitivity of the score for which AboveThreshold's noise is scaled.
     clip : float
-        varsigma: in each coordinate, the mean is moved to within this distance of the robust
+        varsigma; in each coordinate, the mean is moved to within this distance of the robust
         statistic.
     statistic : {"median", "trimmed_mean"}
         Robust statistic in each coordinate.
@@ -98,8 +98,8 @@ class Test:
         Number of values that the trimmed mean ignores at either end.
     per_step : bool, default False
         Whether every step has its own AboveThreshold. The line "Return AboveThreshold(...)" inside
-        the loop of Algorithm 8 can be read in this way. In this reading, all T of these
-        AboveThresholds cost privacy.
+        the loop of Algorithm 8 can be read in this way. In this reading, all T AboveThresholds
+        contribute to the privacy loss.
     """
 
     temperature: float
@@ -140,7 +140,7 @@ class Plan:
         G and beta of the losses for which the plan was made. The norm is Euclidean for a Filter,
         and l-infinity for a Test.
     epsilon, delta : float
-        The guarantee that is claimed or derived.
+        Guarantee that is claimed or derived.
     dimension : int or None, default None
         d, for which the noise was made; None if the noise does not depend on d. Data of another
         dimension are refused.
@@ -208,7 +208,10 @@ def halving_phases(
 
 
 def natural_log(name: str, value: float) -> float:
-    """Return the logarithm of a number, or 1 if 1 is larger. Messages show `name`."""
+    """Return the logarithm of a number, or 1 if the logarithm is below 1.
+
+    Messages show `name`.
+    """
     if not value > 0 or not math.isfinite(value):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return max(1.0, math.log(value))

@@ -66,15 +66,15 @@ def euclidean(
     | 2 sigma = 8 sqrt(32 c_hat log(1 / delta)) / epsilon, eta_s = eta / log(m)**s,
     | sigma_s = `noise_constant` eta_s G sqrt(log(1 / delta) log(n m d)) / (B sqrt(m) epsilon).
 
-    **Guarantee** None of ours. Theorem 8 claims (epsilon, delta)-user-level DP for some
+    **Guarantee** We prove none. Theorem 8 claims (epsilon, delta)-user-level DP for some
     `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order eta log(n m d) G /
-    (B sqrt(m)). The reason is that 1 / tau contains log(n m d). But sigma_s contains only the
-    square root of log(n m d).
+    (B sqrt(m)). The reason is that 1 / tau contains log(n m d). In contrast, sigma_s contains only
+    the square root of log(n m d).
 
     **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed. At m = 1,
-    log(m) is 0 and nothing is defined, so m = 1 is refused. At m = 2, step sizes would grow from
-    phase to phase, so log(m) is replaced by 1 if it is smaller. (3) Phases with fewer than B users
-    are left out, see `plans.halving_phases`. (4) epsilon = 1 is allowed, although Section 3
+    log(m) is 0, so the parameters are not defined, and m = 1 is refused. At m = 2, step sizes would
+    grow from phase to phase. So 1 replaces log(m) if log(m) is below 1. (3) Phases with fewer than
+    B users are left out, see `plans.halving_phases`. (4) epsilon = 1 is allowed, although Section 3
     requires epsilon in (0, 1). (5) m <= n^{O(log log n)} is not checked, because its constant is
     hidden.
 
@@ -105,7 +105,9 @@ def euclidean(
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
     if m == 1:
-        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s would divide by 0")
+        raise ValueError(
+            "m must be at least 2, got 1. For m = 1, eta_s = eta / log(m)**s is undefined."
+        )
     d = _validate.integer("dimension", dimension, at_least=1)
     epsilon = _validate.positive("epsilon", epsilon)
     if epsilon > 1:
@@ -175,17 +177,17 @@ def coordinatewise(
     |     / (sqrt(m) epsilon).
 
     **Guarantee** We prove none. Theorem 3.1 claims (epsilon, delta)-user-level DP. At the largest
-    beta that the theorem admits, the step size eta may exceed 2 / beta fiftyfold. Lemma 35 needs 6
-    beta eta B <= 1, which is not a condition of the theorem.
+    allowed beta, the step size eta may be fifty times as large as 2 / beta. Lemma 35 needs 6 beta
+    eta B <= 1, which is not a condition of the theorem.
 
     **Departs** (1) The paper prints tau = O(G log(n m d) / sqrt(m)), but every use of tau is a use
     of its inverse. The scores are exp(-tau dist), the radii are 1 / tau, and gradients are said to
     lie within tau of their mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as
     in Section 3 of v2. `temperature` "printed" takes the printed tau. C is `deviation_constant`.
     (2) As in `euclidean`, B and T are rounded, m = 1 is refused and log(m) is at least 1. (3) The T
-    in v is that of the first phase. (4) The printed "S = ceil(log n / B)" is read as log(n / B).
-    (5) The sensitivity of the scores is taken as 1, as in Lemma 36, although (17) and Lemma 35 give
-    2.
+    in v is the T of the first phase. (4) We read the printed "S = ceil(log n / B)" as S =
+    ceil(log(n / B)). (5) The sensitivity of the scores is taken as 1, as in Lemma 36, although (17)
+    and Lemma 35 give 2.
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ def coordinatewise(
     deviation_constant : float, default 1
         The constant that O() hides in tau.
     temperature : {"inverse", "printed"}
-        Which tau to use.
+        Choice of tau.
     statistic : {"median", "trimmed_mean"}
         The trimmed mean ignores the largest third and the smallest third.
 
@@ -209,14 +211,16 @@ def coordinatewise(
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
     if m == 1:
-        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s would divide by 0")
+        raise ValueError(
+            "m must be at least 2, got 1. For m = 1, eta_s = eta / log(m)**s is undefined."
+        )
     d = _validate.integer("dimension", dimension, at_least=1)
     epsilon = _validate.positive("epsilon", epsilon)
     delta = _validate.probability("delta", delta)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
     if temperature not in ("inverse", "printed"):
-        raise ValueError(f"temperature must be inverse or printed, got {temperature!r}")
+        raise ValueError(f"temperature must be 'inverse' or 'printed', got {temperature!r}")
     least = natural_log("n d / delta", n * d / delta) ** 2 / epsilon
     if n < least:
         raise ValueError(

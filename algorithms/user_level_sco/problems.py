@@ -65,8 +65,8 @@ class Problem:
         heterogeneity : float, default 0
             If 0, all items are drawn independently from P, as the papers assume. Otherwise each
             user has its own distribution. Each user's distribution is drawn from the Dirichlet
-            distribution around P with concentration 1 / heterogeneity. The average of the users'
-            distributions is P, but the items of one user are alike.
+            distribution around P with concentration 1 / heterogeneity. The users' distributions
+            have the average P, but the items of one user are similar.
         rng : numpy.random.Generator
             Source of randomness.
         """

@@ -1,4 +1,7 @@
-"""Explicit parameters at which `accounts` proves privacy. The papers hide them in O()."""
+"""Explicit parameters at which `accounts` proves privacy.
+
+The papers hide these parameters in O().
+"""
 
 from __future__ import annotations
 
@@ -44,11 +47,11 @@ def scaled_euclidean(
 ) -> Plan:
     """Return parameters of v2's Algorithm 1 at which `accounts` proves (epsilon, delta).
 
-    The filter's noise b is the smallest at which C filtered users use the budget `filter_share`
-    times epsilon. sigma_s is the smallest for the remaining budget. Each tail has probability delta
-    / 8. The size of the batch is also chosen for utility. Privacy does not need this choice. The
-    batch is so large that the expected number of honest users filtered in a phase is at most a
-    quarter of the cutoff.
+    The filter's noise b is the smallest b for which C filtered users have a privacy loss of at most
+    `filter_share` times epsilon. The value sigma_s is the smallest sigma for the remaining budget.
+    Each tail has probability delta / 8. The size of the batch is also chosen for utility. Privacy
+    does not need this choice. In a batch of this size, the expected number of honest users filtered
+    in a phase is at most a quarter of the cutoff.
 
     **Departs** from Section 3 in every constant, and in three other points. (1) The number of
     phases is floor(log2(n / B)), so that the last phase has at least one batch. (2) The noise on
@@ -85,8 +88,9 @@ def scaled_euclidean(
     decay : float, default 4
         Factor by which step sizes shrink, at least 1.
     sensitivity : float, default 1
-        How far scores of later batches may move, at least 1. Scores of the first batch move by 1. A
-        larger value allows larger steps if the smoothness is large, but needs larger batches.
+        Largest allowed move of the scores of later batches, at least 1. Scores of the first batch
+        move by 1. A larger value allows larger steps if the smoothness is large, but needs larger
+        batches.
     samples : int, optional
         Number of users from which a score is estimated; must divide B.
 
@@ -224,7 +228,9 @@ def _least_batch(budget: tuple[float, float, float, float, float, int | None, in
     while not affordable(high):
         low, high = high, 2 * high
         if high > 2**40:
-            raise ValueError("epsilon must be larger, or samples more: no batch size is enough")
+            raise ValueError(
+                "epsilon or samples must be larger. At these values, no batch size is enough."
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if affordable(middle) else (middle, high)

@@ -1,4 +1,4 @@
-"""Concentration scores: how close a user's mean gradient is to the others of the user's batch."""
+"""Concentration scores, which say how close a user's mean gradient is to the rest of the batch."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def sampled_scores(
     **Guarantee** One user enters another user's score with probability samples / B. In that case,
     the user moves this score by at most B / samples instead of 1. So a decision whose Laplace noise
     has scale b is log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, by amplification by
-    subsampling. With exact scores, the decision is (1 / b)-DP. The two agree to first order as long
-    as p b is not small.
+    subsampling. With exact scores, the decision is (1 / b)-DP. The two parameters agree to first
+    order if p b is not small.
 
     If the iterate moves, all estimated scores together move by at most as much as the exact scores.
-    To either side, an estimate deviates from the exact score by more than t with probability at
-    most exp(-2 samples t**2 / B**2) (Hoeffding). A filter must add this t to its margin
-    (`accounts.sampling_margin`).
+    By Hoeffding's inequality, an estimate is more than t above the exact score with probability at
+    most exp(-2 samples t**2 / B**2). The same bound holds for more than t below the exact score. A
+    filter must add this t to its margin (`accounts.sampling_margin`).
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def pass_filter(
     The decisions are those of `concentration_scores`, but most decisions are made without computing
     the score. A score is between 1 and B. By convexity, a score is at least B exp(-tau r) for r =
     sqrt(mean_j norm(q_i - q_j)**2). Computing this bound for all users takes O(B d). If users
-    agree, almost no pair of gradients has to be compared. (If the difference between a bound and
+    agree, almost no pairs of gradients have to be compared. (If the difference between a bound and
     the threshold is within rounding, the score decides.)
 
     Parameters
@@ -202,8 +202,8 @@ def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:
 def disagreement_bound(batch_size: int, least_total: float) -> float:
     """Return the largest tau norm(q_i - q_j) that is possible for two scores with a given sum.
 
-    If kappa_i + kappa_j > s then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1. For each user
-    k, let a and b be its distances to i and j, in units of 1 / tau. Then a + b >= r, and by
+    If kappa_i + kappa_j > s, then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1. For each user
+    k, let a and b be the distances of k to i and j, in units of 1 / tau. Then a + b >= r, and by
     convexity exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 + exp(-r)). Two clusters at
     distance r / tau attain the bound. (In the proof of Lemma 10, user_level_sco v2 has 100 / tau
     instead of about 1 / tau.)

@@ -1,4 +1,4 @@
-"""Privacy of the oracles and of the whole algorithm. All are Gaussian DP, from sensitivities.
+"""Gaussian DP of the oracles and of the whole algorithm, computed from sensitivities.
 
 An item is in one batch of one epoch. Condition on the hidden directions, which do not depend on the
 data. Then the noisy gradients of that epoch are Gaussian. The item moves these gradients by at most
@@ -12,7 +12,7 @@ the following amounts (Lemmas 3.1 and 3.2):
 The pair of outputs and directions is mu-GDP. For each value of the directions, the trade-off curve
 lies above G_mu. Since G_mu is convex in alpha, Jensen's inequality applies. Removing the directions
 is post-processing. The s_t of Algorithm 3 are hidden coins too, so the same argument applies. Later
-epochs depend only on released values, and everything that is computed from released gradients is at
+epochs depend only on released values. All values that are computed from released gradients are at
 least as private. No step is longer than D, so norm(w_t - w_{t-1}) <= 2 D (Remark 4.1). For t = 2,
 norm(w_t - w_{t-1}) is at most D if Delta_1 = 0.
 
@@ -54,7 +54,7 @@ def transcript_gdp(plan: Plan, dimension: int, lipschitz: float) -> float:
 
 
 def output_gdp(plan: Plan, dimension: int, lipschitz: float) -> float:
-    """Return mu of all noisy gradients but the last of each epoch, which the output does not use.
+    """Return mu of all noisy gradients except the last of each epoch, which the output ignores.
 
     A learner is restarted in each epoch and does not receive the epoch's last gradient. At T = 1,
     nothing depends on the data, and mu is 0.
@@ -77,7 +77,7 @@ def _run_gdp(plan: Plan, dimension: int, lipschitz: float, rounds: int) -> float
         ("lipschitz", plan.lipschitz, _validate.positive("lipschitz", lipschitz)),
     ):
         if planned is not None and given > planned:
-            raise ValueError(f"{name} must be at most {planned!r}, that of the plan, got {given!r}")
+            raise ValueError(f"{name} must be at most {planned!r} as in the plan, got {given!r}")
     if not rounds:
         return 0.0
     # From round 3 on, the sensitivities are equal, and no later round is in more nodes than round

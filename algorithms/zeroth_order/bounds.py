@@ -1,4 +1,4 @@
-"""Upper bounds on the stationarity of the output: The bounds are Theorem 4.9 and Appendix E.
+"""Upper bounds on the stationarity of the output, by Theorem 4.9 and Appendix E.
 
 All bounds are for E norm(grad F(w-bar))_{2 delta}, the stationarity at twice the smoothing radius.
 The proof of Theorem 4.9 shows a bound at the radius 2 delta. The theorem itself states the radius
@@ -19,7 +19,7 @@ CONSTANTS = ("printed", "sharp")
 
 @dataclass(frozen=True)
 class StationarityBound:
-    """The terms of a bound on the expected stationarity at 2 delta.
+    """Terms of a bound on the expected stationarity at 2 delta.
 
     Attributes
     ----------
@@ -58,14 +58,14 @@ def stationarity_bound(
 
     **Departs** With "printed" constants, the squared errors are those of Lemmas 3.1 and 3.2. These
     squared errors are 16 d L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D. Three squares are
-    added with a factor 3, as in the proof of Theorem 4.9. In "printed", smoothing costs 2 L delta.
+    added with a factor 3, as in the proof of Theorem 4.9. In "printed", smoothing adds 2 L delta.
 
     With "sharp" constants, the first error is (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d =
     1). By Poincare's inequality on the sphere, an estimate in one direction has second moment at
     most d^2 L^2 / (d - 1). The second error is (d + (1 - 1 / d) c_d^2) L^2 r^2 / (b delta^2), with
-    c_d of `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added as
-    norms, not as squares. Smoothing costs L delta d / (d + 1), because smoothing raises F(x_1) by
-    at most this amount and never lowers inf F.
+    c_d of `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added, not
+    their squares. Smoothing adds L delta d / (d + 1), because smoothing raises F(x_1) by at most
+    this amount and never lowers inf F.
 
     The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for every eta.
 
@@ -150,7 +150,7 @@ def gradient_moment(
 
 
 def _noise_terms(plan: Plan) -> int:
-    """Return the largest number of noises in a noisy gradient, the most binary digits 1 up to T."""
+    """Return the largest number of noises in a noisy gradient: the most binary digits 1 up to T."""
     if isinstance(plan.oracle, VarianceReduced):
         return (plan.rounds + 1).bit_length() - 1  # floor(log2(T + 1))
     return 1

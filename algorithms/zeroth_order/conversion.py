@@ -22,7 +22,8 @@ _ROUNDING = 1 + 1e-9
 class OnlineLearner(ABC):
     """An online learner for many simultaneous runs, which plays steps of length at most D.
 
-    After each step it receives a linear loss. The learner's first step must not depend on the data.
+    After each step, the learner receives a linear loss. The learner's first step must not depend on
+    the data.
     """
 
     @abstractmethod
@@ -98,11 +99,11 @@ def private_zeroth_order(
 
     **Requires** items in an order that does not depend on them. Stationarity needs i.i.d. items.
 
-    **Departs** (1) eta, which the paper describes as "tuned by OSD", is part of the plan. It is
-    printed nowhere. In the plans of `printed` and `scaled`, eta is D / sqrt(T) divided by a bound
-    on the noisy gradients. (2) Line 7 is omitted in round T. Nothing can depend on g~_T, even in a
-    learner that keeps a memory. (3) The other departures are those of `oracles.oracle_gradients`.
-    (4) `noise_multiplier` is not in the paper.
+    **Departs** (1) eta, which the paper describes as "tuned by OSD", is part of the plan. The paper
+    does not print eta. In the plans of `printed` and `scaled`, eta is D / sqrt(T) divided by a
+    bound on the noisy gradients. (2) Line 7 is omitted in round T. No value can depend on g~_T,
+    even if a learner keeps a memory. (3) The other departures are those of
+    `oracles.oracle_gradients`. (4) `noise_multiplier` is not in the paper.
 
     **Symbols** K, T, D, delta, eta = `plan`'s epochs, rounds, domain, radius, step; x_1 = `start`;
     A = `learner`; w-bar = the returned value.

@@ -34,7 +34,7 @@ def gradient_estimate(
     moves by at most 2 d L / b between neighbours (Lemma 3.1). Linear losses attain this bound at d
     = 1.
 
-    **Requires**, for the mean of the estimate, that `loss` is `loss.lipschitz`-Lipschitz. The
+    **Requires** that `loss` is `loss.lipschitz`-Lipschitz, for the mean of the estimate. The
     sensitivity does not need this condition.
 
     **Departs** (1) The paper uses d directions for each item. Here another number can be chosen.
@@ -142,7 +142,7 @@ def points_of(name: str, value: ArrayLike, size: int, dimension: int) -> FloatAr
 
 
 def smoothing_radius(radius: float, points: FloatArray) -> float:
-    """Return a positive radius; refuse a radius that would be lost when the points are rounded."""
+    """Return a positive radius; refuse a radius that rounding of the points would remove."""
     radius = _validate.positive("radius", radius)
     least = 1e-12 * float(np.abs(points).max(initial=1e-100))
     if not least <= radius <= 1e100:
@@ -211,13 +211,13 @@ def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatAr
     lengths = np.linalg.norm(u, axis=-1)
     if not np.allclose(lengths, 1.0, rtol=1e-9, atol=0):
         raise ValueError(
-            f"directions must have length 1, got {float(lengths.flat[0])!r} among others"
+            f"directions must have length 1, got a direction of length {float(lengths.flat[0])!r}"
         )
     return u
 
 
 def _parts(size: int, each: int) -> Iterator[slice]:
-    """Yield slices of 0 to size, so short that `each` numbers per entry fit into a block."""
+    """Yield slices of 0 to size that are short enough for `each` numbers per entry in a block."""
     block = max(1, BLOCK // each)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))

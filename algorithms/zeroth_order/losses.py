@@ -3,9 +3,9 @@
 All losses except `Linear` are neither smooth nor convex. An item is a row ``[p]``. Features longer
 than 1 are scaled to length 1, so that every item has a loss that is `lipschitz`-Lipschitz in exact
 arithmetic. Privacy does not depend on this scaling. An algorithm uses only differences of values,
-and clips them to what the declared constant allows (`clipped_difference`). So neither a wrong
-constant nor rounding affects the privacy of its output. `largest_slope` tests the declared constant
-on public items.
+and clips these differences to the range that the declared constant allows (`clipped_difference`).
+So neither a wrong constant nor rounding affects the privacy of its output. `largest_slope` tests
+the declared constant on public items.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 class Loss(ABC):
-    """A loss f(x, z) of a point x in R^d and an item z. It is Lipschitz in x in Euclidean norm."""
+    """Loss f(x, z) of a point x in R^d and an item z, Lipschitz in x in Euclidean norm."""
 
     lipschitz: float
 
@@ -34,7 +34,7 @@ class Loss(ABC):
         """Return f(x, z) for points ``[..., d]`` and items ``[..., p]``, which broadcast."""
 
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return the gradients ``[..., d]``, or a limit of nearby gradients where none exists.
+        """Return the gradients ``[..., d]``, or a limit of nearby gradients if no gradient exists.
 
         Algorithms do not use these gradients. The gradients are for evaluating the output of an
         algorithm.
@@ -64,8 +64,8 @@ def clipped_difference(
 ) -> FloatArray:
     """Return f(first, z) - f(second, z), clipped to L times the distance of the points.
 
-    A NaN difference counts as 0. So the sensitivity is that of the declared constant, for every
-    behaviour of the loss on a user's item. No error reveals this behaviour.
+    A NaN difference counts as 0. So the declared constant determines the sensitivity, for every
+    behaviour of the loss on a user's item. No error message reveals this behaviour.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         difference = evaluated(loss, first, items) - evaluated(loss, second, items)
@@ -170,7 +170,8 @@ class Ridge(Loss):
     """L phi(<a, x>) for items (a, b), a piecewise linear function of one direction.
 
     ``phi(s) = constant + sum_i weight_i abs(s - place_i)``, where the places depend on b. The
-    uniform smoothing of such a loss has a closed form. At d = 1, its stationarity has one too.
+    uniform smoothing of such a loss has a closed form. At d = 1, the stationarity also has a closed
+    form.
     """
 
     @abstractmethod
@@ -261,7 +262,9 @@ class PhaseRetrieval(Ridge):
 
 @dataclass(frozen=True, eq=False)
 class MaxDifference(Loss):
-    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>. It can be any piecewise linear function.
+    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>.
+
+    Such a loss can be any piecewise linear function.
 
     Parameters
     ----------
@@ -341,7 +344,7 @@ class ReluNetwork(Loss):
         return self.lipschitz * np.abs(answers - items[..., -1])
 
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
-        """Return L sign(network(a) - y) v_h a for the active units, and 0 for the others."""
+        """Return L sign(network(a) - y) v_h a for the active units, and 0 for inactive units."""
         features = shortened(items[..., :-1])
         inside, answers = self._forward(points, features)
         units = np.sign(answers - items[..., -1])[..., None] * self._signs * (inside > 0)
@@ -356,12 +359,13 @@ class FunctionLoss(Loss):
     Parameters
     ----------
     function : callable
-        Returns values ``[...]``. Each value must depend only on its own point and item, whatever
-        else the call contains. Privacy needs this condition. An exception in the function ends the
+        Returns values ``[...]``. Each value must depend only on its own point and item, not on
+        other parts of the call. Privacy needs this condition. An exception in the function ends the
         run.
     lipschitz : float
-        L, positive, as declared by the caller. Larger differences are clipped. Then the estimate is
-        private but no longer unbiased. `largest_slope` tests the constant on public items.
+        L, positive, as declared by the caller. Larger differences are clipped. After clipping, the
+        estimate is private but no longer unbiased. `largest_slope` tests the constant on public
+        items.
     n_dimensions : int or None, default None
         d, which is the number of columns of the items by default.
     """

@@ -45,9 +45,9 @@ def oracle_gradients(
     **Requires** that the path depends on this epoch's items only through released gradients.
 
     **Departs** (1) Line 9 of Algorithm 4 defines g~_t and adds Tree(t) to g~_t itself. Here Tree(t)
-    is added to g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] instead of t in
-    [2, T]. (3) The state of the oracle is private. The state consists of g_{t-1} without noise, the
-    nodes of Node(t), and w_{t-1}. (4) `noise_multiplier` is not in the paper.
+    is added to g_t, the sum without noise. (2) Line 2 of Algorithm 4 prints t = [2, K], which
+    should be t in [2, T]. (3) The state of the oracle is private. The state consists of g_{t-1}
+    without noise, the nodes of Node(t), and w_{t-1}. (4) `noise_multiplier` is not in the paper.
 
     **Symbols** g~_1, ..., g~_T = the returned value, w_1, ..., w_T = `points`, B_1, B_2,
     sigma = `oracle`, Z_1, ..., Z_T = `data`, split into batches in its order.

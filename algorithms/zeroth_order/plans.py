@@ -9,7 +9,7 @@ from algorithms.common import _validate
 
 @dataclass(frozen=True)
 class VarianceReduced:
-    """The oracle of Algorithm 4, which sums one Grad and then Diffs, with the noise of a tree.
+    """Oracle of Algorithm 4, which sums one Grad and several Diffs with the noise of a tree.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class VarianceReduced:
 
 @dataclass(frozen=True)
 class Naive:
-    """The oracle of Algorithm 6, where each round has its own estimate and its own noise.
+    """Oracle of Algorithm 6, where each round has its own estimate and its own noise.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def n_points(self) -> int:
-        """M, the number of items that are used, which are the first items of the data."""
+        """M, the number of used items, which are the first items of the data."""
         return self.epochs * sum(self.oracle.batches(self.rounds))
 
     def evaluations(self, dimension: int) -> int:

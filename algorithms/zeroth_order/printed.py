@@ -16,9 +16,9 @@ def corollary_4_4_sigma(
     """Return sigma = sqrt(2 ln T) 4 d L / (B_2 T rho) of zeroth_order, Corollary 4.4.
 
     **Guarantee** With B_1 >= T B_2 / 2 and D = delta / T, the output of Algorithm 3 is (alpha,
-    alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5. At
-    T = 2 and at T = 4, the parameter of all noisy gradients is larger. The parameter is up to
-    1.2011 rho at T = 2, and up to 1.0402 rho at T = 4 (audits/zeroth_order).
+    alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5.
+    The parameter of all noisy gradients is up to 1.2011 rho at T = 2, and up to 1.0402 rho at T = 4
+    (audits/zeroth_order).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def corollary_4_4_sigma(
     T = _validate.integer("rounds", rounds, at_least=1)
     if T == 1:
         raise ValueError(
-            "rounds must be at least 2, got 1: sqrt(2 ln T) is 0, and there would be no noise"
+            "rounds must be at least 2, got 1. For T = 1, the noise scale sqrt(2 ln T) is 0."
         )
     B = _validate.integer("batch", batch, at_least=1)
     d = _validate.integer("dimension", dimension, at_least=1)
@@ -104,8 +104,8 @@ def appendix_e(
     | (d^(3/2) L delta M / ((F* + L delta) rho))^(2/3)}.
 
     **Guarantee** At the given rho, we prove none. The sensitivity is 2 d L / B, so the output is
-    (alpha, alpha (2 rho)**2 / 2)-RDP. As in Theorem 4.9, min should be max. B = 1 is not the best
-    batch size (`scaled.naive`).
+    (alpha, alpha (2 rho)**2 / 2)-RDP. As in Theorem 4.9, min should be max. The batch size B = 1 is
+    not the best (`scaled.naive`).
 
     **Departs** as `theorem_4_9`.
 

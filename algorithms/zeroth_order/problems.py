@@ -14,7 +14,7 @@ from algorithms.zeroth_order.losses import CappedAbsolute, Loss, PhaseRetrieval,
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A population of items, a loss and a start.
+    """Population of items, with a loss and a starting point.
 
     Attributes
     ----------

@@ -72,10 +72,10 @@ def variance_reduced(
     ``bounds.stationarity_bound(plan, ...)``. The total of the bound is within a few per cent of the
     total at the best T.
 
-    **Departs** Theorem 4.9 takes the smaller of two values of T. One balances the error of the
-    estimates, and the other balances the noise. One term of the bound grows with T and two terms
-    fall with T, so the larger value is correct. Here the best T is found by a search. K is rounded
-    down.
+    **Departs** Theorem 4.9 takes the smaller of two values of T. The first value balances the error
+    of the estimates, and the second value balances the noise. One term of the bound grows with T
+    and two terms fall with T, so the larger value is correct. Here the best T is found by a search.
+    K is rounded down.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def variance_reduced(
     rounds : int or None, default None
         T, to override the best value.
     covers : {"output", "transcript"}
-        The values that must be private.
+        Values that must be private.
 
     Returns
     -------

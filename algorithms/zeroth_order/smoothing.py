@@ -20,7 +20,7 @@ from algorithms.zeroth_order.losses import Linear, Loss, Ridge, evaluated, short
 
 
 def smoothness_constant(dimension: int) -> float:
-    """Return the best c_d: smoothing an L-Lipschitz function makes it c_d L / delta-smooth.
+    """Return the best c_d such that smoothed L-Lipschitz functions are c_d L / delta-smooth.
 
     ``c_d = 2 Gamma(d / 2 + 1) / (sqrt(pi) Gamma((d + 1) / 2))``. The constant is twice the density
     of a coordinate of v at 0. The function L abs(<e, x>) attains the constant. Lemma 2.2 (iii) has

@@ -59,8 +59,8 @@ def stationarity_estimate(
 
     **Requires** a loss with `gradients`.
 
-    **Departs** Where F has no gradient, which has probability 0, the function uses one of the
-    limits of gradients.
+    **Departs** If F has no gradient at a drawn point, the function uses one of the limits of
+    gradients. Such points have probability 0.
 
     **Symbols** h = mean loss of the items, x = `point`, delta = `radius`.
 
@@ -118,7 +118,7 @@ def stationarity_in_one_dimension(
     ndarray, [S]
     """
     if not isinstance(loss, Ridge):
-        raise TypeError(f"loss must be a Ridge, whose knots are known, got {loss!r}")
+        raise TypeError(f"loss must be a Ridge (with known knots), got {loss!r}")
     items = items_of(data, loss)
     if items.shape[1] != 2:
         raise ValueError(f"data must have 2 columns, for d = 1, got {items.shape[1]}")

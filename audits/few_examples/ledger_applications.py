@@ -456,7 +456,7 @@ def selection(ledger):
     ledger.step("d_tv(P, D) <= .5 alpha + .1 alpha", fix=fix).sweep(
         "two candidates on five symbols", alpha=0.1, lhs="d_tv(P, D)", rhs=".6 alpha + 1e-6"
     )(attained)
-    ledger.consequence("None: the theorem has enough slack.", harm="the wording")
+    ledger.consequence("None. The theorem does not need the exact constant.", harm="the wording")
 
 
 def attained(alpha):

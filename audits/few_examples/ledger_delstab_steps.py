@@ -70,7 +70,10 @@ def grows(ledger):
     @ledger.falsify("six users, any A, by enumeration", step=1, mutant={"step": 0}, examples=50,
                     end_to_end=True, extremal=[alone(3), alone(5)], **ORDERED)  # fmt: skip
     def next_one(data, user, total, weights, part, share, step):
-        """Count the r_1 < 4 kappa with a stable set at x', but none of r_1 + 1 users at x."""
+        """Count the r_1 < 4 kappa for which only x' has a stable set.
+
+        A stable set of x' has r_1 users. The input x has no stable set of r_1 + 1 users.
+        """
         x = (data > 0.5).astype(int)
         y = x.copy()
         y[user] = 1 - y[user]
@@ -258,7 +261,7 @@ def answered(ledger):
         part=0.5, lhs="Pr[A(x_J*) = 1], a third factor e^epsilon-bar", rhs="Pr[A(x'_J*) = 1]",
     )  # fmt: skip
     def with_user(part):
-        """Use an A that answers 1 with probability .1 for all users of both, except user i of x.
+        """Use an A that answers 1 with probability .1 for all users except user i of x.
 
         The tests of x and x' do not fail.
         """

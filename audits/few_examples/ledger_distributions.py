@@ -133,7 +133,7 @@ def discrete_hard(ledger):
         D, alpha, kappa = packed(length, share)
         return diameters(D)[0], most * (alpha / kappa) ** 2
 
-    ledger.consequence("As printed, these are not distributions.", harm="the wording")
+    ledger.consequence("The printed masses do not form distributions.", harm="the wording")
 
 
 def packed(length, share):

@@ -35,8 +35,8 @@ def sample_perfect_generalization(ledger):
     delta)-sample perfectly generalizing iff, for any distribution D over Z, Pr_(x, x' ~ D^n)[A(x)
     ~_(epsilon, delta) A(x')] >= 1 - beta.
 
-    Both inputs are new, and D is arbitrary. Point masses cost nothing. Every algorithm, private or
-    not, is generalizing with beta = 1 - sum of D(x)^2 over inputs x. The identity has no smaller
+    The two inputs are new, and D is arbitrary. Point masses cost nothing. Every algorithm, private
+    or not, is generalizing with beta = 1 - sum of D(x)^2 over inputs x. The identity has no smaller
     beta. So the claim is informative only if beta is small. Post-processing keeps the property. For
     an algorithm that depends only on a sum, pairs of sums are enough.
     """
@@ -82,14 +82,14 @@ def private_generalizes(ledger):
     and delta' = O(n delta).
 
     No counterexample was found with eps' = 2 eps sqrt(n log(1/(beta delta))) <= 2 and delta' = 2 n
-    delta. In all cases that were tried, even half of this eps' was enough. These cases are tests as
-    steep as (eps, delta)-DP allows, and discrete Laplace noise on sums. The items have any order
-    and any sign, and there are up to 60 items. The least eps' is computed exactly. The proof gives
-    40 eps sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2 beta))). The proof uses 2 t, but
-    Theorem 15 bounds the distance of the pair (x, x'), which is the sum of both distances. The
-    value delta' = n delta is needed. To see this, release item i with probability delta for each i,
-    where all n items differ. The case n = 1 falls into the case beta < 2^-n. Pure-DP algorithms
-    have to pick a delta > 0.
+    delta. In all tested cases, half of this eps' was enough. The tested cases are tests as steep as
+    (eps, delta)-DP allows, and discrete Laplace noise on sums. The items have any order and any
+    sign, and there are up to 60 items. The least eps' is computed exactly. The proof gives 40 eps
+    sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2 beta))). The proof uses 2 t, but Theorem 15
+    bounds the distance of the pair (x, x'), which is the sum of both distances. The value delta' =
+    n delta is needed. To see this, release item i with probability delta for each i, where all n
+    items differ. The case n = 1 falls into the case beta < 2^-n. Pure-DP algorithms have to pick a
+    delta > 0.
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -173,9 +173,9 @@ def all_items_change(ledger):
 
     The closed form is (e^(n eps) - 1)/(e^eps - 1) delta. The steepest test from Pr = 0 attains the
     closed form. Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n
-    delta for x = s/sqrt(ln 2), which is 1.4 n delta for s <= 1/2. Also n eps <= 1.21 s. The
-    condition on beta is needed only for n eps <= 1.21 s. So (0, n eps, delta') holds for every
-    beta. If n = 1 and beta < 1/2, every case is this case.
+    delta for x = s/sqrt(ln 2). For s <= 1/2, this value is at most 1.4 n delta. Also n eps <= 1.21
+    s. The condition on beta is needed only for n eps <= 1.21 s. So (0, n eps, delta') holds for
+    every beta. If n = 1 and beta < 1/2, every case is this case.
     """
     domain = {"n": Integer(1, 200), "beta": SHARE, "delta": DELTA, "at": SHARE, "value": SHARE,
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip
@@ -202,14 +202,13 @@ def expected_divergence(ledger):
     epsilon, delta and epsilon sqrt(n log(1/delta)) > 0 are sufficiently small. Then, for epsilon' =
     O(epsilon sqrt(n log(1/delta))), E_(x, x' ~ D^n)[d_epsilon'(A(x) || A(x'))] <= O(n delta).
 
-    No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta. In all cases
-    that were tried, even the constants 1 and 1 were enough. The proof gives 40 and 2 e^(eps'/2)
-    delta + 4 e^eps' n delta. The sharper forms of Lemmas 33 and 35 give 4 sqrt(2) and (1 + e^eps')
-    n delta. The constant cannot be below 0.7, because tests of a sum of 100 fair bits need 0.7 at
-    delta = 1e-12. For pure-DP algorithms, McDiarmid's inequality gives the constant 1 as delta ->
-    0. The term n delta is attained if item i is released with probability delta for each i and all
-    items are different. Up to n = log(1/delta), group privacy alone is enough. The order does not
-    matter.
+    No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta. In all tested
+    cases, even the constants 1 and 1 were enough. The proof gives 40 and 2 e^(eps'/2) delta + 4
+    e^eps' n delta. The sharper forms of Lemmas 33 and 35 give 4 sqrt(2) and (1 + e^eps') n delta.
+    The constant cannot be below 0.7, because tests of a sum of 100 fair bits need 0.7 at delta =
+    1e-12. For pure-DP algorithms, McDiarmid's inequality gives the constant 1 as delta -> 0. The
+    term n delta is attained if item i is released with probability delta for each i and all items
+    are different. For n <= log(1/delta), group privacy alone is enough. The order does not matter.
     """
 
     @ledger.falsify("tests of sums", c=2.0, factor=2.0, mutant={"c": 0.1}, extremal=[
@@ -256,7 +255,7 @@ def expected_divergence(ledger):
 
 
 def one_term(delta, small, most, symbols):
-    """Use outputs that are a symbol each, or nothing.
+    """Use outputs that are one symbol or nothing.
 
     The new item is the old one with probability 1/symbols.
     """
@@ -335,8 +334,8 @@ def talagrand(ledger):
     fails.
 
     The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to n =
-    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. This exponent is about
-    the true exponent, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
+    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. The true exponent is
+    not much larger, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,
@@ -390,7 +389,7 @@ def talagrand(ledger):
 
 
 def one_bit(t):
-    """Use that the other bit is at a distance of 1."""
+    """Use that the distance to the other bit is 1."""
     return 0.5 * (t < 1), 0.5 * math.exp(-t * t / 4)
 
 
@@ -401,9 +400,9 @@ def markov(ledger):
     Markov's inequality Pr[d_epsilon''(A(x) || A(x')) <= 4 delta''] >= 3/4 and Pr[d_epsilon''(A(x')
     || A(x)) <= 4 delta''] >= 3/4, and hence Pr_(x, x' ~ D^n)[(x, x') in E] >= 1/2.
 
-    1/2 is the limit. Let A output "one" with a tiny probability on an item of probability p, and
+    The limit is 1/2. Let A output "one" with a tiny probability on an item of probability p, and
     never otherwise. Let p be close to 1/2 but not equal to it. Each direction fails on p (1 - p) of
-    the pairs. A symmetric divergence would give 3/4. With 3 instead of 4, only 1/3 would remain.
+    the pairs. A symmetric divergence would give 3/4. If 3 replaced 4, only 1/3 would remain.
     """
 
     @ledger.falsify("Pr[A = one] by the kind of the item", law=Array(WEIGHT, (4,)), times=4.0,

@@ -41,11 +41,11 @@ def divergences(ledger):
     log(A(x)/B(x)) their Kullback-Leibler divergence, and d_chi2(A || B) := sum_(x in supp(A)) (A(x)
     - B(x))^2/B(x) the chi^2-divergence.
 
-    The first two are the usual definitions, with infinite d_KL if A has mass where B has none. The
-    third definition is not the usual one, because the sum over supp(A) omits B(x) for every x with
-    A(x) = 0. For A = (1, 0) and B = (1/2, 1/2), the printed sum is 1/2, but the chi^2-divergence is
-    1 and d_KL is ln 2. So Lemma 23 (iii) fails with the printed sum. The printed sum is used only
-    in Theorems 40 and 43, where both supports are all points.
+    The first two definitions are the usual ones. Here d_KL is infinite if A has mass where B has no
+    mass. The third definition is not the usual one, because the sum over supp(A) omits B(x) for
+    every x with A(x) = 0. For A = (1, 0) and B = (1/2, 1/2), the printed sum is 1/2, but the
+    chi^2-divergence is 1 and d_KL is ln 2. So Lemma 23 (iii) fails with the printed sum. The
+    printed sum is used only in Theorems 40 and 43, where both supports are all points.
     """
 
     @ledger.identity("d_tv is the largest P(S) - P'(S)", half=0.5, mutant={"half": 1.0}, **PAIR)
@@ -82,7 +82,7 @@ def divergences(ledger):
         return 1 + found, (p**2 / q).sum()
 
     ledger.consequence(
-        "With the printed sum Lemma 23 (iii) is false. Nothing else changes.", harm="the wording"
+        "With the printed sum, Lemma 23 (iii) is false. Nothing else changes.", harm="the wording"
     )
 
 
@@ -146,7 +146,7 @@ def kl_below_chi_square(ledger):
     The bound holds for the chi^2-divergence, and a stronger bound holds: d_KL <= ln(1 + d_chi2). A
     = (1, 0) and B = (b, 1 - b) attain the stronger bound in the limit b -> 1. For close
     distributions, d_KL is half of d_chi2. With the sum over supp(A) that Appendix B prints, the
-    bound fails (see few.div-defs). It needs natural logarithms.
+    bound fails (see few.div-defs). The bound needs natural logarithms.
     """
     near = [{"p": 1.0, "q": 0.999}, {"p": 1.0, "q": 0.5}, {"p": 0.0, "q": 0.001}]
     domain = {"p": SHARE, "q": SHARE, "extremal": near}
@@ -186,7 +186,10 @@ def volume(d, radius):
 
 
 def lexicode(d, distance):
-    """Return the size of the greedy code: it takes each word far enough from all earlier ones."""
+    """Return the size of the greedy code.
+
+    The code takes each word that is far enough from all earlier words.
+    """
     free, size = np.ones(2**d, dtype=bool), 0
     words = np.arange(2**d)
     for word in range(2**d):
@@ -285,7 +288,7 @@ def mcdiarmid(ledger):
 
     All functions of up to three bits were tested exactly, for every t. The tightest ratio is .824,
     for one fair coin. The 2 in the exponent cannot be larger, because sums of a million coins at 20
-    standard deviations refute 2.2. For one side only, the factor 2 is not needed.
+    standard deviations refute 2.2. For a one-sided bound, the factor 2 is not needed.
     """
     fair = {"values": np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), "p": 0.5, "share": 1 - 1e-9}
 
@@ -349,8 +352,8 @@ def azuma(ledger):
     The bound was tested against every adaptive sequence on a lattice, by dynamic programming. The
     largest probability to leave the interval is at most .82 times 2 exp(-G/2), for one fair +-1
     step. Azuma's inequality for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8). As in Hoeffding's
-    lemma, the bound needs that C_i lies in an interval of length 2 alpha. gamma affects only the
-    lower end.
+    lemma, the bound needs that C_i lies in an interval of length 2 alpha. The value gamma affects
+    only the lower endpoint.
     """
     cases = [{"n": n, "gamma": gamma, "G": G} for n in (1, 2, 3, 6, 10)
              for gamma in (0.0, -0.25, -1.0)

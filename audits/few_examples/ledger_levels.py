@@ -37,7 +37,7 @@ def user_level_is_no_harder(ledger):
     and runs the item-level algorithm. The worst delta of the user-level algorithm over all
     user-level neighbours is the same. Two constant sources attain the bound, because additional
     examples give no information there. Consider coins of bias .65 and .35 at epsilon = 1. The least
-    numbers of users that distinguish them are 5 for m = 1, 4 for m = 2 and 3 for m = 3.
+    number of users that distinguish the coins is 5 for m = 1, 4 for m = 2 and 3 for m = 3.
     """
 
     @ledger.identity(
@@ -78,8 +78,8 @@ def items_in_groups(ledger):
     The bound holds exactly. A user-level algorithm is an item-level algorithm on the same samples,
     because replacing an item replaces one user's items. The bound is attained if privacy costs
     nothing. Coins of bias .6 and .4 at epsilon = 4 need 5 items. So 3 users of two items are
-    needed, or 2 users of three or four items. In "N = m n_m users", items are meant. The subject of
-    the paper is whether n_m is near this bound or near n_1.
+    needed, or 2 users of three or four items. The phrase "N = m n_m users" should refer to items.
+    The subject of the paper is whether n_m is near this bound or near n_1.
     """
 
     @ledger.falsify(

@@ -117,16 +117,16 @@ def any_algorithm(ledger):
     logistic in epsilon' (x_1 - x_2 + x_3 - ...), which is epsilon'-DP. If m > 1, the sign of an
     example is that of its user. On fair bits, the loss of A between x_-1 and x_-n is epsilon' times
     a random walk of sqrt(n) steps. This loss exceeds C epsilon' sqrt(log(n/(beta delta'))) for
-    every constant C. The probability that it does is .8 for C = 1 and n = 2000, and also .8 for C =
-    1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one function for S and S'. The proof
-    reads x_-T u y as if x were a set.
+    every constant C. The probability of this event is .8 for C = 1 and n = 2000. It is also .8 for
+    C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one function for S and S'. The
+    proof reads x_-T u y as if x were a set.
 
     The repair is an A that does not depend on the order. The random order costs nothing, because
     the items can be put in random order first. For bits, the repaired theorem holds with epsilon =
     sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. The repaired theorem follows
     from group privacy and the range of n binomials. The proof has 46 sqrt(2) (Theorem 13). For m =
-    1, nothing is random, and r epsilon' is enough. The factor r is needed for r users with extreme
-    sums. Also, q <= min(r, n - r).
+    1, no probability is needed, and r epsilon' is enough. The factor r is needed for r users with
+    extreme sums. Also, q <= min(r, n - r).
     """
     ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
                 "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
@@ -305,21 +305,21 @@ def useful(ledger):
 
     For algorithms that depend on the order, the lemma is refuted together with Theorem 17. On fair
     bits with m = 1, let A answer 1 with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...).
-    Let every answer except no answer be correct. A is 1-useful. For any constant c in epsilon' = c
-    epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer tends to 0 as n
-    grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is .022 at n = 2 10^8. At
-    epsilon = .01, the probability is .023 at n = 2 10^12. The number n has to grow like
+    Let every answer except "no answer" be correct. Then A is 1-useful. For any constant c in
+    epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer
+    tends to 0 as n grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is .022 at n = 2
+    10^8. At epsilon = .01, the probability is .023 at n = 2 10^12. The number n has to grow like
     kappa^2/c^2. For every S of r < 2 kappa deleted users, whole pairs of places that contain S can
     be deleted. Then a shift by one place is possible, and it changes all signs.
 
     If A does not depend on the order, the lemma holds. On bits, the lemma holds for all n and m,
     with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The constant c = 1 is
-    not proved. The level epsilon' may be smaller than printed. The level has to be Theta only for
-    the best n. For m = 1 and these c, no probability is needed, because 4 kappa epsilon' <=
-    epsilon/3. So the behaviour of DelStab when it may have no answer was computed for steeper A,
-    exactly, at delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at
-    epsilon = 3 and .11 at epsilon = 9. The loss of A's usefulness is .0015 at epsilon = 1, .0008 at
-    3 and .062 at 9. The loss is at most Pr[not LDDP], which is .56 at 1, .35 at 3 and .94 at 9.
+    not proved. The level epsilon' may be smaller than printed. The level must be Theta only for the
+    best n. For m = 1 and these c, no probability is needed, because 4 kappa epsilon' <= epsilon/3.
+    So the behaviour of DelStab when it may have no answer was computed for steeper A, exactly, at
+    delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at epsilon = 3
+    and .11 at epsilon = 9. The loss of A's usefulness is .0015 at epsilon = 1, .0008 at 3 and .062
+    at 9. The loss is at most Pr[not LDDP], which is .56 at 1, .35 at 3 and .94 at 9.
     """
     ordering = {"delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "rhs": "Pr[DelStab answers], at most",
                 "end_to_end": True}  # fmt: skip

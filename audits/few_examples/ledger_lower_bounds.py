@@ -48,10 +48,10 @@ def item_level(ledger):
     s)/(W - 1) for some i. By data processing, the binary divergence is at most n beta. So W = 2 is
     no exception, unlike in Fano's inequality with its ln 2.
 
-    Sums instead of maxima cost the factor 3. epsilon is arbitrary. One source (W = 1) gives 0. For
-    all W and n, the theorem depends on this argument. We computed the constants for all W, and the
-    best algorithms for two and three sources and up to six items. If six items are not enough,
-    seven is used as the least n.
+    Using sums instead of maxima loses the factor 3. The value epsilon is arbitrary. One source (W =
+    1) gives 0. For all W and n, the theorem depends on this argument. We computed the constants for
+    all W, and the best algorithms for two and three sources and up to six items. If six items are
+    not enough, seven is used as the least n.
     """
     cases = [{"laws": FAR}, {"laws": FAR[:2]}, {"laws": COINS}, {"laws": THREE}, {"laws": RARE}]
 
@@ -118,9 +118,9 @@ def user_level(ledger):
     beta). The bound was computed by linear programs over all user-level DP algorithms on up to
     three items each. If one user distinguishes two sources, 2 ln(1.5)/epsilon users are enough. By
     the argument, ln 2/epsilon users are needed. For epsilon above about 1/sqrt(m beta), the last
-    term is the largest. The proof's n_m(T) = n_1(T') is an inequality: The reason is that T may
-    have more valid distributions. For all W and m, the lemma depends on few.thm38. If the maximum
-    of three or four users is not enough, that number plus one is used as the least n.
+    term is the largest. The proof's n_m(T) = n_1(T') is an inequality, because T may have more
+    valid distributions. For all W and m, the lemma depends on few.thm38. If the maximum of three or
+    four users is not enough, that number plus one is used as the least n.
     """
     cases = [{"laws": laws, "m": m} for laws in (COINS, THREE, FAR) for m in (1, 2, 3)]
     cases = [c for c in cases if len(c["laws"][0]) == 2 or c["m"] < 3]
@@ -194,10 +194,10 @@ def arbitrary_family(ledger):
     The theorem holds with explicit constants. With a 0.1 alpha-cover of size L, pairwise_users(e^L,
     ...) users are enough. With a packing, (1/6)(L/epsilon + ...) users are needed (few.lemma39).
     The upper bound is computed exactly for coins that Scheffe's comparison selects from a grid. The
-    success is at least .9999 where 2/3 is required. A hundredth of the users would be enough. An
-    answer within alpha of two members of a packing would put these members within 2 alpha, so 3
-    alpha is more than enough. L is a logarithm. L = 0 requires nothing (convention). The lower
-    bound with L = ln 2 is satisfied. For a general family, both directions depend on few.thm41 and
+    success is at least .9999 where 2/3 is required. A hundredth of the users would be enough. If an
+    answer is within alpha of two members of a packing, these members are within 2 alpha. So 3 alpha
+    is more than enough. L is a logarithm. L = 0 requires nothing (convention). The lower bound with
+    L = ln 2 is satisfied. For a general family, both directions depend on few.thm41 and
     few.lemma39. The upper bound was computed only for coins with m = 1, and the lower bound for two
     coins with up to six users.
     """

@@ -66,10 +66,10 @@ def population(ledger):
     The bound holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)) if the constant of
     Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. A smaller constant of Lemma 19 divides the bound.
     The proof needs epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of the printed ratio. This
-    inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). As printed, the claim is true (the
-    ratio is at most 1/3), but it is not useful. From epsilon'(n) <= epsilon''/3, it also follows
-    that N >= n_1, in fact N >= 3 n_1. Without N >= n_1, there is no subsample. A smallest N exists,
-    because epsilon'(n) decreases only like 1/sqrt(log n). Our pipeline finds it.
+    inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). The printed claim is true, because
+    the ratio is at most 1/3. But the printed claim is not useful. From epsilon'(n) <= epsilon''/3,
+    it also follows that N >= n_1, in fact N >= 3 n_1. Without N >= n_1, there is no subsample. A
+    smallest N exists, because epsilon'(n) decreases only like 1/sqrt(log n). Our pipeline finds it.
     """
 
     @ledger.falsify("N, with the constant 1 in Lemma 19", n1=SIZE, most=8.0, mutant={"most": 3.0},
@@ -135,7 +135,7 @@ def main_theorem(ledger):
     does not say in which order the subsample is. We do not show that a subsample in the order of
     the input breaks the theorem. If N >= 3 n_1 (few.thm10-N), the sums with alternating signs, on
     which Lemma 19 fails, lose nearly all dependence on the order. The losses of these sums were
-    computed by hand, not in this ledger. The losses are .0004 to .027, and .0345 is allowed.
+    computed by hand, not in this ledger. The losses are .0004 to .027, while .0345 is allowed.
 
     The whole pipeline was computed exactly on bits. The pipeline is private for epsilon = 3 with
     101 users, and for epsilon = 9, both at delta = .1. The usefulness was computed at epsilon = 3
@@ -148,8 +148,8 @@ def main_theorem(ledger):
     The comparison with one example per user was computed for n_1 = a/epsilon, a = 10^6, 10^9 and
     10^12, epsilon = 1 and delta = 10^-6. The pipeline is better from m = 2^17 on with the constant
     1, and from m = 2^27 on with 1/30. With the constant of the proof, the pipeline is better from m
-    = 2^39 on. For smaller a, the pipeline is better for smaller m already. The pipeline needs n >=
-    4 kappa = 196 users. Any n_1 may be meant for any epsilon'', because n_1 is a minimum.
+    = 2^39 on. For smaller a, the pipeline is better from a smaller m on. The pipeline needs n >= 4
+    kappa = 196 users. Any n_1 may be meant for any epsilon'', because n_1 is a minimum.
     """
 
     @ledger.falsify("n against f = log(1/delta)/epsilon + n_1/m", n1=SIZE, most=30.0,
@@ -279,8 +279,8 @@ def same_epsilon(ledger):
     The claim holds with the constant 2.3 for epsilon <= 1/2. Then N <= n_1 (e^epsilon -
     1)/epsilon'' + 1. The claim needs epsilon'' <= epsilon, which holds for epsilon <= ln(2)^1.5 =
     .577 and delta <= 1/2 for every m. For larger epsilon, epsilon'' <= epsilon may fail, and N may
-    then be less than n_1. "Sufficiently small" excludes this case. As epsilon -> 0 for fixed m, the
-    constant tends to 1. The subsample is in random order (Theorem 7).
+    then be less than n_1. The condition "sufficiently small" excludes this case. As epsilon -> 0
+    for fixed m, the constant tends to 1. The subsample is in random order (Theorem 7).
     """
     small = {"epsilon": Interval(1e-6, 0.5, log=True), "delta": Interval(1e-12, 0.5, log=True),
              "m": ITEMS, "n1": SIZE}  # fmt: skip
@@ -355,7 +355,7 @@ def same_version(ledger):
         log_m=1e7, log=math.log(10), lhs="bound", rhs="10 f (log f)^3",
     )  # fmt: skip
     def strict(log_m, log):
-        """Use epsilon = 1 and delta = 0.1; f = log + log^1.5 whatever m is."""
+        """Use epsilon = 1 and delta = 0.1; f is log + log^1.5 for every m."""
         f = log + log**1.5
         return log + log * math.sqrt(log_m + log), 10 * f * math.log(f) ** 3
 
@@ -401,10 +401,10 @@ def frontier(ledger):
 
     epsilon'' of Theorem 10 is the stated value divided by sqrt(1 + log m/log(1/delta)). The extra
     factor log(1/delta)/epsilon comes from the distance 4 kappa. This distance is between 12 and 26
-    times the factor for epsilon <= 1 and delta <= 0.1. "It seems plausible" marks a conjecture.
-    Another analysis of Algorithm 1 does not prove this conjecture. Up to a constant, 4 kappa users
-    with extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n, n far above
-    kappa).
+    times the factor for epsilon <= 1 and delta <= 0.1. The phrase "it seems plausible" marks a
+    conjecture. Another analysis of Algorithm 1 does not prove this conjecture. Up to a constant, 4
+    kappa users with extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n,
+    n far above kappa).
     """
 
     @ledger.falsify("epsilon'' and epsilon^2/sqrt(m log(1/delta)^3)", one=1.0,

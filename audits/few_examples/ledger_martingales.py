@@ -92,9 +92,9 @@ def adjusted(ledger):
     instead of 2 (1 + e^(-epsilon)). The reason is as follows. E abs(Z - Z') is abs(mu - mu*) + 2
     E[Z' - Z]_+, or the same with E[Z - Z']_+. The direction in which the mean has to move decides
     which of the two it is. At Zhat, Z' lies on that side, so only one of the two terms of (2) is
-    needed. Every Z' needs the constant 2. To see this, take Z = 1 with probability q -> 0 and 0
-    otherwise, and mu* = mu. In the limit of large epsilon, 2 (1 + e^(-epsilon)) is attained too. Z'
-    is a function of Z, not random given Z. So g in the proof of Lemma 32 is a function.
+    needed. For every Z', the constant 2 is needed. To see this, take Z = 1 with probability q -> 0
+    and 0 otherwise, and mu* = mu. In the limit of large epsilon, 2 (1 + e^(-epsilon)) is attained
+    too. Z' is a function of Z, not random given Z. So g in the proof of Lemma 32 is a function.
     """
     cases = [
         {**RARE, "epsilon": 3.0, "share": 0.0}, {**RARE, "epsilon": 0.1, "share": 0.0},
@@ -129,7 +129,10 @@ def adjusted(ledger):
 
     @ledger.identity("(ii)", tolerance=1e-8, again=True, mutant={"again": False}, **domain)
     def mean(law, z, epsilon, share, again):
-        """Compare the means; the mutant stops at Zhat."""
+        """Compare the means.
+
+        The mutant stops at Zhat.
+        """
         law = law / law.sum()
         to = target(law, z, epsilon, share)
         found = moved(law, z, epsilon, to) if again else clipped(law, z, epsilon)
@@ -283,10 +286,10 @@ def expected_deviation(ledger):
     step, because the mean of a convex function is maximised. If eps sqrt(n log(1/delta)) <= 1, no
     counterexample was found with eps' = sqrt(2) eps sqrt(n log(1/delta)) and mu delta. The proof
     has the constants 10 (from tau = 100 log(1/delta)) and 2 mu delta. At delta = 1e-8, the constant
-    1.23 is needed. At 1e-200, 1.39 is needed, and in the limit, sqrt(2) is needed. The worst case
-    is that of a binomial option price. In the proof, E[Y_i | ...] should be E[C_i | ...]. Y_1 has
-    to be close to mu. The paper says this only in the proof (Y_0 := mu). All steps of the integral
-    hold for delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
+    1.23 is needed. At delta = 1e-200, the constant 1.39 is needed. In the limit, sqrt(2) is needed.
+    The worst case is that of a binomial option price. In the proof, E[Y_i | ...] should be E[C_i |
+    ...]. Y_1 has to be close to mu. The paper says this only in the proof (Y_0 := mu). All steps of
+    the integral hold for delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
     """
     domain = {"n": Integer(1, 2000), "small": SMALL, "delta": DELTA}
     known = [{"n": 2000, "small": 1.0, "delta": d} for d in (0.01, 1e-8, 1e-12)]

@@ -133,11 +133,11 @@ def boosting(ledger):
     The lemma follows by boosting, with explicit constants. The result is PRDim_(alpha, 1/4)(C) <= T
     (PRDim(C) + ln r). Here T = ceil(7 ln(1/alpha)) is the number of rounds, and r = ceil(log_4(4
     T)) classes are joined in each round. So all T rounds find a hypothesis of error 1/4 with
-    probability 3/4, by a union bound. The step of every round is (1/2) ln 3, whatever D and c are.
-    So each set of T hypotheses has one majority, and the count is correct. Each round multiplies
-    the errors by at most sqrt(3)/2. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
+    probability 3/4, by a union bound. For all D and c, the step of every round is (1/2) ln 3. So
+    each set of T hypotheses has one majority, and the count is correct. Each round multiplies the
+    errors by at most sqrt(3)/2. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
     ln(1/alpha))), because PRDim(C) >= ln 2 unless both sides are 0. So the Otilde hides log
-    log(1/alpha). For alpha >= 1/4, nothing has to be done. For points, ln(4/alpha) is enough
+    log(1/alpha). For alpha >= 1/4, no boosting is needed. For points, ln(4/alpha) is enough
     (few.def20). The union bound is proved by hand.
     """
 
@@ -231,12 +231,12 @@ def both_cases(ledger):
     The lemma holds with kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact
     binomials and a union bound. The proof's failure 0.01 (instead of 0.1) needs kappa = 120. (i) is
     decisive. Chernoff's bounds give alpha n m >= 37.5 (size + ln 100). One step of the proof does
-    not follow. From p_h >= .2 alpha m alone, Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m],
-    which is about 1/2 at p_h = .2 alpha m. If the threshold has .1 instead of .2, as in the lemma,
-    the step follows with exp(-alpha n m/40). The step also follows if the bound of p_h has 1 - 1/e
-    instead of .2. The proof uses only alpha n m >= kappa size. For epsilon > kappa, the hypothesis
-    requires too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >= 2. For one
-    hypothesis, only n >= 0 is required.
+    not follow. From p_h >= .2 alpha m alone, Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m].
+    At p_h = .2 alpha m, this probability is about 1/2. If the threshold has .1 instead of .2, as in
+    the lemma, the step follows with exp(-alpha n m/40). The step also follows if the bound of p_h
+    has 1 - 1/e instead of .2. The proof uses only alpha n m >= kappa size. For epsilon > kappa, the
+    hypothesis requires too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >=
+    2. For one hypothesis, only n >= 0 is required.
     """
     domain = {"size": SIZE, "alpha": Interval(1e-4, 0.5, log=True), "share": SHARE,
               "extremal": [{"size": 2, "alpha": 0.01, "share": 0.0},
@@ -294,7 +294,9 @@ def both_cases(ledger):
     def single(size):
         return math.exp(-10 * size), 0.01 / math.exp(size)
 
-    ledger.consequence("None: the lemma has 0.1 where the step has 0.2.", harm="a constant")
+    ledger.consequence(
+        "None. The lemma has 0.1 in place of the 0.2 of the step.", harm="a constant"
+    )
 
 
 # --- the theorem ---
@@ -344,7 +346,7 @@ def pac(ledger):
     d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln
     2 for the labels of x_0. This bound on q gives d/(epsilon alpha m). For two labels of one point,
     the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d = 0, there is
-    one concept.
+    only one concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
              {"alpha": 0.1, "m": 1000}]  # fmt: skip
@@ -400,7 +402,7 @@ def pac(ledger):
     )(product)
     ledger.step("with 0.99 and 0.9").sweep("the product", lemma=0.99, theorem=0.9,
                                            mutant={"lemma": 0.9})(product)  # fmt: skip
-    ledger.consequence("The constant in the number of users has to be larger.", harm="a constant")
+    ledger.consequence("The constant in the number of users must be larger.", harm="a constant")
 
 
 def product(lemma, theorem):
@@ -412,14 +414,14 @@ def boost(ledger):
     """The standard techniques can boost the success probability from 2/3 to an arbitrary
     probability 1 - beta with a multiplicative factor of log(1/beta) cost.
 
-    There are two ways with constants. The first way is direct. The first way joins r =
-    ceil(log_4(3/beta)) classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least
-    40/epsilon times size + ln(3 r/beta). This number is at most 3 ln(1/beta) times the number for
-    2/3, for beta <= 1/3. The term log(1/beta) is even added to size, not multiplied. The second way
-    works for any learner. Run the learner r times on separate users. All runs fail with probability
-    3^-r. Then choose among the r answers by the exponential mechanism on new users. The choice
-    costs ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The
-    value of alpha grows by a constant factor. Without new users, epsilon would grow.
+    Two proofs give constants. The first way is direct. The first way joins r = ceil(log_4(3/beta))
+    classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times
+    size + ln(3 r/beta). This number is at most 3 ln(1/beta) times the number for 2/3, for beta <=
+    1/3. The term log(1/beta) is even added to size, not multiplied. The second way works for any
+    learner. Run the learner r times on separate users. All runs fail with probability 3^-r. Then
+    choose among the r answers by the exponential mechanism on new users. The choice costs
+    ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The value
+    of alpha grows by a constant factor. Without new users, epsilon would grow.
     """
     domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
               "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [

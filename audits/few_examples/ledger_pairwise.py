@@ -170,14 +170,14 @@ def clipped_guarantee(ledger):
     ln(1/alpha)))). The conditions are n >= 40 tau ln(3 card H/beta)/(epsilon alpha m) and n >= 800
     ln(6 card H^2/beta)/(alpha^2 m). The theorem was computed exactly on one good candidate and
     copies of a bad candidate, with signs as comparisons. In this case, a fifth of this n is enough.
-    Up to m = 33 ln(1/alpha), the threshold tau is m, so nothing is clipped. (10) prints an exponent
-    that is 20 times too large. The constant C' absorbs this factor. There is slack: E_2 holds with
-    .16 instead of .2, and E_3 holds with .44 instead of .4. So .09 would be enough instead of .05
-    in (10). Without clipping, sums are at most m, so alpha n m needs m log(card H/beta)/epsilon.
-    The conditions epsilon <= 1/2 and alpha, beta <= 1/2 are used only for constants. Theorem 41
-    allows any epsilon. Footnote 12 has "increase", but E_3 needs to decrease psi. E_2 and E_3 print
-    pscr^psi instead of the clipped pscr^(psi, tau). With unclipped scores, E_2 and E_3 could not be
-    combined with E_1.
+    Up to m = 33 ln(1/alpha), the threshold tau is m, so nothing is clipped. Equation (10) prints an
+    exponent that is 20 times too large. The constant C' absorbs this factor. The proof is not
+    tight, because E_2 holds with .16 instead of .2, and E_3 holds with .44 instead of .4. So in
+    (10), .05 could be replaced by .09. Without clipping, sums are at most m, so alpha n m needs m
+    log(card H/beta)/epsilon. The conditions epsilon <= 1/2 and alpha, beta <= 1/2 are used only for
+    constants. Theorem 41 allows any epsilon. Footnote 12 has "increase", but E_3 needs to decrease
+    psi. E_2 and E_3 print pscr^psi instead of the clipped pscr^(psi, tau). If the scores were
+    unclipped, E_2 and E_3 could not be combined with E_1.
     """
     cases = [{"m": 1, "alpha": 0.5}, {"m": 2, "alpha": 0.5}, {"m": 3, "alpha": 0.4},
              {"m": 5, "alpha": 0.5}]  # fmt: skip
@@ -359,11 +359,11 @@ def tail(ledger):
     Pr_(x ~ D^m)[pscr^psi_(H, H')(x) > tau] <= 2 exp(-0.5 (tau - mu m)^2/m) <= 10^-4 alpha^2, where
     the second inequality is due to the choice of tau when C is sufficiently large.
 
-    The bound holds with C = 3.76 for all m >= 1 and alpha <= 1/2. To three digits, this is the
-    least C, because m = 1 and alpha = 1/2 is the hardest case. Without the term alpha m of tau, 2
-    alpha^(C^2/2) <= 10^-4 alpha^2 would require C = 5.71. For signs of mean 0.5 alpha, the first
-    inequality is loose by a factor of at least 2. The inequality is about one side only, so the
-    factor 2 is not needed.
+    The bound holds with C = 3.76 for all m >= 1 and alpha <= 1/2. To three digits, C = 3.76 is the
+    least constant, because m = 1 and alpha = 1/2 is the hardest case. Without the term alpha m of
+    tau, 2 alpha^(C^2/2) <= 10^-4 alpha^2 would require C = 5.71. For signs of mean 0.5 alpha, the
+    first inequality is loose by a factor of at least 2. The inequality is one-sided, so the factor
+    2 is not needed.
     """
 
     @ledger.falsify("the second inequality", C=CONSTANT, mutant={"C": 3.75},

@@ -63,11 +63,12 @@ def to_sample_perfect(ledger):
     """Any (beta, epsilon, delta)-perfectly generalizing algorithm is also (beta, 2 epsilon, 3
     delta)-sample perfectly generalizing.
 
-    Both constants fail. Two inputs have to be close to SIM, so beta becomes 1 - (1 - beta)^2 <= 2
-    beta. The indicator of x = (0, 1), n = 2, is (1/4, epsilon, delta)-perfectly generalizing for
-    all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D). But at p = 1/2, two outputs agree
-    only with probability 5/8 < 3/4. The counterexample does not need the order. For example,
-    "exactly one 1 among three bits" has beta = 4/9, and outputs agree with probability 0.506 < 5/9.
+    The two printed constants fail. Two inputs have to be close to SIM, so beta becomes 1 - (1 -
+    beta)^2 <= 2 beta. The indicator of x = (0, 1), n = 2, is (1/4, epsilon, delta)-perfectly
+    generalizing for all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D). But at p = 1/2,
+    two outputs agree only with probability 5/8 < 3/4. The counterexample does not need the order.
+    For example, "exactly one 1 among three bits" has beta = 4/9, and outputs agree with probability
+    0.506 < 5/9.
 
     The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2. With
     Lemma 5 as printed, delta becomes 2 e^epsilon delta. Take A with Pr[1] = 0 or (1 + e^epsilon)
@@ -149,8 +150,8 @@ def to_perfect(ledger):
 
     The claim follows by Markov's inequality and convexity. The bound is nearly attained only for
     beta close to 1. If all outputs are different on a set of probability q -> 1, the probability q
-    is attained, and sqrt(2 q - q^2) is allowed. For small beta, a quarter of sqrt(beta) was the
-    most that was found. The first half is true without any loss. Pr_x[A(x) close to A(x*)] >= 1 -
+    is attained, and sqrt(2 q - q^2) is allowed. For small beta, the largest value found is a
+    quarter of sqrt(beta). The first half is true without any loss. Pr_x[A(x) close to A(x*)] >= 1 -
     beta for some x*, so SIM_D = A(x*) makes the algorithm (beta, epsilon, delta)-perfectly
     generalizing. The loss sqrt(beta) is needed only if SIM_D is the distribution of A(x). "x ~ D^m"
     in the paper is D^n: A takes n items.
@@ -256,7 +257,7 @@ def by_markov(ledger):
 
     If the mean is at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So two
     outputs are at most delta'/beta apart, except with probability beta. For beta <= delta', this
-    bound is at least 1 and gives no information. The mean implies no more. If d = 1 with
+    bound is at least 1 and gives no information. The mean implies no stronger bound. If d = 1 with
     probability delta' and d = 0 otherwise, the mean is delta', and Pr[d > t] = delta' for every t <
     1. Strictly, Theorem 13's own delta'' would have to be delta'/beta. For the same delta' up to a
     constant, Markov's inequality covers only constant beta. So the printed condition is generous.

@@ -26,7 +26,7 @@ from dpaudit.properties import Array
 def prefix_means(f, p):
     """Return the means of f given each prefix, from the empty prefix to whole inputs.
 
-    f has an axis for each item.
+    The array f has an axis for each item.
     """
     means = [f]
     while means[0].ndim:
@@ -150,8 +150,8 @@ def adjusted_concentrates(ledger):
 
     No counterexample was found with eps' = 4 sqrt(2) eps sqrt(n log(1/delta)) and mu delta, for eps
     sqrt(n log(1/delta)) <= 1/2. This is Lemma 35 with 2 epsilon, and it is exact for all
-    martingales. The proof has 40 and 2 mu delta. The Y_i = g(x_1, ..., x_i) are the martingale. The
-    check confirms that the constructed g never exceed the worst case of Lemma 35.
+    martingales. The proof has the constants 40 and 2 mu delta. The Y_i = g(x_1, ..., x_i) are the
+    martingale. The check confirms that the constructed g never exceed the worst case of Lemma 35.
     """
 
     @ledger.falsify("the worst of all martingales with ratios e^(2 eps)", n=Integer(1, 2000),
@@ -262,7 +262,7 @@ def robust_mcdiarmid(ledger):
         return gaps, (high + beyond + e ** (2 * kept) * low) * (1 + ROUNDING) + 1e-12
 
     ledger.consequence(
-        "None for the results, because the lost factor is at most a constant, which O hides.",
+        "None for the results, because O hides the lost factor, which is at most a constant.",
         harm="a constant",
     )
 

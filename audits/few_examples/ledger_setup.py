@@ -131,7 +131,7 @@ def discrete_distributions(ledger):
     delta) = Thetatilde_delta(k/(epsilon alpha sqrt(m)) + k/(alpha^2 m)).
 
     The paper cites the bound without a range of m. As m grows, the display tends to 0. But k = 2
-    includes the two constant sources. If delta is far below epsilon, an (epsilon, delta)-DP
+    includes the two constant sources. If delta is much smaller than epsilon, an (epsilon, delta)-DP
     algorithm needs about 2 ln(3/2)/epsilon users for these sources, whatever m is. At epsilon =
     1/1000 and delta = 10^-9, the algorithm needs 811 users. Table 2 has a term 1/epsilon for the
     same bound. The term is needed from about m = (k/alpha)^2 on. Within the regime of few examples,
@@ -177,7 +177,7 @@ def clipping(ledger):
     """For a, b in R such that a <= b, let clip_(a,b): R -> R denote the function with clip_(a,b)(x)
     = a if x < a, b if x > b, and x otherwise.
 
-    The definition takes the middle one of a, x and b. At a = b, clipping is constant. Clipping
+    The definition takes the middle value of a, x and b. At a = b, clipping is constant. Clipping
     increases no distance between two points, which bounds the sensitivities of clipped scores.
     """
     values = [-math.inf, -2.0, -1.0, 0.0, 0.5, 1.0, 3.0, math.inf]

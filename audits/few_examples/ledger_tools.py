@@ -91,8 +91,8 @@ def group_privacy(ledger):
     The lemma is exact, and an algorithm that counts attains its bound. From (0, 1) on, each step
     multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear programs over all
     algorithms on two and three bits, no algorithm is worse. The last inequality is loose. The bound
-    k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. k may exceed the number of
-    items that differ. At epsilon = 0, the quotient is 0/0, which must be read as k.
+    k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. The number k may exceed the
+    number of items that differ. At epsilon = 0, the quotient is 0/0, which must be read as k.
     """
     steps = {"k": [1, 2, 5, 20], "epsilon": [1e-3, 0.1, 1.0], "delta": [1e-9, 1e-4, 0.05]}
 
@@ -292,8 +292,8 @@ def truncated_noise(ledger):
     delta/5. The value delta/5 is attained at epsilon = ln 2 and delta = 1/2. (For small delta, both
     masses are (3 - 2 sqrt(2)) delta = .172 delta.) The 1 + in kappa is not needed:
     ceil(ln(1/delta)/epsilon) gives at most delta. A count that moves by 1 is (epsilon, delta/5)-DP
-    with this noise. For delta = 1, the support is {0, 1, 2}. From delta = e^epsilon on, the support
-    is {0}, and then it is empty.
+    with this noise. For delta = 1, the support is {0, 1, 2}. For delta >= e^epsilon, the support is
+    {0} at first, and empty for larger delta.
     """
     exact = [{"epsilon": math.log(2), "delta": 2.0**-k} for k in (1, 2, 9)]  # nothing is rounded up
     domain = {"epsilon": Interval(0.01, 5.0, log=True), "delta": DELTA, "extremal": exact}
@@ -350,9 +350,9 @@ def exponential_mechanism(ledger):
     The theorem holds with a = 2 Delta ln(card H/beta)/epsilon, exactly. The failure probability is
     largest if there is one best candidate and all others are just above a. In this case, the
     failure probability is below beta (1 - 1/card H). The factor 2 cannot be smaller for all card H.
-    The loss epsilon is attained in the limit, for a candidate that moves against many others. With
-    one candidate, nothing fails. The data are arbitrary, and scores may be negative. A beta >= 1
-    requires nothing.
+    The loss epsilon is attained in the limit, for a candidate that moves against many others. If
+    there is one candidate, the algorithm never fails. The data are arbitrary, and scores may be
+    negative. If beta >= 1, the theorem requires nothing.
     """
     private = {"epsilon": EPSILON, "sensitivity": Interval(0.01, 100.0, log=True)}
 

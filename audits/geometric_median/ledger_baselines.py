@@ -80,7 +80,7 @@ def running_times_of_hsu24(ledger):
 
 
 def star(n):
-    """Return a star: all others are near the replaced point, and none is near another of them."""
+    """Return a star: all points are near the replaced point, but no other two points are near."""
     points = np.vstack([np.eye(n - 1), np.zeros(n - 1)])
     return {"points": points, "other": np.full(n - 1, 9.0), "gamma": 0.75, "d": n - 1}
 

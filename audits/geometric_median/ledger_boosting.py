@@ -26,7 +26,7 @@ ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
 
 class Phases(np.random.Generator):
-    """A generator that tracks phases, so that draws of each phase can be given, or scaled down."""
+    """Generator that tracks phases, so that tests can set or scale the draws of each phase."""
 
     def __init__(self, rng, rows=None, noise=(), factors=None):
         super().__init__(rng.bit_generator)
@@ -70,7 +70,7 @@ def increments(mechanism, **options):
 
 
 def moves(centers, points, other, row, outputs, rows=None, factors=None, **options):
-    """Return how far one row moves each phase's average, given earlier outputs, and the noise."""
+    """Return the move of each phase's average by one row, given earlier outputs, and the noise."""
     replaced = points.copy()
     replaced[row] = other
     options |= {"n_steps": 2 ** len(outputs) - 1, "center": np.zeros(points.shape[1])}
@@ -93,7 +93,10 @@ def crowd(n, phases, row):
 
 
 def at_worst(n, phases, phase, **options):
-    """Return m, and the moves if row n - 1 is drawn first in one phase and as often as m allows."""
+    """Return the moves and m.
+
+    Row n - 1 is drawn as often as m allows, first in one phase.
+    """
     rows = np.zeros(2**phases - 1, dtype=int)
     begin = len(rows) + 1 - 2 ** (phases - phase + 1)
     m = math.floor(3 * (len(rows) / n + math.log(8 / RUN["delta"])))
@@ -390,7 +393,8 @@ def a_step_moves_apart_by_little(ledger):
         backward
     )
     ledger.consequence(
-        "No user is affected: the part of (13) that the lemma needs is true.", harm="the wording"
+        "No user is affected, because the part of (13) that the lemma needs is true.",
+        harm="the wording",
     )
 
     @ledger.step("a + b <= eta: norm(x' - y') <= norm(x - y) + 2 eta").falsify(**NEAR)

@@ -38,7 +38,7 @@ def samples(n, delta, constant=600.0, union=True):
 
 
 def bounded_laplace_tail(x, scale, delta):
-    """Return P[xi > x], for x >= 0 and noise of the scale, bounded at scale log(24 / delta)."""
+    """Return P[xi > x] for x >= 0, where the noise is bounded by scale log(24 / delta)."""
     end = delta / 24
     return max(math.exp(-x / scale) - end, 0.0) / (2 * (1 - end))
 
@@ -263,7 +263,7 @@ def survivors_lie_in_a_ball(ledger):
     some = {**CLOUDS, "extremal": [CHAIN, LONG_CHAIN, WEAK_CHAIN], "least": 0.55}
 
     def survivors(places, copies, least):
-        """Return distances to survivors, from all survivors and from scores above .55 k."""
+        """Return distances to survivors, from survivors and from points with scores above .55 k."""
         places, times = split(places, copies, 1000)
         top, score = largest_weights(places, times)
         if top @ times <= least * 1000:

@@ -188,7 +188,7 @@ def common_survivors(ledger):
     )
     @ledger.sharper().sweep("n >= 10 for 20", n=range(10, 20), mutant={"least": Fraction(1, 2)})
     def common(n, least=Fraction(11, 20)):
-        """Return two, and how many points survive in both runs if over .55 n survive in each."""
+        """Return two, and the number of common survivors if over .55 n survive each run."""
         return 2, 2 * (math.floor(least * n) + 1) - n
 
     @ledger.sharper().falsify(

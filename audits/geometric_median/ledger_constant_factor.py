@@ -148,7 +148,7 @@ def warm_start_theorem(ledger):
         return started(math.ceil(20_000 * n / epsilon), d, epsilon, delta, doublings), 7.0
 
     def success(n, d, delta, log_log, c, c_prime):
-        """Return the probability of success if 85 % of the data are in one place, 15 % in another.
+        """Return the probability of success for 85 % of the data in one place, 15 % in another.
 
         Here epsilon is 1. Line 9 passes for every value of its noise. So the probability is at most
         the probability that the Gaussian noise is within C' r_hat.

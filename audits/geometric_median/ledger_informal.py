@@ -76,7 +76,7 @@ def approximation_in_the_introduction(ledger):
         "'informal, see Theorem 4', whose log log(R / r) is hidden here, with its T and eta",
         fix="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4",
     ).sweep("uniform data on [-1, 1], C = 10, alpha = 1e-10, delta = 1e-6", **BALLS)(outside)
-    ledger.consequence("The same as for gm.lemma14.", harm="accuracy")
+    ledger.consequence("The consequence is the same as for gm.lemma14.", harm="accuracy")
     ledger.edge("sizes are polynomial").sweep(
         "n = 10^100, and delta is split in 4", n=1e100, share=4, **TIMES
     )(large)
@@ -134,7 +134,7 @@ def warm_start_in_the_introduction(ledger):
     ledger.step("'informal, see Theorem 3'", fix="the same as for gm.thm3").sweep(
         "Lemma 7 if r_hat is r^(.75) / 4: 49 points at 0, 51 at 1", **LEMMA7
     )(lemma7_too_early)
-    ledger.consequence("The same as for gm.thm3: no user is affected.", harm="the wording")
+    ledger.consequence("As for gm.thm3, no user is affected.", harm="the wording")
     ledger.edge("sizes are polynomial").sweep(
         "n = 10^100, and delta is split in 2", n=1e100, share=2, **TIMES
     )(large)

@@ -117,11 +117,11 @@ def sample_complexity_and_aspect_ratio(ledger):
         stopped = -np.expm1(t * np.log1p(-passes)) * np.exp(-abs(nu)) / 2
         return 0.01 * stopped.sum(), delta
 
-    ledger.consequence("The same as for gm.thm4, which omits R/r in its n.", harm="accuracy")
+    ledger.consequence("The same as for gm.thm4, where n also omits R/r.", harm="accuracy")
 
 
 def tangent(k):
-    """Return k + 1 points at the tangents from the median to the unit circle, and k far away."""
+    """Return k + 1 points on tangents from the median to the unit circle, and k far points."""
     x = -math.sqrt(2 * k + 1) / (k + 1)
     inside = [[x, math.sqrt(1 - x * x)], [x, -math.sqrt(1 - x * x)]]
     inside = np.repeat(inside, (k + 1) // 2, axis=0)

@@ -35,7 +35,7 @@ EASIEST = {"d": 1, "alpha": 1.0, "epsilon": 1.0}  # the condition requires the f
 
 
 def level_of(d, alpha, epsilon, delta, floor=True):
-    """Return the logarithm in Theorem 4's condition on n, with the inner one at least log 16."""
+    """Return the logarithm in Theorem 4's condition on n; the inner logarithm is >= log 16."""
     inner = math.log(16 * d / (alpha * delta * epsilon)) if floor else 1.0
     return math.log(16 * inner / delta)
 
@@ -271,7 +271,7 @@ def constant_after_rho(ledger):
         return exact, constant * math.log(16 * k / delta) ** 5 / epsilon**2
 
     ledger.consequence(
-        "The constants of Theorem 4 grow, but its form stands (gm.thm4, gm.lemma14).", "a constant"
+        "Theorem 4 needs larger constants but keeps its form (gm.thm4, gm.lemma14).", "a constant"
     )
 
 

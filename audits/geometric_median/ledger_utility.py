@@ -124,7 +124,7 @@ def error_of_each_phase(ledger):
         return 1 - way * (length - 1) / length / 2, allowed
 
     ledger.consequence(
-        "Bounds are too small by a factor of up to 9, and balls by a factor of up to 3.",
+        "Bounds are up to 9 times too small. Balls are up to 3 times too small.",
         harm="accuracy",
     )
 
@@ -289,7 +289,7 @@ def steps_of_the_chain(ledger):
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2
 
     ledger.consequence(
-        "The first term of Lemma 14 is wrong, and so is everything that follows from it.",
+        "The first term of Lemma 14 is wrong. All results that use this term are wrong too.",
         harm="accuracy",
     )
 

@@ -225,7 +225,7 @@ def utility_of_fast_radius(ledger):
         constant=600.0, mutant={"constant": 300.0}, **searched
     )
     def fails(t, epsilon, delta, constant, loud):
-        """Bound the probability to halt at a query of .75 n, or to miss the one of .81 n."""
+        """Bound the probability of halting at a query of .75 n, or of missing one of .81 n."""
         n, k = lemma6_sizes(t, loud or epsilon, delta, constant)
         level = 0.775 * n + 6 / epsilon * nodes
         at = (np.arange(20) + 0.5) / 20
@@ -251,7 +251,8 @@ def utility_of_fast_radius(ledger):
 
     attack_the_sum(ledger)
     ledger.consequence(
-        "No user is affected: (5) holds for another reason, with the same n.", harm="a constant"
+        "No user is affected, because (5) holds for another reason with the same n.",
+        harm="a constant",
     )
 
 

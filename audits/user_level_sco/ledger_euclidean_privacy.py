@@ -193,7 +193,7 @@ def one_phase_and_all(ledger):
         both = [(p[:, None] * then).ravel() for p in pair]
         return hockey_stick(*both, epsilon), part * hockey_stick(*pair, epsilon) + ROUNDING
 
-    ledger.consequence("Theorem 8 fails, because this is its proof.", harm="privacy")
+    ledger.consequence("Theorem 8 fails, because its proof uses this step.", harm="privacy")
 
 
 # --- Lemmas 9, 11 and 12 ---

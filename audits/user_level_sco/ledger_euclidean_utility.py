@@ -94,7 +94,7 @@ def noise_of_all_steps(ledger):
         return log_n - part * (log_n + 3 * log_nm) + 4 * log_nm, log_nm * (1 + 1e-12)
 
     ledger.consequence(
-        "Lemma 14 can be proved without it: the filter may remove a few honest users.",
+        "Lemma 14 has another proof, in which the filter may remove some honest users.",
         harm="a constant",
     )
 
@@ -135,7 +135,9 @@ def honest_users_pass(ledger):
         scores = np.exp(-np.linalg.norm(inside[:, None] - inside, axis=2)).mean(axis=1)
         return 0.75, scores.min() - noise
 
-    ledger.consequence("None: 1 / (10 tau) gives what the proof uses.", harm="the wording")
+    ledger.consequence(
+        "None. The distance 1 / (10 tau) is enough for the proof.", harm="the wording"
+    )
 
 
 @statement("sco2.lemma14", expected="holds_proof_broken")
@@ -262,7 +264,7 @@ CORNER = {"log_n": 600.0, "more": 0.0, "dimension": 0.0, "at": 1.0, "log_delta":
 
 
 def attack_repair(ledger, **more):
-    """Test the repair on the edge of n >= B^2, and of n >= 300 log^3(mn/delta) / epsilon^1.5."""
+    """Test the repair at n = B^2 and at n = 300 log^3(mn/delta) / epsilon^1.5."""
     few, many = {"more": SHARE, **more}, {"more": Interval(0.0, 6.0), **more}
     ledger.repair(REPAIR).falsify(
         "the sum of Section 3.3.2 and the last noise, n >= B^2", root=2.0, curved=False, base=4.0,

@@ -175,9 +175,7 @@ def fingerprints_of_a_mechanism(ledger):
         left = (1 - p[:, None] ** 2) * (answers - p[:, None]) * noise.sum(axis=1)
         return w @ left @ weights, times * w @ (p[:, None] * answers) @ weights
 
-    ledger.consequence(
-        "The same as for sco2.lemma43: the true statement is stronger.", harm="a constant"
-    )
+    ledger.consequence("As for sco2.lemma43, the true statement is stronger.", harm="a constant")
 
 
 @statement("sco2.lemma45", expected="refuted")
@@ -280,6 +278,4 @@ def fingerprints_of_small_error(ledger):
         left = (1 - p**2) * 2 * norm.pdf(p)
         return (w / 2 * left).sum(), (w / 2 * p * (2 * ndtr(p) - 1)).sum()
 
-    ledger.consequence(
-        "None: the statement is weaker than what the corrected lemma gives.", harm="a constant"
-    )
+    ledger.consequence("None. The statement is weaker than the corrected lemma.", harm="a constant")

@@ -295,7 +295,7 @@ def contractivity(ledger):
         "random", matrix=Array(UNIT, (3, 3)), share=Interval(0.0, 1.0), part=1.0,
         mutant={"part": 0.8}, extremal=[{"matrix": np.ones((3, 3)), "share": 1.0}],
     )(first_display)  # fmt: skip
-    ledger.consequence("None: the step is repaired in one line.", harm="the wording")
+    ledger.consequence("None. A repair of the step takes one line.", harm="the wording")
 
 
 def first_display(matrix, share, part):

@@ -162,7 +162,7 @@ def enough_users(ledger):
         + "."
     )
     ledger.consequence(
-        "For between log(nd/delta)^2/epsilon and about 200 log(mnd/delta)/epsilon users, the "
+        "Let n be between log(nd/delta)^2/epsilon and about 200 log(mnd/delta)/epsilon. Then the "
         "algorithm of the theorem is not defined.",
         harm="the wording",
     )

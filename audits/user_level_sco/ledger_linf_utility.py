@@ -87,7 +87,7 @@ def attack_phase(ledger):
         return 0.9 * b + 2 * math.log(steps / delta) / epsilon, b * (1 + math.exp(-2)) / 2
 
     ledger.consequence(
-        "At the largest beta of Theorem C.2 the rate is not proved for the first phases.",
+        "At the largest beta of Theorem C.2, the rate is not proved for the first phases.",
         harm="accuracy",
     )
 
@@ -160,7 +160,7 @@ def cost_of_the_noise(ledger):
         return ends[0] - ends[1], part * math.sqrt(len(x)) * np.linalg.norm(move) + ROUNDING
 
     ledger.consequence(
-        "None: this is a remark, and Lemma 38 has the right power of d.", harm="the wording"
+        "None. The claim is a remark, and Lemma 38 has the correct power of d.", harm="the wording"
     )
 
 
@@ -306,7 +306,7 @@ def error_of_the_algorithm(ledger):
     refute_few_items(ledger)
     attack_repair(ledger)
     ledger.consequence(
-        "With one or two items per user the last noise is as large as the first.",
+        "With one or two items per user, the last noise is as large as the first noise.",
         harm="accuracy",
     )
 

@@ -92,7 +92,7 @@ def lower_bound(ledger):
 
     ledger.consequence(
         "For delta of the order of 1/n, publishing users beats the bound. For sqrt(d/m) < n "
-        "epsilon < sqrt(d) the printed proof gives nothing.",
+        "epsilon < sqrt(d), the printed proof gives no bound.",
         harm="the wording",
     )
 
@@ -192,7 +192,7 @@ def error_of_signs(ledger):
         return 1 / (d * n), 1 / (d * (math.sqrt(d) / (32 * epsilon)) ** 2)
 
     ledger.consequence(
-        "Theorem 23 also uses it for sqrt(d/m) < n epsilon < sqrt(d), where it is false.",
+        "Theorem 23 also uses this claim for sqrt(d/m) < n epsilon < sqrt(d), where it fails.",
         harm="accuracy",
     )
 
@@ -268,7 +268,7 @@ def chain(ledger):
         return 3 * share, of_items
 
     ledger.consequence(
-        "The printed proof of Lemma 39 and Theorem 23 is wrong, but their rate is right.",
+        "The printed proof of Lemma 39 and Theorem 23 is wrong, but the rate is correct.",
         harm="accuracy",
     )
 

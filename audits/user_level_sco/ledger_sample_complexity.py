@@ -101,7 +101,7 @@ def attack_sample_complexity(ledger):
         return SCORE * math.sinh(epsilon) / (third * epsilon) + RANGE / 4, 0.5
 
     ledger.consequence(
-        "In Lemma 39, which uses this lemma, delta <= 1/(dnm), which is enough. Without this "
+        "Lemma 39 uses this lemma with delta <= 1/(dnm), which is enough. Without this "
         "condition, publishing users has a smaller error than the bound.",
         harm="the wording",
     )

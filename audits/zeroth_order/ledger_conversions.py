@@ -127,7 +127,7 @@ def from_renyi_to_approximate_privacy(ledger):
         return own, -gaussian_logs(more * rho, own)
 
     ledger.consequence(
-        "The mistake affects users who convert with it in the printed range. At rho = 20 and "
+        "The mistake affects users who use this conversion in the printed range. At rho = 20 and "
         "delta = 1e-6, Gaussian noise has delta = .99 at the promised epsilon of 149. At rho = "
         "10, it has .0058. No counterexample is known below epsilon = 4.5.",
         harm="privacy",
@@ -187,7 +187,7 @@ def descend(vectors, step):
 
 
 def orthogonal(n):
-    """Return unit vectors, each at an angle of 90 degrees to the sum of the previous vectors."""
+    """Return unit vectors, each orthogonal to the sum of the previous vectors."""
     found, total = [np.array([1.0, 0.0])], np.array([1.0, 0.0])
     for _ in range(n - 1):
         found.append(np.array([-total[1], total[0]]) / np.linalg.norm(total))

@@ -307,7 +307,7 @@ def successive_points(ledger):
         return 16 * d * (lipschitz * distance) ** 2 / b, constant * d * (lipschitz / T) ** 2 / b
 
     ledger.consequence(
-        "It changes the sensitivity of Diff by a factor of 2, which Corollary 4.4 has.",
+        "The sensitivity of Diff changes by a factor of 2. Corollary 4.4 has this factor.",
         harm="a constant",
     )
 

@@ -135,7 +135,9 @@ def batch_of_one(ledger):
             1 + ROUNDING
         )
 
-    ledger.consequence("The remark leads to B = 1, at which privacy costs more.", harm="accuracy")
+    ledger.consequence(
+        "The remark leads to B = 1, where the privacy cost is larger.", harm="accuracy"
+    )
 
 
 def proposed(d, epsilon, rho):

@@ -465,7 +465,7 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
     (lambda: Representation(()), "classes must not be empty"),
     (lambda: Representation((np.zeros((0, 3), int),)), "classes must not be empty"),
     (lambda: Representation(([[0, 2]],)), "classes must lie between 0 and 1"),
-    (lambda: Representation(([[0, 1]], [[0]])), "classes must share their points"),
+    (lambda: Representation(([[0, 1]], [[0]])), "classes must have the same number of points"),
     (lambda: Representation(([[0, 1]],), (0.5,)), "probabilities must be 1 numbers"),
     (lambda: RANDOM.failure([0, 1], 0.1), "concept must have 3 labels"),
     (lambda: RANDOM.failure([0, 1, 1], 1.0), "alpha must be below 1"),

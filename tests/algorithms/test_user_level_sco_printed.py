@@ -95,7 +95,7 @@ SIZES = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
         ),
         (
             lambda: printed.coordinatewise(10**6, 3, 2, **SIZES, temperature="cold"),
-            "temperature must be inverse or printed",
+            "temperature must be 'inverse' or 'printed'",
         ),
     ],
 )

@@ -259,7 +259,7 @@ def test_below_the_threshold_the_bound_says_nothing(constants):
         ),
         (
             lambda: accounts.output_gdp(replace(plan(2), lipschitz=1.0), 2, 3.0),
-            "lipschitz must be at most 1.0, that of the plan, got 3.0",
+            "lipschitz must be at most 1.0 as in the plan, got 3.0",
         ),
         (lambda: accounts.output_gdp(plan(1), 2, math.nan), "lipschitz must be finite"),
         (lambda: plan(2).evaluations(0), "dimension must be at least 1, got 0"),
