@@ -42,13 +42,13 @@ assert result.summary().startswith("NOT REFUTED")
 try:
     result.plot()
 except ModuleNotFoundError as error:
-    assert "its extra plot" in str(error), error
+    assert "dpaudit[plot]" in str(error), error
 else:
     raise AssertionError("there are plots without matplotlib")
 try:
     from dpaudit import check_sensitivity
 except ModuleNotFoundError as error:
-    assert "its extra ledger" in str(error), error
+    assert "dpaudit[ledger]" in str(error), error
 else:
     raise AssertionError("cases are generated without hypothesis")
 """
