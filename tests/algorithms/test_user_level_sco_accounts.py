@@ -221,7 +221,7 @@ def test_bad_sizes_are_refused(make, change, words):
         (scaled.scaled_euclidean, {"sensitivity": 0.5}, "sensitivity must be at least 1"),
         (scaled.scaled_euclidean, {"samples": 0}, "samples must be at least 1, got 0"),
         (scaled.scaled_euclidean, {"samples": 3}, "epsilon or samples must be larger"),
-        (scaled.scaled_euclidean, {"epsilon": 1e-9}, "epsilon must be larger"),
+        (scaled.scaled_euclidean, {"epsilon": 1e-9}, "epsilon or samples must be larger"),
         (
             scaled.scaled_euclidean, {"filter_share": 0.9, "cutoff_share": 0.9},
             r"filter_share \+ cutoff_share must be below 1",
