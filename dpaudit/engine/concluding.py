@@ -299,7 +299,7 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
     where = "the training run" if found.canaries else "the code that reads the differing user"
     return (
         f"Check clipping and noise in {where}. Do not only raise the claim: the true epsilon is at "
-        f"least {at_least(lower)} and may be infinite."
+        f"least {at_least(lower)} and may be larger."
     )
 
 

@@ -45,7 +45,7 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
         found += ("low bits of the outputs (set float_attack=True)",)
     space = task.space
     if space is None and task.stored is None:
-        found += ("other pairs (name no pair to search for a worse one)",)
+        found += ("other pairs",)
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
         found += ("data with missing items (set missing=True)",)
     if search is not None and search.untried:

@@ -114,8 +114,8 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         "replay": replay_command(result, typed(out)),
         "alone": replay_command(result) if "path" in result.origin else "",
         "note": _note(result),
-        "certified": result.certified_text(("", "> ")).replace("inf", "∞"),
-        "bound": result.certified_text(("≥ ", "> ")).replace("inf", "∞"),
+        "certified": result.certified_text(("", ">")).replace("inf", "∞"),
+        "bound": result.certified_text(("≥", ">")).replace("inf", "∞"),
         "killed": mutation_score(result.mutants),
         "mutants": [
             {

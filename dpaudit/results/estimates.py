@@ -139,7 +139,9 @@ class Witness:
     right : Counts or None
         Counts of the outputs at which right is guessed; None for an event.
     definition : str
-        The event with all digits of its thresholds; empty if `event` is already complete.
+        The event with up to 1,000 parts and all digits of its thresholds; empty if `event` is
+        already complete. A learnt score is only named. For computed probabilities, averages over
+        noise and runs of canaries, no definition is stored.
     """
 
     event: str

@@ -32,7 +32,7 @@ from dpaudit.results.mutants import (
     undetected_words,
 )
 from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
-from dpaudit.results.words import at_least, at_most, claimed_below, number
+from dpaudit.results.words import at_least, at_most, beyond, number
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
@@ -291,7 +291,7 @@ class AuditResult:
             more = f"witness{notes}: result.summary(verbose=True), or -v on the command line"
             rows += [("more", more)]
         head = f"{word or self.verdict.words}  {self.id}"
-        if self.mechanism not in self.id:
+        if self.mechanism != self.id.rpartition(":")[2]:
             head += f"  ({self.mechanism})"
         return "\n".join(
             [head, f"  {self.sentence()}", *(f"  {k:<19} {v}".rstrip() for k, v in rows if v)]
@@ -312,7 +312,7 @@ class AuditResult:
         elif self.certified_epsilon <= 0:
             return f"The claim is {words}, and the audit certifies no positive epsilon{at}."
         else:
-            bound = self.certified_text(("at least epsilon = ", "more than epsilon = "))
+            bound = self.certified_text(("at least epsilon =", "more than epsilon ="))
             needs = f"the mechanism needs {bound}{at}"
         chance = (
             f"certified lower bound, wrong with probability at most {self.failure_prob:g}"
@@ -321,7 +321,7 @@ class AuditResult:
         )
         return f"The claim is {words}, {'but' if refuted else 'and'} {needs} ({chance})."
 
-    def certified_text(self, signs: tuple[str, str] = (">= ", "> ")) -> str:
+    def certified_text(self, signs: tuple[str, str] = (">=", ">")) -> str:
         """Return the certified epsilon, rounded down, after the first of two `signs`.
 
         If the bound exceeds the claim only in digits that are not shown, return the claim after the
@@ -329,8 +329,7 @@ class AuditResult:
         """
         refuted = self.verdict is Verdict.REFUTED
         claimed = self.claimed_epsilon if refuted else math.inf
-        below = claimed_below(self.certified_epsilon, claimed)
-        return signs[0] + at_least(self.certified_epsilon) if below is None else signs[1] + below
+        return beyond(self.certified_epsilon, claimed, signs).strip()
 
     def _power(self) -> list[tuple[str, str]]:
         """Return what the audit can detect and what it cannot, unless the claim is refuted."""

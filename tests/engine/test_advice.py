@@ -105,8 +105,18 @@ def test_an_audit_with_power_needs_no_advice() -> None:
 def test_a_violation_is_advised_on_with_the_least_epsilon_of_a_correct_claim() -> None:
     found = audit(total, PureDP(1.0), NeighborPair([[0.0]], [[5.0]]), draws=3000, seed=1)
     assert f"the true epsilon is at least {at_least(found.certified_epsilon)} and" in found.advice
-    bare = audit(lambda data, size, *, rng: data.sum() + 0 * rng.random(size), PureDP(1.0), FAR)
-    assert found.verdict is bare.verdict is Verdict.REFUTED
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_an_infinite_epsilon_is_advised_on_by_the_missing_noise() -> None:
+    class Certain:
+        def pmf(self, data):
+            return [1.0, 0.0] if data.sum() > 0 else [0.0, 1.0]
+
+    found = audit(Certain(), PureDP(1.0), NeighborPair([[1.0]], [[0.0]]))
+    assert math.isinf(found.certified_epsilon)
+    assert "without noise" in found.advice
+    assert "no finite epsilon is enough (computed, not sampled)" in str(found)
 
 
 def test_what_is_computed_is_advised_on_too() -> None:
@@ -304,7 +314,7 @@ def not_covered(mechanism, pairs=FAR, **options) -> str:
 
 
 def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
-    bits, others = "low bits of the outputs (set float_attack=True)", "other pairs (name no pair"
+    bits, others = "low bits of the outputs (set float_attack=True)", "other pairs"
     for options in ({}, {"method": "sequential"}):
         assert not_covered(total, **options).startswith(f"{bits}; {others}")
     assert not_covered(total, float_attack=True).startswith(others)

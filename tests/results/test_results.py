@@ -376,3 +376,14 @@ def test_a_certified_number_equal_to_the_claim_is_shown_in_few_digits_unless_it_
     kept = replace(refuted, verdict=Verdict.NOT_REFUTED)
     assert kept.certified_text() == ">= 18.1"
     assert "at least epsilon = 18.1 (" in kept.sentence()
+
+
+def test_the_first_line_names_the_mechanism_unless_the_id_ends_with_it() -> None:
+    for name, id, first in (
+        ("mean", "mean", "mean"),
+        ("mean", "mine.py:mean", "mine.py:mean"),
+        ("mean", "audit_x::audit_mean", "audit_x::audit_mean  (mean)"),
+        ("f", "few draws of f2", "few draws of f2  (f)"),
+    ):
+        line = str(replace(_result(), mechanism=name, id=id)).splitlines()[0]
+        assert line == f"REFUTED  {first}"
