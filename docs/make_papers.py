@@ -1,7 +1,8 @@
 """Write a page for each paper of the reference run, with counts, mistakes and premises.
 
 The pages are written from a stored run when the site is built, so they agree with the run. The
-run's own pages (every statement, the erratum sheets) are copied next to the site and linked here.
+run's own pages (every statement, and the erratum sheets) are copied next to the site and linked
+here.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _row(path: Path) -> StatementResult:
 
 
 def _link(target: str, words: str) -> str:
-    """Return a link to a page of the run, because Sphinx does not know these pages."""
+    """Return a link to a page of the run, which Sphinx does not know."""
     return f'<a href="{escape(RUN)}/{escape(target)}">{escape(words)}</a>'
 
 

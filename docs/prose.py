@@ -3,10 +3,9 @@
     python docs/prose.py check [PATH ...]   # print each fault; the exit code is 1 if there is any
     python docs/prose.py sample SEED        # draw sentences for first-time readers
 
-The rules are banned words with their replacements, openings of a sentence that make a reader go
-back, and a limit on the number of words. `EXCEPTIONS` lists sentences that are allowed anyway, and
-`QUOTED` lists files that quote papers. Rows of a ledger begin with a quoted statement, which is
-skipped.
+The rules are banned words with their replacements, banned openings of a sentence, and a maximum
+number of words. `EXCEPTIONS` lists sentences that are allowed anyway, and `QUOTED` lists files that
+quote papers. A row of a ledger begins with a quoted statement, which is skipped.
 """
 
 from __future__ import annotations
@@ -189,7 +188,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _words(node: ast.expr) -> str:
-    """Return the text of a message, with "…" for the inserted values."""
+    """Return the text of a message, with "…" in place of inserted values."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -202,7 +201,7 @@ def _words(node: ast.expr) -> str:
 
 
 def faults(sentence: Sentence) -> Iterator[str]:
-    """Yield what is wrong with a sentence."""
+    """Yield descriptions of what is wrong with a sentence."""
     text = sentence.text
     if any(text.startswith(start) for start in EXCEPTIONS):
         return
@@ -236,7 +235,7 @@ def sentences(paths: list[Path]) -> Iterator[Sentence]:
 
 
 def _is_whole(sentence: Sentence) -> bool:
-    """Return whether a reader can judge a sentence alone: a complete sentence of several words."""
+    """Return whether a reader can judge a sentence alone: it is complete and has several words."""
     ends = sentence.kind == "message" or sentence.text.endswith((".", "?", "!", ".)", ":"))
     return ends and len(re.findall(r"[A-Za-z]{2,}", sentence.text)) > 3
 

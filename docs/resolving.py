@@ -50,7 +50,7 @@ def _inside() -> set[str]:
 
 
 def plain_types(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Undo napoleon's treatment of types, because types are words here, not names to be linked."""
+    """Undo napoleon's treatment of types, because types in docstrings are words and not names."""
     kinds = {}
     for line in lines:
         if found := re.match(r":vartype ([^:]+): (.*)", line):

@@ -71,7 +71,7 @@ class Page:
     printed: str | None = ""
 
     def run(self) -> Iterator[tuple[Block, str]]:
-        """Run all blocks; yield each block of output with the real output, if its code ran."""
+        """Run all blocks; yield each output block whose code ran, with the real output."""
         for block in blocks_of(self.path.read_text(encoding="utf-8")):
             if block.language == "text" and block.word("output") is not None:
                 if self.printed is not None:
@@ -86,8 +86,8 @@ class Page:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(block.text, encoding="utf-8")
             return
-        # Results name lines of the code. These lines are numbered within the block, so the numbers
-        # stay when the page grows.
+        # Results name lines of the code. These lines are numbered within their block, so the
+        # numbers stay the same when the page grows.
         code = compile(block.text, f"{self.path.stem}.py", "exec")
         needs = block.word("needs")
         if needs and importlib.util.find_spec(needs) is None:

@@ -1,7 +1,7 @@
-"""Read and write files: complete writes, paths inside one directory, limited sizes.
+"""Read and write files: whole files only, inside one directory, and of limited size.
 
-Result files may come from strangers. Each path in such a file goes through :func:`inside`, and each
-content through :func:`read_regular` and :func:`read_arrays`.
+Result files may come from untrusted people. Therefore :func:`inside` checks each path in such a
+file, and :func:`read_regular` and :func:`read_arrays` check the content.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ LARGEST_ARRAYS = 2**29
 
 
 def write_atomic(path: Path, content: str | bytes, *, durable: bool = True) -> None:
-    """Write a complete file or nothing.
+    """Write a complete file, or leave the old file unchanged.
 
     Parameters
     ----------
     path : Path
-        The file to write; a missing directory is made.
+        The file to write. Missing directories are created.
     content : str or bytes
         Text is written in UTF-8.
     durable : bool
         Whether to wait until the disk holds the content. If False, the content survives the death
-        of the process, but a loss of power may truncate the file.
+        of the process, but a power failure may truncate the file.
 
     Raises
     ------
     StoreError
-        If the file cannot be written; the message names the path and the reason.
+        If the file cannot be written. The message gives the path and the reason.
     """
     temporary: str | None = None
     data = content if isinstance(content, bytes) else content.encode("utf-8")
@@ -68,12 +68,13 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = True) -> N
 
 
 def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
-    """Return one safe part of a path; different keys get different parts.
+    """Return one safe part of a path; different keys give different parts.
 
     Parameters
     ----------
     words : str
-        Model of the part. The part equals `words` if `words` are safe and `plain` is True.
+        Text that the part should resemble. The part equals `words` if `words` are safe and `plain`
+        is True.
     key : str, optional
         Text that is hashed if `words` are not used unchanged. The default is `words`.
     plain : bool
@@ -92,9 +93,9 @@ def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """Return the path of a file below a directory; the file need not exist.
+    """Return the path of a file below a directory.
 
-    Every path that a stored file names is resolved here.
+    The file need not exist. This function resolves every path that a stored file contains.
 
     Raises
     ------
@@ -127,8 +128,8 @@ def read_regular(path: Path, limit: int) -> bytes:
     OSError
         If the file cannot be read.
     StoreError
-        If the path is a pipe, a device or a directory, or the file is too large; nothing is read
-        then.
+        If the path is a pipe, a device or a directory, or if the file is too large. Nothing is read
+        in these cases.
     """
     with _open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -138,7 +139,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def _open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file for reading; O_NONBLOCK avoids waiting for the writer of a pipe."""
+    """Open a regular file for reading, and never wait for the writer of a pipe."""
     flag = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | flag))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -148,7 +149,7 @@ def _open_regular(path: Path) -> IO[bytes]:
 
 
 def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a ``.npz`` file, whose declared sizes are checked before reading.
+    """Return the arrays of a ``.npz`` file; check their declared sizes before reading.
 
     Raises
     ------
@@ -160,7 +161,8 @@ def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArra
         declared = sum(member.file_size for member in members)
         if declared > limit:
             raise ValueError(
-                f"the arrays must hold at most {limit:,} bytes, got {declared:,} declared"
+                f"the file must declare arrays of at most {limit:,} bytes in total, got "
+                f"{declared:,}"
             )
         arrays = {}
         for member in members:
@@ -176,7 +178,7 @@ def read_array(path: Path) -> NDArray[Any]:
 
 
 def _array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read one array of a file of `size` bytes; refuse an array that is too large for the file."""
+    """Read one array of a file of `size` bytes; refuse an array that is larger than the file."""
     major, _ = npy.read_magic(file)
     # Version 3 differs from version 2 only in the encoding of names.
     header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0

@@ -5,10 +5,10 @@ annotation distinguishes this word from a text "inf". Values inside mappings may
 ``inf`` inside a mapping is written as ``{"float": "inf"}``. NaN is refused in writing and in
 reading.
 
-All fields must be present, except those that are marked :data:`LATER`. If an old file lacks such a
-field, the field gets its default. Only :func:`loads` and :func:`decode` check a stored file against
-its schema. The schema is the annotations of the dataclasses. A constructor may refuse contradictory
-values. :func:`decode` then adds the names of the fields to the constructor's message.
+All fields must be present, except the fields that are marked :data:`LATER`. If an old file lacks
+such a field, the field gets its default. Only :func:`loads` and :func:`decode` check a stored file
+against its schema. The annotations of the dataclasses are the schema. A constructor may refuse
+contradictory values. :func:`decode` then adds the names of the fields to the constructor's message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LATER = types.MappingProxyType({"later": True})
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Annotation of a number between two bounds, both included."""
+    """Annotation of a number between two bounds, with both bounds allowed."""
 
     low: float
     high: float = math.inf
@@ -55,11 +55,12 @@ LONGEST_INTEGER = 100
 
 
 def loads(text: str | bytes, *, finite: bool = True) -> Any:
-    """Read strict JSON; raise ``ValueError`` for anything that :func:`encode` cannot have made.
+    """Read strict JSON; raise ``ValueError`` for text that :func:`encode` cannot have written.
 
     Refuse NaN, infinities, numbers that overflow to infinity, and integers of more than a hundred
     digits. Refuse also text with lone surrogates, and data nested more than 64 levels deep. With
-    ``finite=False``, numbers may be NaN or infinite, because cells of a frame may be.
+    ``finite=False``, numbers may be NaN or infinite, because the cells of a frame may be NaN or
+    infinite.
     """
     constant, number = (_no_constant, _finite) if finite else (float, float)
     try:
@@ -103,11 +104,11 @@ def _check(value: Any, levels: int) -> None:
 def encode(value: Any, *, typed: bool = True) -> Any:
     """Return plain data for strict JSON; raise ``ValueError`` for NaN.
 
-    `typed` says whether the reader of the value will know its annotation.
+    `typed` says whether the reader of the value knows the annotation of the value.
     """
     if isinstance(value, float):
         if math.isnan(value):
-            raise ValueError("values must not be NaN, got nan")
+            raise ValueError("values must not be NaN")
         if math.isfinite(value):
             return value
         word = "inf" if value > 0 else "-inf"
@@ -124,7 +125,7 @@ def encode(value: Any, *, typed: bool = True) -> Any:
 
 
 def decode(annotation: Any, value: Any) -> Any:
-    """Return a value of the annotated type; raise ``ValueError`` that names the field."""
+    """Return a value of the annotated type; raise a ``ValueError`` with the name of the field."""
     if annotation is Any:
         return _untyped(value)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -140,7 +141,7 @@ def decode(annotation: Any, value: Any) -> Any:
         return decode(last, value)
     if origin is tuple and isinstance(value, list):
         if arguments[-1] is not Ellipsis and len(value) != len(arguments):
-            raise ValueError(f"expected {len(arguments)} values, got {len(value)}")
+            raise ValueError(f"there must be {len(arguments)} values, got {len(value)}")
         if _are_plain(arguments[0], value):
             return tuple(value)
         return tuple(_named(i, decode, arguments[0], item) for i, item in enumerate(value))
@@ -161,7 +162,7 @@ def decode(annotation: Any, value: Any) -> Any:
         return value
     words = repr(value)
     got = words if len(words) <= _QUOTED else f"{words[:_QUOTED]}..."
-    raise ValueError(f"expected {getattr(annotation, '__name__', annotation)}, got {got}")
+    raise ValueError(f"the type must be {getattr(annotation, '__name__', annotation)}, got {got}")
 
 
 def _are_plain(annotation: Any, values: list[Any]) -> bool:
@@ -194,7 +195,7 @@ def _annotated(type: Any, more: Any, value: Any) -> Any:
 
 
 def _named(name: Any, function: Any, *arguments: Any) -> Any:
-    """Call a function; put the name of a field before the message of its error."""
+    """Call a function, and prefix the message of its error with the name of a field."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -218,7 +219,7 @@ def _typed_dict(annotation: Any, value: dict[str, Any]) -> dict[str, Any]:
     """Decode a mapping in which only some keys are known; other keys may hold anything."""
     hints = _hints(annotation)
     if missing := sorted(annotation.__required_keys__ - set(value)):
-        raise ValueError(f"the data lack {', '.join(missing)}")
+        raise ValueError(f"the data have no field {', '.join(missing)}")
     return {key: _named(key, decode, hints.get(key, Any), item) for key, item in value.items()}
 
 

@@ -1,7 +1,8 @@
-"""Checks of arguments, in one module so that all messages have the same form.
+"""Checks of arguments.
 
-Each check takes the argument as a keyword, ``positive(sigma=sigma)``, so the message can name it:
-``sigma must be a finite number > 0, got -1.0``.
+The checks are in one module so that all messages have the same form. Each check takes the argument
+as a keyword, ``positive(sigma=sigma)``, so the message can name it: ``sigma must be a finite number
+> 0, got -1.0``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MAX_LENGTH = 100
 
 
 def describe(value: Any) -> str:
-    """Return a value in the form of an error message: on one line, and shortened."""
+    """Return the text of a value for an error message, on one line and shortened."""
     try:
         words = " ".join(ascii(value).split()) if isinstance(value, str) else repr(value)
     except Exception:  # an integer with too many digits, or any error of an object
@@ -82,7 +83,7 @@ def delta(**named: Any) -> float:
 
 
 def failure_prob(**named: Any) -> float:
-    """Return the one keyword argument as a float; refuse anything outside the open (0, 1)."""
+    """Return the one keyword argument as a float; refuse anything outside the interval (0, 1)."""
     return _number("a number strictly between 0 and 1", lambda x: 0 < x < 1, named)
 
 
@@ -109,7 +110,7 @@ def choice(options: tuple[str, ...], **named: Any) -> str:
     """Return the one keyword argument; refuse anything that is not one of `options`."""
     ((name, value),) = named.items()
     if not isinstance(value, str) or value not in options:
-        raise ArgumentError(f"{name} must be one of {', '.join(options)}; got {describe(value)}")
+        raise ArgumentError(f"{name} must be one of {', '.join(options)}, got {describe(value)}")
     return str(value)
 
 
@@ -122,7 +123,7 @@ def flag(**named: Any) -> bool:
 
 
 def text(*, empty: Any = False, **named: Any) -> str:
-    """Return the one keyword argument; refuse anything but a text of valid Unicode."""
+    """Return the one keyword argument; refuse anything but a text in valid Unicode."""
     ((name, value),) = named.items()
     allowed = "a text" if empty else "a text that is not empty"
     if not isinstance(value, str):
@@ -130,7 +131,9 @@ def text(*, empty: Any = False, **named: Any) -> str:
     if not (value.strip() or empty):
         raise ArgumentError(f"{name} must be {allowed}, got {describe(value)}")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ArgumentError(f"{name} must be {allowed}, without surrogates, got {describe(value)}")
+        raise ArgumentError(
+            f"{name} must be {allowed}, without surrogate characters, got {describe(value)}"
+        )
     return value
 
 
@@ -143,7 +146,7 @@ def function(allowed: str = "a function", /, **named: Any) -> Callable[..., Any]
 
 
 def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
-    """Return the one keyword argument; refuse anything but an object of a class."""
+    """Return the one keyword argument; refuse anything but an object of the given class."""
     ((name, value),) = named.items()
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {allowed}, got {describe(value)}")
@@ -151,7 +154,7 @@ def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
 
 
 def generator(**named: Any) -> np.random.Generator:
-    """Return the one keyword argument; refuse anything but a generator of numpy."""
+    """Return the one keyword argument; refuse anything but a ``numpy.random.Generator``."""
     import numpy as np  # imported late, because the pytest plugin does not need it
 
     return instance(np.random.Generator, "a numpy.random.Generator", **named)
@@ -193,8 +196,8 @@ def vector(**named: Any) -> NDArray[np.float64]:
 
 
 def same_length(record: Any, *names: str) -> None:
-    """Raise ``ValueError`` unless fields of a dataclass hold equally many values."""
+    """Raise ``ValueError`` unless the fields of a dataclass have equal lengths."""
     lengths = {name: len(getattr(record, name)) for name in names}
     if len(set(lengths.values())) > 1:
         words = ", ".join(f"{length} in {name}" for name, length in lengths.items())
-        raise ValueError(f"{', '.join(names)} must hold equally many values, got {words}")
+        raise ValueError(f"{', '.join(names)} must have equal lengths, got {words}")

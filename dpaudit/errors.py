@@ -36,11 +36,17 @@ class MechanismTimeout(MechanismError):
 
 
 class WorkersLost(DpauditError):
-    """The scheduler of the workers is gone; the audit says nothing about its mechanism."""
+    """The scheduler of the workers is gone.
+
+    The audit has no result.
+    """
 
 
 class SlowAuditWarning(UserWarning):
-    """An audit would take long; the message gives the expected time and a faster setting."""
+    """An audit will take long.
+
+    The message gives the expected time and a faster setting.
+    """
 
 
 class RecipeError(DpauditError):
@@ -48,7 +54,10 @@ class RecipeError(DpauditError):
 
 
 class ArgumentError(DpauditError, ValueError):
-    """An argument is out of range; the message gives its name, its value and what is allowed."""
+    """An argument is out of range.
+
+    The message gives its name, its value and the allowed values.
+    """
 
 
 class PairError(ArgumentError):
@@ -63,8 +72,8 @@ def place(error: BaseException) -> str:
     """Return where the user's code raised an exception, as "at file.py:31, "; empty if unknown.
 
     The place is the innermost frame that belongs neither to dpaudit, nor to an installed package,
-    nor to Python. If the mechanism is itself installed, there is no such frame, and the first frame
-    outside dpaudit is used.
+    nor to Python. If the mechanism itself is an installed package, no such frame exists, and the
+    first frame outside dpaudit is used.
     """
     first = users = None
     trace = error.__traceback__
@@ -80,7 +89,7 @@ def place(error: BaseException) -> str:
 
 
 def _file(frame: FrameType) -> str:
-    """Return the file of a frame's code; for compiled code without a file, that of its module."""
+    """Return the file of a frame's code; for compiled code without a file, the module's file."""
     file = frame.f_code.co_filename
     module = frame.f_globals.get("__file__")
     return str(module) if module and not os.path.isabs(file) and file[:1] != "<" else file

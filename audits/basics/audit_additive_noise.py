@@ -1,7 +1,8 @@
-"""Mechanisms that return their centres, so that audits integrate out the final noise.
+"""Mechanisms that return their centres, so that audits can integrate out the final noise.
 
-So an audit can test a delta far below 1 / draws. If the data determine the centres, the audit is
-exact. If the centres are random but known to lie in a ball, the audit bets on probabilities.
+With the noise integrated out, an audit can test a delta far below 1 / draws. If the data determine
+the centres, the audit is exact. If the centres are random but known to lie in a ball, the audit
+bets on probabilities.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ USERS = nb.clip_boundary_user(n_users=20, m=8, low=-1.0, high=1.0)
 
 
 def clipped_mean(data, *, radius=1.0):
-    """Return the mean over users of their means, each clipped to [-radius, radius]."""
+    """Return the mean of the user means.
+
+    Each user mean is clipped to [-radius, radius].
+    """
     return np.clip(data.mean(axis=1), -radius, radius).mean(axis=0)
 
 
 def audit_deterministic_centers(auditor):
-    """Compute the exact profile, at a delta that no number of draws could test."""
+    """Compute the exact profile for a delta that is too small for any number of draws."""
     sigma = analytic_gaussian_sigma(2 / 20, EPSILON, TINY_DELTA)
     auditor.check(
         AdditiveNoise(clipped_mean, scale=sigma),
@@ -33,7 +37,7 @@ def audit_deterministic_centers(auditor):
         USERS,
         mutants=[
             AdditiveNoise(clipped_mean, scale=sigma / 2)
-        ],  # adding instead of replacing a user
+        ],  # calibrated to an added user instead of a replaced user
     )
 
 
@@ -44,13 +48,16 @@ WITH_AND_WITHOUT = NeighborPair([[0.0], [1.0]], [[0.0]], relation=Relation.ADD_R
 
 
 def sampled_sum(data, size, *, rng, rate=RATE):
-    """Return the sum of the users that take part, each with probability `rate`."""
+    """Return the sum of the users who take part.
+
+    Each user takes part with probability `rate`.
+    """
     takes_part = rng.random((size, len(data))) < rate
     return takes_part @ data[:, 0]
 
 
 def subsampled_delta(epsilon):
-    """Return the exact delta for one user of value 1, who takes part with probability RATE."""
+    """Return the exact delta for one user with value 1 who takes part with probability RATE."""
 
     def gaussian(x, shift):
         return np.exp(-((x - shift) ** 2) / 2) / np.sqrt(2 * np.pi)
@@ -67,7 +74,10 @@ def subsampled_delta(epsilon):
 
 
 def ball(data):
-    """Return the ball around half of the users' sum, with this half as radius; values are >= 0."""
+    """Return a ball that contains all partial sums of nonnegative user values.
+
+    The center and the radius of the ball are half of the total sum.
+    """
     half = data[:, 0].sum() / 2
     return [half], half + 1e-9
 
@@ -84,6 +94,6 @@ def audit_subsampled_gaussian(auditor):
             "hockey-stick divergence of the mixture, by quadrature",
         ),
         WITH_AND_WITHOUT,
-        mutants=[noisy(partial(sampled_sum, rate=1.0))],  # forgets to sample
+        mutants=[noisy(partial(sampled_sum, rate=1.0))],  # the mutant forgets to sample
         draws_factor=0.3,
     )

@@ -1,7 +1,8 @@
-"""The mechanisms that every library has. Each has its exact claim and mutants.
+"""Mechanisms that every library has.
 
-The claims are tight on purpose. No number of draws may refute them. The noise mutants are made
-automatically. The hand-written mutants contain other kinds of mistakes that people make.
+Each mechanism has an exact claim and mutants. The claims are tight on purpose, but no number of
+draws may refute the claims. The noise mutants are made automatically. The hand-written mutants
+contain other kinds of mistakes that people make.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def audit_gaussian_analytic(auditor):
         ApproxDP(EPSILON, DELTA, source="Balle and Wang 2018, Theorem 8"),
         ONE_VALUE,
         mutants=[partial(noise_mutants.gaussian_variance_as_deviation, sigma=sigma)],
-        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.07, needs these draws
+        draws_factor=5,  # the mutant has epsilon 2.07 at delta = 1e-5 and needs these draws
     )
 
 
@@ -98,7 +99,7 @@ def audit_gaussian_10d(auditor):
         partial(noise.gaussian_mechanism, sigma=sigma),
         ApproxDP(EPSILON, DELTA, relation, "Balle and Wang 2018, Theorem 8"),
         nb.value_pattern("all_above", 10, relation=relation),
-        # calibrated to the change of one coordinate instead of the L2 norm of them all
+        # calibrated to the change of one coordinate instead of the L2 norm of all changes
         mutants=[partial(noise.gaussian_mechanism, sigma=sigma / np.sqrt(10))],
     )
 
@@ -185,7 +186,8 @@ def audit_user_mean_without_clipping(auditor):
 
 
 def audit_user_mean_gaussian(auditor):
-    # From one corner of the cube to the opposite corner. The ball cuts off both corners.
+    # The user moves from one corner of the cube to the opposite corner. The clipping ball cuts off
+    # both corners.
     corner = np.ones((8, 10))
     others = np.zeros((19, 8, 10))
     pair = NeighborPair(

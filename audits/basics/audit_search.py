@@ -1,4 +1,4 @@
-"""Audits without a named pair, which search a space of pairs for the worst pair."""
+"""Audits that search a space of pairs for the worst pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ EPSILON = 1.0
 
 
 def audit_user_mean_anywhere(auditor):
-    """Search for the worst user and the worst spread of the others. The worst case is tight."""
+    """Search for the worst user and the worst spread of the other users.
+
+    The claim is tight in the worst case.
+    """
     auditor.check(
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
@@ -28,7 +31,10 @@ THRESHOLD = 0.3712
 
 
 def mean_that_answers_by_halves(data, size, *, rng):
-    """Release a noisy mean of 27 values in [0, 1], shifted if the mean exceeds a threshold."""
+    """Release a noisy mean of 27 values in [0, 1].
+
+    If the mean exceeds a threshold, shift the mean.
+    """
     average = np.clip(data, 0.0, 1.0).mean()
     shift = 0.08 if average > THRESHOLD else 0.0
     return average + shift + rng.laplace(scale=1 / (len(data) * EPSILON), size=size)

@@ -2,7 +2,7 @@
 
 The mechanisms take query values, so neighbours are vectors in which every query moves by at most 1.
 Variants 3 to 6 of Lyu, Su and Li (2017) are known to violate the claims of their authors. These
-variants are kept as demonstrations, each on the pair that reveals it best.
+variants are kept as demonstrations, each with the pair that shows the violation best.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def query_pair(left, right, recipe):
 
 
 def low_then_high(low, high):
-    """Return `low` queries that rise from left to right, then `high` queries that fall.
+    """Return queries that rise or fall between the left and the right dataset.
 
-    The event "first only no, then only yes" needs opposite errors of the same threshold.
+    The first `low` queries rise, and the next `high` queries fall. The event "first only no, then
+    only yes" needs noise of opposite signs in the same threshold.
     """
     left = np.concatenate([-np.ones(low), np.ones(high)])
     return query_pair(left, np.zeros(low + high), f"{low} queries low, then {high} high")
@@ -50,7 +51,7 @@ def audit_above_threshold(auditor):
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
         mutants=[partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON)],
-        draws_factor=4,  # the mutant is visible in runs of yes: probability 0.004, ratio e^2
+        draws_factor=4,  # the mutant shows if all answers are yes: probability 0.004, ratio e^2
     )
 
 
@@ -65,12 +66,13 @@ def audit_above_threshold_that_never_halts(auditor):
 
 
 def audit_fixed_threshold_sparse_vector(auditor):
-    """Audit Lemma 18 with explicit constants; with 1 before epsilon, the lemma is violated.
+    """Audit Lemma 18 with explicit constants.
 
-    Lemma 18 hides its constants. Here the constants are 2 in front of epsilon and 1 elsewhere. By
-    exact computation over constant streams, delta is at most 0.00445 at this epsilon and cutoff,
-    and 0.0049 is claimed. So there is hardly any slack. (For large cutoffs, no constant is enough;
-    see `algorithms.common.sparse_vector`.)
+    Lemma 18 hides its constants. With the constant 1 before epsilon, the lemma is violated. In this
+    audit, the constant before epsilon is 2, and all other constants are 1. At this epsilon and
+    cutoff, exact computation over constant streams gives delta at most 0.00445. The audit claims
+    0.0049. So the claim has hardly any slack. (For large cutoffs, no constant is enough. See
+    `algorithms.common.sparse_vector`.)
     """
     noise_epsilon, cutoff, delta = 0.25, 8, 1e-3
     claim = ApproxDP(
@@ -133,7 +135,7 @@ def audit_variant_2(auditor):
                 sensitivity=1.0,
             )
         ],
-        draws_factor=4,  # the mutant's best event has probability 0.005 and a ratio of only e^1.66
+        draws_factor=4,  # the mutant's best event has probability 0.005 and only the ratio e^1.66
     )
 
 

@@ -23,7 +23,10 @@ class Interval(NamedTuple):
         return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
 
     def times(self, factor: float) -> Interval:
-        """Return the interval of a positive multiple of the number."""
+        """Return the interval of `factor` times the number.
+
+        The factor must be positive.
+        """
         return Interval(*(factor * x for x in self))
 
     def inverse(self) -> Interval:
@@ -32,16 +35,17 @@ class Interval(NamedTuple):
 
 
 def short(value: float) -> str:
-    """Return at most three digits, without an exponent if the text stays short."""
+    """Return the number with at most three digits, without an exponent if the text stays short."""
     return f"{float(f'{value:.3g}'):g}"
 
 
 def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interval:
-    """Return the average of `over` divided by the average of `under`, paired by trial.
+    """Return the average of `over` divided by the average of `under`.
 
-    The result is a t interval for the logarithm of the ratio, from the linear terms. Trial i moves
-    the logarithm by over_i / mean(over) - under_i / mean(under). If `among` intervals are computed,
-    all intervals hold simultaneously with confidence 95 %.
+    The trials of the two arguments are paired. The result is a t interval for the logarithm of the
+    ratio. The variance uses the linear terms of the logarithm. Trial i contributes the linear term
+    over_i / mean(over) - under_i / mean(under). If `among` intervals are computed, all these
+    intervals hold simultaneously with confidence 95 %.
 
     Examples
     --------
@@ -58,7 +62,10 @@ def ratio(over: ArrayLike, under: ArrayLike = 1.0, *, among: int = 1) -> Interva
 
 
 def quotient(one: Interval, other: Interval) -> Interval:
-    """Divide two independent numbers, whose errors on the log scale add in squares."""
+    """Divide two independent numbers.
+
+    On the log scale, the errors of the two numbers add in squares.
+    """
     value = one.value / other.value
     room = math.exp(math.hypot(*(math.log(x.high / x.value) for x in (one, other))))
     return Interval(value, value / room, value * room)
@@ -75,7 +82,7 @@ def most(intervals: Iterable[Interval]) -> Interval:
 
 
 def growth(sizes: Sequence[float], values: Sequence[float]) -> Interval:
-    """Return the exponent p of values ~ sizes^p, by least squares on logs with robust errors (HC3).
+    """Return the exponent p of values ~ sizes^p, by least squares on logs and robust errors (HC3).
 
     Examples
     --------

@@ -35,7 +35,7 @@ figure img { width: 100%; height: auto; } figcaption { font-size: .87rem; }
 
 
 def ticks(axis: Axis, values: Sequence[float]) -> None:
-    """Make an axis logarithmic, with plain numbers at the given places."""
+    """Make an axis logarithmic and label the given values as plain numbers."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(FixedLocator(list(values)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -43,13 +43,13 @@ def ticks(axis: Axis, values: Sequence[float]) -> None:
 
 
 def table_html(table: pd.DataFrame) -> str:
-    """Return a table as HTML, without shortening its text."""
+    """Return a table as HTML without shortening the text of the table."""
     with pd.option_context("display.max_colwidth", None):
         return table.to_html(index=False, border=0)
 
 
 def figures_html(figures: Mapping[str, tuple[Figure, str]], folder: Path) -> str:
-    """Write figures as SVG into a folder; return them embedded in HTML, with their captions."""
+    """Write figures as SVG into a folder and return HTML that contains the figures and captions."""
     parts = []
     with mpl.rc_context(STYLE):
         for name, (figure, caption) in figures.items():

@@ -1,7 +1,8 @@
-"""Private gradients of JAX Privacy and private training of Opacus, at user level.
+"""Audits of JAX Privacy gradients and of Opacus training, at user level.
 
-The audits are skipped if these packages are not installed. Both packages can be seeded, but they
-draw from their own generators. So the mutants have less noise.
+The audits are skipped if these packages are not installed. Both packages accept a seed, but both
+packages draw from their own generators. So dpaudit cannot make noise mutants, and the mutants scale
+the noise down instead.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ OTHERS = np.zeros((7, 4, 2))
 
 
 def loud_user(relation):
-    """Return eight users with four items. The last user is far away, then removed or opposite."""
+    """Return a pair of datasets whose users have four items each.
+
+    In the left dataset, the last of eight users is far away. In the right dataset, the last user is
+    removed or moves to the opposite place.
+    """
     loud = np.full((1, 4, 2), [9.0, 0.0])
     left = np.concatenate([OTHERS, loud])
     replaced = relation is Relation.REPLACE_USER
@@ -27,7 +32,10 @@ def loud_user(relation):
 
 
 def clipped_by(whose):
-    """Return gradients of squared distances, clipped to 1 per user, or per item by mistake."""
+    """Return gradients of squared distances, clipped to 1 for each user.
+
+    If `whose` is "item", each item is clipped by mistake.
+    """
     import jax.numpy as jnp
     from jax_privacy import clipped_grad
 
@@ -50,7 +58,10 @@ def descent(whose="user", **settings):
 @pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated")
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE_USER, Relation.REPLACE_USER], ids=str)
 def audit_jax_privacy_gradient_of_users(auditor, relation):
-    """Audit at user level; the given mutant clips each item."""
+    """Audit at user level.
+
+    The second mutant clips each item.
+    """
     moved = 2 if relation is Relation.REPLACE_USER else 1
     auditor.check(
         descent(),
@@ -87,7 +98,10 @@ def linear_loss(outputs):
 
 @OPACUS
 def audit_opacus_step(auditor):
-    """Audit one step on all users with one item each, where a replaced user moves the sum by 2."""
+    """Audit one step on all users, who have one item each.
+
+    A replaced user moves the sum by 2.
+    """
     items = np.concatenate([OTHERS[:, 0, :1], [[9.0]]])
     auditor.check(
         adapters.opacus(zero_model, linear_loss, noise_multiplier=SIGMA, poisson_sampling=False),
@@ -99,7 +113,10 @@ def audit_opacus_step(auditor):
 
 
 def labelled(last):
-    """Return features [8, 1] and targets [8, 1], where the last feature is given."""
+    """Return features [8, 1] and targets [8, 1].
+
+    The argument `last` is the last feature.
+    """
     features = np.append(np.full(7, 0.1), last)[:, None]
     return {"X": features, "y": np.ones((8, 1))}
 
@@ -118,7 +135,8 @@ def labelled(last):
 def audit_opacus_regression(auditor, mode):
     """Audit mean squared error on a column of targets, the usual loss (see `docs/findings.md`).
 
-    In the mode `ghost`, one user at 1000 moves the gradient by 18 million times the clipping norm.
+    In the mode `ghost`, one user with the feature 1000 moves the gradient by 18 million times the
+    clipping norm.
     """
     import torch
 

@@ -1,8 +1,8 @@
-"""Mechanisms of OpenDP, dp-accounting, PyDP and SmartNoise SQL, on data of users.
+"""Audits of OpenDP, dp-accounting, PyDP and SmartNoise SQL on data of users.
 
-OpenDP and dp-accounting come with ``pip install '.[third-party]'``. The audits of the other
-packages are skipped if these are not installed. Mutants have more epsilon or less noise, because
-these packages draw from their own entropy.
+OpenDP and dp-accounting come with ``pip install '.[third-party]'``. The audits of PyDP and
+SmartNoise SQL are skipped if these packages are not installed. Mutants have more epsilon or less
+noise, because all these packages draw from their own entropy.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def bounded_sum(scale):
 
 
 def count_by_category(scale):
-    """Count the whole numbers 0 to 3, and count all others in a fifth category."""
+    """Count each of the whole numbers 0 to 3, and count all other values in a fifth category."""
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     counts = dp.t.make_count_by_categories(*space, categories=[0, 1, 2, 3], TOA=int)
@@ -67,7 +67,10 @@ def answer_kept(prob):
 
 @needs("opendp", "opendp")
 def audit_opendp_sum_of_users(auditor):
-    """Audit at user level, where adding a user with four rows is a distance of four."""
+    """Audit at user level.
+
+    An added user with four rows counts as a distance of four.
+    """
     auditor.check(
         adapters.opendp(bounded_sum, scale=ITEMS / EPSILON),
         from_opendp(bounded_sum(ITEMS / EPSILON), ITEMS, relation=ADD_REMOVE),
@@ -103,7 +106,7 @@ def audit_opendp_randomized_response(auditor):
 @needs("polars", "'opendp[polars]'")
 @needs("opendp", "opendp")
 def audit_opendp_query_of_users(auditor):
-    """Audit a context on a frame in which a user has four rows."""
+    """Audit a query of an OpenDP context, on a frame in which a user has four rows."""
     import polars
 
     dp, known = opendp(), importlib.import_module("opendp.mod")._EXPECTED_POLARS_VERSION
@@ -127,12 +130,18 @@ def audit_opendp_query_of_users(auditor):
 
 
 def sum_of_users(data):
-    """Return the sum over users of their four items in [0, 1], at most 2 for each user."""
+    """Return the sum over all users.
+
+    A user's four items in [0, 1] add at most 2.
+    """
     return np.minimum(data.clip(0, 1).sum(axis=1), 2.0).sum()
 
 
 def calibrated(sensitivity):
-    """Return a sum with noise for (EPSILON, DELTA), by the multiplier of dp-accounting."""
+    """Return a noisy sum for (EPSILON, DELTA).
+
+    The noise multiplier comes from dp-accounting.
+    """
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
 
@@ -144,7 +153,10 @@ def calibrated(sensitivity):
 
 @needs("dp_accounting", "dp-accounting")
 def audit_dp_accounting_calibrated_sum_of_users(auditor):
-    """Audit the calibrated noise; the mutant uses the bound on an item for a user."""
+    """Audit the calibrated noise.
+
+    The mutant uses the bound for an item as the bound for a user.
+    """
     auditor.check(
         calibrated(sensitivity=2.0),
         ApproxDP(EPSILON, DELTA, ADD_REMOVE, "dp-accounting calibrate_dp_mechanism"),
@@ -171,14 +183,17 @@ def audit_pydp_statistic(auditor, name):
         pydp(name, **BOUNDS),
         PureDP(EPSILON, ADD_REMOVE, f"PyDP {name}"),
         ONE_ITEM,
-        mutants=[mutants.scaled(epsilon=12)],  # for a median, a tree gets most of epsilon
+        mutants=[mutants.scaled(epsilon=12)],  # the median's tree gets most of epsilon
         draws_factor=2 * FEW,
     )
 
 
 @PYDP
 def audit_pydp_count_of_users(auditor):
-    """Audit at user level, where a user has four rows, as `linf_sensitivity` states."""
+    """Audit at user level.
+
+    The argument `linf_sensitivity` states that a user has four rows.
+    """
     auditor.check(
         pydp("Count", linf_sensitivity=ITEMS, dtype="float"),
         PureDP(EPSILON, ADD_REMOVE, "PyDP Count, user-level"),
@@ -196,7 +211,10 @@ METADATA = {"": {"s": {"t": {**TABLE, "user": {"type": "int", "private_id": True
 
 
 def people():
-    """Return nineteen users with one row each. On the left, one more user has five rows."""
+    """Return a pair in which nineteen users have one row each.
+
+    The left dataset contains one more user, who has five rows.
+    """
     import pandas
 
     users = [*range(19), *[19] * 5]
@@ -207,7 +225,10 @@ def people():
 @needs("snsql", "smartnoise-sql")
 @pytest.mark.parametrize("what", ["COUNT(*)", "SUM(age)"])
 def audit_smartnoise_query_of_users(auditor, what):
-    """Audit a query that takes 0.07 s and costs the value of `get_privacy_cost`."""
+    """Audit a query that takes 0.07 s.
+
+    The claim is the value of `get_privacy_cost`.
+    """
     auditor.check(
         adapters.smartnoise_sql(f"SELECT {what} AS a FROM s.t", METADATA, epsilon=1.0, delta=0.01),
         ApproxDP(1.0, 0.005, ADD_REMOVE, "SmartNoise SQL get_privacy_cost"),

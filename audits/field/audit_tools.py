@@ -1,9 +1,9 @@
 """Statistics of diffprivlib and PipelineDP on data of users, with typical bounds.
 
-A row is a user. diffprivlib comes with ``pip install '.[third-party]'``. PipelineDP is not among
-them, and its audits are skipped if PipelineDP is not installed. Known violations are described in
-`docs/findings.md`. One release takes from 0.1 to 1 ms, so the audits use only a small number of
-draws.
+Each row is a user. The package diffprivlib comes with ``pip install '.[third-party]'``. PipelineDP
+must be installed separately. If PipelineDP is not installed, the audits of PipelineDP are skipped.
+Known violations are described in `docs/findings.md`. One release takes from 0.1 to 1 ms, so the
+audits use only a small number of draws.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ MISSING = neighbors.portfolio(m=1, low=0.0, high=1.0, missing=True)
 
 
 def pair(left, right):
-    """Return users with one item each; the last user's item differs."""
+    """Return a pair of users with one item each.
+
+    Only the last user's item differs.
+    """
     return NeighborPair(np.array(left)[:, None], np.array(right)[:, None])
 
 
@@ -36,7 +39,7 @@ NOW_MISSING = pair([9.0] * 10, [9.0] * 9 + [np.nan])
 
 
 def tool(name, *, epsilon=EPSILON, **options):
-    """Return a release of `diffprivlib.tools`, with one item of each user."""
+    """Return a release of `diffprivlib.tools` that uses one item of each user."""
     from diffprivlib import tools
 
     if name != "count_nonzero":
@@ -73,7 +76,10 @@ def audit_diffprivlib_median(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sensitivity counts the items that are missing")
 def audit_diffprivlib_nanmean(auditor):
-    """Audit without a named pair, so the portfolio knows only that items may be missing."""
+    """Audit without a named pair.
+
+    The portfolio knows only that items may be missing.
+    """
     auditor.check(
         tool("nanmean"),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nanmean"),
@@ -85,7 +91,10 @@ def audit_diffprivlib_nanmean(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sensitivity counts the items that are missing")
 def audit_diffprivlib_nanvar(auditor):
-    """Audit a named pair, because a release takes 0.4 ms and a search needs more releases."""
+    """Audit a named pair.
+
+    A release takes 0.4 ms, and a search needs more releases.
+    """
     auditor.check(
         tool("nanvar"),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nanvar"),
@@ -97,7 +106,10 @@ def audit_diffprivlib_nanvar(auditor):
 @installed("diffprivlib")
 @pytest.mark.known_violation("a sum loses more than high - low if an item goes missing")
 def audit_diffprivlib_nansum(auditor):
-    """Audit a named pair. The others must be at the lower bound, below which sums are cut off."""
+    """Audit a named pair.
+
+    All other users must be at the lower bound, because diffprivlib cuts off sums below this bound.
+    """
     auditor.check(
         tool("nansum", bounds=(9.0, 10.0)),
         PureDP(EPSILON, REPLACE, "diffprivlib tools.nansum"),
@@ -171,14 +183,20 @@ def audit_pipelinedp_sum_with_nan(auditor):
 
 
 def counts_of_partitions(delta):
-    """Return the count of each selected partition. The set of partitions is part of the outcome."""
+    """Return the count of each selected partition.
+
+    The set of selected partitions is part of the outcome.
+    """
     private = aggregated("COUNT", delta=delta, partitions=None, partition="city")
     return Outcomes(private, keys=["Aix", "Brest"])
 
 
 @PIPELINE_DP
 def audit_pipelinedp_private_partitions_of_users(auditor):
-    """Audit at user level, where one city has only one user."""
+    """Audit at user level.
+
+    One city has only one user.
+    """
     frames = pytest.importorskip("pandas", reason="pip install pandas")
     users = np.repeat(np.arange(13), TAKEN)
     visits = frames.DataFrame({"user": users, "city": np.where(users == 12, "Brest", "Aix")})

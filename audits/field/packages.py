@@ -1,4 +1,4 @@
-"""Skip audits of packages that are not installed, and say how to install these packages."""
+"""Skip audits of packages that are not installed, and state how to install these packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pytest
 
 
 def needs(module, package):
-    """Skip an audit if a module is not installed. The module is not imported yet."""
+    """Skip an audit if a module is not installed.
+
+    The check does not import the module.
+    """
     reason = f"{module} is not installed: pip install {package}"
     return pytest.mark.skipif(find_spec(module) is None, reason=reason)

@@ -1,4 +1,4 @@
-"""The algorithms of the geometric median paper, and two algorithms that it compares with."""
+"""The algorithms of the geometric median paper, and two algorithms that the paper compares with."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def audit_first_above_threshold(auditor):
             ),
         ],
         mutants=[partial(mutants.first_above_threshold_exact_threshold, **options)],
-        draws_factor=4,  # the mutant is visible in runs of no, which are rare
+        draws_factor=4,  # the mutant is visible in rare runs whose answers are all no
     )
     auditor.noise_margin(result, less_noise(sparse_vector.first_above_threshold, **options))
 
@@ -95,7 +95,11 @@ CROWD = moved(groups((35, 0.0), (5, 2.0)), 0.0, "36 or 35 of 40 in one place")
 
 
 def edge_of_the_crowd(inside, place):
-    """Return 40 points, `inside` of them at 0 and the others farther out; the last one varies."""
+    """Return a pair of 40 points.
+
+    In the first dataset, `inside` points lie at 0, and all other points lie at `place`. In the
+    second dataset, the last point moves to 0.
+    """
     return moved(groups((inside, 0.0), (40 - inside, place)), 0.0, f"{inside} of 40 together")
 
 
@@ -126,11 +130,14 @@ def audit_radius_finder(auditor):
 
 CENTER_DELTA = 0.01
 CENTER = {"radius": 1.0, "epsilon": EPSILON, "delta": CENTER_DELTA}
-FAR = np.array([1e6, 0.0])  # public: the value for runs that fail the test of line 9
+FAR = np.array([1e6, 0.0])  # public value for runs that fail the test of line 9
 
 
 def center_pairs():
-    """Return pairs; if all 400 points lie together, line 9 passes in about 0.4 of the runs."""
+    """Return pairs.
+
+    If all 400 points lie together, line 9 passes in about 40 % of the runs.
+    """
     together = groups((400, 0.0), d=2)
     together[-1, 0] = 2.0
     return [
@@ -153,7 +160,10 @@ def audit_fast_center(auditor):
 
 @pytest.mark.from_profile("full")
 def audit_fast_center_centers(auditor):
-    """Audit with the noise of line 13 integrated out; failed runs have a separate value."""
+    """Audit with the noise of line 13 integrated out.
+
+    Runs that fail line 9 have a separate value.
+    """
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
     sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
     result = auditor.check(
@@ -162,7 +172,7 @@ def audit_fast_center_centers(auditor):
         center_pairs(),
         mutants=[
             AdditiveNoise(centers, "gaussian", 2.0 / (400 * EPSILON))
-        ],  # as if one point moved it
+        ],  # the noise that is enough if one point moves the center
         draws_factor=0.1,
     )
     auditor.noise_margin(result, less_smoothing(centers, sigma))
@@ -176,7 +186,11 @@ BOOST = {"center": [0.0], "radius": 10.0, "rho": RHO, "step": 1.0, "n_steps": ST
 
 
 def tug_of_war(left, place, other):
-    """Return users: `left` of 5 at -`place`, the others at `place`; the last moves to `other`."""
+    """Return a pair of datasets with 5 users.
+
+    In the first dataset, `left` users lie at -`place`, and all other users lie at `place`. In the
+    second dataset, the last user moves to `other` times `place`.
+    """
     return moved(
         groups((left, -place), (USERS - left, place)),
         other * place,
@@ -192,7 +206,10 @@ EVEN = tug_of_war(2, 1e6, -1.0)
 
 
 def phases(mechanism, **options):
-    """Return a mechanism whose row holds the outputs of all phases, which the proof covers."""
+    """Return a mechanism whose rows hold the outputs of all phases.
+
+    The privacy proof covers all these outputs.
+    """
 
     def transcript(data, size, *, rng):
         return mechanism(data, size, transcript=True, **options, rng=rng)[:, :, 0]
@@ -214,7 +231,10 @@ def audit_stable_dpsgd(auditor):
 
 
 def audit_stable_dpsgd_centers(auditor):
-    """Audit the first phase, which costs 9/16 of the whole budget, at its exact worst pair."""
+    """Audit the first phase at its exact worst pair.
+
+    The first phase costs 9/16 of the whole budget.
+    """
     options = {**BOOST, "delta": BOOST_DELTA}
     plan = schedule.stable_dpsgd_schedule(
         USERS, 1, **{k: v for k, v in options.items() if k != "center"}
@@ -245,7 +265,10 @@ def audit_fixed_order_dpsgd(auditor):
 
 
 def audit_fixed_order_dpsgd_centers(auditor):
-    """Audit the first phase. The data determine it, so its profile is exact."""
+    """Audit the first phase.
+
+    The data determine the first phase, so the profile of the first phase is exact.
+    """
     options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
     plan = schedule.fixed_order_schedule(
         USERS, 1, **{k: v for k, v in options.items() if k != "center"}

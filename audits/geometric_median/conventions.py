@@ -1,4 +1,7 @@
-"""Domains that the checks of this paper share. ``statements.md`` lists its conventions."""
+"""Domains that the checks of this paper share.
+
+The file ``statements.md`` lists the conventions of this paper.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private geometric median: the baselines of HSU24, and the claims of Section 5 about them."""
+"""Private geometric median: the baselines of HSU24, and claims about the baselines in Section 5."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def running_times_of_hsu24(ledger):
     additional n^3 epsilon^2 up to logarithms, and by cutting planes n d^2 + d^(2+omega) up to
     logarithms, omega < 2.372.
 
-    rho is of the order of epsilon^2, so n^3 epsilon^2 is correct. This time exceeds n^2 d if n
-    epsilon^2 > 256 d. The radius step needs only n^2 (d + log(R / r)), because the same distances
-    serve all radii. The times for cutting planes and for the centre are quoted from other papers.
-    They were not measured.
+    The budget rho is of the order of epsilon^2, so the time n^3 epsilon^2 is correct. The time of
+    gradient descent exceeds n^2 d if n epsilon^2 > 256 d. The radius step needs only n^2 (d + log(R
+    / r)), because the same distances serve all radii. The times for cutting planes and for the
+    centre are quoted from other papers and were not measured.
     """
     sizes = {"n": [10, 200], "steps": [1, 8]}
 
     @ledger.sweep("radius: at most n^2 distances, of time d, for each of log(R / r) radii",
                   some=None, mutant={"some": 9}, **sizes)  # fmt: skip
     def pairs(n, steps, some):
-        """Count distances.
+        """Count the computed distances.
 
         The mutant computes only the distances to the nine neighbours of FastRadius.
         """
@@ -80,7 +80,10 @@ def running_times_of_hsu24(ledger):
 
 
 def star(n):
-    """Return a star: all points are near the replaced point, but no other two points are near."""
+    """Return a star, in which all points are near the replaced point.
+
+    No other two points are near.
+    """
     points = np.vstack([np.eye(n - 1), np.zeros(n - 1)])
     return {"points": points, "other": np.full(n - 1, 9.0), "gamma": 0.75, "d": n - 1}
 
@@ -92,13 +95,14 @@ def radius_finder(ledger):
     plus Laplace(12/epsilon) is at least m + (18/epsilon) log(2T/beta) plus Laplace(6/epsilon). It
     is epsilon-DP.
 
-    A query moves by at most 1 + (n - 2) / m. This bound is below 3. It is sharp, because a star in
-    dimension n - 1 attains this bound. The noise is larger than needed. With a third of the noise,
-    which is the noise for sensitivity 1, the search found no loss above .7 epsilon. Up to n = 191,
-    the threshold is above n. Halts that are not caused by noise are examined only at n = 400. The
-    implementation follows the published code, because the text of HSU24 was not available. This
-    paper does not give the beta of HSU24, which is .05 in the code. The paper also does not give
-    HSU24's output if no query passes. The last radius of HSU24 may be up to 2 R.
+    A query moves by at most 1 + (n - 2) / m, which is below 3. The bound 1 + (n - 2) / m is sharp,
+    because a star in dimension n - 1 attains this bound. The noise is larger than needed. With a
+    third of the noise, the search found no privacy loss above .7 epsilon. A third of the noise is
+    the noise for sensitivity 1. For n up to 191, the threshold is above n. Halts that are not
+    caused by noise are examined only at n = 400. The implementation follows the published code,
+    because the text of HSU24 was not available. The geometric median paper does not give the beta
+    of HSU24, but HSU24's code uses beta = .05. The paper also does not say what HSU24 returns if no
+    query passes. The last radius of HSU24 may be up to 2 R.
     """
     radii = np.array([0.5, 1.0, 2.0])
     domain = {
@@ -177,7 +181,7 @@ def gradient_descent(ledger):
     def spent(n, rho, steps):
         return steps * (2 / n) ** 2 / (2 * baselines.dpgd_sigma(n, rho, steps) ** 2), rho
 
-    # So close to the start that the squares of the distances underflow.
+    # The points are so close to the start that the squares of the distances underflow.
     small = np.array([2.7e-162, 1.57e-162])
 
     @ledger.step("one point moves the gradient by at most 2 / n").falsify(
@@ -204,7 +208,7 @@ def gradient_descent(ledger):
 def starting_point(points, radius, seed):
     """Return the median, and a start whose distance from the median is .75 r-hat.
 
-    The paper does not give the centre.
+    The paper does not give the centre of the sphere of starting points.
     """
     direction = generator(*seed).normal(size=DIMENSION)
     middle = geometric_median(points, tolerance=1e-6)
@@ -222,10 +226,10 @@ def stable_dpsgd_at_their_sizes(ledger):
     sum_(k>=2) eta^(k) T^(k) <= sigma^(1) sqrt(d), whatever eta.
 
     Take d = 50, rho = .5 and one pass. The noise of phase 1 is four times as long as the largest
-    move of all later phases. This factor of four holds for every eta. If eta is small, the start
-    hardly moves. If eta is large, the noise is larger than the progress. At delta = 1e-5 and n =
-    1000, the best of all step sizes improves the error by 2 %. The best step size of
-    FixedOrderDPSGD improves the error by 75 %.
+    total move of all later phases. The factor four holds for every eta. If eta is small, the
+    iterates hardly leave the start. If eta is large, the noise is larger than the progress. At
+    delta = 1e-5 and n = 1000, the best of all step sizes improves the error by 2 %. The best step
+    size of FixedOrderDPSGD improves the error by 75 %.
     """
 
     @ledger.falsify(
@@ -269,9 +273,9 @@ def wall_clock(ledger):
     """DPGD often takes less wall-clock time than FixedOrderDPSGD for the same estimation error,
     even where it makes significantly more passes.
 
-    The times are seconds on one machine. The time of 16 passes of DPGD is about a hundredth of the
-    time of 8 passes of FixedOrderDPSGD. The error of DPGD is .55 times the error of
-    FixedOrderDPSGD.
+    The times are measured in seconds on one machine. DPGD needs about a hundredth of
+    FixedOrderDPSGD's time if DPGD makes 16 passes and FixedOrderDPSGD makes 8 passes. With these
+    passes, the error of DPGD is .55 times the error of FixedOrderDPSGD.
     """
     seed = (ledger.seed, "wall")
     points = cluster(1000, seed)
@@ -279,7 +283,7 @@ def wall_clock(ledger):
     shared = {"center": start, "radius": CLUSTER_RADIUS, "rho": RHO}
 
     def least_time(run):
-        """Return the time of the fastest of three runs, and the mean error of ten runs."""
+        """Return the least time of three runs, and the mean error of ten runs."""
         took = []
         for _ in range(3):
             began = time.perf_counter()
@@ -296,7 +300,7 @@ def wall_clock(ledger):
 
     fixed, fixed_error = least_time(passes)
 
-    @functools.cache  # measured once, because another measurement would be another inequality
+    @functools.cache  # one measurement, because a second one would give another inequality
     def measured(steps):
         full, full_error = least_time(
             lambda size: baselines.dpgd(
@@ -326,12 +330,12 @@ def step_size_of_dpgd(ledger):
 
     The paper does not specify T. On HeavyTailed, the multiplier 1 is the best after 4 steps. At n =
     1000, the error is .0007 for multiplier 1, .03 for multiplier 1.5, and .23 for multiplier 1.75.
-    Multiplier 1 is also best at n = 100 after 400 steps. Both results agree with the paper. After
-    39 steps, which is the number of HSU24 at n = 1000, the multipliers 1.5 and 1.75 have about a
-    third of the error of multiplier 1. These errors belong to the average of z_1 to z_T, which
-    HSU24's code returns. The average of z_0 to z_(T-1) has different errors. The paper's footnote 9
-    says that larger multipliers are better on GaussianCluster. So r_hat / sqrt(T) is the better
-    base.
+    Multiplier 1 is also best at n = 100 after 400 steps. Both results for multiplier 1 agree with
+    the paper. HSU24 takes 39 steps at n = 1000. After 39 steps, the multipliers 1.5 and 1.75 give
+    about a third of the error of multiplier 1. The errors belong to the average of z_1 to z_T,
+    because HSU24's code returns this average. The average of z_0 to z_(T-1) has different errors.
+    The paper's footnote 9 says that larger multipliers are better on GaussianCluster. So the better
+    eta_base is r_hat / sqrt(T).
     """
     seed = (ledger.seed, "ablate")
     many = baselines.dpgd_parameters(1000, DIMENSION, radius=1.0, rho=RHO).n_steps

@@ -20,7 +20,7 @@ from dpaudit.properties import Array
 from dpaudit.stats import oracles
 from mutants import geometric_median as mutants
 
-FAR = 1e6  # from here on, a point pulls in one direction, for all iterates
+FAR = 1e6  # a point at this distance pulls all iterates in the same direction
 RUN = {"radius": 1.0, "rho": 0.5, "delta": 0.5, "step": 1.0}
 ONE_MENDS = "No user is affected: one added sentence fixes the proof."
 
@@ -70,7 +70,10 @@ def increments(mechanism, **options):
 
 
 def moves(centers, points, other, row, outputs, rows=None, factors=None, **options):
-    """Return the move of each phase's average by one row, given earlier outputs, and the noise."""
+    """Return how far one row moves the average of each phase, and the noise scale of each phase.
+
+    The outputs of earlier phases are given.
+    """
     replaced = points.copy()
     replaced[row] = other
     options |= {"n_steps": 2 ** len(outputs) - 1, "center": np.zeros(points.shape[1])}
@@ -86,16 +89,19 @@ def moves(centers, points, other, row, outputs, rows=None, factors=None, **optio
 
 
 def crowd(n, phases, row):
-    """Return points that are far on the left, except one point, which a far left point replaces."""
+    """Return points that lie far on the left, except point `row`.
+
+    The point `row` lies far on the right, and a point far on the left replaces the point `row`.
+    """
     points = np.full((n, 1), -FAR)
     points[row] = FAR
     return {"points": points, "other": np.array([-FAR]), "outputs": np.zeros((phases, 1))}
 
 
 def at_worst(n, phases, phase, **options):
-    """Return the moves and m.
+    """Return the moves, the noise scales, and the number of draws of row n - 1.
 
-    Row n - 1 is drawn as often as m allows, first in one phase.
+    Row n - 1 is drawn as often as m allows. The draws start at the first step of `phase`.
     """
     rows = np.zeros(2**phases - 1, dtype=int)
     begin = len(rows) + 1 - 2 ** (phases - phase + 1)
@@ -145,11 +151,12 @@ def as_printed(ledger):
     and outputs x_hat^(k), their average plus N(0, sigma_k^2 I), sigma_k = 3^-k (2m + 1) eta /
     sqrt(rho). K^(1) = B(xbar, r_hat), K^(k) = B(x_hat^(k-1), 2 sigma_k sqrt(d log(4K/delta))).
 
-    The implementation follows the printed lines. A transcription of the lines, with the same random
-    numbers, gives the same output of every phase. The number m is not an integer. Line 9 centers
-    the ball at the noisy output of phase k - 1, but takes its radius from the smaller noise of
-    phase k (see gm.lemma13.cont). Phase K is a single step, and the average of phase K contains
-    only the start of this step. So phase K only adds noise to the output of phase K - 1.
+    The implementation follows the printed lines. With the same random numbers, a transcription of
+    the printed lines gives the same output in every phase. The number m is not an integer. Line 9
+    centers the ball at the noisy output of phase k - 1. But the radius of the ball comes from the
+    smaller noise of phase k (see gm.lemma13.cont). Phase K is a single step, and the average of
+    phase K contains only the start of this step. So phase K only adds noise to the output of phase
+    K - 1.
     """
     domain = {
         "points": Array(UNIT, ("n", "d")), "center": Array(UNIT, ("d",)), "n": Choice((2, 3)),
@@ -199,10 +206,10 @@ def fixed_order(ledger):
     times, and this m may replace 3 (T/n + log(8/delta)) in the noise.
 
     The passes must continue from phase to phase. The order may depend only on public positions. In
-    phase k, at most ceil(T^(k) / n) accesses matter, which is less than m. So passes that start
-    again in each phase are also private, although such passes access some first rows more than
-    ceil(T/n) times. The privacy loss is largest for a first access with T = n. This loss is at most
-    rho / 8.
+    phase k, at most ceil(T^(k) / n) accesses matter, and this number is less than m. So passes that
+    start again in each phase are also private, although such passes access some first rows more
+    than ceil(T/n) times. The privacy loss is largest for T = n and for the row of the first access.
+    The largest privacy loss is at most rho / 8.
     """
 
     @ledger.sweep("at most ceil(T / n) accesses", n=range(1, 40), phases=range(1, 11), down=False,
@@ -254,8 +261,8 @@ def accesses(ledger):
     contain at most m = 3 (T/n + log(8/delta)) copies of the index n, where T >= n.
 
     The bound is loose. For T = n and delta = 1e-6, the bound allows 50 accesses, but 10 would be
-    enough. By the same Chernoff bound, the constant 3 can be 1.53. The constant 1.53 halves the
-    noise of Algorithm 4. T >= n is not needed.
+    enough. By the same Chernoff bound, the constant 1.53 is enough instead of 3. The constant 1.53
+    halves the noise of Algorithm 4. The condition T >= n is not needed.
     """
     most = [{"n": n, "phases": k, "delta": 0.999} for n, k in ((1023, 10), (2, 2))]
     domain = {"n": Integer(2, 4000), "phases": Integer(1, 20), "delta": ANY_DELTA, "term": True}
@@ -273,7 +280,7 @@ def accesses(ledger):
     @ledger.step("Fact 1 with this m").falsify("also for T < n", constant=3.0, **means)
     @ledger.sharper().falsify("1.53 for 3 in m, by Fact 1", constant=1.53, **means)
     def chernoff(mean, delta, constant):
-        """Return both sides as -log."""
+        """Return -log of both sides of the inequality."""
         above = constant * (1 + math.log(8 / delta) / mean) - 1
         return math.log(8 / delta), above**2 * mean / (2 + above)
 
@@ -296,7 +303,7 @@ def projections(ledger):
         def onto(z):
             if not ball:
                 return np.clip(z, -radius, radius)
-            # At a data point the step only projects.
+            # At a data point, the step only projects.
             options = {"step": 1.0, "radius": radius, "center": np.zeros(len(z))}
             return boosting.sgd_trajectory([z], z, [0], **options)[1]
 
@@ -337,9 +344,10 @@ def when_a_step_contracts(ledger):
     norm(x' - y') <= norm(x - y) if and only if a + b >= eta, because norm(x - y)^2 - norm(x' -
     y')^2 = 2 eta (a + b - eta) (1 - u^T v).
 
-    For u = v, the distance never changes, for any a + b. Lemma 11 needs only that a + b >= eta
-    implies contraction. This implication and the identity hold. The last line of the proof needs
-    u^T v <= 1, which always holds. The paper prints u^T v >= 0 there.
+    If u = v, the step never changes the distance, for any a + b. Lemma 11 needs only that a + b >=
+    eta implies contraction. The implication and the identity of the statement hold. The last line
+    of the proof needs u^T v <= 1, which always holds. In the last line, the paper prints u^T v >= 0
+    instead.
     """
     apart = {**PLANE, "angle": Interval(0.1, math.pi)}
     repair = ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta")
@@ -367,10 +375,10 @@ def a_step_moves_apart_by_little(ledger):
     = (b - eta) v satisfy norm(x' - y') <= max(norm(x - y), 3 eta).
 
     The sharp constant is 2. With the constant 2, Corollary 1 gives 2 m eta instead of (2 m + 1)
-    eta. For a + b <= eta, the new distance is at most (eta - a) + (eta - b) <= 2 eta. The proof
-    bounds the new distance by the old distance plus 2 eta instead, so its constant is 3. The proof
-    uses (13), which is not an equivalence. The last line of the proof shows (13) only for u^T v >=
-    0 (gm.eq13).
+    eta. For a + b <= eta, the new distance is at most (eta - a) + (eta - b) <= 2 eta. Instead, the
+    proof bounds the new distance by the old distance plus 2 eta, so the proof obtains the constant
+    3. The proof uses (13), which is not an equivalence. The last line of the proof shows (13) only
+    for u^T v >= 0 (gm.eq13).
     """
     near = {**NEAR, "extremal": [ANTIPODAL], "end_to_end": True}
     back = {**PLANE, "angle": math.pi, "eta": -1.0, "constant": 3.0}
@@ -420,7 +428,7 @@ UNDERFLOW["where"] = np.array([0.9])
 
 
 def two_runs(points, other, where, step, radius):
-    """Return how far each iterate moves with the last row, and how often this row was drawn."""
+    """Return how far the last row moves each iterate, and how often the last row is drawn."""
     last, start = len(points) - 1, np.zeros(points.shape[1])
     rows = np.minimum((where * len(points)).astype(int), last)
     run = partial(boosting.sgd_trajectory, start=start, indices=rows, step=step, radius=radius)
@@ -432,12 +440,12 @@ def sensitivity_of_iterates(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     sensitivity of every iterate z_t^(k), 0 <= t < T^(k), is at most (2m + 1) eta^(k).
 
-    The bound 2 m eta is sufficient and sharp. The move 2 m eta is attained if, at every access, the
-    replacement point is on the other side. The proof shows Phi_t <= max(2 m_t + 1, 3) eta, which is
-    (14), by induction. For m_t = 0, (14) allows Phi_t = 3 eta. In this case, the first access may
-    add 2 eta, but the sum 5 eta is more than (14) allows for m_t = 1. The branch without an access
-    uses Lemma 11 also for z_t = x_i, a case that the lemma excludes. For z_t = x_i, the step is 0
-    by footnote 5, and the same bound holds.
+    The bound 2 m eta is sufficient and sharp. The move 2 m eta is attained if the replacement point
+    is on the opposite side at every access. By induction, the proof shows display (14), that is,
+    Phi_t <= max(2 m_t + 1, 3) eta. For m_t = 0, (14) allows Phi_t = 3 eta. The first access may
+    then add 2 eta, but the sum 5 eta is more than (14) allows for m_t = 1. The branch without an
+    access uses Lemma 11 also for z_t = x_i, but the lemma excludes z_t = x_i. For z_t = x_i, the
+    step is 0 by footnote 5, and the same bound holds.
     """
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
@@ -489,8 +497,8 @@ def sensitivity_of_the_average(ledger):
     """In phase k of Algorithm 4, given z_0^(k) and samples I with at most m copies of n, the
     average iterate xbar^(k) has sensitivity at most (2m + 1) eta^(k), too.
 
-    The average omits the last iterate, so a last access has no effect. The worst case is close to
-    the bound if all accesses are the first accesses of a long phase.
+    The average omits the last iterate, so an access in the last step has no effect. The worst case
+    is close to the bound if all accesses are the first accesses of a long phase.
     """
 
     @ledger.falsify(
@@ -517,13 +525,13 @@ def privacy_of_stable_dpsgd(ledger):
     """Let epsilon in [0, 1]. If 1/rho >= 4 log(2/delta) / epsilon^2 + 2/epsilon, then Algorithm 4
     is (epsilon, delta)-DP.
 
-    The bound is loose. The privacy loss of all phases together is at most 9 rho / 14. The loss is
-    even at most 9 rho / 32, because the proof counts the m accesses of a row again in each phase.
-    In addition, m is about twice as large as needed. The condition that all phases together have
-    few accesses makes the phases dependent. If an output reveals many earlier accesses, fewer
-    accesses remain. What the outputs reveal depends on the data. But the proof composes the phases
-    as if their indices had the same distribution in both runs. The bound epsilon <= log 3 is
-    enough.
+    The bound is loose. The privacy loss of all phases together is at most 9 rho / 14. The privacy
+    loss is even at most 9 rho / 32. The proof does not reach this bound, because the proof counts
+    the m accesses of a row again in each phase. In addition, m is about twice as large as needed.
+    The condition that all phases together have few accesses makes the phases dependent. If an
+    output reveals many earlier accesses, fewer accesses remain for the later phases. What the
+    outputs reveal depends on the data. But the proof composes the phases as if the indices of the
+    phases had the same distribution in both runs. The condition epsilon <= log 3 is enough.
     """
     delta, phases = 1e-3, 7
     rho = schedule.stable_dpsgd_rho(1.0, delta)
@@ -604,7 +612,8 @@ def sum_over_phases(ledger):
     together, sum_k (16/9)^-k rho/2, at most rho.
 
     The privacy losses of all phases are computed from the moves and the noise of the
-    implementation. The sum is 9 rho / 14. So the noise could be reduced by a fifth.
+    implementation. The sum of all these privacy losses is 9 rho / 14. So the noise could be reduced
+    by a fifth.
     """
 
     @ledger.sweep("each phase with all m accesses first in it", cases=WORST, noise=1.0,

@@ -33,7 +33,10 @@ CLOUDS = {
 
 
 def samples(n, delta, constant=600.0, union=True):
-    """Return k; a mutant omits the union bound over the n points."""
+    """Return k.
+
+    A mutant omits the union bound over the n points.
+    """
     return math.ceil(constant * math.log(18 * (n if union else 1) / delta))
 
 
@@ -54,7 +57,7 @@ def fast_center_as_printed(ledger):
     sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n epsilon)) sqrt(log(12/delta)).
 
     The number k need not be an integer, so the implementation rounds k up. On line 4, S^(i) denotes
-    the S_i of line 3. The constants are those of Facts 2 and 3 at (epsilon / 2, delta / 6), for
+    the S_i of line 3. The constants come from Facts 2 and 3 at (epsilon / 2, delta / 6), for the
     sensitivities 12 and 400 r_hat / n.
     """
 
@@ -83,7 +86,7 @@ def fast_center_as_printed(ledger):
             printed.append(min(max(0.0, (f - 0.5 * 8) / (0.25 * 8)), 1.0))
         return center_weights(points, chosen, 0.4), np.array(printed)
 
-    # All points are in one place: Z = n, and only the noise is random.
+    # All points are in one place, so Z = n and only the noise is random.
     place, n, delta = np.array([1.0, -2.0, 5.0]), 200, 0.5
     passes = bounded_laplace_tail(24 * math.log(48) - 0.45 * n, 24.0, delta)
     middle = fast_center_sigma(n, 1.0, 1.0, delta) ** 2 * chi2.ppf(0.5, 3)
@@ -109,7 +112,11 @@ def fast_center_as_printed(ledger):
 
 
 def tails(n, delta, **options):
-    """Return the probabilities that a score breaks (7) or (8): .75 to .7, .45 to .5, .55 to .6."""
+    """Return the probabilities that a score violates (7) or (8).
+
+    The score falls from .75 k to below .7 k, rises from .45 k to above .5 k, or rises from .55 k to
+    above .6 k.
+    """
     k = samples(n, delta, **options)
     return (
         binom.cdf(math.ceil(0.7 * k) - 1, k, 0.75),
@@ -150,7 +157,7 @@ def scores_are_accurate(ledger):
 
 
 def split(places, copies, n):
-    """Return the distinct places, and how many of n points lie in each."""
+    """Return the distinct places, and how many of n points lie in each place."""
     times = np.floor(copies / max(float(copies.sum()), 1e-9) * n).astype(int)
     times[int(np.argmax(times))] += n - times.sum()
     return places[times > 0], times[times > 0]
@@ -178,8 +185,8 @@ def survivors_are_near(ledger):
     p_i > 0 satisfies norm(x_i - x_star) <= 3 r_hat, and Z >= 0.6 n.
 
     The constant 3 is sharp. The bound Z >= .6 n is loose. The worst data have Z = .74 n. The worst
-    data have 54 % of the points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but .75
-    k is meant and used.
+    data have 54 % of the points at 0, 21 % at 1 and 25 % at 3. The proof prints f* >= .7 k, but the
+    proof means and uses .75 k.
     """
     worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
     delta, places, times = 0.9, *split(worst["places"], worst["copies"], 400)
@@ -233,7 +240,7 @@ def chain_of(*shares):
 
 
 CHAIN = chain_of(0.02, 0.431, 0.549)
-WEAK_CHAIN = chain_of(0.005, 0.455, 0.08, 0.455, 0.005)  # here Z is only .45 n
+WEAK_CHAIN = chain_of(0.005, 0.455, 0.08, 0.455, 0.005)  # in this chain, Z is only .45 n
 LONG_CHAIN = chain_of(0.289, 0.249, 0.343, 0.119)
 
 
@@ -244,16 +251,18 @@ def survivors_lie_in_a_ball(ledger):
     ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with probability at
     least 1 - delta/9.
 
-    If the ball must be around a data point, as in the proof, the constant 4 is sharp. In the
-    example, 29 % of the points lie at 0, 25 % at 2, 34 % at 4 and 12 % at 6, in units of r_hat. All
-    these points survive. The points 2 and 4 have a score above .55 k. From each of these two
-    points, the distance to some survivor is 4. No two survivors are more than 6 apart. The constant
-    6 is sharp too. To prove this, suppose that two survivors are more than 6 apart. Balls of radius
-    2 around the two survivors leave less than .1 n points outside. But more than .25 n points have
-    a score above .55 k. So at least one of these points is in one of the two balls. This point is
+    If the ball must be around a data point, as in the proof, the constant 4 is sharp. In units of
+    r_hat, 29 % of the points of the example lie at 0, 25 % at 2, 34 % at 4 and 12 % at 6. All
+    points of the example survive. The points at 2 and 4 have scores above .55 k. From the place 2
+    and from the place 4, the distance to some survivor is 4. No two survivors are more than 6
+    apart. The constant 6 for the distance between survivors is sharp too. For a proof by
+    contradiction, suppose that two survivors are more than 6 apart. Balls of radius 2 around the
+    two survivors leave less than .1 n points outside. But more than .25 n points have a score above
+    .55 k. So at least one point with a score above .55 k is in one of the two balls. This point is
     within 4 of the center of the other ball, which is a contradiction. On a line, survivors within
     6 of each other lie in a ball of radius 3. In the proof, (7) holds 'with probability delta /
-    18', but the probability should be 1 - delta / 18.
+    18', but the probability should be 1
+    - delta / 18.
     """
 
     @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)
@@ -263,7 +272,11 @@ def survivors_lie_in_a_ball(ledger):
     some = {**CLOUDS, "extremal": [CHAIN, LONG_CHAIN, WEAK_CHAIN], "least": 0.55}
 
     def survivors(places, copies, least):
-        """Return distances to survivors, from survivors and from points with scores above .55 k."""
+        """Return two tables of distances to survivors.
+
+        The first table starts from survivors, and the second table starts from points with scores
+        above .55 k.
+        """
         places, times = split(places, copies, 1000)
         top, score = largest_weights(places, times)
         if top @ times <= least * 1000:

@@ -52,12 +52,12 @@ def sensitivity_of_the_weights(ledger):
     """
 
     def worst(rows):
-        """Return rows that hold k / 4 copies of n, which move their weight from 1 to 0; k = 8."""
+        """Return data for k = 8 in which k / 4 copies of n move `rows` weights from 1 to 0."""
         n = rows + 2
         table = np.full((n, 8), 1)
         table[1 : rows + 1] = [n - 1, n - 1, 1, 1, 1, 1, 0, 0]
         points = np.zeros((n, 1))
-        points[0] = 50.0  # not a neighbour of the others
+        points[0] = 50.0  # not a neighbour of any other point
         return {"points": points, "other": np.array([9.0]), "table": (table + 0.5) / n}
 
     domain = {
@@ -88,7 +88,7 @@ def sensitivity_of_the_weights(ledger):
 
 
 def filled(room, total):
-    """Take as much weight as possible from the first places, up to a total."""
+    """Take as much weight as possible from the first places, up to the given total."""
     before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
     return np.clip(total - before, 0.0, room)
 
@@ -96,7 +96,7 @@ def filled(room, total):
 def displacement(places, copies, n=1000):
     """Return n times the largest move of the mean, in units of r_hat, at the worst weights.
 
-    The replaced point moves to a survivor a. Before the move, this point is at the survivor
+    The replaced point moves to a survivor a. Before the move, the replaced point is at the survivor
     farthest from a. The other points receive as much weight far from a as (8) allows, until Z > .55
     n. Then an additional weight of 8 is put next to a.
     """
@@ -143,9 +143,9 @@ def sensitivity_of_the_mean(ledger):
     The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. The move is 31
     r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. In the example for n = 1000, .1 % of the
     points lie at 0, 55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n.
-    The sum Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points and of
-    two terms for the replaced point. Any two centers of the balls of Lemma 8 are within 4 r_hat of
-    one another. The constant 400 determines the noise of line 13.
+    The vector Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points, plus
+    two terms for the replaced point. For the balls of Lemma 8, any two centers are within 4 r_hat
+    of one another. The constant 400 determines the noise of line 13.
     """
 
     @ledger.falsify(
@@ -178,9 +178,9 @@ def common_survivors(ledger):
     """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
     least two indices survive in both, and one of them stands for the same point.
 
-    The constant 10 is enough. If the condition has 9 instead, the two runs have only one common
-    index. For n <= 20, the condition is not needed, because line 9 passes with probability at most
-    delta / 100. If line 9 does not pass, the answer is 0, which is private.
+    The condition n >= 10 is enough. At n = 9, the two runs may have only one common index. For n <=
+    20, the condition is not needed, because line 9 passes with probability at most delta / 100. If
+    line 9 does not pass, the answer is 0, which is private.
     """
 
     @ledger.sweep(
@@ -188,7 +188,7 @@ def common_survivors(ledger):
     )
     @ledger.sharper().sweep("n >= 10 for 20", n=range(10, 20), mutant={"least": Fraction(1, 2)})
     def common(n, least=Fraction(11, 20)):
-        """Return two, and the number of common survivors if over .55 n survive each run."""
+        """Return 2 and the least number of common survivors if over .55 n survive each run."""
         return 2, 2 * (math.floor(least * n) + 1) - n
 
     @ledger.sharper().falsify(
@@ -209,8 +209,9 @@ def common_survivors(ledger):
 def privacy_of_fast_center(ledger):
     """If n >= 20, Algorithm 3 is (epsilon, delta)-DP.
 
-    The lemma holds as (epsilon, 11 delta / 18). In one place of the proof, copies of n are counted
-    over i in [n], but [n - 1] is meant. The 'Line 19' of the proof is line 14.
+    The lemma even holds with (epsilon, 11 delta / 18) instead of (epsilon, delta). In one place,
+    the proof counts copies of n over i in [n], but the proof means [n - 1]. The 'Line 19' of the
+    proof is line 14.
     """
     options = {"radius": 1.0, "epsilon": 1.0, "delta": 0.1}
     laplace = "algorithms.geometric_median.center.bounded_laplace_mechanism"
@@ -307,6 +308,6 @@ def privacy_of_fast_center(ledger):
         rhs="Z', although (8) holds for both and the others sample n less than 2 k times",
     )
     def other_weights(n, copies):
-        f = 0.75 - copies  # in units of k, for the 11 that stay; (8) requires at most .6
+        f = 0.75 - copies  # in units of k, for the 11 points that stay; (8) requires at most .6
         assert 11 * copies <= 2
         return 0.55 * n, 11 * (f - 0.5) / 0.25

@@ -56,7 +56,7 @@ def distances_computed(run):
 
 
 def started(n, d, epsilon, delta, doublings):
-    """Return C' by the lemmas behind Theorem 3; infinite if these lemmas give no bound."""
+    """Return C' by the lemmas behind Theorem 3, or infinity if these lemmas give no bound."""
     try:
         return warm_start_parameters(
             n, math.ceil(d), min_radius=1.0, max_radius=2.0**doublings, epsilon=epsilon,
@@ -67,7 +67,7 @@ def started(n, d, epsilon, delta, doublings):
 
 
 def warm_start_distances(n, delta, doublings):
-    """Return the distances of FastRadius and FastCenter at delta each, if no query halts."""
+    """Count the distances of FastRadius and FastCenter at delta each, if no query halts."""
     n, radii = math.ceil(n), math.ceil(doublings)
     each = fast_center_samples(n, delta)
     if radii > 0:
@@ -122,7 +122,7 @@ def warm_start_theorem(ledger):
     The theorem holds with n >= 20000 (sqrt(d) log(4 / delta) + log(4 (1 + log2(R / r)) / delta)) /
     epsilon and C' = 7. The proof applies Lemma 7, which needs r_hat >= r^(.75). But Lemma 6 gives
     only r_hat >= r^(.75) / 4. 'Lemma 6' and 'Algorithm 2' near the end of the proof should be Lemma
-    7 and Algorithm 3. Our conventions exclude two limits: delta near 1, and R near r. In these
+    7 and Algorithm 3. Our conventions exclude two limits: delta near 1, and R near r. In both
     limits, the condition on n requires almost nothing. In addition, noise of length n^-1 sqrt(d
     log(24 / delta) log(8 / delta)) is not O(sqrt(d) log(1 / delta) / n).
     """
@@ -148,10 +148,10 @@ def warm_start_theorem(ledger):
         return started(math.ceil(20_000 * n / epsilon), d, epsilon, delta, doublings), 7.0
 
     def success(n, d, delta, log_log, c, c_prime):
-        """Return the probability of success for 85 % of the data in one place, 15 % in another.
+        """Bound the probability of success if 85 % of the data lie at one place, 15 % at another.
 
-        Here epsilon is 1. Line 9 passes for every value of its noise. So the probability is at most
-        the probability that the Gaussian noise is within C' r_hat.
+        The parameter epsilon is 1. Line 9 passes for every value of its noise. So the probability
+        is at most the probability that the Gaussian noise is within C' r_hat.
         """
         assert n >= c * (math.sqrt(d) * math.log(1 / delta) + log_log - math.log(delta))
         assert 0.3 * n > 2 * 48 * math.log(48 / delta)
@@ -221,8 +221,8 @@ def gaussian_tail(ledger):
     """The noise xi ~ N(0, sigma^2 I_d) of Algorithm 3 satisfies norm(xi) <= 3 sigma sqrt(d
     log(4/delta)) with probability at least 1 - delta/4.
 
-    The constant sqrt 2 is enough. For d = 1, this constant is sharp. The sigma is the sigma of
-    Algorithm 3, not of Algorithm 2.
+    The constant sqrt 2 is enough instead of 3. For d = 1, the constant sqrt 2 is sharp. The sigma
+    belongs to Algorithm 3, not to Algorithm 2.
     """
     domain = {"d": Integer(1, 10_000), "delta": ANY_DELTA, "extremal": [{"d": 1, "delta": 0.999}]}
 
@@ -238,12 +238,12 @@ def sizes_at_which_it_is_useful(ledger):
     log(24/delta), and its Gaussian noise has a root mean square length of at most r_hat only if n
     >= (1600/epsilon) sqrt(d log(12/delta)).
 
-    Let epsilon = 1 and delta = 1e-6. If Z is n, line 9 passes in half of the runs at n = 907. For n
-    >= 1813, line 9 passes in all runs. Within Theorem 3, which uses half the budget, the number
-    1813 becomes 3773. The number becomes 16314 if Z is .6 n. The noise has the length r_hat at n =
-    20428 for d = 10, and at n = 45678 for d = 50. Within Theorem 3, more than twice as many users
-    are needed. Lemma 6 of the theorem also requires 4800 log(8 T / delta), which is 87349 for T =
-    10.
+    Let epsilon = 1 and delta = 1e-6. If Z = n, line 9 passes in half of the runs at n = 907. If Z =
+    n and n >= 1813, line 9 passes in all runs. In Theorem 3, Algorithm 3 has half the budget, so
+    1813 becomes 3773. If Z = .6 n, the number 1813 becomes 16314. The noise has the length r_hat at
+    n = 20428 for d = 10, and at n = 45678 for d = 50. Within Theorem 3, more than twice as many
+    users are needed. Within the theorem, Lemma 6 also requires 4800 log(8 T / delta) users. For T =
+    10, these are 87349 users.
     """
     log = math.log(24 / 1e-6)
 
@@ -284,7 +284,7 @@ def running_time(ledger):
     @ledger.sweep("distances that the implementation computes", cases=sizes, logs=True,
                   mutant={"logs": False}, end_to_end=True)  # fmt: skip
     def measured(n, log_ratio, delta, logs):
-        """Put half of the points at -1 and half at 1; r = 1, d = 1, epsilon = 1."""
+        """Put half of the points at -1 and half at 1, for r = d = epsilon = 1."""
         points = np.repeat([[-1.0], [1.0]], n // 2, axis=0)
         found = distances_computed(
             partial(
@@ -335,7 +335,10 @@ def one_cluster(beta, n=200):
 
 
 def two_clusters(n=200):
-    """Return 48 % of the points in each of two clusters at distance 2, and 4 % off their line."""
+    """Return 48 % of the points in each of two clusters at distance 2.
+
+    The other 4 % of the points lie off the line through the clusters.
+    """
     return apart([12 * n // 25, 12 * n // 25, n // 25], [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 1e-3)
 
 
@@ -357,9 +360,9 @@ def other_quantiles(ledger):
     cluster and the other points are apart, the query reaches only beta^2 n. Two clusters of 48 %
     reach .46 n at an arbitrarily small radius, although the median is far from almost all points.
     For all constants, a threshold that separates too small radii from large enough radii exists
-    only if beta^2 > 1/2. If the query averages only the largest counts, as RadiusFinder of HSU24
-    does (gm.hsu.radiusfinder), a threshold exists for any beta > 1/2. Section 1 also claims the
-    error alpha r^(tau) for any tau > 1/2.
+    only if beta^2 > 1/2. RadiusFinder of HSU24 averages only the largest counts
+    (gm.hsu.radiusfinder). If a query averages only the largest counts, a threshold exists for any
+    beta > 1/2. Section 1 also claims the error alpha r^(tau) for any tau > 1/2.
     """
 
     @ledger.sweep(

@@ -1,9 +1,9 @@
-"""Private geometric median: Section 5, figures and table, in a reduced size.
+"""Private geometric median: Section 5, the figures and the table, in a reduced size.
 
 `python -m audits.geometric_median.experiments` runs the experiments in full size, with all choices
 and figures. Averages are judged by 95 % intervals. A claim fails if the whole interval contradicts
-it. The mutant of a claim is usually the opposite claim. The mutant is killed if the whole interval
-agrees with the claim.
+the claim. The mutant of a claim is usually the opposite claim. The mutant is killed if the whole
+interval agrees with the claim.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ RADII = {"taken": setup.true_radius, "other": setup.other_radius}
 
 @functools.cache
 def ratios(seed, family, scale, n, d):
-    """Return r_hat / r_true by method, with one row per trial; GaussianCluster varies more."""
+    """Return r_hat / r_true by method, with one row for each trial.
+
+    GaussianCluster varies more, so GaussianCluster has more trials.
+    """
     trials = 30 if family == CLUSTER and n <= 1000 else 8
     found = radius_ratios(family, scale, n, d, trials=trials, seed=seed)
     return found.pivot(index="trial", columns="method", values="ratio")
@@ -70,10 +73,10 @@ def radius_estimates(ledger):
     10}, (b) HeavyTailed for nu in {2, 4, ..., 20}, averages over 100 trials.
 
     The claim holds if F^-1 replaces F in the r_true of HeavyTailed (gm.exp.rtrueF). With the
-    printed CDF, the averages are 4 to 8. For GaussianCluster, the claim holds with sigma sqrt(d).
-    The claim also holds with the radius that contains exactly .75 of the data (gm.exp.rtrue). Some
-    averages are above 3. In single trials, the ratio is 7 or more. RadiusFinder uses beta = .05, as
-    in HSU24's code.
+    printed CDF, the averages are 4 to 8. For GaussianCluster, the claim holds with r_true = sigma
+    sqrt(d). The claim also holds with the radius that contains exactly .75 of the data
+    (gm.exp.rtrue). Some averages are above 3. In single trials, the ratio is 7 or more.
+    RadiusFinder uses beta = .05, as in HSU24's code.
     """
     shared = {"n": 1000, "d": 10, "by": [FAST, FINDER], **MISSED}
     wrong = {"mutant": {"family": HEAVY, "r_true": "other"}}
@@ -117,12 +120,12 @@ def other_sizes(ledger):
     in {500, 1000, 2000} and d in {5, 10, 20}.
 
     RadiusFinder requires .75 n + 18 log(2 T / beta) / epsilon neighbours. At n = 500, RadiusFinder
-    requires more neighbours than the .9 n inliers of GaussianCluster. At d = 10 and beta = .05, the
-    value in HSU24's code, RadiusFinder's averages are about 16. At beta = .2, these averages are
-    11. At beta = .5, they are 4 to 5.7. Only for beta = .999, all averages are within the bounds.
-    The paper does not specify beta. FastRadius, which has no beta, is near the upper bound at n =
-    500. At d = 5, its average over 400 trials is 3.71, and 30 % of the trials are above 3.75.
-    FastRadius is competitive with RadiusFinder at all sizes.
+    requires more neighbours than the .9 n inliers of GaussianCluster. HSU24's code uses beta = .05.
+    At d = 10 and beta = .05, RadiusFinder's averages are about 16. At beta = .2, RadiusFinder's
+    averages are 11. At beta = .5, RadiusFinder's averages are 4 to 5.7. Only beta = .999 brings all
+    averages within the bounds. The paper does not specify beta. FastRadius, which has no beta, is
+    near the upper bound at n = 500. At d = 5, FastRadius' average over 400 trials is 3.71, and 30 %
+    of the trials are above 3.75. FastRadius is competitive with RadiusFinder at all sizes.
     """
     trend = {"d": [10, 5, 20], "cases": [
         {"family": family, "scale": scale} for family, scale in ((CLUSTER, 4.0), (HEAVY, 8.0))
@@ -169,7 +172,7 @@ def other_sizes(ledger):
 def errors(seed, family, n, scales=()):
     """Return errors of all three methods, at the middle scale or at the given scales."""
     size = setup.Size("ledger", 0, 0, {}, (), TRIALS[n], 5, LONGEST, dict.fromkeys(LONGEST, 1))
-    with threadpool_limits(limits=1):  # for small matrices several threads only wait
+    with threadpool_limits(limits=1):  # for small matrices, several threads only wait
         return descents(
             [setup.Setting(family, scale, n) for scale in scales or (setup.MIDDLE[family],)],
             size,
@@ -178,7 +181,10 @@ def errors(seed, family, n, scales=()):
 
 
 def beaten(seed, family):
-    """Return functions that compare a factor with the least error ratio to FixedOrderDPSGD."""
+    """Return a function that compares a factor with the least error ratio.
+
+    Each error is divided by FixedOrderDPSGD's error.
+    """
 
     def sides(n, over, factor, eta=setup.TUNED, against=False, at=None):
         found = list(advantage(errors(seed, family, n), over, eta).values())
@@ -205,9 +211,9 @@ def gaussian_cluster(ledger):
     The paper does not say how eta was chosen for the SGD methods. If eta is tuned on separate data,
     FixedOrderDPSGD has by far the smallest error at n = 10000. At n = 100 and n = 1000, DPGD has a
     smaller error than FixedOrderDPSGD. If eta minimises the error bound of Lemma 14,
-    FixedOrderDPSGD is not better than DPGD, but it is still better than StableDPSGD. At n = 100,
-    StableDPSGD has 1.1 to 1.3 times the error of FixedOrderDPSGD. At n = 10000, StableDPSGD has 90
-    times the error of FixedOrderDPSGD.
+    FixedOrderDPSGD is better than StableDPSGD but not better than DPGD. At n = 100, StableDPSGD has
+    1.1 to 1.3 times the error of FixedOrderDPSGD. At n = 10000, StableDPSGD has 90 times the error
+    of FixedOrderDPSGD.
     """
     sides, sizes = beaten(ledger.seed, CLUSTER), {"n": [100, 1000, 10_000]}
     tuned = ledger.reading("eta tuned on separate data")
@@ -245,7 +251,7 @@ def heavy_tailed(ledger):
     """On HeavyTailed in R^50, nu = 5, the optimized method, FixedOrderDPSGD, performs similarly to
     or better than DPGD for larger n of {100, 1000, 10000}.
 
-    The paper does not specify "larger n" and eta. The claim holds at n = 10000 if eta is tuned on
+    The paper specifies neither "larger n" nor eta. The claim holds at n = 10000 if eta is tuned on
     separate data. The claim does not hold at n = 1000. At n = 1000, DPGD with steps r_hat / sqrt(T)
     happens to be near the median after 4 passes. The iterates of DPGD are about .25, -.25, .25 and
     -.25, whose average is 0. DPGD averages z_1 to z_T, as in HSU24's code. The average of z_0 to
@@ -278,10 +284,10 @@ def heavy_tailed(ledger):
 
 
 def unchanged(seed, family):
-    """Return functions that compare the change of the comparison between settings with a factor."""
+    """Return a function that compares the change of error ratios between settings with a factor."""
 
     def sides(over, factor, against=None):
-        if against:  # compare n = 100 with n = 1000, where the comparison does change
+        if against:  # compare n = 100 with n = 1000; the ratios do change
             settings = [errors(seed, family, n) for n in (100, 1000)]
         else:
             found = errors(seed, family, 1000, setup.SCALES[family])
@@ -304,11 +310,11 @@ def scale_of_the_cluster(ledger):
     """On GaussianCluster in R^50 with n = 1000, the relative performance of DPGD, StableDPSGD and
     FixedOrderDPSGD is essentially unchanged between R = 25, 50 and 100.
 
-    The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
-    ratio changes by a factor of 1.3 to 1.5, with 95 % intervals up to 2.0. StableDPSGD's ratio
-    changes by a factor of 1.2, with intervals up to 1.4. With starts around 0, which keep x_star
-    out of DPGD's ball (gm.exp.init), DPGD's ratio changes by a factor of 2.2, with interval [1.4,
-    3.5].
+    The check divides each error by FixedOrderDPSGD's error at equal passes, over four seeds. DPGD's
+    error ratio changes by a factor of 1.3 to 1.5, and the 95 % intervals extend up to 2.0.
+    StableDPSGD's error ratio changes by a factor of 1.2, and the 95 % intervals extend up to 1.4.
+    Starts around 0 keep x_star out of DPGD's ball (gm.exp.init). With such starts, DPGD's error
+    ratio changes by a factor of 2.2, and the interval is [1.4, 3.5].
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, R = 25, 50 and 100", **UNCHANGED
@@ -320,11 +326,12 @@ def degrees_of_freedom(ledger):
     """On HeavyTailed in R^50 with n = 1000, the relative performance of DPGD, StableDPSGD and
     FixedOrderDPSGD is essentially unchanged between nu = 2.5, 5 and 10.
 
-    The ratio of errors to FixedOrderDPSGD's is compared at equal passes, over four seeds. DPGD's
-    ratio changes by a factor of 1.2 to 1.7. StableDPSGD's ratio changes by a factor of 1.2. The
-    largest change occurs after 4 passes. Then DPGD's error is .0009 r_hat for nu = 2.5 and .0005
-    r_hat for nu = 10. At 4 passes, the 95 % intervals for 20 trials, which the paper uses, extend
-    up to 3. Such intervals cannot distinguish "unchanged" from a factor of 2.
+    The check divides each error by FixedOrderDPSGD's error at equal passes, over four seeds. DPGD's
+    error ratio changes by a factor of 1.2 to 1.7. StableDPSGD's error ratio changes by a factor of
+    1.2. The largest change of DPGD's error ratio occurs after 4 passes. After 4 passes, DPGD's
+    error is .0009 r_hat for nu = 2.5 and .0005 r_hat for nu = 10. The paper uses 20 trials. With 20
+    trials, the 95 % intervals at 4 passes extend up to 3. Such intervals cannot distinguish
+    "unchanged" from a factor of 2.
     """
     ledger.reading("unchanged up to a factor of 2").sweep(
         "relative errors, nu = 2.5, 5 and 10", **UNCHANGED

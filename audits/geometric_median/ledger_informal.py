@@ -34,7 +34,10 @@ TIMES = {"lhs": "distances computed by the warm start", "rhs": "10^3 n log^3(16 
 
 
 def large(n, share):
-    """Return both sides at d = alpha = epsilon = 1, delta = 1/2, R = 4 r, where only n is large."""
+    """Return both sides for large n.
+
+    The other parameters are d = alpha = epsilon = 1, delta = 1/2 and R = 4 r.
+    """
     each = 600 * math.log(18 * n * 2 * share) + 2 * 3 * math.log(8 * 2 * share)
     return n * each, 1e3 * n * math.log(32) ** 3
 
@@ -46,13 +49,13 @@ def approximation_in_the_introduction(ledger):
     x_hat with f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta, in time n d +
     d/alpha^2 up to logarithms.
 
-    The theorem holds with the balls and constants of the repaired Lemma 14 (gm.lemma14) and with
-    logarithms that are at least 1 (gm.thm4). Otilde and the sign of n allow these changes. The
-    paper lists the quantities that Otilde hides. The number n is not in this list. But the time has
-    a factor log n (gm.thm4.time). If sizes are polynomial, this factor is a logarithm of the listed
-    quantities. The proof requires 30000 sqrt(d) log^2.5 / (alpha epsilon) users, which is not
-    practical. At d = alpha = epsilon = 1 and delta = 1/2, the proof requires at least 1.5 million
-    users.
+    The theorem holds after two changes. The balls and constants come from the repaired Lemma 14
+    (gm.lemma14), and the logarithms are at least 1 (gm.thm4). The notation Otilde and the relation
+    sign in the condition on n allow both changes. The paper's list of the quantities that Otilde
+    hides does not contain n. But the running time has a factor log n (gm.thm4.time). If sizes are
+    polynomial, log n is a logarithm of the listed quantities. The proof requires 30000 sqrt(d)
+    log^2.5 / (alpha epsilon) users, which is not practical. At d = alpha = epsilon = 1 and delta =
+    1/2, the proof requires at least 1.5 million users.
     """
     ledger.falsify(
         "n of the repaired Theorem 4 is enough for alpha f(x_star)", constant=30_000,
@@ -88,12 +91,12 @@ def warm_start_in_the_introduction(ledger):
     to logarithms, there is an (epsilon, delta)-DP algorithm that returns x_hat with f(x_hat) =
     O(f(x_star)) with probability at least 1 - delta, in time n d up to logarithms.
 
-    At epsilon = 1, delta = 1/2 and R = 20 r, the lemmas require 21034 users. With so many users,
-    the algorithm never fails, because its constants are loose. With 200 users, most runs fail. As
-    in gm.thm1, the time has a factor log n, and Otilde does not hide n. The condition r > 0
-    excludes data in which nine tenths of the points coincide.
+    At epsilon = 1, delta = 1/2 and R = 20 r, the lemmas require 21034 users. With 21034 users, the
+    algorithm never fails, because the constants of the lemmas are loose. With 200 users, most runs
+    fail. As in gm.thm1, the time has a factor log n, and Otilde does not hide n. The condition r >
+    0 excludes data in which nine tenths of the points coincide.
     """
-    least = 21_100  # the number that the lemmas require here
+    least = 21_100  # at least as many users as the lemmas require
     search = {"min_radius": 1.0, "max_radius": 20.0, "epsilon": 1.0, "delta": 0.5}
 
     @ledger.monte_carlo(

@@ -39,9 +39,9 @@ def objective_and_median(ledger):
     """The geometric median x_star of a dataset D = {x_1, ..., x_n} in R^d is a minimiser over x in
     R^d of f(x) = (1/n) sum_i norm(x - x_i), the average Euclidean distance to the dataset.
 
-    This statement is a definition. The check compares this definition with the solver that other
-    rows use. Display (3) has "=", although the minimiser need not be unique. For an even number of
-    points on a line, every point between the middle two is a minimiser.
+    This statement is a definition. The check compares the definition with the solver that other
+    ledger rows use. Display (3) has "=", although the minimiser need not be unique. For an even
+    number of points on a line, every point between the middle two is a minimiser.
     """
     flat = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.1]])
 
@@ -67,8 +67,8 @@ def quantile_radii(ledger):
     tau n points of D lie within distance r of c. Where c is not named it is x_star.
 
     This statement is a definition. The argmin over r of a condition is the least r that satisfies
-    the condition. For tau = 0, this r is 0. Otherwise, this r is the distance of rank ceil(tau n).
-    If several points x_star exist, every x_star has its own quantile radius.
+    the condition. For tau = 0, this least r is 0. For tau > 0, this least r is the distance of rank
+    ceil(tau n). If several points x_star exist, every x_star has its own quantile radius.
     """
 
     @ledger.identity(
@@ -88,11 +88,11 @@ def sample_complexity_and_aspect_ratio(ledger):
     epsilon), is independent of R/r.
 
     Algorithm 2 needs a number of users that grows with log log(R/r) / epsilon, as in Lemma 6 and
-    Theorem 3. No single n is enough for all R/r, for any constant. Take points that are far apart,
+    Theorem 3. For any constant, no single n is enough for all R/r. Take points that are far apart,
     so that Algorithm 2 should reject all radii except the last radius. For every n, at least one of
-    sufficiently many noises is so large that another radius passes. The sign of n in Theorem 1
-    hides polylogarithms of R/r. But the same sentence distinguishes polylogarithmic from
-    independent, and Theorem 4 prints no R/r in its n.
+    sufficiently many noises is so large that another radius passes. The relation sign in Theorem
+    1's condition on n hides polylogarithms of R/r. But the same sentence of the paper distinguishes
+    "polylogarithmic" from "independent". In addition, Theorem 4's condition on n contains no R/r.
     """
     words = {
         "lhs": "a lower bound on the probability that Algorithm 2 stops within T radii, if all "
@@ -135,7 +135,7 @@ CAPPED |= {"a": Choice((3, 4, 5)), "b": Choice((1, 2)), "extremal": [*TANGENTS[:
 
 
 def attack_displacement(attack, **bound):
-    """Test norm(x_star) <= factor s r / (2 s - 1)^power, for a share s within r of 0."""
+    """Test norm(x_star) <= factor s r / (2 s - 1)^power, if a share s lies within r of 0."""
     bound["tolerance"] = 1e-6
 
     @attack.falsify("random data", **CAPPED, **bound)
@@ -152,12 +152,12 @@ def majority_in_a_ball(ledger):
     """If more than half of D lies within a distance r of some point c, then the geometric median
     lies within O(r) of c.
 
-    If a share s > 1/2 lies within r of c, the median lies within r s / sqrt(2 s - 1) of c. This
-    bound is sharp. Let k + 1 of 2 k + 1 points be in the ball. If these k + 1 points lie on two
-    tangents from the median to the ball, the median moves by (k + 1) r / sqrt(2 k + 1). So O(r)
-    holds with a constant that depends on s, as in Lemma 4. But no single constant in O(r) is enough
-    for all shares "greater than half". Only the proof of Lemma 6 uses this fact, and there s >=
-    3/4.
+    If a share s > 1/2 lies within r of c, the median lies within r s / sqrt(2 s - 1) of c. The
+    bound r s / sqrt(2 s - 1) is sharp. Let k + 1 of 2 k + 1 points be in the ball. If these k + 1
+    points lie on two tangents from the median to the ball, the median moves by (k + 1) r / sqrt(2 k
+    + 1). So O(r) holds with a constant that depends on s, as in Lemma 4. But no single constant in
+    O(r) is enough for all shares "greater than half". Only the proof of Lemma 6 uses the statement,
+    and that proof has s >= 3/4.
     """
     excess = ledger.reading("the constant depends on the excess over one half")
     attack_displacement(excess, factor=2.0, power=1.0, mutant={"power": 0.0})
@@ -185,8 +185,8 @@ def chernoff(ledger):
     <= exp(-e^2 mu / (2 + e)) for all e >= 0, and P[mu_hat < (1 - e) mu] <= exp(-e^2 mu / 2) for all
     e in (0, 1).
 
-    Both bounds hold for independent X_i. Exact tails confirm this. In both bounds, the exponent 2
-    cannot be replaced by 1.7. The paper does not state independence. But the bounds need
+    Both bounds hold for independent X_i. Exact tails confirm both bounds. In both bounds, the
+    exponent 2 cannot be replaced by 1.7. The paper does not state independence. But the bounds need
     independence, because 100 copies of one coin violate the bounds. The paper draws its indices
     independently.
     """
@@ -261,7 +261,7 @@ def robustness(ledger):
 
     The bound is taken from Cohen et al. (2016), without a proof. The bound is loose by a factor of
     at least 2. At |S| = 0, the factor is exactly 2. Let s = 1 - |S| / n be the share of the points
-    outside S. Then the factor s / sqrt(2 s - 1) is sharp, while Lemma 4 has the factor 2 s / (2 s -
+    outside S. The factor s / sqrt(2 s - 1) is then sharp, but Lemma 4 has the factor 2 s / (2 s -
     1).
     """
     attack_displacement(ledger, factor=2.0, power=1.0, mutant={"power": 0.0})

@@ -62,8 +62,9 @@ def differential_privacy(ledger):
     """A randomized algorithm A is (epsilon, delta)-DP, for (epsilon, delta) in [0, 1]^2, if P[A(D)
     in E] <= exp(epsilon) P[A(D') in E] + delta for all events E and all neighbouring D, D'.
 
-    The supremum over events is the hockey-stick divergence, which other rows use. In this
-    definition, epsilon and delta may be 0. Then the noise scales in later statements are infinite.
+    The supremum over events is the hockey-stick divergence, which other ledger rows use. In this
+    definition, epsilon and delta may be 0. With epsilon = delta = 0, the noise scales in later
+    statements are infinite.
     """
     apart = {"distributions": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}
 
@@ -80,7 +81,7 @@ def differential_privacy(ledger):
 
 
 def close(epsilon, delta, channel):
-    """Return two (epsilon, delta)-close distributions, the worst such pair after a channel."""
+    """Return the worst (epsilon, delta)-close pair of distributions, passed through a channel."""
     likely = 1 / (1 + math.exp(-epsilon))
     worst = np.array([delta, (1 - delta) * likely, (1 - delta) * (1 - likely), 0.0])
     channel = (channel + 1e-9) / (channel + 1e-9).sum(axis=1, keepdims=True)
@@ -93,7 +94,8 @@ def basic_composition(ledger):
     (epsilon_2, delta_2)-DP, then running A_2 on D and the output of A_1(D) is (epsilon_1 +
     epsilon_2, delta_1 + delta_2)-DP.
 
-    The claim also holds with delta_1 + delta_2 - delta_1 delta_2. This value is sharp.
+    The claim also holds if delta_1 + delta_2 - delta_1 delta_2 replaces delta_1 + delta_2. The
+    value delta_1 + delta_2 - delta_1 delta_2 is sharp.
     """
     domain = {"channels": Array(SHARE, (3, 4, 4)), "epsilons": Array(SHARE, (2,))}
     domain |= {"deltas": Array(Interval(0.0, 0.5), (2,))}
@@ -105,7 +107,10 @@ def basic_composition(ledger):
         saved=1.0, mutant={"saved": 1.1}, **domain
     )
     def composed(channels, epsilons, deltas, saved):
-        """Compose two mechanisms; the first output may swap the two distributions of the second."""
+        """Compose two mechanisms.
+
+        The first output may swap the two distributions of the second mechanism.
+        """
         first, second, other = map(close, epsilons[[0, 1, 1]], deltas[[0, 1, 1]], channels)
         then = np.stack([second, second, other[::-1], other[::-1]], axis=1)
         p, q = (np.array(first)[:, :, None] * then).reshape(2, -1)
@@ -155,8 +160,8 @@ def bounded_laplace_noise(ledger):
     delta)-DP for any tau >= (Delta/epsilon) log(4/delta).
 
     The exact delta is (delta / 4) (e^epsilon - 1) / (2 - delta / 2), which is at most .25 delta. So
-    log(1.36 / delta) instead of log(4 / delta) is enough, and the condition epsilon <= log 8 is
-    enough. But 60 % of the noise is not enough.
+    log(1.36 / delta) is enough instead of log(4 / delta). The condition epsilon <= log 8 is enough.
+    But 60 % of the noise is not enough.
     """
     worst = {"epsilon": 1.0, "delta": 0.5}
     case = {"epsilon": EPSILON, "delta": DELTA, "extremal": [worst], "inside": 4.0}
@@ -199,11 +204,11 @@ def coupling(ledger):
     A_bar is (epsilon, delta + 4 delta')-DP.
 
     The factor 4 can be replaced by 1 + e^epsilon, which is sharp. At epsilon = 1, the factor 1 +
-    e^epsilon is 3.72. The last line of the proof replaces 1 + e^epsilon by 4. This step needs
+    e^epsilon is 3.72. The last line of the proof replaces 1 + e^epsilon by 4, which requires
     epsilon <= log 3.
     """
 
-    def moved(distribution, to, amount):  # moves mass to one outcome from all others
+    def moved(distribution, to, amount):  # moves mass from all other outcomes to one outcome
         moves = (
             min(amount, 1 - distribution[to])
             * (np.eye(len(distribution))[to] - distribution)
@@ -240,7 +245,10 @@ def laplace_tail(x, scale):
 
 
 def laplace_rule(low=-40, high=80, panels=2, order=8):
-    """Return nodes and weights of a mean under Laplace(1): Gauss's rule on panels of each unit."""
+    """Return nodes and weights for means under Laplace(1).
+
+    Gauss's rule is applied on `panels` panels of each unit interval.
+    """
     x, w = np.polynomial.legendre.leggauss(order)
     starts = np.arange(low * panels, high * panels)
     nodes = ((starts[:, None] + (x + 1) / 2) / panels).ravel()
@@ -287,9 +295,9 @@ def above_threshold_guarantees(ledger):
     bottom and q_t(D) <= tau + alpha for all t < k, and a_k is top and q_k(D) >= tau - alpha, or k =
     T + 1.
 
-    Privacy is tight in each of the two noises. If either noise is a tenth smaller, privacy fails.
-    In alpha, the factor 8 can be replaced by 4 if gamma / 3 replaces gamma. The factor 3.6 is not
-    enough.
+    The privacy guarantee is tight in each of the two noises. If either noise is a tenth smaller,
+    privacy fails. In alpha, the factor 8 can be replaced by 4 if gamma / 3 replaces gamma. The
+    factor 3.6 is not enough.
     """
 
     def falling(low, last):  # 100 low queries that rise, and one query that falls
@@ -313,7 +321,10 @@ def above_threshold_guarantees(ledger):
         return float(np.abs(np.log(p) - np.log(q)).max()), epsilon
 
     def halts(queries, size, *, rng, answer=first_above_threshold):
-        """Return the number of answers no, which determines all answers."""
+        """Return the number of answers "no".
+
+        This number determines all answers.
+        """
         answers = answer(queries, size, threshold=0.0, epsilon=2.0, rng=rng)
         return (answers == 0).sum(axis=1).astype(float)
 

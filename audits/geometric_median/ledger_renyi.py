@@ -77,9 +77,9 @@ def renyi_to_approximate(ledger):
     """If A is (alpha, rho)-RDP, it is also (alpha rho + log(1/delta) / (alpha - 1), delta)-DP for
     all delta in (0, 1).
 
-    The conversion holds for alpha > 1. It is tight only near alpha = 1. The conversion also holds
-    with delta / alpha (1 - 1 / alpha)^(alpha - 1) for the second delta (Canonne, Kamath and Steinke
-    2020).
+    The conversion holds for alpha > 1. The conversion is tight only near alpha = 1. The conversion
+    also holds if delta / alpha (1 - 1 / alpha)^(alpha - 1) replaces the second delta (Canonne,
+    Kamath and Steinke 2020).
     """
 
     def promised(divergence, alpha, delta, less, gain):

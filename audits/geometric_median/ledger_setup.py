@@ -16,7 +16,7 @@ from dpaudit.mechanisms import generator
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Method
 
-__all__ = ["DIMENSION", "RHO"]  # ledger_baselines imports them
+__all__ = ["DIMENSION", "RHO"]  # ledger_baselines imports these names
 
 CLUSTER_RADIUS = setup.effective_radius(CLUSTER)  # r-hat of Section 5.2
 NOT_TOLD = {"delta": DELTA}  # not given in Section 5.2, so it is taken from Section 5.1
@@ -25,7 +25,10 @@ SETTINGS = [{"family": k, "scale": s} for k, scales in setup.SCALES.items() for 
 
 
 def cluster(n, seed, max_radius=50.0, fraction=setup.INLIERS):
-    """Draw GaussianCluster of Section 5.2; `seed` is the root seed and a name."""
+    """Draw GaussianCluster of Section 5.2.
+
+    The argument `seed` holds the root seed and a name.
+    """
     return cloud(CLUSTER, max_radius, n, DIMENSION, generator(*seed), fraction)
 
 
@@ -56,9 +59,9 @@ def true_radius_of_a_cluster(ledger):
 
     The paper says "we estimate". The error of this estimate is at most 25 % at d = 5, 19 % at d =
     10 and 9 % at d = 50. But the estimated value is not the quantile radius. At d = 10, the ball
-    with this radius contains 56 % of the inliers, which is half of the data. With the quantile
-    radius, all ratios of Figure 1 (a) are smaller by a factor of 1.19. With the quantile radius,
-    the ratios here are 1.9 to 2.7 instead of 2.2 to 3.2.
+    with the estimated radius contains 56 % of the inliers, which are half of the data. With the
+    quantile radius, all ratios of Figure 1 (a) are smaller by a factor of 1.19. With the quantile
+    radius, the measured ratios are 1.9 to 2.7 instead of 2.2 to 3.2.
     """
 
     @ledger.reading("it is the quantile radius").sweep(
@@ -120,8 +123,8 @@ def data_in_the_ball(ledger):
     whose inliers are N(mu, sigma^2 I) with norm(mu) = R/2 and whose outliers are uniform in B(R),
     and HeavyTailed.
 
-    At R = .5, one inlier in ten lies outside. For R >= 1, almost no inlier lies outside.
-    HeavyTailed is not contained in any ball.
+    At R = .5, one inlier in ten lies outside the ball. For R >= 1, almost no inlier lies outside
+    the ball. HeavyTailed is not contained in any ball.
     """
     ledger.consequence(
         "FastRadius stays private on such data. But the accuracy results of the paper do not cover "
@@ -159,11 +162,11 @@ def objective_and_radius(ledger):
     """For the datasets of Section 5.2, f_D >= r_hat, because of outliers. There r_hat is 20 sigma
     sqrt(d) for GaussianCluster and 20 sqrt(d F(0.75)) for HeavyTailed.
 
-    The ratio f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. For
-    GaussianCluster with nine tenths of inliers, this ratio f(x_star) / r_hat is .24 for R = 25, .43
-    for R = 50 and .82 for R = 100. The paper does not give frac_in. If half of the points were
-    outliers, the claim would hold for R >= 50. For HeavyTailed, f is below r_hat even at the start,
-    whose distance from the median is .75 r_hat.
+    The ratio f(x_star) / r_hat is .04 for HeavyTailed, which has no outliers except its tails. If
+    nine tenths of the points are inliers, GaussianCluster has the ratio .24 at R = 25, .43 at R =
+    50 and .82 at R = 100. The paper does not give frac_in. If half of the points were outliers, the
+    claim would hold for R >= 50. For HeavyTailed, f is below r_hat even at the start, whose
+    distance from the median is .75 r_hat.
     """
     ledger.consequence(
         "An error that is small as a multiple of r_hat may be 25 times as large as a multiple of "
@@ -236,12 +239,13 @@ def initial_point(ledger):
     r_hat, whose centre is not named, and K^(1) is the ball of radius r_hat around that start, which
     is to hold x_star.
 
-    The paper writes B(.75 r_hat) without a centre. So by the convention of Section 2.1, the centre
-    is 0. For R = 50 and R = 100, the distance of the cluster from 0 is R / 2, which is at least 25.
-    So the distance from the cluster to every start is larger than r_hat = 14.1. So K^(1) cannot
-    contain x_star. At R = 25, K^(1) contains x_star only for a small set of directions. The paper
-    must intend a ball around the cluster or around x_star. In this case, K^(1) always contains
-    x_star. For HeavyTailed, both readings agree.
+    The paper writes B(.75 r_hat) without a centre. By the convention of Section 2.1, the centre is
+    therefore 0. For R = 50 and R = 100, the distance of the cluster from 0 is R / 2, which is at
+    least 25. So the distance from the cluster to every start is larger than r_hat = 14.1. The ball
+    K^(1) around the start has the radius r_hat, so K^(1) cannot contain x_star. At R = 25, K^(1)
+    contains x_star only for a small set of directions. The paper must intend a ball around the
+    cluster or around x_star. With such a ball, K^(1) always contains x_star. For HeavyTailed, both
+    readings agree.
     """
 
     @ledger.reading("the ball around 0").sweep(

@@ -35,7 +35,10 @@ EASIEST = {"d": 1, "alpha": 1.0, "epsilon": 1.0}  # the condition requires the f
 
 
 def level_of(d, alpha, epsilon, delta, floor=True):
-    """Return the logarithm in Theorem 4's condition on n; the inner logarithm is >= log 16."""
+    """Return the logarithm in Theorem 4's condition on n.
+
+    The inner logarithm is at least log 16.
+    """
     inner = math.log(16 * d / (alpha * delta * epsilon)) if floor else 1.0
     return math.log(16 * inner / delta)
 
@@ -59,7 +62,7 @@ def parameters(n, d, alpha, epsilon, delta, doublings):
 
 
 def excess_error(d, alpha, epsilon, delta, doublings, constant):
-    """Compare the promised excess error with alpha r_hat / 40 <= alpha f(x_star)."""
+    """Compare the promised excess error with alpha r_hat / 40, which is at most alpha f(x_star)."""
     n = users(d, alpha, epsilon, delta, doublings, constant=constant)
     found = parameters(n, d, alpha, epsilon, delta, doublings)
     return (math.inf if found is None else found.error_factor), alpha / 40
@@ -71,9 +74,9 @@ def excess_error(d, alpha, epsilon, delta, doublings, constant):
 def many_radii(constant, delta, n, log2_ratio):
     """Bound the probability of failure from below, at d = alpha = epsilon = 1.
 
-    The noise of FastRadius' threshold is negative with probability 1/2. If it is negative, the
-    noise of one of so many queries passes the threshold. Then FastCenter finds no neighbours and
-    fails.
+    The noise of FastRadius' threshold is negative with probability 1/2. If this noise is negative,
+    the noise of one of the many queries passes the threshold. Then FastCenter finds no neighbours
+    and fails.
     """
     assert n >= constant * math.log(math.log(1 / delta) / delta) ** 2.5
     passes = math.exp(-0.775 * n / 48) / 2  # probability for each query, for all data
@@ -105,7 +108,7 @@ RADII = {
 
 
 def outside(constant, alpha, delta):
-    """Return the probability that more first noise remains in x_hat than all balls can correct."""
+    """Bound the probability that the first noise is longer than all later balls can correct."""
     n = constant / alpha * math.log(math.log(1 / alpha / delta) / delta) ** 2.5
     phases = 10
     for _ in range(50):
@@ -132,14 +135,14 @@ def approximation(ledger):
     then Algorithm 4 with (xbar, r_hat) from Theorem 3 is (epsilon, delta)-DP and returns x_hat with
     f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
-    The theorem is refuted for the algorithm that it specifies. For every C, consider a ratio R / r
-    of slightly more than exp(.775 n epsilon / 48) doublings. At this ratio, noise alone makes
-    FastRadius halt far below all distances. The proof uses Theorem 3, which requires n >= C
+    The theorem is refuted for the algorithm that the theorem specifies. For every C, consider a
+    ratio R / r of slightly more than exp(.775 n epsilon / 48) doublings. At this ratio, noise alone
+    makes FastRadius halt far below all distances. The proof uses Theorem 3, which requires n >= C
     log(log(R / r) / delta) / epsilon. Theorem 4 omits this condition. So n is not independent of R
-    / r. In another case, a logarithm is 0, so the condition requires no data at all. This case
-    needs a delta above 1/2. The theorem holds with both conditions corrected and with repaired
-    balls in Algorithm 4. Without the repaired balls, the proof fails (gm.lemma14). The proof
-    requires the largest number of users at d = alpha = epsilon = 1 and delta near 1/2.
+    / r. If delta is above 1/2, a logarithm may be 0, so the condition on n may require no data at
+    all. The theorem holds with both conditions corrected and with repaired balls in Algorithm 4.
+    Without the repaired balls, the proof fails (gm.lemma14). The proof requires the largest number
+    of users at d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",
@@ -207,7 +210,10 @@ def approximation(ledger):
 
 
 def promised(terms, phases, n, epsilon, delta, step):
-    """Return a display's right side for d = 1. The terms are inverse, linear, noise and power."""
+    """Return a display's right side for d = 1.
+
+    The argument `terms` holds the numbers inverse, linear, noise and power.
+    """
     inverse, linear, noise, power = terms
     t, level = 2**phases - 1, math.log(16 * phases / delta)
     square = noise * t * level**power / (epsilon * n) ** 2
@@ -215,10 +221,10 @@ def promised(terms, phases, n, epsilon, delta, step):
 
 
 def least_error(phases, n, epsilon, delta, step):
-    """Return the remaining distance after all steps and ten sigma of all noises, for d = 1.
+    """Return the distance that remains after all steps and noises of ten sigma, for d = 1.
 
-    The start is at distance 1. Except with probability 1e-20, at least the returned distance
-    remains.
+    The start is at distance 1. Except with probability 1e-20, the remaining distance is at least
+    the returned distance.
     """
     rho = epsilon**2 / (32 * math.log(4 / delta))
     m = 3 * ((2**phases - 1) / n + math.log(16 / delta))
@@ -235,8 +241,8 @@ def constant_after_rho(ledger):
 
     The constant 5256 = 4 * 1314 belongs to a rho of epsilon^2 / (4 log(4 / delta)). But two lines
     above this constant, rho has 32 instead of 4. In addition, the first term comes from Lemma 14,
-    where this term is too small. If the step eta is small, the bound promises an error that such
-    short steps cannot reach.
+    but this term is too small in Lemma 14. If the step eta is small, the bound promises an error
+    that such short steps cannot reach.
     """
     run = {"phases": 18, "n": 2**18 - 1, "epsilon": 1.0, "delta": 0.5, "step": 1e-6}
 
@@ -332,7 +338,7 @@ def optimised_step(ledger):
         "20 and 821", first=20.0, second=821.0, mutant={"second": 790.0}, **better, **domain
     )
     def optimised(level, t, x, inverse, square, first, second):
-        """Compare for x = sqrt(d L^5) / (epsilon n).
+        """Compare both sides for x = sqrt(d L^5) / (epsilon n).
 
         The sum A / eta + B eta is at least 2 sqrt(A B).
         """
@@ -376,7 +382,11 @@ def number_of_steps(ledger):
         "both terms", extremal=extremal, mutant={"second": 1642}, **better, **PARAMETERS
     )
     def error(d, alpha, epsilon, delta, first, second, factor, constant):
-        """Compare in units of r_hat, at the smallest T and the n of Theorem 4, C = constant C'."""
+        """Compare both sides in units of r_hat.
+
+        In this comparison, T is as small as possible, n is the n of Theorem 4, and C is `constant`
+        times C'.
+        """
         level = level_of(d, alpha, epsilon, delta)
         n = math.ceil(constant * C_PRIME * math.sqrt(d) / (alpha * epsilon) * level**2.5)
         phases = smallest_phases(n, alpha, delta, factor)
@@ -436,9 +446,9 @@ def running_time(ledger):
     """The algorithm of Theorem 4 runs in time O(n d log(R/r) log(d log(R/r) / (alpha delta
     epsilon)) + (d/alpha^2) log(log(d / (alpha delta epsilon)) / delta)).
 
-    The bound holds if sizes are polynomial. Otherwise, FastCenter's 600 log(72 n / delta) samples
-    for each point exceed a logarithm without n, because n may be arbitrarily large. The bound
-    vanishes if R is near r. Rounding T up to 2^K - 1 at most doubles it.
+    The bound holds if sizes are polynomial. If sizes are not polynomial, n may be arbitrarily
+    large. Then FastCenter's 600 log(72 n / delta) samples for each point exceed a logarithm without
+    n. The bound vanishes if R is near r. Rounding T up to 2^K - 1 at most doubles T.
     """
     most = {**EASIEST, "delta": 0.5, "doublings": 2.0, "power": 3.0}
 
@@ -447,7 +457,7 @@ def running_time(ledger):
         doublings=DOUBLINGS, logs=True, mutant={"logs": False}, **PARAMETERS,
     )  # fmt: skip
     def polynomial(power, logs, **case):
-        """Compare distances with 3 * 10^4 times the first and 10^8 times the second term."""
+        """Compare distances with 3 * 10^4 times the first term plus 10^8 times the second term."""
         d, alpha, doublings = case["d"], case["alpha"], case["doublings"]
         inner = d / (alpha * case["delta"] * case["epsilon"])
         n = users(**case) * inner ** (power - 1)

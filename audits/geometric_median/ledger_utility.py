@@ -52,10 +52,10 @@ def the_last_output_lies_in_the_ball(ledger):
     """With probability at least 1 - delta/4, norm(xi^(k)) <= 2 sigma^(k) sqrt(d log(4K/delta)) for
     all k in [K]; thus xbar^(k-1) lies in K^(k) for all 2 <= k <= K, and x_star in K^(1).
 
-    The noises are as short as stated. But the second half of the claim does not follow. The ball of
-    phase k is around xbar^(k-1) + xi^(k-1). The sigma of this noise is three times the sigma^(k)
-    that the radius uses. For d = 1, each xbar^(k-1) is outside its ball with a probability of about
-    (delta / 4K)^(2/9).
+    The noises are as short as stated. But the second half of the claim does not follow. The center
+    of the ball of phase k is xbar^(k-1) + xi^(k-1). The noise xi^(k-1) has three times the
+    sigma^(k) that the radius of the ball uses. For d = 1, each xbar^(k-1) is outside its ball with
+    a probability of about (delta / 4K)^(2/9).
     """
 
     @ledger.sweep(
@@ -86,11 +86,11 @@ def error_of_each_phase(ledger):
     T^(1)) and, for 2 <= k <= K, f(xbar^(k)) - f(xbar^(k-1)) <= 2 (sigma^(k))^2 d L / (eta^(k)
     T^(k)) + eta^(k)/2 + 8 sigma^(k) L sqrt(2d / T^(k)).
 
-    The proof takes u = xbar^(k-1), which need not lie in K^(k). The proof replaces norm(z_0 - u),
-    the noise of phase k - 1, by the noise of phase k. If all data are at xbar, phase 1 stays there.
-    If the noise of phase 1 leads out of the ball of phase 2, phase 2 cannot return to the data. The
-    bound for phase 1 is correct. The bound for phase 1 is sharp if all data lie in one point that
-    the steps just reach.
+    The proof takes u = xbar^(k-1), which need not lie in K^(k). In the proof, norm(z_0 - u) is the
+    noise of phase k - 1, but the proof inserts the noise of phase k. If all data are at xbar, phase
+    1 stays at xbar. If the noise of phase 1 leads out of the ball of phase 2, phase 2 cannot return
+    to the data. The bound for phase 1 is correct. The bound for phase 1 is sharp if all data lie in
+    one point that the steps just reach.
     """
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
@@ -105,7 +105,10 @@ def error_of_each_phase(ledger):
         "for sigma^(k), for 2 <= k <= K"
     ).falsify(ball=1, bound=1, mutant={"ball": 2, "bound": 2}, extremal=[seen], **RUNS)
     def second_phase(phases, delta, rho, ball, bound):
-        """Bound how much nearer phase 2 gets to xbar; all steps and the radius limit this move."""
+        """Bound how much nearer phase 2 gets to xbar.
+
+        All steps and the radius limit this move.
+        """
         steps, level, sigmas = settings(phases, delta, rho)
         eta, length, s = 1 / 16, (steps + 1) // 4, sigmas[bound - 1]
         most = 2 * s**2 * level / (eta * length) + eta / 2 + 8 * s * level * math.sqrt(2 / length)
@@ -118,7 +121,7 @@ def error_of_each_phase(ledger):
         extremal=[{"phases": 30, "delta": 0.9, "way": 1.0}],
     )  # fmt: skip
     def first_phase(phases, delta, way, half):
-        """Compare for steps that together cover a share of r_hat."""
+        """Compare both sides for steps that together cover a share of r_hat."""
         length, level = 2 ** (phases - 1), math.log(4 * phases / delta)
         allowed = 1 / (half * way) + way / length / 2 + 4 * math.sqrt(2 * level / length)
         return 1 - way * (length - 1) / length / 2, allowed
@@ -137,9 +140,9 @@ def martingale_terms(ledger):
     <= K.
 
     The claim holds for a u that is fixed before the phase, such as x_star and xbar^(k-1). When the
-    phase begins, it is already known whether u is in K^(k). So nothing in the phase is conditioned.
-    Given the past, a term has a range of twice the diameter, not of four times the diameter. So
-    both bounds could be halved.
+    phase begins, the past already determines whether u is in K^(k). So no step of the phase is
+    conditioned on whether u is in K^(k). Given the past, a term has a range of twice the diameter,
+    not of four times the diameter. So both bounds could be halved.
     """
     some = {"steps": Integer(1, 4000), "phases": Integer(1, 12), "delta": ANY_DELTA, "log": True}
     some["extremal"] = [{"steps": 4000, "phases": 12, "delta": 1e-12}]
@@ -170,12 +173,13 @@ def total_error(ledger):
     outputs x_hat^(K) with f(x_hat^(K)) - f(x_star) <= r_hat^2 / (16 eta T) + 19 eta + 8 r_hat
     sqrt(log(4K/delta) / T) + 1314 T eta d log^4(8K/delta) / (rho n^2).
 
-    There are two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)). This
-    value is up to 64 times the printed term. At eta = 3.5 r_hat / T, all steps together cover half
-    of the distance to data at distance r_hat. So the error is .5 r_hat, not .05. Second, take data
-    at xbar. With a probability of about (delta / 4K)^(4/9), which exceeds a small delta, the noise
-    is longer than the later balls together can correct. If both errors are repaired, the constants
-    19 and 1314 are three times as large as needed.
+    The lemma contains two errors. First, r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)).
+    The correct first term is up to 64 times the printed first term. At eta = 3.5 r_hat / T, all
+    steps together cover half of the distance to data at distance r_hat. So the error is .5 r_hat,
+    not .05 r_hat. Second, take data at xbar. With a probability of about (delta / 4K)^(4/9), the
+    noise is longer than the later balls together can correct. The probability (delta / 4K)^(4/9)
+    exceeds a small delta. If both errors are repaired, the constants 19 and 1314 are three times as
+    large as needed.
     """
     repair = ledger.repair(
         "r_hat^2 / (16 eta T) reads 4 r_hat^2 / (eta (T + 1)), and K^(k) has radius 2 sigma^(k-1) "
@@ -202,7 +206,7 @@ def total_error(ledger):
     )  # fmt: skip
     @repair.falsify("balls", extremal=[far], **twice)
     def out_of_reach(phases, delta, rho, repaired):
-        """Use that a phase moves by at most the radius of its ball."""
+        """Bound the error from below, because a phase moves by at most the radius of its ball."""
         steps, level, sigmas = settings(phases, delta, rho)
         least = 2 * math.sqrt(level) * sum(sigmas[:-1] if repaired else sigmas[1:])
         least += total(steps, level, rho, 1.0, repaired)
@@ -258,7 +262,7 @@ def steps_of_the_chain(ledger):
     @repair.falsify("576", power=2, constant=576, before=1, mutant={"constant": 540}, **every)
     @repair.falsify("31", power=1, constant=31, before=1, mutant={"constant": 29}, **every)
     def fourth_line(phases, passes, delta, power, constant, before):
-        """Sum all terms but the first ones, for d = rho = eta = 1."""
+        """Sum all terms except the first terms, for d = rho = eta = 1."""
         steps, level, _ = settings(phases, delta, 1.0)
         m, k = 3 * (passes + math.log(8 / delta)), np.arange(2, phases + 1)
         sigma, length = 3.0 ** (before - k) * (2 * m + 1), 2.0 ** (phases - k)
@@ -285,7 +289,7 @@ def steps_of_the_chain(ledger):
 
     @ledger.falsify("the last line", x=x, mutant={"middle": 1296}, **split)
     def closing(x, middle):
-        """Compare for x = sqrt(d T) M^2 / (sqrt(rho) n)."""
+        """Compare both sides for x = sqrt(d T) M^2 / (sqrt(rho) n)."""
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2
 
     ledger.consequence(

@@ -26,7 +26,10 @@ from dpaudit.stats import oracles
 
 
 def log_tail(hits, draws, rate):
-    """Return log P[Bin(draws, rate) > hits] without underflow, from the mean to draws - 1."""
+    """Return log P[Bin(draws, rate) > hits] without underflow.
+
+    The argument `hits` must lie between the mean and draws - 1.
+    """
     least = hits + 1
     first = -betaln(least + 1, draws - least + 1) - math.log(draws + 1)
     first += least * math.log(rate) + (draws - least) * math.log1p(-rate)
@@ -124,10 +127,11 @@ def instance_of_above_threshold(ledger):
     """Algorithm 2 is an instance of Algorithm 1 with Delta = 3, but for the fact that the
     sensitivities of its queries are random, as they depend on the subsampled sets.
 
-    Algorithm 1 requires queries of sensitivity 3. The queries of Algorithm 2 have sensitivity 3
-    only while an index is sampled at most 2 k times, as the paper says. If an index is sampled more
-    often, the sensitivity is up to n. The lines of Algorithm 2 have an exact distribution. It
-    equals the distribution of Algorithm 1 on the same queries, averaged over the queries.
+    Algorithm 1 requires queries of sensitivity 3. As the paper says, the queries of Algorithm 2
+    have sensitivity 3 only if an index is sampled at most 2 k times. If an index is sampled more
+    often, the sensitivity is up to n. The lines of Algorithm 2 have an exact distribution. This
+    exact distribution equals the distribution of Algorithm 1 on the same queries, averaged over the
+    queries.
     """
 
     def above_threshold(queries, n, epsilon, sensitivity):
@@ -224,8 +228,8 @@ def privacy_of_fast_radius(ledger):
     queries in both runs, so Lemma 2 does not apply. The value k = 2.6 log(4 T / delta) is enough,
     but k = 2.5 log(4 T / delta) is not. Let all points be in one place, and let one point move. By
     exact computation for 20 points, the largest epsilon found is 0.47 of the promised epsilon. For
-    40 points, the largest epsilon is 0.48 of the promised epsilon. The reason is that the mean of a
-    query moves by less than 2, not by 3.
+    40 points, the largest epsilon is 0.48 of the promised epsilon. The privacy loss is small
+    because the mean of a query moves by less than 2, not by 3.
     """
     ledger.audit(
         partial(fast_radius, min_radius=1.0, max_radius=4.0, epsilon=1.0, delta=1e-3),

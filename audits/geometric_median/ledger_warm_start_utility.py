@@ -84,7 +84,7 @@ def queries_are_accurate(ledger):
     def wrong(t, epsilon, delta, share, low, constant, samples):
         """Sum over all T radii.
 
-        A share of the points are neighbours of all points; the other points are random.
+        A share of the points are neighbours of all points. All other points are random.
         """
         n, k = lemma6_sizes(t, epsilon, delta, constant)
         k, certain = samples or k, math.floor(share * n)
@@ -127,7 +127,10 @@ def exponents(ledger):
 
 
 def chain(link, t, epsilon, delta, mean, top, divisor, excess, power):
-    """Return adjacent exponents in (6): mu up to `top` n^2, and the query 0.01 n^2 above."""
+    """Return adjacent exponents in (6).
+
+    The mean mu is up to `top` n^2, and the query exceeds `top` n^2 by 0.01 n^2.
+    """
     n, _ = lemma6_sizes(t, epsilon, delta)
     mu = mean * top * n**2
     e = (top + excess) * n**2 / mu - 1
@@ -184,9 +187,9 @@ def utility_of_fast_radius(ledger):
     The lower bound is loose. The largest value found for r^(.75) is 1.984 r_hat, while 4 r_hat is
     allowed. The example is a bent chain of three places, with a half, a quarter and a quarter of
     the points. As the bend and the rounding vanish, the factor tends to 2. A search found no factor
-    above 2. But Lemma 7 needs r_hat >= r^(.75), which fails in this example. The condition also
-    fails on a line with 37 % of the points at each of -.49 and .49, and 13 % at each of -1.48 and
-    1.48.
+    above 2. But Lemma 7 needs r_hat >= r^(.75), which fails in this example. The condition r_hat >=
+    r^(.75) also fails for points on a line. In this example, 37 % of the points lie at -.49, 37 %
+    at .49, 13 % at -1.48 and 13 % at 1.48.
     """
 
     @ledger.falsify(
@@ -225,7 +228,7 @@ def utility_of_fast_radius(ledger):
         constant=600.0, mutant={"constant": 300.0}, **searched
     )
     def fails(t, epsilon, delta, constant, loud):
-        """Bound the probability of halting at a query of .75 n, or of missing one of .81 n."""
+        """Bound the probability that a query of .75 n halts, or that no query of .81 n halts."""
         n, k = lemma6_sizes(t, loud or epsilon, delta, constant)
         level = 0.775 * n + 6 / epsilon * nodes
         at = (np.arange(20) + 0.5) / 20
@@ -262,8 +265,8 @@ def edges_of_the_search(ledger):
     in its first iteration, r_hat = r, or after its last, r_hat = R.
 
     Both bounds hold. For t = 1, the upper bound is the hypothesis. The lower bound for any radius
-    follows from gm.lemma6. The paper omits a third special case, r = R, where no radius is tried.
-    In this case, the algorithm returns R, which is correct because r <= 4 r^(.9).
+    follows from gm.lemma6. The paper omits a third special case: if r = R, no radius is tried. If r
+    = R, the algorithm returns R, which is correct because r <= 4 r^(.9).
     """
 
     @ledger.falsify(
@@ -300,9 +303,9 @@ def running_time(ledger):
 
     The algorithm computes n k T distances. For R >= 4 r and delta <= 1/2, the number of distances
     is at most 22 n log(R/r) log(log(R/r) / delta). The constant falls to 3 / log 2 = 4.3 as R / r
-    grows. As R / r falls to e^delta and below, the printed bound falls to 0 and below. At R = 1.6 r
-    and delta = .5, the printed bound is negative, so no constant helps. A bound of (1 + log(R/r))
-    log((1 + log(R/r)) / delta) with another constant always holds.
+    grows. If R / r is at most e^delta, the printed bound is at most 0. At R = 1.6 r and delta = .5,
+    the printed bound is negative, so no constant helps. A bound of (1 + log(R/r)) log((1 +
+    log(R/r)) / delta) with another constant always holds.
     """
 
     @ledger.identity(

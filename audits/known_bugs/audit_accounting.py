@@ -1,8 +1,9 @@
-"""Bugs in how released software computes its own privacy: stability maps and accountants.
+"""Bugs in how released software computes its own privacy, in stability maps and accountants.
 
-Two bugs are in the packages themselves. The audits ask these packages for the sensitivity or the
-epsilon that they claim. The noise is numpy's. A mechanism that is marked as a known violation must
-be refuted. Otherwise the run fails.
+OpenDP #2924 and dp-accounting #378 are bugs in the packages themselves. The audits of these two
+bugs ask the package for the sensitivity or the epsilon that the package claims. The noise comes
+from numpy. A mechanism that is marked as a known violation must be refuted. If a known violation is
+not refuted, the run fails.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ def opendp_tree():
 
 
 def holders_in_a_tree(data):
-    """Return the users who hold each leaf, and their sum. A user moves the leaves by 4 in l2."""
+    """Return the number of users who hold each leaf, and the sum of these numbers.
+
+    One user moves the leaves by at most 4 in the l2 norm.
+    """
     leaves = [int((data == leaf).any(axis=1).sum()) for leaf in range(LEAVES)]
     return np.array(opendp_tree()(leaves), dtype=float)
 
@@ -64,10 +68,11 @@ def tree_with_noise(sensitivity):
 
 
 def tree_by_the_stability_map():
-    """Return the tree with noise for the map's own bound, height times distance, which is 8.
+    """Return the tree with noise for the stability map's bound.
 
-    OpenDP 0.16, make_b_ary_tree with l2_distance; issue #2924 (2026, open). A user who holds all
-    leaves moves the tree by sqrt(16^2 + 16) = 16.5.
+    The bound is height times distance, which is 8. The bug is in OpenDP 0.16, make_b_ary_tree with
+    l2_distance; issue #2924 (2026, open). A user who holds all leaves moves the tree by sqrt(16^2 +
+    16) = 16.5.
     """
     return tree_with_noise(float(opendp_tree().map(4)))
 
@@ -75,7 +80,7 @@ def tree_by_the_stability_map():
 @installed("opendp")
 @pytest.mark.known_violation("OpenDP #2924: a user in every leaf counts LEAVES times at the root")
 def audit_opendp_2924(auditor):
-    """Audit with data like the mechanism's own, because whole numbers alone miss the bug."""
+    """Audit with data like the mechanism's data, because whole numbers alone miss the bug."""
     auditor.check(
         tree_by_the_stability_map(),
         GaussianDP(1.0, ADD_REMOVE, "OpenDP's stability map"),
@@ -101,10 +106,10 @@ CUT = 25.0
 
 
 def count_of_high_predictions(data, size, rng, scale):
-    """Pair rows (x, y) at random, draw a line through each pair, and count lines above 50 at CUT.
+    """Pair rows (x, y) at random, and count the pairs whose line is above 50 at CUT.
 
     If the number of rows is odd, the last row is omitted. A noisy count replaces OpenDP's noisy
-    median, so that only the pairing is tested.
+    median, so the audit tests only the pairing.
     """
     rows, half = data[: len(data) // 2 * 2], len(data) // 2
     order = rng.permuted(np.tile(np.arange(len(rows)), (size, 1)), axis=1)
@@ -118,26 +123,26 @@ def count_of_high_predictions(data, size, rng, scale):
 
 
 def pairs_of_an_even_number(data, size, *, rng):
-    """Use noise for the stability map's claim that a row moves one pair.
+    """Add noise for the stability map's claim that a row changes only one pair.
 
-    OpenDP 0.16, opendp/extras/sklearn/linear_model/_make_private_theil_sen, pairwise_predict;
-    issue #2950 (2026, open).
+    The bug is in OpenDP 0.16, opendp/extras/sklearn/linear_model/_make_private_theil_sen,
+    pairwise_predict; issue #2950 (2026, open).
     """
     return count_of_high_predictions(data, size, rng, 1 / EPSILON)
 
 
 def pairs_with_stability_of_two(data, size, *, rng):
-    """Use noise for the true effect of a row, on its own pair and on the pair of the last row.
+    """Add noise for the true effect of a row.
 
-    A row that is added enters a pair together with the last row, or instead of the last row. If the
-    partners of these two rows are joined, the rest is a random pairing of the others. So at most
-    two pairs are removed, and one is added.
+    An added row enters a pair with the last row, or takes the place of the last row in a pair. Join
+    the partners of the added row and of the last row. Then all remaining pairs are a random pairing
+    of the other rows. So at most two pairs are removed and one pair is added.
     """
     return count_of_high_predictions(data, size, rng, 2 / EPSILON)
 
 
 def two_far_rows():
-    """Return rows on the line y = 0, except the user and the last row, whose lines are high."""
+    """Return rows on the line y = 0, except the user's row and the last row, which are high."""
     rows = np.stack([np.linspace(0.0, 20.0, 19), np.zeros(19)], axis=1)
     rows[-1] = 24.0, 1000.0
     return NeighborPair(
@@ -150,7 +155,10 @@ def two_far_rows():
 
 @pytest.mark.known_violation("OpenDP #2950: an added row makes another row count, or not count")
 def audit_opendp_2950(auditor):
-    """Audit a named pair, because the portfolio has one special user, but this bug needs two."""
+    """Audit a named pair.
+
+    The bug needs two special users, but the portfolio has only one special user.
+    """
     auditor.check(
         pairs_of_an_even_number,
         PureDP(EPSILON, ADD_REMOVE, "OpenDP's stability map"),
@@ -179,9 +187,9 @@ NOISY_MAX_RHO = NOISY_MAX_EPSILON**2 / 8
 def permute_and_flip(scores, size, *, rng):
     """Report noisy max with exponential noise of scale 2 / epsilon.
 
-    OpenDP up to 0.15.1, make_noisy_max with zero_concentrated_divergence; issue #2911 (2026). The
-    mechanism is epsilon-DP and claims rho = epsilon^2 / 8. This rho needs the bounded range of
-    Gumbel noise.
+    The bug is in OpenDP up to 0.15.1, make_noisy_max with zero_concentrated_divergence; issue #2911
+    (2026). The mechanism is epsilon-DP and claims rho = epsilon^2 / 8. The claimed rho needs the
+    bounded range of Gumbel noise.
     """
     noise = rng.exponential(scale=2 / NOISY_MAX_EPSILON, size=(size, len(scores)))
     return (scores + noise).argmax(axis=1)
@@ -239,10 +247,10 @@ def accountant_epsilon(multiplier):
 @DP_ACCOUNTING
 @pytest.mark.known_violation("dp-accounting #378: a replaced record moves a clipped sum by 2 C")
 def audit_dp_accounting_378(auditor):
-    """Audit GaussianDpEvent, whose multiplier is relative to C, the bound of one record.
+    """Audit GaussianDpEvent, whose multiplier is relative to the bound C on one record.
 
-    Issue #378, PR #464 (open). One may also read the multiplier as relative to the sensitivity,
-    which is 2 C. But its docstring says C.
+    The bug is issue #378, PR #464 (open). A reader could also take the multiplier as relative to
+    the sensitivity, which is 2 C. But the docstring of GaussianDpEvent says C.
     """
     auditor.check(
         NOISY_SUM,

@@ -1,10 +1,11 @@
-"""Bugs of released libraries of statistics, each with the correct algorithm.
+"""Bugs of released statistics libraries, each with the correct algorithm.
 
-Every bug is re-created from its issue or pull request, in small form and with numpy's noise. No
-code is copied. A row of the data belongs to one user. No audit names a pair. At most, an audit
-gives the shape or the domain of the data.
+Each bug is written again from its issue or pull request, in a small form, with noise from numpy. No
+code is copied. Each row of the data belongs to one user. No audit names a pair of datasets. An
+audit gives at most the shape or the domain of the data.
 
-A mechanism that is marked as a known violation must be refuted. Otherwise the run fails.
+A mechanism that is marked as a known violation must be refuted. If a known violation is not
+refuted, the run fails.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ def covariances(columns):
 
 
 def covariance_of_the_raw_data(data, size, *, rng):
-    """Clip to the bounds, but then use the data without clipping.
+    """Clip to the bounds, but then use the unclipped data.
 
-    smartnoise-sdk, synth/snsynth/models/dp_covariance.py, release; issue #622, fixed by PR #624
-    (2026). Each of the three entries moves by at most 1 / n if a user in [0, 1]^2 is replaced.
+    The bug is in smartnoise-sdk, synth/snsynth/models/dp_covariance.py, release; issue #622, fixed
+    by PR #624 (2026). If a user in [0, 1]^2 is replaced, each of the three entries moves by at most
+    1 / n.
     """
-    np.clip(data, 0.0, 1.0)  # the result is not used, as in the original
+    np.clip(data, 0.0, 1.0)  # as in the original, the result is not used
     scale = 3 / (len(data) * EPSILON)
     return covariances(data[:, :2]) + rng.laplace(scale=scale, size=(size, 3))
 
@@ -75,8 +77,8 @@ SIGMA = np.sqrt(2 * np.log(1.25 / DELTA)) / EPSILON
 def gaussian_mean_scale_squared(data, size, *, rng):
     """Square the standard deviation before it reaches the sampler.
 
-    smartnoise-core, PR #315, fixed as of issue #316 (2020). The issue says: "noise scale in the
-    gaussian mechanism should not be squared".
+    The bug was in smartnoise-core, PR #315, fixed as of issue #316 (2020). The issue says that
+    "noise scale in the gaussian mechanism should not be squared".
     """
     return first_item(data).mean() + rng.normal(scale=(SIGMA / len(data)) ** 2, size=size)
 
@@ -109,11 +111,11 @@ TWO = neighbors.portfolio(n_users=2).under(ADD_REMOVE)
 
 
 def mean_with_the_private_size(data, size, *, rng):
-    """Use sensitivity 1 / n under add/remove, with the n of the private data.
+    """Use sensitivity 1 / n under add/remove, where n is the size of the private data.
 
-    smartnoise-core, whitepapers/sensitivities/mean, Section 2.1; issue #356 (2021). The scale of
-    the noise reveals n. Also, the mean of one user need not be within 1 / 2 of the mean of two
-    users.
+    The bug is in smartnoise-core, whitepapers/sensitivities/mean, Section 2.1; issue #356 (2021).
+    The scale of the noise reveals n. In addition, the mean of one user may differ by more than 1 /
+    2 from the mean of two users.
     """
     return first_item(data).mean() + rng.laplace(scale=1 / (len(data) * EPSILON), size=size)
 
@@ -152,16 +154,16 @@ SHORT = neighbors.portfolio(m=1).under(ADD_REMOVE)
 
 
 def in_the_l1_ball(vectors):
-    """Clip vectors (last axis) to the unit ball of the l1 norm."""
+    """Clip each vector along the last axis to the unit ball of the l1 norm."""
     norms = np.abs(vectors).sum(axis=-1, keepdims=True)
     return vectors / np.maximum(norms, 1.0)
 
 
 def vector_sum_clipped_at_the_end(data, size, *, rng):
-    """Clip the sum of a partition, as VECTOR_SUM does.
+    """Clip the sum of a partition instead of each user's vector, as VECTOR_SUM does.
 
-    PipelineDP, pipeline_dp/combiners.py, VectorSumCombiner.compute_metrics; issue #551 (2025,
-    open).
+    The bug is in PipelineDP, pipeline_dp/combiners.py, VectorSumCombiner.compute_metrics; issue
+    #551 (2025, open).
     """
     total = in_the_l1_ball(data.sum(axis=0))
     return total + rng.laplace(scale=1 / EPSILON, size=(size, data.shape[1]))
@@ -198,17 +200,20 @@ LOWER, UPPER = 0.25, 1.0
 
 
 def sum_of_squares(data, size, rng, sensitivity):
-    """Return the second moment of a feature in [LOWER, UPPER], folded at 0 as in LaplaceFolded."""
+    """Return the noisy second moment of a feature in [LOWER, UPPER], folded at 0.
+
+    LaplaceFolded of diffprivlib folds in the same way.
+    """
     x = np.clip(data[:, 0], LOWER, UPPER)
     return np.abs((x**2).sum() + rng.laplace(scale=sensitivity / EPSILON, size=size))
 
 
 def moment_by_the_lower_bound(data, size, *, rng):
-    """Use a sensitivity with the lower bound twice.
+    """Use a sensitivity that contains the lower bound twice.
 
-    The code is `np.max(np.abs([bounds_X[0][i], bounds_X[0][i]])) ** 2`, in diffprivlib up to 0.6.6,
-    models/linear_regression.py, line 144; issues #104 (2025, item 1) and #105 (2026), PR #110
-    (open).
+    The code is `np.max(np.abs([bounds_X[0][i], bounds_X[0][i]])) ** 2`. The bug is in diffprivlib
+    up to 0.6.6, models/linear_regression.py, line 144; issues #104 (2025, item 1) and #105 (2026),
+    PR #110 (open).
     """
     return sum_of_squares(data, size, rng, max(abs(LOWER), abs(LOWER)) ** 2)
 
@@ -246,9 +251,10 @@ def in_the_l2_ball(data):
 def second_moments_with_wishart_noise(data, size, *, rng):
     """Return X^T X plus a random positive definite matrix.
 
-    diffprivlib up to 0.4, mechanisms/wishart.py; issues #23 (2020) and #42 (2021), PR #25. The
-    noise is Wishart with d + 1 degrees of freedom and covariance 1 / (2 epsilon) I, after Imtiaz
-    and Sarwate (2016). The smallest eigenvalue reveals which data were impossible.
+    The bug is in diffprivlib up to 0.4, mechanisms/wishart.py; issues #23 (2020) and #42 (2021), PR
+    #25. After Imtiaz and Sarwate (2016), the noise is Wishart with d + 1 degrees of freedom and
+    covariance 1 / (2 epsilon) I. The smallest eigenvalue of the output reveals which data were
+    impossible.
     """
     moments = in_the_l2_ball(data).T @ in_the_l2_ball(data)
     root = rng.normal(scale=np.sqrt(1 / (2 * EPSILON)), size=(size, DIM + 1, DIM))

@@ -1,10 +1,11 @@
-"""Bugs of released software that trains models, each with the correct algorithm.
+"""Bugs of released training software, each with the correct algorithm.
 
-Every bug is re-created from its issue, pull request or paper, in small form and with numpy's noise.
-No code is copied. A row of the data is the gradient of one example, or of one user. No audit names
-a pair. At most, an audit gives the shape of the data.
+Each bug is written again from its issue, pull request or paper, in a small form, with noise from
+numpy. No code is copied. Each row of the data is the gradient of one example or of one user. No
+audit names a pair of datasets. An audit gives at most the shape of the data.
 
-A mechanism that is marked as a known violation must be refuted. Otherwise the run fails.
+A mechanism that is marked as a known violation must be refuted. If a known violation is not
+refuted, the run fails.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SMALL = neighbors.portfolio(m=2).under(ADD_REMOVE)
 
 
 def clipped(gradients, norm=CLIP):
-    """Clip each row to a ball."""
+    """Clip each row to the ball of radius `norm`."""
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     return gradients * np.minimum(1.0, norm / np.maximum(norms, 1e-300))
 
@@ -45,10 +46,10 @@ def promise(source):
 
 
 def step_divided_by_the_data(data, size, *, rng):
-    """Divide by `expected_batch_size = int(len(dataset) * sample_rate)`, for one batch of all.
+    """Divide one full batch by `expected_batch_size = int(len(dataset) * sample_rate)`.
 
-    Opacus, opacus/privacy_engine.py, make_private, all versions up to 1.6.0; issue #571 (2023,
-    open), "Privacy Leakage at low sample size".
+    The bug is in Opacus, opacus/privacy_engine.py, make_private, all versions up to 1.6.0; issue
+    #571 (2023, open), "Privacy Leakage at low sample size".
     """
     noise = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
     return (clipped(data).sum(axis=0) + noise) / len(data)
@@ -86,18 +87,19 @@ WIDE = neighbors.portfolio(m=64).under(ADD_REMOVE)
 
 
 def sampled_sum(data, size, rng, rate):
-    """Return the sum of clipped gradients over a Poisson sample, with noise."""
+    """Return the noisy sum of clipped gradients over a Poisson sample."""
     taken = (rng.random((size, len(data))) < rate).astype(float)
     return taken @ clipped(data) + rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
 
 
 def sampled_step_divided_by_the_data(data, size, *, rng):
-    """Derive the rate and the batch size from `len(dataset)`, with the batch size rounded down.
+    """Derive the rate and the batch size from `len(dataset)`.
 
-    With 20 examples, the noisy sum is divided by 10. With 19 examples, the sum is divided by 9. No
-    clipped gradient reveals this difference. But the length of the noise reveals the difference. If
-    there are more dimensions, the length reveals it more clearly. The bug is Opacus #819 (2026,
-    open) in versions 1.0.0 to 1.6.0. An audit found it.
+    The batch size is rounded down. With 20 examples, the noisy sum is divided by 10. With 19
+    examples, the sum is divided by 9. No clipped gradient reveals this difference. But the length
+    of the noise reveals the difference. The length of the noise reveals the difference more clearly
+    in higher dimensions. The bug is Opacus #819 (2026, open) in versions 1.0.0 to 1.6.0. A dpaudit
+    audit found the bug.
     """
     rate = 1 / math.ceil(len(data) / BATCH)
     return sampled_sum(data, size, rng, rate) / int(len(data) * rate)
@@ -133,9 +135,10 @@ SMALL_CLIP = 0.1
 
 
 def clips_to_the_default(data, size, *, rng):
-    """Clip to 1 by ghost clipping, although the noise is for `max_grad_norm` = 0.1.
+    """Clip to 1 by ghost clipping, although the noise is scaled for `max_grad_norm` = 0.1.
 
-    Opacus before 1.5.2: `_prepare_model` did not pass on `max_grad_norm`; PR #664 (2024).
+    The bug is in Opacus before 1.5.2, where `_prepare_model` did not pass on `max_grad_norm`; PR
+    #664 (2024).
     """
     noise = rng.normal(scale=NOISE * SMALL_CLIP, size=(size, data.shape[1]))
     return clipped(data, 1.0).sum(axis=0) + noise
@@ -165,10 +168,10 @@ def audit_opacus_664_mended(auditor):
 
 
 def one_key_for_all_leaves(data, size, *, rng):
-    """Add the noise of one leaf of the gradient also to the other leaf, which has the same shape.
+    """Add the same noise to both leaves of the gradient, which have the same shape.
 
-    JAX, examples/differentially_private_sgd.py, private_grad, before PR #3646 (2020). The
-    difference of the leaves has no noise.
+    The bug is in JAX, examples/differentially_private_sgd.py, private_grad, before PR #3646 (2020).
+    The difference of the two leaves has no noise.
     """
     leaf = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1] // 2))
     return clipped(data).sum(axis=0) + np.concatenate([leaf, leaf], axis=1)
@@ -200,12 +203,13 @@ BATCH_SIZE = 20
 
 
 def noise_divided_by_the_batch(data, size, *, rng):
-    """Clip gradients of the mean loss, and divide their sensitivity by the batch size once more.
+    """Clip gradients of the mean loss, but divide the noise by the batch size another time.
 
-    After Section 4 of Tramer, Terzis, Steinke, Song, Jagielski and Carlini (2022), "Debugging
-    Differential Privacy: A Case Study for Privacy Auditing". The paper concerns an implementation
-    of backpropagation clipping. It claimed epsilon = 0.21, and at least 2.79 was found. Networks
-    and layers are omitted. The wrong factor is the same as in the paper.
+    The bug is described in Section 4 of Tramer, Terzis, Steinke, Song, Jagielski and Carlini
+    (2022), "Debugging Differential Privacy: A Case Study for Privacy Auditing". The paper audits an
+    implementation of backpropagation clipping. The implementation claimed epsilon = 0.21, but the
+    paper found an epsilon of at least 2.79. This re-creation omits networks and layers. This
+    re-creation has the same wrong factor as the implementation.
     """
     noise = rng.normal(scale=NOISE * CLIP / BATCH_SIZE, size=(size, data.shape[1]))
     return clipped(data / BATCH_SIZE).sum(axis=0) + noise
@@ -245,11 +249,11 @@ WEIGHTS = neighbors.portfolio(dim=4).under(within_sensitivity())
 
 
 def update_with_leftovers(weights, size, *, rng):
-    """Filter a model's update, which is changed in place, by a sparse vector technique.
+    """Filter a model's update by a sparse vector technique.
 
-    NVFlare, nvflare/app_common/filters/svt_privacy.py, before PR #348 (2022); issue #343. Accepted
-    weights are drawn with replacement. Accepted weights that are not drawn keep their value,
-    without noise.
+    The update is changed in place. The bug is in NVFlare,
+    nvflare/app_common/filters/svt_privacy.py, before PR #348 (2022); issue #343. Accepted weights
+    are drawn with replacement. An accepted weight that is not drawn keeps its value without noise.
     """
     first, second, third = SHARES
     threshold = TAU + rng.laplace(scale=2 * GAMMA / first, size=(size, 1))
@@ -269,10 +273,10 @@ def update_with_leftovers(weights, size, *, rng):
 
 
 def update_of_the_first_accepted(weights, size, *, rng):
-    """Halt after enough accepted weights, and send them with noise.
+    """Halt after enough accepted weights, and send the accepted weights with noise.
 
-    The fix of PR #348 sends zeros for weights that are not drawn. This function goes further,
-    because it halts after `UPLOADED` weights, as the proof of the technique needs (Lyu, Su and Li
+    The fix of PR #348 sends zeros for weights that are not drawn. In addition, this function halts
+    after `UPLOADED` weights, because the proof of the technique needs this halt (Lyu, Su and Li
     2017).
     """
     first, second, third = SHARES

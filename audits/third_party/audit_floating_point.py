@@ -1,7 +1,7 @@
 """Audits of the low bits of an output, with ``float_attack=True``.
 
-In exact arithmetic, all of these mechanisms satisfy their claim. In doubles, noise that is added to
-a value leaves traces of the value. For this reason, OpenDP rounds to a lattice first.
+In exact arithmetic, all mechanisms in this module satisfy their claims. In doubles, noise that is
+added to a value leaves traces of the value. To avoid such traces, OpenDP rounds to a lattice first.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Real mechanisms of OpenDP and diffprivlib, through `dpaudit.adapters`.
+"""Audits of real mechanisms of OpenDP and diffprivlib through `dpaudit.adapters`.
 
-Install them with ``pip install '.[third-party]'``. The noise of these packages is not numpy's, so
-no mutants can be made from it. Instead, a mutant scales a parameter, to half of the noise or to
-twice the epsilon. For the Gaussians, whose small delta needs many draws, a mutant has a third of
-the noise. The numbers of draws differ, because most of these libraries draw one output at a time.
+Install both packages with ``pip install '.[third-party]'``. These packages do not use numpy's
+noise, so dpaudit cannot make noise mutants. Instead, a mutant scales a parameter to get half of the
+noise or twice the epsilon. The Gaussian mechanisms have a small delta, which needs many draws. So
+the mutants of the Gaussian mechanisms have a third of the noise. The numbers of draws differ,
+because most of these libraries draw one output at a time.
 
-OpenDP draws from the operating system and cannot be seeded. So `dpaudit replay` compares verdicts.
+OpenDP draws from the operating system and cannot be seeded. So `dpaudit replay` compares only the
+verdicts.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ USERS = nb.clip_boundary_user(n_users=20, low=-1.0, high=1.0)
 def installed(library):
     try:
         importlib.import_module(library)
-    except ImportError as error:  # diffprivlib may also fail with an unknown scikit-learn version
+    except ImportError as error:  # diffprivlib may also fail if the scikit-learn version is unknown
         reason = f"{library}: {error}; pip install '.[third-party]'"
         return pytest.mark.skip(reason=reason)
     return lambda audit: audit
@@ -62,7 +64,7 @@ def selector(scale):
 
 
 def averager(n_users, scale):
-    """Return the mean of `n_users` values in [-1, 1], clamped, with Laplace noise."""
+    """Return the mean of `n_users` values, clamped to [-1, 1], with Laplace noise."""
     dp = opendp()
     bounded = dp.atom_domain(bounds=(-1.0, 1.0), nan=False)
     users = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=n_users)
@@ -163,7 +165,7 @@ def audit_diffprivlib_gaussian(auditor, name):
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
         mutants=[mutants.scaled(sensitivity=1 / 3)],
-        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is at least 2.5, needs 5 times
+        draws_factor=5,  # at delta = 1e-5, the mutant (epsilon >= 2.5) needs 5 times the draws
     )
 
 

@@ -1,9 +1,9 @@
-"""Mistakes of private training, each next to its correct version, which is not refuted.
+"""Mistakes of private training, each next to a correct version that no audit refutes.
 
-The claims are those of dp-accounting. The mistakes are kept as demonstrations.
-`tests/test_training_mistakes.py` computes how large epsilon really is. The audits use only what a
-person who trains knows. A person who trains knows the correct mechanism, whose likelihood ratio is
-the score, and a canary that this person chooses.
+The claims come from dp-accounting. The mistakes are kept as demonstrations. The file
+`tests/test_training_mistakes.py` computes the true epsilon of each mistake. The audits use only
+facts that the person who trains the model knows. The person who trains the model knows the correct
+mechanism and chooses the canary. The likelihood ratio of the correct mechanism is the score.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ EIGHT = {"others": 7, "relation": REPLACE}
 
 
 def audit_white_box(auditor):
-    """Audit all noisy sums against the whole curve of the accountant, which has no slack."""
+    """Audit all noisy sums against the whole curve of the accountant.
+
+    This curve has no slack.
+    """
     pair = loud_user(m=4)
     auditor.check(
         train(),
@@ -80,7 +83,10 @@ def audit_one_step_in_many_dimensions(auditor):
 
 @pytest.mark.known_violation("noise scaled by the size of the batch that was drawn")
 def audit_noise_over_the_drawn_batch(auditor):
-    """Audit without a score, so the audit learns that the noise length is the best event."""
+    """Audit without a score.
+
+    The audit finds that the length of the noise is the best event.
+    """
     auditor.check(
         train(mutants.NoiseOverDrawnBatch, d=32, q=0.5, steps=1),
         Accounted(poisson(q=0.5, steps=1)).at(DELTA),
@@ -159,7 +165,10 @@ def audit_balls_in_bins_as_poisson(auditor):
     ids=["shuffle", "balls_in_bins"],
 )
 def audit_once_in_an_epoch(auditor, sampling):
-    """Audit epochs in which a user takes part once, so each is one Gaussian, not amplified."""
+    """Audit epochs in which a user takes part once.
+
+    Each epoch is one Gaussian without amplification.
+    """
     pair = loud_user(m=4, **EIGHT)
     epoch = {"steps": BATCHES, "sigma": SIGMA, **sampling}
     mechanism = train(**epoch)
@@ -196,7 +205,11 @@ def audit_full_batches_by_pld(auditor):
 
 @pytest.mark.known_violation("an RDP accountant under REPLACE_ONE, given sigma over clip_norm")
 def audit_full_batches_by_rdp(auditor):
-    """The accountant expects noise relative to a replaced user's move, twice the clip norm."""
+    """Audit the RDP accountant with a multiplier relative to the clip norm.
+
+    The accountant expects a multiplier relative to a replaced user's move, which is twice the clip
+    norm.
+    """
     from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 
     accountant = RdpAccountant(neighboring_relation=accounting.NeighboringRelation.REPLACE_ONE)

@@ -13,16 +13,20 @@ LOUD = 20.0
 
 
 def logistic(params, data):
-    """Return gradients of log(1 + exp(-x params)), [n, m, d]; data are x times a label -1 or 1."""
+    """Return gradients of log(1 + exp(-x params)), [n, m, d].
+
+    The data are x times a label, which is -1 or 1.
+    """
     margins = np.einsum("sd,nmd->snm", params, data)
     return -special.expit(-margins)[..., None] * data[None]
 
 
 def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
-    """Return users and a canary, which is a user with a large feature that no other user has.
+    """Return a pair with a canary, which is a user with a large feature that no other user has.
 
-    The canary's gradient is clipped at all reached iterates, and orthogonal to the gradients of the
-    others. If users are replaced, the other dataset has a user with the opposite feature.
+    The canary's gradient is clipped at all iterates that training reaches. The canary's gradient is
+    orthogonal to the gradients of all other users. If users are replaced, the right dataset has a
+    user with the opposite feature.
     """
     users = np.zeros((others, m, d))
     users[:, :, : d - 1] = np.random.default_rng(0).normal(size=(others, 1, d - 1)) / m
@@ -34,14 +38,17 @@ def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
 
 
 def poisson(sigma=SIGMA, *, q=Q, steps=STEPS):
-    """Return the accountant's view of DP-SGD. It composes Poisson samples with Gaussians."""
+    """Return the dp-accounting event of DP-SGD.
+
+    The event composes Poisson-sampled Gaussians.
+    """
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
     return SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)
 
 
 def train(kind=DPSGD, *, d=3, **options):
-    """Return a training run with short steps, so that the canary keeps its large gradient."""
+    """Return a training run with short steps, so the canary keeps its large gradient."""
     options = {"sigma": SIGMA, "steps": STEPS, **options}
     if "batch_size" not in options:
         options = {"q": Q, **options}

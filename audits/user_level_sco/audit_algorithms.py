@@ -1,8 +1,8 @@
 """Audits of the algorithms of both versions of the paper, at constants that `scaled` derives.
 
-Each phase ends by adding Gaussian noise, which the audits integrate out. Each user takes part in
-one phase only. On linear losses, a shift of one iterate persists in all later iterates. If users
-have different curvatures, the scores change with the iterate.
+Each phase adds Gaussian noise at its end, and the audits integrate out this noise. Each user takes
+part in one phase only. On linear losses, a shift of one iterate persists in all later iterates. If
+users have different curvatures, the scores change with the iterate.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ FIRST_BATCH, LAST_BATCH = 0, FILTERED.phases[0].n_users - 1
 
 
 def crowd(place, other, share, gap, user=FIRST_BATCH):
-    """Return a pair where one user differs; a share of the others is at `gap`, the rest is at 0."""
+    """Return a pair in which one user differs.
+
+    A share of all other users is at `gap`, and the rest is at 0.
+    """
     data = np.zeros((FILTERED.n_users, 2, 1))
     data[np.arange(FILTERED.n_users) % 20 < 20 * share] = gap
     left, right = data.copy(), data.copy()
@@ -55,7 +58,7 @@ def crowd(place, other, share, gap, user=FIRST_BATCH):
 
 
 def crowds(user=FIRST_BATCH):
-    """Return the pairs to search, where the user is inside the filter, on its edge, or far out."""
+    """Return a space of pairs whose user is inside the filter, on the filter's edge, or far out."""
     return SearchSpace(
         partial(crowd, user=user),
         {
@@ -125,7 +128,10 @@ def audit_user_level_sco(auditor):
 
 
 def audit_second_phase(auditor):
-    """Audit a user of the second phase, whose start is a released output of the first phase."""
+    """Audit a user of the second phase.
+
+    The second phase starts at a released output of the first phase.
+    """
     options = {**EUCLIDEAN, "start": [0.5], "phase": 2}
     centers = partial(euclidean.filtered_sgd, **options)
     auditor.check(
@@ -144,7 +150,10 @@ CURVED = scaled.scaled_euclidean(
 
 
 def bent(place, other, gap, share):
-    """Return a pair; some later users have the largest curvature and scores near the threshold."""
+    """Return a pair in which the first user differs.
+
+    Some later users have the largest curvature and scores near the threshold.
+    """
     data = np.zeros((CURVED.n_users, 1, 2))
     data[np.arange(CURVED.n_users) % 20 < 20 * share] = [-gap / 2, 2.0]
     left, right = data.copy(), data.copy()
@@ -154,7 +163,10 @@ def bent(place, other, gap, share):
 
 @pytest.mark.from_profile("full")
 def audit_contraction_edge(auditor):
-    """Audit step sizes 2 / beta and differing curvatures; scores then change with the iterates."""
+    """Audit step sizes 2 / beta and differing curvatures.
+
+    With these curvatures, the scores change with the iterates.
+    """
     options = {
         "loss": VaryingQuadratic(2.0), "domain": Ball(0.4), "plan": CURVED, "start": [0.0],
     }  # fmt: skip
@@ -177,7 +189,10 @@ ROBUST = {"loss": Linear(), "domain": Box(100.0), "plan": TESTED, "start": [0.0]
 
 
 def halves(place, other, share, gap):
-    """Return a pair whose batches pass the test, fail it, or are on its edge; one user differs."""
+    """Return a pair in which one user differs.
+
+    The batches pass the test, fail the test, or are on the edge of the test.
+    """
     data = np.zeros((TESTED.n_users, 2, 1))
     data[: round(share * TESTED.batch_size)] = gap
     left, right = data.copy(), data.copy()
@@ -211,7 +226,7 @@ TRIMMED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic="trimm
 
 
 def audit_trimmed_mean(auditor):
-    """Audit a mean that trims two fifths of the values at either end, on searched pairs."""
+    """Search pairs for a mean that trims two fifths of the values at either end."""
     options = {**ROBUST, "plan": TRIMMED}
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **options)
     sigma = TRIMMED.phases[0].sigma

@@ -1,9 +1,10 @@
 """Audits of what filters and tests reveal without the Gaussian noise, by exact distributions.
 
-Given the noise of the differing user, the filter reveals only which other users of a batch it
-filters. On linear losses, users with equal gradients are exchangeable. So the number of filtered
-users in each group of equal gradients is a sufficient statistic. Here there are two groups. The
-concentration test is AboveThreshold on scores that change by up to 2.
+Given the noise of the differing user, the filter reveals only which other users of a batch are
+filtered. On linear losses, users with equal gradients are exchangeable. So the number of filtered
+users in each group of equal gradients is a sufficient statistic. The audited batches have two
+groups of equal gradients. The concentration test is AboveThreshold on scores that change by up to
+2.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ THRESHOLD = 0.8 * BATCH
 
 
 class Filtered:
-    """Numbers of filtered users in the two groups, up to `TARGETS` in total.
+    """Mechanism that counts the filtered users in two groups, up to `TARGETS` users in total.
 
     The differing user is not counted.
     """
@@ -59,7 +60,10 @@ class Filtered:
 
 
 def two_groups(place, other, share, gap):
-    """Return a pair where one user differs; a share of the others is at `gap`, the rest is at 0."""
+    """Return a pair in which one user differs.
+
+    A share of all other users is at `gap`, and the rest is at 0.
+    """
     left = np.zeros((BATCH, 1))
     left[1 : 1 + round(share * (BATCH - 2))] = gap
     right = left.copy()
@@ -79,7 +83,7 @@ GROUPS = SearchSpace(
 
 
 def audit_filter_decisions(auditor):
-    """Compare the decisions of one batch with the bound of `charging`, exactly."""
+    """Compare the exact profile of the decisions in one batch with the bound of `charging`."""
     delta = charging.stream_profile(1.5, targets=TARGETS, epsilon0=1 / SCALE)
     result = auditor.check(
         Filtered(SCALE),
@@ -113,7 +117,10 @@ class Answers:
 
 
 def queries(level, other, sensitivity, n_down, n_up):
-    """Return queries: the first `n_down` fall by the sensitivity, and the others rise by it."""
+    """Return queries that move by the sensitivity.
+
+    The first `n_down` queries fall, and all other queries rise.
+    """
     left = np.r_[np.full(n_down, level), np.full(n_up, other)]
     right = left + sensitivity * np.r_[-np.ones(n_down), np.ones(n_up)]
     return NeighborPair(
@@ -135,7 +142,7 @@ EPSILON = 0.5
 
 
 def audit_target_charging(auditor):
-    """Audit Algorithm 4 with c = 4, for queries of sensitivity 2 and noise for that sensitivity."""
+    """Audit Algorithm 4 with c = 4, for queries of sensitivity 2 and with matching noise."""
     delta = charging.stream_profile(2.0, targets=4, epsilon0=EPSILON)
     result = auditor.check(
         Answers(2 / EPSILON, cutoff=4, halt_on="yes"),

@@ -1,4 +1,7 @@
-"""Domains that the checks of both versions share. ``statements.md`` lists their conventions."""
+"""Domains that the checks of both versions share.
+
+The file ``statements.md`` lists the conventions of both versions.
+"""
 
 from __future__ import annotations
 

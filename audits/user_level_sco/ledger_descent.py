@@ -32,9 +32,9 @@ def lipschitz_and_smooth(ledger):
     is at most beta on X, where f is assumed to be twice differentiable.
 
     On a convex domain with interior points, the two conditions of "this means" are equivalent. On a
-    flat domain, the text means the gradient along the domain. "Smooth" here describes the gradient.
-    For the convex functions of the paper, beta is the least Lipschitz constant of the gradient in
-    the Euclidean norm.
+    flat domain, the text means the gradient along the domain. In this statement, "smooth" describes
+    the gradient. For the convex functions of the paper, beta is the least Lipschitz constant of the
+    gradient in the Euclidean norm.
     """
 
     @ledger.falsify(
@@ -42,7 +42,7 @@ def lipschitz_and_smooth(ledger):
         extremal=[FLAT], **QUADRATIC, **POINTS,
     )  # fmt: skip
     def differences(root, slope, x, y, spread):
-        """Use that the largest gradient on the square is attained at a corner."""
+        """Evaluate the gradient at the corners, because a corner attains the largest gradient."""
         hessian = root.T @ root
         largest = np.linalg.norm(SQUARE @ hessian + slope, axis=1).max()
         change = (x + y) @ hessian @ (x - y) / 2 + slope @ (x - y)
@@ -55,7 +55,10 @@ def lipschitz_and_smooth(ledger):
         **POINTS,
     )  # fmt: skip
     def gradients(root, slope, x, y, step):
-        """Return the gradient and the difference quotient along it, inside the square."""
+        """Return the norm of the gradient, and the difference quotient along the gradient.
+
+        All points lie inside the square.
+        """
         x, hessian = 0.9 * x, root.T @ root
         gradient = hessian @ x + slope
         if (size := np.linalg.norm(gradient)) < 0.1:
@@ -79,8 +82,8 @@ def gradient_step(ledger):
     """Let f on X be convex and beta-smooth and eta <= 2/beta. For any x, y in X, norm((x - eta grad
     f(x)) - (y - eta grad f(y))) <= norm(x - y).
 
-    The bound is tight. The largest step size for which the bound holds is 2 / beta. The reason is
-    that the step is x - eta H x with 0 <= eta H <= 2. If the Hessian varies, the average of the
+    The bound is tight. The largest step size for which the bound holds is 2 / beta. The bound holds
+    because the step is x - eta H x with 0 <= eta H <= 2. If the Hessian varies, the average of the
     Hessian over the segment replaces H. So the domain has to be convex.
     """
     half = {"x": np.ones(2), "y": -np.ones(2), "share": 1.0}
@@ -102,7 +105,7 @@ def gradient_step(ledger):
         extremal=[{**steep, "share": 1.0}], **domain,
     )  # fmt: skip
     def logistic(features, x, y, share, most):
-        """Use that the Hessian of log(1 + exp(a x)) is at most a a^T / 4, with equality at 0."""
+        """Bound the Hessian of log(1 + exp(a x)) by a a^T / 4, which the Hessian attains at 0."""
         eta = share * most * 4 / max(np.linalg.norm(features.T @ features, 2), 1e-9)
         change = features.T @ (expit(features @ x) - expit(features @ y))
         return np.linalg.norm(x - y - eta * change), np.linalg.norm(x - y) + ROUNDING
@@ -137,8 +140,8 @@ def onto_circle(x):
 def projection(ledger):
     """If X is convex and compact, then norm(Pi_X(x) - Pi_X(y)) <= norm(x - y) for any x, y in R^d.
 
-    The bound is tight if both points lie in the set. The set need not be compact: closed and
-    nonempty is enough. Convexity is needed.
+    The bound is tight if both points lie in the set. The set need not be compact. A closed nonempty
+    set is enough. The set must be convex.
     """
 
     @ledger.falsify(
@@ -166,12 +169,15 @@ def projection(ledger):
 
 
 def on_parabola(eta, steps, start, noise, first=1):
-    """Return both sides for f(x) = x^2 / 2, beta = 1 and x = 0, for noise of variance noise^2."""
+    """Return both sides for f(x) = x^2 / 2, beta = 1 and x = 0.
+
+    The noise has the variance noise^2.
+    """
     last, shrink = steps + first - 1, 1 - eta
     mean = start * (shrink ** np.arange(first, last + 1)).mean()
     weights = [
         eta * sum(shrink ** (t - s) for t in range(max(first, s), last + 1)) / steps
-        for s in range(1, last + 1)  # of the noise of step s
+        for s in range(1, last + 1)  # weights of the noise of step s
     ]
     found = (mean**2 + noise**2 * np.square(weights).sum()) / 2
     return found, (1 + 1 / eta) * start**2 / steps + eta * noise**2 / 2
@@ -254,13 +260,13 @@ def stochastic_gradient_descent(ledger):
     size eta satisfies E[f((1/T) sum_(t=1..T) x_t) - f(x)] <= (beta + 1/eta) R^2/T + eta (sum_t
     sigma_t^2)/(2T).
 
-    Bubeck's Theorem 6.3 has the step size 1 / (beta + 1 / eta). It also has R^2 / 2 instead of R^2.
-    If the step size is eta, no condition keeps beta eta small. If beta eta > 2, gradient descent
-    diverges. If beta eta > 1, one noisy step already exceeds the bound by the factor beta eta. The
-    repair follows from f(x) >= f(x_t) + <grad f(x_t), x - x_t>, the descent lemma and Young's
-    inequality for the noise. For beta eta <= 1, the same search found no counterexample to the
-    printed bound. One step attains the printed bound. The printed bound was not proved for beta eta
-    <= 1. The T gradients are the gradients at x_0, ..., x_(T-1).
+    Bubeck's Theorem 6.3 has the step size 1 / (beta + 1 / eta). Bubeck's Theorem 6.3 also has R^2 /
+    2 instead of R^2. If the step size is eta, no condition keeps beta eta small. If beta eta > 2,
+    gradient descent diverges. If beta eta > 1, one noisy step already exceeds the bound by the
+    factor beta eta. The repair follows from f(x) >= f(x_t) + <grad f(x_t), x - x_t>, the descent
+    lemma and Young's inequality for the noise. For beta eta <= 1, the same search found no
+    counterexample to the printed bound. One step attains the printed bound. The printed bound was
+    not proved for beta eta <= 1. The T gradients are the gradients at x_0, ..., x_(T-1).
     """
     attack_descent(ledger, first=1, start="")
 

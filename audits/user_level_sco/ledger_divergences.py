@@ -29,7 +29,7 @@ APART = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]])
 
 
 def distributions(weights):
-    """Return the normalised rows of positive weights; None if a row sums to 0."""
+    """Return the rows of positive weights divided by their sums, or None if a row sums to 0."""
     total = weights.sum(axis=-1, keepdims=True)
     return weights / total if (total > 0).all() else None
 
@@ -38,7 +38,7 @@ def distributions(weights):
 
 
 def attack_definition(ledger):
-    """Compare the divergence that other rows use with the supremum over all events."""
+    """Compare the divergence of other ledger rows with the supremum over all events."""
     ledger.identity(
         "the largest P[O] - exp(epsilon) P'[O] over all events", tolerance=1e-11, **PAIRS,
         extremal=[{"weights": APART, "epsilon": 1.0}], epsilon=SHARE, base=math.e,
@@ -60,11 +60,11 @@ def item_level_privacy(ledger):
     user-level DP if this holds of datasets that differ by the contributions of a single user, up to
     m items.
 
-    This is a definition. The divergence that other rows use is the supremum of P[O] - e^epsilon
-    P'[O] over events O. "O in Range(M)" should be "O a subset of Range(M)". The text defines
-    user-level neighbours by "adding or removing one user". Definition 15 defines neighbours as
-    datasets that "differ from one user". The proofs replace one user. A replacement consists of a
-    removal and an addition, so replacing a user doubles epsilon.
+    This statement is a definition. In other ledger rows, the divergence is the supremum of P[O] -
+    e^epsilon P'[O] over events O. "O in Range(M)" should be "O a subset of Range(M)". The text
+    defines user-level neighbours by "adding or removing one user". Definition 15 defines neighbours
+    as datasets that "differ from one user". The proofs replace one user. A replacement consists of
+    a removal and an addition, so replacing a user doubles epsilon.
     """
     attack_definition(ledger)
 
@@ -84,8 +84,8 @@ def user_level_privacy(ledger):
     + delta.
 
     The definition is the definition of item-level DP, except that users replace items. For m = 1,
-    this definition is (1). "Differ from one user" should be "differ in one user". All proofs
-    replace the data of one user.
+    the definition of user-level DP is (1). "Differ from one user" should be "differ in one user".
+    All proofs replace the data of one user.
     """
     attack_definition(ledger)
     words = ["".join(items) for items in itertools.product("ab", repeat=4)]
@@ -94,7 +94,10 @@ def user_level_privacy(ledger):
     @ledger.identity("pairs that our audits accept: two users of two items", cases=pairs, m=2,
                      mutant={"m": 1})  # fmt: skip
     def admitted(left, right, m):
-        """Return whether the audits accept the pair; the mutant counts items, not users."""
+        """Return whether the audits accept the pair, and whether at most one user differs.
+
+        The mutant counts items instead of users.
+        """
         parts = [[d[i : i + m] for i in range(0, 4, m)] for d in (left, right)]
         differ = sum(x != y for x, y in zip(*parts, strict=True))
         data = [[[float(ord(x)) for x in d[:2]], [float(ord(x)) for x in d[2:]]]
@@ -110,7 +113,7 @@ def user_level_privacy(ledger):
 
 
 def gaussian_delta(epsilon, delta, constant, sensitivity=1.0, factor=2.0):
-    """Return the exact delta of the noise, and the claimed one."""
+    """Return the exact delta of the noise, and the claimed delta."""
     sigma = math.sqrt(factor * math.log(constant / delta)) / epsilon
     return float(oracles.gaussian(sensitivity, sigma).delta(epsilon)), delta
 
@@ -120,10 +123,10 @@ def noisy_mean(ledger):
     """For points q_t(Z_1), ..., q_t(Z_B) in the unit ball, their mean plus N(0, sigma_1^2 I_d),
     with sigma_1 proportional to 1/B, is private.
 
-    If the points lie in the unit ball, the mean moves by at most 2 / B. If u becomes -u, the mean
-    moves by 2 / B. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough, but noise for
-    a move of 1 / B is not enough. For every (epsilon, delta), the scale is proportional to 1 / B,
-    as displayed.
+    If the points lie in the unit ball, the mean moves by at most 2 / B. If a unit vector u becomes
+    -u, the mean moves by 2 / B. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough,
+    but noise for a move of 1 / B is not enough. For every (epsilon, delta), the scale is
+    proportional to 1 / B, as displayed.
     """
     domain = {"epsilon": EPSILON, "delta": DELTA, "extremal": [{"epsilon": 1.0, "delta": 0.5}]}
 
@@ -151,8 +154,8 @@ def gaussian_noise(ledger):
     + N(0, sigma^2 I_d) with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
     The condition is loose. If delta <= 1/2 and epsilon <= 1, the constant 1.25 can be replaced by
-    .6. For delta <= 1/2, the printed bound holds for all epsilon up to 4.4. "f : P^* -> R^d" takes
-    datasets, which are written Z^* elsewhere.
+    .6. For delta <= 1/2, the printed bound holds for all epsilon up to 4.4. The function "f : P^*
+    -> R^d" takes datasets, but elsewhere, the paper writes Z^* for datasets.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -162,10 +165,10 @@ def gaussian_noise_without_condition(ledger):
     """If norm(f(D) - f(D')) <= Delta for all neighbouring datasets, then f(D) + N(0, sigma^2 I_d)
     with sigma^2 >= 2 Delta^2 log(1.25/delta)/epsilon^2 is (epsilon, delta)-DP.
 
-    No condition on epsilon is printed. For large epsilon, the statement fails. At delta = 1/2, the
-    statement fails for epsilon >= 4.5. At delta = 1e-6, the statement fails for epsilon >= 8.9. The
-    statement holds for epsilon <= 1, and even up to epsilon = 4.4. The second version adds the
-    condition.
+    The paper prints no condition on epsilon. For large epsilon, the statement fails. At delta =
+    1/2, the statement fails for epsilon >= 4.5. At delta = 1e-6, the statement fails for epsilon >=
+    8.9. The statement holds for epsilon <= 1, and even for epsilon <= 4.4. The second version adds
+    the condition.
     """
     attack_gaussian(ledger, top=1.0)
 
@@ -224,10 +227,11 @@ def divergences(ledger):
     gamma; D^delta(mu || nu) = max of log((mu(S) - delta)/nu(S)) over S within supp(mu) with mu(S)
     >= delta; D^delta(mu, nu) is the maximum of D^delta(mu || nu) and D^delta(nu || mu).
 
-    These statements are definitions, and other rows use the divergences. An event with mu(S) =
-    delta and nu(S) = 0 has the ratio 0 / 0, so it imposes no condition. If mu and nu are close and
-    delta > 0, D is negative. For example, D^delta(mu, mu) is log(1 - delta). The infimum in W_inf
-    is attained. So "W_inf <= b" means that some coupling keeps the two points within b.
+    These statements are definitions, and other ledger rows use these divergences. An event with
+    mu(S) = delta and nu(S) = 0 has the ratio 0 / 0, so the event imposes no condition. If mu and nu
+    are close and delta > 0, the divergence D is negative. For example, D^delta(mu, mu) is log(1 -
+    delta). The infimum in W_inf is attained. So "W_inf <= b" means that some coupling keeps the two
+    points within b.
     """
 
     @ledger.identity("total variation over all events", half=0.5, mutant={"half": 1.0}, **PAIRS)
@@ -244,7 +248,7 @@ def divergences(ledger):
         pairing=np.sort, mutant={"pairing": np.array}, **lines,
     )  # fmt: skip
     def wasserstein(left, right, pairing):
-        """Use that a coupling of such distributions is a mixture of permutations."""
+        """Minimise over permutations, because a coupling of uniform points mixes them."""
         ways = (left[list(order)] for order in itertools.permutations(range(4)))
         least = min(np.abs(way - right).max() for way in ways)
         return 1 + least, 1 + np.abs(pairing(left) - pairing(right)).max()
@@ -254,7 +258,10 @@ def divergences(ledger):
         epsilon=Interval(0.0, 1.0), less=1.0, mutant={"less": 0.5}, **PAIRS,
     )  # fmt: skip
     def inverse(weights, epsilon, less):
-        """Compare both conditions at any epsilon, for the hockey stick's delta at this epsilon."""
+        """Compare both conditions.
+
+        The parameter delta is the hockey-stick divergence at epsilon.
+        """
         p, q = distributions(weights + 0.01)
         delta = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
         if delta < 1e-6:
@@ -268,7 +275,8 @@ def divergence_and_privacy(ledger):
     pair D, D' of neighbouring datasets.
 
     The equivalence is exact on both sides of the boundary, if 0 / 0 imposes no condition. The
-    divergence omits events with mu(S) < delta. Such an event imposes no condition in (1).
+    divergence omits events with mu(S) < delta. An event with mu(S) < delta imposes no condition in
+    (1).
     """
     domain = {**PAIRS, "epsilon": Interval(0.0, 2.0), "delta": Interval(0.0, 0.5)}
     domain["extremal"] = [
@@ -289,7 +297,7 @@ def divergence_and_privacy(ledger):
 
     @ledger.identity("on the boundary", side=[-1e-6, 1e-6], delta=0.1, gap=[0.3, 1.0, 3.0])
     def boundary(side, delta, gap):
-        """Use two outcomes whose hockey stick is delta at epsilon = log(gap + 1)."""
+        """Use two outcomes whose hockey-stick divergence is delta at epsilon = log(gap + 1)."""
         q = (1 - delta) / (2 + gap)
         p, epsilon = np.array([delta + (gap + 1) * q, q, 0, 0]), math.log1p(gap) + side
         return side > 0, max_divergence(p, p[[1, 0, 2, 3]], delta) <= epsilon
@@ -320,11 +328,11 @@ def robust_divergences(ledger):
     d_tv(mu, mu') <= zeta, and D^(delta,(b,zeta))(mu, nu) is the infimum of D^delta(mu', nu) over
     mu' with W^zeta(mu, mu') <= b.
 
-    These are definitions. By Strassen's theorem, W^zeta(mu, nu) <= b holds if and only if some
-    coupling keeps the two points within b, except with probability zeta. So W^zeta is symmetric.
-    The robust shifted divergence moves only its first argument by zeta and b, so this divergence is
-    not symmetric. But the proof of Lemma 3 says "by symmetry", and the proof of Lemma 10 moves both
-    arguments.
+    These statements are definitions. By Strassen's theorem, W^zeta(mu, nu) <= b is equivalent to
+    the following condition. Some coupling keeps the two points within b, except with probability
+    zeta. So W^zeta is symmetric. The robust shifted divergence moves only its first argument by
+    zeta and b, so this divergence is not symmetric. But the proof of Lemma 3 says "by symmetry",
+    and the proof of Lemma 10 moves both arguments.
     """
     domain = {**PAIRS, "reach": Choice((0, 1, 2)), "wide": 1.0, "examples": 100}
 

@@ -44,8 +44,8 @@ def beyond(log_nm, log_delta, epsilon, level):
 def never_halted(log_n, log_m, delta, epsilon, users):
     """Return P[no halt on D] - e^(epsilon/4) P[no halt on D'] in batch 1, and delta.
 
-    In D, user 1 passes. In D', user 1 is far away, which lowers `users` scores from F to F - 3/4.
-    In addition, ceil(c) gradients are 2G away from all others.
+    In D, user 1 passes. In D', user 1 is far away. This move lowers the scores of `users` other
+    users from F to F - 3/4. In addition, ceil(c) gradients are 2G away from all other gradients.
     """
     c, width = 10 * (log_n + log_m - math.log(delta)) / epsilon, np.linspace(0, 400, 8001)
     if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(c * epsilon / 10):
@@ -67,18 +67,18 @@ def first_iterates_are_close(ledger):
     """If b = O(eta/(B tau)), then D^(delta/4,(b,delta/4))(x_1, x'_1) <= epsilon/4, for the first
     iterates of Algorithm 2 on neighbouring datasets that differ in Z_(1,1).
 
-    Algorithm 2 does not say what it returns on halt. We read the output as x_0. Under this
-    assumption, the statement fails by a small amount for every constant in b. The decision on user
-    1 changes the count by one. For this decision, the noise of chat has a privacy loss of
-    epsilon/4. The decisions on all other users have an additional privacy loss. Runs that halt in
-    batch 1 return x_0. This point is far from every other x_1. So the probability of not halting is
-    larger on one side by a factor slightly above e^(epsilon/4). No shift changes this factor. If no
-    run halted, all B decisions would add to the privacy loss. With count and chat, the excess is
-    about .05 epsilon. The proof shows W(x_1, xbar_1) <= b, D(xbar_1, xbar'_1) <= epsilon/4 and
-    W(xbar'_1, x'_1) <= b. The three bounds contain two shifts, and Definition 2 has only one. Take
-    a kernel that couples xbar'_1 with x'_1, and apply this kernel to xbar_1. After this step, both
-    shifts are in front, and 2b replaces b. Kept users are within 1 / tau to 3 / tau of one another,
-    not only within 100 / tau.
+    Algorithm 2 does not say what it returns on halt. We assume that Algorithm 2 returns x_0 on
+    halt. Under this assumption, the statement fails by a small amount for every constant in b. The
+    decision on user 1 changes the count by one. For the decision on user 1, the noise of chat has a
+    privacy loss of epsilon/4. The decisions on all other users have an additional privacy loss.
+    Runs that halt in batch 1 return x_0. The point x_0 is far from every other x_1. So the
+    probability of not halting is larger on one side by a factor slightly above e^(epsilon/4). No
+    shift of x_1 changes this factor. If no run halted, all B decisions would add to the privacy
+    loss. With count and chat, the excess is about .05 epsilon. The proof shows W(x_1, xbar_1) <= b,
+    D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b. The three bounds contain two shifts,
+    but Definition 2 has only one shift. Take a kernel that couples xbar'_1 with x'_1, and apply
+    this kernel to xbar_1. After this step, both shifts are in front, and 2b replaces b. Kept users
+    are within 1 / tau to 3 / tau of one another, not only within 100 / tau.
     """
     ledger.sweep("P[no halt]", rhs="delta", **HALT)(never_halted)
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
@@ -127,9 +127,9 @@ def scores_of_the_first_batch(ledger):
     """Neighbouring datasets that differ in Z_(1,1) only have abs(kappa_(1,i) - kappa'_(1,i)) <= 1
     for any i >= 2.
 
-    Only one term of the sum changes, and its old and new value lie in (0, 1]. The largest change
-    approaches 1 if the user moves from the gradient of user i to a distant one. The largest change
-    is at most 1 - e^(-2 tau G).
+    Only one term of the sum changes. The old value and the new value of this term lie in (0, 1].
+    The largest change approaches 1 if the user moves from the gradient of user i to a distant
+    gradient. The largest change is at most 1 - e^(-2 tau G).
     """
     far = {"gradients": np.zeros((3, 2)), "other": np.full(2, 1.0), "tau": 30.0}
 
@@ -150,8 +150,8 @@ def cutoffs_below_half_a_batch(ledger):
     """With chat = c + Lap(4/epsilon), c = 10 log(nm/delta)/epsilon, the event E_1, that chat <= B/2
     and chat' <= B/2, has probability at least 1 - delta/24.
 
-    The bound is far from tight. B / 2 is about 15 log(mn/delta) / sqrt(epsilon) times c. At
-    log(mn/delta) = 16, which is the smallest possible value, B / 320 would be enough.
+    The bound is far from tight. The bound B / 2 is about 15 log(mn/delta) / sqrt(epsilon) times c.
+    At log(mn/delta) = 16, which is the smallest possible value, B / 320 would be enough.
     """
     domain = {"log": Interval(16.0, 500.0, log=True), "epsilon": EPSILON, "part": 0.5}
     domain |= {"extremal": [{"log": 16.0, "epsilon": 1.0}]}
@@ -168,7 +168,7 @@ WORDS = {"lhs": "P[some noise of one run is larger]", "rhs": "delta / 24"}
 
 
 def exceeding(log_nm, log_delta, epsilon, level):
-    """Return the probability that a noise of one batch of B users is larger, and delta / 24."""
+    """Return P[some noise in a batch of B users exceeds the level], and delta / 24."""
     if not allowed(log_nm, log_delta, epsilon):
         return None
     one = 2 * beyond(log_nm, log_delta, epsilon, level)
@@ -183,13 +183,14 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     delta/24.
 
     The scale 2 sigma of the noise is about 143 sqrt(log(mn/delta) log(1/delta)) / epsilon^1.5. So
-    20 log^2 is only .14 log^1.5(mn/delta) / log^.5(1/delta) scales of the noise. At delta = 1e-6
-    and the smallest n, 20 log^2 is 6 scales, but the proof needs every noise below 30 scales. So at
-    these values, the event fails with near certainty. For delta = (mn)^-1, the event fails with
-    near certainty for every n. For every fixed delta, the statement is true for all large n. At
-    delta = 1e-6, the statement is true if mn is above about e^77. The score 3B/5 requires only that
-    noises are at most 45 log^2, which is also too small for delta = (mn)^-1. But the probability
-    that user 1 is kept at a distance is below delta (see sco2.eq3).
+    the bound 20 log^2 is only .14 log^1.5(mn/delta) / log^.5(1/delta) scales of the noise. At delta
+    = 1e-6 and the smallest n, the bound 20 log^2 is 6 scales, but the proof needs every noise below
+    30 scales. So at delta = 1e-6 and the smallest n, the event E_2 fails with near certainty. For
+    delta = (mn)^-1, the event E_2 fails with near certainty for every n. For every fixed delta, the
+    statement is true for all large n. At delta = 1e-6, the statement is true if mn is above about
+    e^77. The score 3B/5 requires only noises of at most 45 log^2. But the bound 45 log^2 is also
+    too small for delta = (mn)^-1. But the probability that a distant user 1 is kept is below delta
+    (see sco2.eq3).
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
@@ -231,13 +232,13 @@ def far_from_one_that_passes(ledger):
     then kappa_(1,1) <= 2B/3, also for the projected gradient qtilde_1(Z_(1,1)), and Z_(1,1) is
     filtered out.
 
-    Given the events, the statement holds. The number 3B/5 could be replaced by 41B/60. The number
+    Given E_1 and E_2, the statement holds. The number 3B/5 could be replaced by 41B/60. The number
     2B/3 could be replaced by B (1 - .59 + small). A score of 3B/5 needs .59 B users within 4 / tau.
-    If half of a batch is within 4 / tau and half is farther away, the score is .509 B. "For any j
-    and j != 1" holds only for j in N_i. This weaker claim is enough. The paper defines qtilde as a
-    projection on a ball around the projected point itself. The intended ball is around
-    q_1(Z_(1,i)). The constant 100 can be reduced to about 1.003, because two scores of 41B/60 allow
-    a distance of at most log(30/11) / tau.
+    If half of a batch is within 4 / tau and half is farther away, the score is .509 B. The claim
+    "for any j and j != 1" holds only for j in N_i. The weaker claim for j in N_i is enough. The
+    paper defines qtilde as a projection on a ball around the projected point itself. The intended
+    ball is around q_1(Z_(1,i)). The constant 100 can be reduced to about 1.003. The reason is that
+    two scores of 41B/60 allow a distance of at most log(30/11) / tau.
     """
     share = {"share": SHARE, "extremal": [{"share": 0.4999}]}
 
@@ -290,9 +291,9 @@ def an_outlier_survives_rarely(ledger):
 
     The bound is true. But the bound does not follow from the events, because E_2 fails
     (sco2.lemma10.E2). At a score of 2B/3, user 1 passes with probability 1e-2, not delta. But in a
-    run that continues, only slightly more than c users are far from the others. So the score of a
-    user who is 100 / tau away is at most that number. Such a user passes with probability at most
-    .5 exp(-1.57 log^1.5(mn/delta) / log^.5(1/delta)).
+    run that continues, only slightly more than c users are far from all other users. So a user at
+    distance 100 / tau has a score of at most slightly more than c. A user at distance 100 / tau
+    passes with probability at most .5 exp(-1.57 log^1.5(mn/delta) / log^.5(1/delta)).
     """
     worst = [{"log_nm": 200.0, "log_delta": 200.0, "epsilon": 0.99}, LEAST]
 
@@ -319,7 +320,7 @@ def outlier_out_or_in(ledger):
     W_inf(xtilde_1, xbar_1) <= O(eta/(B tau)) =: b.
 
     The bound holds for runs that continue, with the constant 216 in O. At least B/2 users are kept,
-    and the projection qtilde is within 108 / tau of all kept users. In the exact account, the
+    and the projection qtilde is within 108 / tau of all kept users. By exact computation, the
     distance is between 1 / tau and 2.6 / tau. For these distances, the constant 3 is enough. The
     printed W_inf is not the W_inf of x_1, but only the W_inf on the events. The paper must mean a
     robust W. If one run counts user 1 and the other run does not, the runs halt at different times.
@@ -347,13 +348,13 @@ def decisions_on_the_others(ledger):
     """D^(delta/4)(xbar_1, xbar'_1) <= D^(delta/4)({a_(1,i)}_(i>=2), {a'_(1,i)}_(i>=2)) <=
     epsilon/4, by the property of SVT, as the cutoff is noisy.
 
-    Algorithm 2 does not say what it returns on halt. We read the output as x_0. The answers end
-    when the run halts. The halt depends on count, which includes the decision on user 1. For this
-    decision alone, the noise of chat has a privacy loss of epsilon/4. The answers on all other
-    users have an additional privacy loss. "Theorem 3.25" of Dwork and Roth is about queries of
-    sensitivity 1 with noise on the threshold. The theorem has no term for the decision on user 1.
-    If user 1 is counted on both sides or on neither side, xbar_1 is a function of the other
-    decisions. But in this case, (4) fails.
+    Algorithm 2 does not say what it returns on halt. We assume that Algorithm 2 returns x_0 on
+    halt. The answers end when the run halts. The halt depends on count, which includes the decision
+    on user 1. For the decision on user 1 alone, the noise of chat has a privacy loss of epsilon/4.
+    The answers on all other users have an additional privacy loss. "Theorem 3.25" of Dwork and Roth
+    is about queries of sensitivity 1 with noise on the threshold. The theorem has no term for the
+    decision on user 1. If user 1 is counted on both sides or on neither side, xbar_1 is a function
+    of the other decisions. But if user 1 is counted on both sides or on neither side, (4) fails.
     """
     ledger.sweep("no halt in batch 1", rhs="delta, although only delta / 4 is allowed", **HALT)(
         never_halted

@@ -33,16 +33,17 @@ MANY = 10**7
 
 
 def one_user_apart(log_n, own, epsilon, constant, logs):
-    """Return a lower bound for the true delta of Algorithm 1, and delta, by half-lines.
+    """Return a lower bound for the true delta of Algorithm 1, and delta.
 
-    All gradients are 0, except one gradient of length .2875 / tau, which is positive or negative.
-    This gradient is kept half the time. Here d = 1, delta = e^-own and exp(-.2875) > 3/4.
+    The bound uses half-lines as events. All gradients are 0, except one gradient of length .2875 /
+    tau, which is positive or negative. The filter keeps this gradient in half of the runs. In this
+    example, d = 1, delta = e^-own and exp(-.2875) > 3/4.
     """
     log_m = 2 * np.log(11.5 * log_n)  # so many items that .2875 / tau <= G
     if log_n < np.log(300 / epsilon**1.5) + 3 * np.log(log_n + log_m + own):
         return None  # outside of the hypotheses
     mu = 11.5 * epsilon / constant * np.sqrt((log_n + log_m) * (1 - log_m**-2) / max(1, own))
-    a = np.linspace(0, mu + 6 * epsilon / mu, 6001)  # mu: shift of x_S over its noise, all phases
+    a = np.linspace(0, mu + 6 * epsilon / mu, 6001)  # mu: shift of x_S / its noise, all phases
     p, q = (np.logaddexp(log_ndtr(x - a), log_ndtr(-a)) for x in (mu / 2, -mu / 2))
     part = -np.expm1(epsilon + q - p)  # 1 - e^epsilon Q / P
     found = (p + np.log(part, where=part > 0, out=np.full(6001, -np.inf))).max() - np.log(2)
@@ -99,20 +100,21 @@ def privacy_of_the_euclidean_algorithm(ledger):
 
     The theorem fails for any constant C in sigma_s and for any delta below 1/2. Lemmas 10 to 12
     bound the shift by a multiple of eta / (B tau). The factor 1 / tau contains log(nmd), but
-    sigma_s contains only its square root. Let all gradients be 0, except one gradient of length
-    .2875 / tau. The score of this user is F, so the user is kept half the time. Compare this
-    dataset with its mirror image. Then all iterates of the phase move by mu standard deviations,
-    where mu = 11.5 epsilon sqrt(log(nmd)/log(1/delta)) / C. For privacy, mu may be at most about
-    epsilon / sqrt(2 log(1/delta)) with Gaussian noise. So for every delta, C must be at least about
-    16 sqrt(log(nmd)). For a user that is kept half the time, C must be at least about 8.1
-    sqrt(log(nmd)). So the factor sqrt(log(nmd)) is missing for every delta.
+    sigma_s contains only the square root of log(nmd). Let all gradients be 0, except one gradient
+    of length .2875 / tau. The score of the user with this gradient is F, so the filter keeps the
+    user in half of the runs. Compare this dataset with the dataset in which this gradient has the
+    opposite sign. Between these two datasets, all iterates of the phase move by mu standard
+    deviations, where mu = 11.5 epsilon sqrt(log(nmd)/log(1/delta)) / C. For privacy, mu may be at
+    most about epsilon / sqrt(2 log(1/delta)) with Gaussian noise. So for every delta, C must be at
+    least about 16 sqrt(log(nmd)). If a user is kept in half of the runs, C must be at least about
+    8.1 sqrt(log(nmd)). So the factor sqrt(log(nmd)) is missing for every delta.
 
-    At delta = 1e-6, C = 30 fails for n >= 2e7, the smallest possible n. At this delta, C = 100
+    At delta = 1e-6, C = 30 fails for n >= 2e7, the smallest possible n. At delta = 1e-6, C = 100
     fails for n >= e^223. At delta = 1/(nm), C = 30 fails for n >= 6e7, the smallest possible n. At
-    this delta, C = 40 fails for n >= e^20, C = 100 fails for n >= e^147, and C = 1000 fails for n
-    >= e^15141. The example needs m >= (5.8 log(nmd))^2 items, so that .2875 / tau is at most G.
-    Later phases, in which all gradients are 0, add 1 / log^2 m of the variance. The value of chat
-    does not matter, because chat is the same on both datasets.
+    delta = 1/(nm), C = 40 fails for n >= e^20, C = 100 fails for n >= e^147, and C = 1000 fails for
+    n >= e^15141. The example needs m >= (5.8 log(nmd))^2 items, so that .2875 / tau is at most G.
+    All gradients of later phases are 0, but these phases add 1 / log^2 m of the variance. The value
+    of chat does not matter, because chat is the same on both datasets.
     """
     fails_for_every_constant(ledger)
     repair = ledger.repair(REPAIRED)
@@ -158,8 +160,8 @@ def one_phase_and_all(ledger):
     Even for noise of this size, delta/2 and delta/4 are too large. For example, (1 + e^(epsilon/2))
     delta / 2 + e^(epsilon/2) delta / 4 is 1.73 delta at epsilon = .99. In Lemma 12, it is enough to
     replace delta/2 by delta/4, and delta/4 by delta/8. The composition of the phases requires a
-    public partition. Phases depend on one another through x_s. This dependence is harmless, because
-    each user takes part in only one phase.
+    public partition. Phases depend on one another through x_s. The dependence through x_s is
+    harmless, because each user takes part in only one phase.
     """
     fails_for_every_constant(ledger)
     domain = {"epsilon": UNDER_ONE, "share": 0.5, "loss": 0.25}
@@ -232,10 +234,10 @@ def query_sensitivity(ledger):
 
     The bound is true, and half of the bound would be enough. Each Hessian lies between 0 and beta.
     So a difference of two gradients moves by beta norm(x - x'), not by 2 beta norm(x - x'). The
-    scores then move by half of the stated bound. 1. In kappa (1 - e^(...)), the last display has
-    kappa instead of kappa'. This misprint changes nothing. The largest change is B (1 - exp(-beta C
-    eta / B)). The largest change occurs for users with equal gradients, if one user has a Hessian
-    beta and the others have none.
+    scores then move by at most 1, which is half of the stated bound. In kappa (1 - e^(...)), the
+    last display of the proof has kappa instead of kappa'. This misprint changes nothing. The
+    largest change is B (1 - exp(-beta C eta / B)). The largest change occurs for users with equal
+    gradients, if one user has the Hessian beta and all others have the Hessian 0.
     """
     domain = {"offsets": Array(UNIT, (6, 2)), "roots": Array(UNIT, (6, 2, 2)), "spread": SHARE}
     domain |= {"move": Array(UNIT, (2,)), "product": Interval(0.01, 1.0)}
@@ -270,15 +272,16 @@ def outputs_are_close(ledger):
 
     Computations confirm the conclusion for m = 1e7, epsilon = .5 and .99, n from 1e8 to 1e25 and
     delta >= 1e-6. In these computations, b is at most 4 eta / (B tau), and the noise on scores is
-    the noise for c. The account adds decisions (2 beta b halved, as in sco2.lemma11), halting and
-    tails. At epsilon / 2, the sum is at most delta / 2 + delta / 4. The account is an upper bound.
-    At n = 1e8 and delta = 1e-12, the account is 1.55 times delta / 2 + delta / 4. This excess
-    refutes nothing. If the noise scale depends on chat, no proof is known.
+    the noise for c. The account adds the losses of decisions, halting and tails. For decisions, the
+    account halves 2 beta b, as in sco2.lemma11. At epsilon / 2, the account is at most delta / 2 +
+    delta / 4. The account is only an upper bound. At n = 1e8 and delta = 1e-12, the account is 1.55
+    times delta / 2 + delta / 4. This excess refutes nothing, because the account is only an upper
+    bound. If the noise scale depends on chat, no proof is known.
 
-    The printed proof does not give the conclusion. (6) and (7) compose to (1 + e^(epsilon/4)) delta
-    / 4. Lemma 11 needs beta C eta <= 1, where C = 432 follows from 100 / tau. The paper assumes
-    only beta eta <= 2. Lemma 10 fails. In addition, (6) omits the effect of the count. "Fix x_1 and
-    y_1" requires a common state.
+    The printed proof does not give the conclusion. Displays (6) and (7) compose to (1 +
+    e^(epsilon/4)) delta / 4. Lemma 11 needs beta C eta <= 1, where C = 432 follows from 100 / tau.
+    The paper assumes only beta eta <= 2. The proof also uses Lemma 10, which fails. In addition,
+    display (6) omits the effect of the count. "Fix x_1 and y_1" requires a common state.
     """
 
     @ledger.falsify(
@@ -321,13 +324,13 @@ def post_processing(ledger):
     instead of x_1, and ybar their average with y_1. Then D^(delta/4)(xbar', ybar) <= epsilon/4, by
     post-processing.
 
-    Post-processing is correct for the whole state after the first batch, which is x_1, count and
-    chat. The proof applies post-processing to x_1 alone, but x_2 is not a function of x_1. Two runs
-    may have the same x_1, while their counts differ by one. The user may be filtered in the first
-    run and lie in the middle of all users in the second run. Then the runs halt with different
-    probabilities. The step is correct if Lemma 10 bounds the state instead of x_1. The repair of
-    Lemma 10 bounds the state. The text does not say to which run and which data ybar belongs. From
-    batch 2 on, the data are equal.
+    The whole state after the first batch consists of x_1, count and chat. Post-processing is
+    correct for this whole state. The proof applies post-processing to x_1 alone, but x_2 is not a
+    function of x_1. Two runs may have the same x_1, while their counts differ by one. The user may
+    be filtered in the first run and lie in the middle of all users in the second run. In this
+    example, the two runs halt with different probabilities. The step is correct if Lemma 10 bounds
+    the state instead of x_1. The repair of Lemma 10 bounds the state. The text does not say to
+    which run and which data ybar belongs. From batch 2 on, the data are equal.
     """
 
     @ledger.falsify(
@@ -357,10 +360,11 @@ def later_decisions(ledger):
 
     The bound holds under the precondition of Lemma 11. By an exact computation on equal queries of
     sensitivity 2, the privacy loss of the decisions is far below (epsilon/4, delta/4). Lemma 12
-    assumes only beta eta <= 2. Under this assumption, scores may move by 4 C. At delta = 1e-6, this
-    sensitivity is too large if 4 C >= 8. We have C = 2, while the proof has C = 432. Before (7),
-    the proof says "Hence D^(delta/4)(xbar, ybar) <= epsilon/4", without the shift. This claim is
-    false, because given the decisions, xbar and ybar are two points at a distance of up to b.
+    assumes only beta eta <= 2. If beta eta <= 2, scores may move by 4 C. At delta = 1e-6, a
+    sensitivity of 4 C is too large if 4 C >= 8. We obtain C = 2, but the proof has C = 432. Before
+    (7), the proof says "Hence D^(delta/4)(xbar, ybar) <= epsilon/4", without the shift. The claim
+    without the shift is false. Given the decisions, xbar and ybar are two points at a distance of
+    up to b.
     """
     domain = {"epsilon": Interval(0.02, 0.99, log=True), "items": Interval(1e7, 1e20, log=True)}
     domain |= {"delta": DELTA, "at": Interval(-1.5, 2.5)}

@@ -30,9 +30,9 @@ def gradients_close_to_their_mean(ledger):
 
     The statement follows from McDiarmid's inequality. Let x = log(nmd), which is at least 16. For x
     >= 10, exp(-(x - 1)^2 / 2) is below (nm)^-4. However, 1 / (20 tau) is G log(nmd) / sqrt(m), not
-    G log(ndm/omega) / sqrt(m). The second value is up to four times as large. Theorem 20 hides a
-    constant. In addition, the norm of a centred gradient is up to 2G. The power of the logarithm
-    has to absorb both effects. The point x_(t-1) does not depend on batch t.
+    G log(ndm/omega) / sqrt(m). The value G log(ndm/omega) / sqrt(m) is up to four times as large.
+    Theorem 20 hides a constant. In addition, the norm of a centred gradient is up to 2G. The power
+    of the logarithm has to absorb both effects. The point x_(t-1) does not depend on batch t.
     """
     domain = {"log": Interval(16.0, 300.0), "power": 4.0, "extremal": [{"log": 16.0}]}
 
@@ -74,11 +74,12 @@ def noise_of_all_steps(ledger):
     and i in [B], nu ~ Lap(2 sigma), has probability at least 1 - omega, omega = 1/(nm)^3.
 
     The bound 20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise. At delta =
-    1e-6 and the smallest n, the bound is 1.1 scales. The noise of a third of all users exceeds this
-    bound. A bound of 20 log^2, as in Lemma 10, would not be enough either. The proof uses only that
-    the noises against a user are at most B / 7, which is 43 log^2. Even for this weaker bound,
-    omega is too small. At delta = 1e-6 and the smallest n, an honest user is filtered with
-    probability 1e-4. This probability is harmless, because up to c honest users may be filtered.
+    1e-6 and the smallest n, the bound 20 log^1.5 is 1.1 scales of the noise. The noise of a third
+    of all users exceeds this bound. A bound of 20 log^2, as in Lemma 10, would not be enough
+    either. The proof uses only that the noises against a user are at most B / 7, which is 43 log^2.
+    Even for this weaker bound, omega is too small. At delta = 1e-6 and the smallest n, an honest
+    user is filtered with probability 1e-4. The probability 1e-4 is harmless, because up to c honest
+    users may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -106,10 +107,10 @@ def honest_users_pass(ledger):
     of all q_t(Z_(t,i)).
 
     On E_1, every gradient is within 1 / (20 tau) of the mean. So any two gradients are within 1 /
-    (10 tau) of one another. But f counts only the gradients within half of this distance. If half
-    of a batch is on each side of the mean, f = B / 2. But all users pass, because scores are at
-    least B e^(-1/10) = .904 B. All these claims hold on the event E_1. Except with a small
-    probability, the gradients are much closer together than E_1 requires.
+    (10 tau) of one another. But f counts only the gradients within 1 / (20 tau), which is half of
+    this distance. If half of a batch is on each side of the mean, f = B / 2. But all users pass,
+    because scores are at least B e^(-1/10) = .904 B. All these claims hold on the event E_1. Except
+    with a small probability, the gradients are much closer together than E_1 requires.
     """
 
     @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
@@ -145,12 +146,13 @@ def filtered_descent_converges(ledger):
     """For D drawn i.i.d. from P and any x in X, the final output xbar of Algorithm 2 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
 
-    On the line, the lemma holds for beta eta <= 1. This condition comes from Lemma 13. The total
-    variation is not (nm)^-3, because E_2 fails. Every run halts if chat <= 0. This event alone has
-    probability (delta/nm)^2.5 / 2. But filtering an honest user hardly moves the mean of all other
-    users. A halt adds only G norm(x_0 - x) to the error. By the inequality of arithmetic and
-    geometric means, the first two terms are at least 2 G norm(x_0 - x) / sqrt(nm). So a probability
-    of 1 / (nm) is harmless. The value of c guarantees this probability.
+    On the line, the lemma holds for beta eta <= 1. The condition beta eta <= 1 comes from Lemma 13.
+    The total variation distance is not (nm)^-3, because the event E_2 fails. Every run halts if
+    chat <= 0. The event chat <= 0 alone has probability (delta/nm)^2.5 / 2. But filtering an honest
+    user hardly moves the mean of all other users. A halt adds only G norm(x_0 - x) to the error. By
+    the inequality of arithmetic and geometric means, the first two terms are at least 2 G norm(x_0
+    - x) / sqrt(nm). So a halt with probability 1 / (nm) is harmless. The value of c guarantees this
+    probability of a halt.
     """
     case = {"eta": 1.0, "steps": 1, "start": 0.0, "noise": 1.0}
     domain = {"eta": Interval(0.001, 1.0, log=True), "steps": Integer(1, 200), "factor": 1.0}
@@ -195,10 +197,10 @@ def filtered_descent_converges(ledger):
 
 
 def last_noise(log_n, m, constant, power):
-    """Return a lower bound for E F(x_S), and the claimed rate times log(nmd/delta)^power, over GD.
+    """Return a lower bound for E F(x_S), and the claimed rate times log(nmd/delta)^power.
 
-    F(x) = G norm(x), smoothed, with d = n, epsilon = 1/2 and delta = 1e-6. The rate is 1/sqrt(nm) +
-    sqrt(d)/(n epsilon sqrt(m)).
+    Both values are divided by GD. The function F(x) is G norm(x), smoothed. The parameters are d =
+    n, epsilon = 1/2 and delta = 1e-6. The rate is 1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m)).
     """
     log, epsilon = 2 * log_n + math.log(m) + math.log(1e6), 0.5
     if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(log):
@@ -232,10 +234,10 @@ REPAIR = (
 
 
 def series(log_n, more, dimension, at, log_delta, root, curved, base, power):
-    """Return the sum and the last noise over the rate, and log^2, for G = D = 1.
+    """Return the sum with the last noise, divided by the rate, and a power of a logarithm.
 
-    The constant in sigma_s is 1. If at is 1, B is n^(1 / root), or n / B is log(mn/delta). If at is
-    0, epsilon is 1.
+    The parameters are G = D = 1, and the constant in sigma_s is 1. If `at` is 1, B is the smaller
+    of n^(1 / root) and n / log(mn/delta). If `at` is 0, epsilon is 1.
     """
     log_m, log_d = more * log_n, dimension * log_n
     log = log_n + log_m + log_delta
@@ -286,17 +288,18 @@ def utility_of_the_euclidean_algorithm(ledger):
     with d = n. Up to a constant, the noise of the last phase has length at least D (log m)^-S. If
     log log m < 1/2, (log m)^-S = (n/B)^(-log log m) is more than n^(-1/2). If m <= 2, the steps do
     not shrink at all, so the error is the error of x_0. For m = 3, 4, 5, the bound fails under
-    every convention on log m. In the proof, the sum converges only for log m > 2. Its last term
-    needs log log m > 1.
+    every convention on log m. In the proof, the sum converges only for log m > 2. The last term of
+    the sum needs log log m > 1.
 
-    If 4 replaces log m, as in Feldman, Koren and Talwar (2020), no counterexample to the sum was
-    found for m <= n and n >= B^2. Section 3 assumes only n / B >= log(mn/delta), not n >= B^2. So
-    for small epsilon, S is about log log. Then for every m, G E norm(zeta_S) is at least 10^8 times
-    the allowed value (sco2.util.sum). But zeta_S is centred and F is smooth, so zeta_S adds only
-    beta E norm(zeta_S)^2 / 2 to the error. With beta <= 1 / eta and this smaller term, the search
-    found no counterexample to the sum for any m and n of Section 3. The number of gradients is at
-    most nm. In the printed lines 6 and 8 of Algorithm 2, each of n - n / 2^S users computes the
-    gradients twice.
+    Feldman, Koren and Talwar (2020) use 4 instead of log m. If 4 replaces log m, the search found
+    no counterexample to the sum for m <= n and n >= B^2. Section 3 assumes only n / B >=
+    log(mn/delta), not n >= B^2. So for small epsilon, S is about log log. For small epsilon and
+    every m, G E norm(zeta_S) is at least 10^8 times the allowed value (sco2.util.sum). But zeta_S
+    is centred and F is smooth, so zeta_S adds only beta E norm(zeta_S)^2 / 2 to the error. With
+    beta <= 1 / eta and the term beta E norm(zeta_S)^2 / 2, the search found no counterexample to
+    the sum for any m and n of Section 3. The number of gradients is at most nm. In the printed
+    lines 6 and 8 of Algorithm 2, each of n
+    - n / 2^S users computes the gradients twice.
     """
     rate_fails(ledger)
     attack_repair(ledger)
@@ -313,8 +316,8 @@ def constant_number_of_items(ledger):
     For m <= 5, the rate fails (sco2.thm8.util). So the algorithm does not achieve the item-level
     rate if m is a small constant. The smoothness is epsilon^1.5 times the smoothness of Feldman et
     al. The reason is that sqrt(epsilon) (epsilon sqrt(n) + sqrt(d)) replaces sqrt(n) + sqrt(d) /
-    epsilon. (A factor of 1 / 300 and logarithms have to be hidden.) Otilde(sqrt((n + d)/m)) omits
-    G/D and epsilon.
+    epsilon. (A factor of 1 / 300 and logarithms have to be hidden.) The printed Otilde(sqrt((n +
+    d)/m)) omits G/D and epsilon.
     """
     rate_fails(ledger)
 
@@ -362,7 +365,7 @@ def noise_of_the_phases(ledger):
 
 
 def third_line(log_n, m, epsilon, power):
-    """Return the sum over s, over GD times the rate, and log^power; d = 1, delta = 1/e."""
+    """Return the sum over s divided by GD times the rate, and log^power, for d = 1, delta = 1/e."""
     log = log_n + math.log(m) + 1
     log_batch = math.log(300 * log**2 / epsilon**1.5)
     if log_n < log_batch + math.log(log):
@@ -373,9 +376,9 @@ def third_line(log_n, m, epsilon, power):
 
 
 def last_term(log_n, power):
-    """Return logarithms of the last term and of the rate times log^power, over GD.
+    """Return logarithms of the last term and of the rate times log^power, divided by GD.
 
-    m = sqrt(n), d = 1, delta = 1e-6 and n = 300 log^3(mn/delta) / epsilon^1.5.
+    The parameters are m = sqrt(n), d = 1, delta = 1e-6 and n = 300 log^3(mn/delta) / epsilon^1.5.
     """
     log = 1.5 * log_n - math.log(1e-6)
     log_epsilon = (math.log(300) + 3 * math.log(log) - log_n) / 1.5
@@ -386,7 +389,10 @@ def last_term(log_n, power):
 
 
 def few_phases(log_n, constant):
-    """Return the last noise as in last_term, for d = n: E norm(zeta_S) >= .79 D / (log m)^S."""
+    """Return logarithms of the last noise for d = n, and of a power of log m.
+
+    The last noise satisfies E norm(zeta_S) >= .79 D / (log m)^S.
+    """
     phases, shrink = math.ceil(math.log(1.5 * log_n - math.log(1e-6))), math.log(log_n / 2)
     return math.log(0.79) - phases * shrink, -constant * log_n * shrink
 
@@ -400,13 +406,13 @@ def the_sum_over_phases(ledger):
 
     The last inequality fails for m <= 7. For these m, log(m)/2 is below 1, so the sum is a power of
     n/B. At m = 7, this power is only (n/B)^.027. The second inequality needs log^(-2(s-1)) m for E
-    norm(zeta_(s-1))^2. The paper states only log^(-(s-1)) m. The inequality also loses a factor of
-    4. The inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m) (2/log m)^s. The proof also
-    treats S as a multiple of log n. Section 3 assumes only n/B >= log(mn/delta). At the smallest n
-    of Section 3, epsilon is small, and S is about log log(mn/delta). Then G E norm(zeta_S) is GD /
-    (log m)^S, or a little less. For every m, this norm exceeds the rate by a power of n at d = 1.
-    The first inequality uses Lemma 14 with the constants 1. The inequality omits (beta + 1/eta) <=
-    2/eta and GD/(nm)^3.
+    norm(zeta_(s-1))^2. The paper states only log^(-(s-1)) m. The second inequality also loses a
+    factor of 4. In addition, the second inequality prints (log(m)/2)^(-(s-2)) instead of log^2(m)
+    (2/log m)^s. The proof also treats S as a multiple of log n. Section 3 assumes only n/B >=
+    log(mn/delta). At the smallest n of Section 3, epsilon is small, and S is about log
+    log(mn/delta). At the smallest n, G E norm(zeta_S) is GD / (log m)^S, or a little less. For
+    every m, G E norm(zeta_S) exceeds the rate by a power of n at d = 1. The first inequality uses
+    Lemma 14 with the constants 1. The first inequality omits (beta + 1/eta) <= 2/eta and GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

@@ -27,7 +27,10 @@ def normal_grid(n, nodes):
 
 
 def uniform_grid(nodes):
-    """Return nodes and weights for a uniform variable on [-1, 1]; 0 may be a kink."""
+    """Return nodes and weights for a uniform variable on [-1, 1].
+
+    The integrand may have a kink at 0.
+    """
     p, w = np.polynomial.legendre.leggauss(nodes // 2)
     return np.concatenate([(p - 1) / 2, (p + 1) / 2]), np.concatenate([w, w]) / 4
 
@@ -49,7 +52,10 @@ def fingerprints_of_a_mean(ledger):
         mutant={"centre": 0.0}, **domain,
     )  # fmt: skip
     def wave(waves, phase, p, centre):
-        """Compute both sides; the mutant sums X_i instead of X_i - p."""
+        """Compute both sides.
+
+        The mutant sums X_i instead of X_i - p.
+        """
         grid, weights = normal_grid(len(waves), 24)
         scores = (grid + p * (1 - centre)).sum(axis=1)
         f = np.cos((grid + p) @ waves + phase)
@@ -84,11 +90,11 @@ def monomial(power):
 def integration_by_parts(ledger):
     """For p uniform on [-1, 1], E[(1 - p^2) g'(p)] = E[g(p) p].
 
-    A factor of 2 is lost. The density on [-1, 1] is 1/2, so the integral of g(p) p is 2 E[g(p) p].
-    So the left side is twice the right side, for every g. For f = sign(X_1), the left side is 2
-    phi(1) = .484, and the right side is .242. The mistake weakens the authors' result. If the
-    factor is not lost, (19) holds with d - 4 alpha. Then the same proof gives the constant 3/32 in
-    Lemma 41.
+    The lemma loses a factor of 2. The density on [-1, 1] is 1/2, so the integral of g(p) p is 2
+    E[g(p) p]. So the left side is twice the right side, for every g. For f = sign(X_1), the left
+    side is 2 phi(1) = .484, and the right side is .242. The mistake weakens the authors' result. If
+    the proof keeps the factor 2, display (19) holds with d - 4 alpha. With this display, the same
+    proof gives the constant 3/32 in Lemma 41.
     """
 
     @ledger.sweep(
@@ -129,10 +135,10 @@ def fingerprints_of_a_mechanism(ledger):
     """For mu[k] uniform on [-1, 1] and Zbar_i ~ N(mu, I_d), E sum_(i,k) (1 - mu[k]^2)(M(D)[k] -
     mu[k])(Zbar_i[k] - mu[k]) = E sum_k M(D)[k] mu[k].
 
-    The left side is twice the right side, because Lemma 43 lost a factor of 2. Nothing else is
-    wrong. M may be random, and each coordinate of M may depend on all others. The term mu[k] in the
-    factor (M(D)[k] - mu[k]) adds nothing. For n = 1 and M = sign, the left side is .484 d and the
-    right side is .242 d.
+    The left side is twice the right side, because Lemma 43 lost a factor of 2. The lemma contains
+    no other mistake. The mechanism M may be random, and each coordinate of M may depend on all
+    other coordinates. The term mu[k] in the factor (M(D)[k] - mu[k]) adds nothing. For n = 1 and M
+    = sign, the left side is .484 d and the right side is .242 d.
     """
 
     @ledger.sweep(
@@ -223,7 +229,10 @@ def signs_and_correlation(ledger):
 
 
 def flipped_signs(n, flips):
-    """Return error and correlation of the sign of the sum of n values, randomly flipped; d = 1."""
+    """Return the error and the correlation of a randomly flipped sign, for d = 1.
+
+    The flipped sign is the sign of a sum of n values.
+    """
     p, w = uniform_grid(80)
     right = ndtr(math.sqrt(n) * np.abs(p))
     right = right * (1 - flips) + (1 - right) * flips
@@ -236,11 +245,11 @@ def fingerprints_of_small_error(ledger):
     mu[k])(Zbar_i[k] - mu[k]) >= d/2 - 2 alpha.
 
     We read the statement as in Lemma 41, because the proof of Lemma 41 contains the statement. So
-    M(D) is in {-1, 1}^d and alpha <= d/8. Under these conditions, the statement holds. The
+    M(D) is in {-1, 1}^d and alpha <= d/8. Under these two conditions, the statement holds. The
     statement even holds with d - 4 alpha, which is twice d/2 - 2 alpha. The reason is that the two
     sides of Lemma 44 differ by a factor of 2. Without alpha <= d/4, the statement fails. For
-    example, let M = -sign(Zbar_1) and n = d = 1. Then the left side is -.484, and the right side is
-    -.242. The statement also fails for M in [-1, 1]^d, as in Lemma 45.
+    example, let M = -sign(Zbar_1) and n = d = 1. For this M, the left side is -.484 and the right
+    side is -.242. The statement also fails for M in [-1, 1]^d, as in Lemma 45.
     """
     domain = {"n": Integer(1, 10**3), "flips": Interval(0.0, 0.3), "scale": 1.0}
     domain["extremal"] = [{"n": 2, "flips": 0.0}, {"n": 10**3, "flips": 0.24}]

@@ -98,7 +98,7 @@ def smooth_in_linf(ledger):
     norm_inf(A) is the maximum over i of sum_j abs(A_(i,j)). This implies norm_inf(grad f(x) - grad
     f(y)) <= beta norm_inf(x - y) for any x, y in X.
 
-    The implication holds, with equality for quadratics and moves along signs. If a Hessian varies,
+    The implication holds. Equality holds for quadratics and moves along signs. If a Hessian varies,
     the proof averages the Hessian over the segment. So the domain has to be convex. In other
     papers, smoothness with respect to l_inf bounds the l_1-norm of the change of the gradient,
     which is a stronger condition.
@@ -131,11 +131,11 @@ def diagonal_dominance(ledger):
     """A d x d matrix A is diagonally dominant if abs(A_(i,i)) >= sum over j != i of abs(A_(i,j))
     for all i in [d].
 
-    This is a definition. Averages of such Hessians, for example those of F and q_t, are also
-    diagonally dominant. The functions are convex, so the diagonals are not negative. Without
-    convexity, an average may not be diagonally dominant. For a symmetric matrix with such a
-    diagonal, dominance is stronger than convexity (Gershgorin). Dominance depends on the choice of
-    coordinates.
+    This statement is a definition. Averages of diagonally dominant Hessians, for example the
+    Hessians of F and q_t, are also diagonally dominant. The functions are convex, so the diagonals
+    are not negative. Without convexity, an average may not be diagonally dominant. For a symmetric
+    matrix without negative diagonal entries, dominance is stronger than convexity (Gershgorin).
+    Dominance depends on the choice of coordinates.
     """
     pair = {"off": Array(UNIT, (2,)), "more": Array(Interval(0.0, 1.0), (2, 2))}
 
@@ -155,7 +155,10 @@ def diagonal_dominance(ledger):
 
 
 def dominant(matrix, part=1.0):
-    """Return a symmetric matrix with the least dominant diagonal; mutants use `part` of it."""
+    """Return a symmetric matrix with the least dominant diagonal.
+
+    Mutants use `part` of this diagonal.
+    """
     off = (matrix + matrix.T) / 2 * (1 - np.eye(len(matrix)))
     return off + part * np.diag(np.abs(off).sum(axis=1))
 
@@ -174,8 +177,9 @@ def assumption_in_linf(ledger):
     respect to the l_1-norm (Definition 24) and beta-smooth in l_inf-norm (Definition 25).
 
     Losses log(1 + exp(<x, z>)) with norm_inf(z) <= G satisfy the assumption with beta = norm_inf(z)
-    norm_1(z) / 4. These losses attain this beta. This beta is at most d G^2 / 4. The losses of the
-    lower bound satisfy the assumption with beta = 0. The l_2 diameter of the domain is 2 sqrt(d) D.
+    norm_1(z) / 4. These losses attain the stated beta. For these losses, beta is at most d G^2 / 4.
+    The losses of the lower bound satisfy the assumption with beta = 0. The l_2 diameter of the
+    domain is 2 sqrt(d) D.
     """
 
     @ledger.falsify(
@@ -194,9 +198,10 @@ def assumption_of_dominance(ledger):
     """The Hessian of each function f(.; z) in the universe is diagonally dominant (Definition 26).
 
     The assumption can be satisfied. Sums of convex functions of single coordinates and of
-    differences of two coordinates have such Hessians. Functions of differences attain equality.
-    Logistic and linear regression do not satisfy the assumption. The diagonal of a Hessian c z z^T
-    is dominant only if z has at most two nonzero entries. Two nonzero entries must have equal size.
+    differences of two coordinates have diagonally dominant Hessians. Functions of differences
+    attain equality. Logistic and linear regression do not satisfy the assumption. The diagonal of a
+    Hessian c z z^T is dominant only if z has at most two nonzero entries. Two nonzero entries must
+    have equal size.
     """
 
     @ledger.falsify(
@@ -233,8 +238,8 @@ def contractivity(ledger):
     The bound is tight at eta = 2 / beta and at every smaller step size. The proof uses one z on the
     segment for a vector-valued function. The mean-value theorem does not provide such a z. For
     x_1^3 / 6 + x_2^4 / 12, no such z exists. The display has a wrong sign and lacks a factor eta.
-    Here, smoothness is the smoothness of Definition 25. The spectral norm of Definition 4 would not
-    be enough.
+    In this lemma, smoothness is the smoothness of Definition 25. The spectral norm of Definition 4
+    would not be enough.
     """
     domain = {"share": Interval(0.0, 1.0), "most": 2.0, "mutant": {"most": 2.2}}
     domain |= {"x": Array(UNIT, (3,)), "y": Array(UNIT, (3,))}
@@ -342,9 +347,9 @@ def smoothed_score(ledger):
     which is non-smooth and prone to instability; exp(-tau norm(q_t(Z_i) - q_t(Z_j))) in its place
     is smoother, a continuous measure of closeness, and allows a more stable concentration test.
 
-    Each summand is tau-Lipschitz in the distance, and attains the slope tau near 0. The indicator
-    jumps by 1 at 1 / tau. Here "smoother" can only refer to continuity, because exp(-tau norm(.))
-    has a kink at 0.
+    Each summand is tau-Lipschitz in the distance, and each summand attains the slope tau near 0.
+    The indicator jumps by 1 at 1 / tau. In this text, "smoother" can only refer to continuity,
+    because exp(-tau norm(.)) has a kink at 0.
     """
 
     @ledger.falsify(
@@ -386,10 +391,10 @@ def item_level_rate(ledger):
     l_inf-ball is O(d/sqrt(n) + d^(3/2)/(n epsilon)), as established by Asi, Feldman, Koren and
     Talwar (2021).
 
-    The rate is the Euclidean rate (1 / sqrt(n) + sqrt(d) / (n epsilon)) G D, where sqrt(d) G
-    replaces G and sqrt(d) D replaces D. So no algorithm for this geometry is needed. Judging by its
-    title, the cited paper is about l_1 geometry. The claim that no better rate is known cannot be
-    tested.
+    Take the Euclidean rate (1 / sqrt(n) + sqrt(d) / (n epsilon)) G D. If sqrt(d) G replaces G and
+    sqrt(d) D replaces D, the result is the printed rate. So the rate needs no algorithm for this
+    geometry. Judging by its title, the cited paper is about l_1 geometry. The claim that no better
+    rate is known cannot be tested.
     """
 
     @ledger.identity("the arithmetic", radius=0.5, mutant={"radius": 0.0}, **RATES)

@@ -32,11 +32,11 @@ def robust_descent(ledger):
     initial point x_0.
 
     The implementation gives the iterates and the average of the printed lines. Taking one user from
-    each of B subsets gives B users in another order. The average is the average of x_1, ..., x_T. T
-    = abs(D)/B need not be an integer. Two parameters of Algorithm 8 are faulty: D_t is not defined,
-    and delta/(2Tmnd) is not used. All T steps are made before the first test, so the work after a
-    failed test is discarded. The threshold is used for scores and for gradients. For gradients, the
-    threshold is 1/tau.
+    each of B subsets gives B users in another order. The average is the average of x_1, ..., x_T.
+    The number T = abs(D)/B need not be an integer. Two parameters of Algorithm 8 are faulty. The
+    parameter D_t is not defined, and the parameter delta/(2Tmnd) is not used. All T steps are made
+    before the first test, so the work after a failed test is discarded. The printed threshold is
+    used for scores and for gradients. For gradients, the threshold is 1/tau.
     """
 
     @ledger.identity(
@@ -63,12 +63,12 @@ def localisation(ledger):
     plus N(0, sigma_s^2 I_d) with sigma_s = O(eta_s G sqrt(d log(exp(epsilon)/delta)
     log(nmd))/(sqrt(m) epsilon)). It returns the final x_s.
 
-    The implementation gives the results of the printed lines from the same random numbers. The
-    lines leave some points open. The base of the logarithm in S is not given. "Return x_s" should
-    be "return x_S". The numbers n/2^s and T need not be integers. The last phase may have fewer
-    than B users (sco2.thmC2.defined). At m = 1 and m = 2, steps and noise do not shrink, because
-    log m <= 1 (sco2.thmC2.util). The point x_s is not projected on X. But the next phase starts at
-    x_s, and f is assumed to have its properties only on X.
+    From the same random numbers, the implementation gives the same results as the printed lines.
+    The lines leave some points open. The base of the logarithm in S is not given. "Return x_s"
+    should be "return x_S". The numbers n/2^s and T need not be integers. The last phase may have
+    fewer than B users (sco2.thmC2.defined). At m = 1 and m = 2, steps and noise do not shrink,
+    because log m <= 1 (sco2.thmC2.util). The point x_s is not projected on X. But the next phase
+    starts at x_s, and f is assumed to have its properties only on X.
     """
     sizes = {"n": Integer(10**5, 10**9), "m": Integer(3, 10**6), "d": Integer(1, 100)}
     sizes |= {"delta": Interval(1e-9, 0.1, log=True), "epsilon": Interval(0.2, 1.0)}
@@ -112,11 +112,11 @@ def enough_users(ledger):
     log(mnd/delta)/epsilon: its phases s = 1, ..., S = ceil(log n/B) of n_s = n/2^s users hold at
     least one batch of B users each.
 
-    The hypothesis omits the factor 100 and m. At epsilon = 1, delta = 0.1, d = 1 and m = 2, the
-    hypothesis admits 50 users, but B = 691. The hypothesis would be enough only if log(nd/delta)
-    were 100. Even if n >= 2B, the last phase may have fewer users than a batch. If the logarithm is
-    natural, S = ceil(log(n/B)) gives n/2^S < B at n/B = 7.5. If the logarithm is binary, n/2^S <= B
-    always. The text does not say what Algorithm 6 does for T = 0.
+    The hypothesis omits the factor 100 and the number m. At epsilon = 1, delta = 0.1, d = 1 and m =
+    2, the hypothesis admits 50 users, but B = 691. The hypothesis would be enough only if
+    log(nd/delta) were 100. Even if n >= 2B, the last phase may have fewer users than a batch. If
+    the logarithm is natural, S = ceil(log(n/B)) gives n/2^S < B at n/B = 7.5. If the logarithm is
+    binary, n/2^S is always at most B. The text does not say what Algorithm 6 does for T = 0.
     """
 
     @ledger.sweep(

@@ -52,10 +52,10 @@ def lipschitz_statistics(ledger):
     norm_inf(q_t(Z_i) - q'_t(Z_i)) <= beta norm_inf(x_t - x'_t) by smoothness, and the robust
     statistic of the gradients moves by at most beta norm_inf(x_t - x'_t).
 
-    The bounds are attained if all points move alike and all gradients have the same Hessian. The
-    bounds hold for every statistic that is monotone in each point and commutes with shifts,
-    including the mean. So the 1-Lipschitz property is not what makes a statistic robust. We read
-    "remains bounded by" as "moves by at most", for two points x_t and x'_t and the same users.
+    The bounds are attained if all points move in the same way and all gradients have the same
+    Hessian. The bounds hold for every statistic that is monotone in each point and commutes with
+    shifts, including the mean. So the 1-Lipschitz property is not what makes a statistic robust. We
+    read "remains bounded by" as "moves by at most", for two points x_t and x'_t and the same users.
     """
 
     @ledger.falsify(
@@ -99,12 +99,13 @@ def robust_statistics(ledger):
     b.
 
     The coordinate-wise median satisfies the assumption. For even B, the median must be the mean of
-    the middle two points. No trimmed mean that trims less satisfies the assumption (Remark 29).
-    Property (i) is sharp, because (i) fails if B is even and only B/2 points are in the ball. Lemma
-    33 needs (iii) for negative a, which the lower median does not satisfy. Lemma 33 also needs a
-    vector b, although the paper prints "real numbers". For a statistic that treats each coordinate
-    separately, as in Algorithm 7, a vector b and a real number b are the same. The mean also
-    satisfies (ii) and (iii). Only (i) expresses robustness.
+    the middle two points. No trimmed mean that trims fewer values than the median satisfies the
+    assumption (Remark 29). Property (i) is sharp, because (i) fails if B is even and only B/2
+    points are in the ball. Lemma 33 needs property (iii) for negative a, but the lower median does
+    not satisfy (iii) for negative a. Lemma 33 also needs a vector b, although the paper prints
+    "real numbers". For a statistic that treats each coordinate separately, as in Algorithm 7, a
+    vector b and a real number b are the same. The mean also satisfies (ii) and (iii). Only property
+    (i) expresses robustness.
     """
 
     @ledger.falsify(
@@ -201,7 +202,7 @@ def euclidean_analogue(ledger):
     B >= 3 and d >= 2, no statistic satisfies the l_2 analogue of (i), even without (ii). The
     intersection of all balls that contain two given points is the segment between these points. The
     three edges of a triangle have no common point. For larger B, put a third of the points at each
-    corner. By Helly's theorem, (i) can be satisfied if it is required only for more than d/(d + 1)
+    corner. By Helly's theorem, (i) can be satisfied if (i) is required only for more than d/(d + 1)
     of the points. The question is open for this weaker version of (i).
     """
 
@@ -231,9 +232,9 @@ def gradient_estimate(ledger):
     xbar[j].
 
     The implementation gives the same result as the printed lines. The printed Y_j is not defined,
-    so we use X_rs[j] for Y_j. The condition has no effect. If a mean is closer than varsigma, the
-    projection of the mean is the mean itself. Here the ball is an interval, so the estimate is the
-    clipped mean.
+    so we use X_rs[j] for Y_j. The printed condition has no effect. If a mean is closer than
+    varsigma, the projection of the mean is the mean itself. In Algorithm 7, the ball is an
+    interval, so the estimate is the clipped mean.
     """
     domain = {**POINTS, "clip": Interval(0.0, 3.0), "ball": 1.0, "always": False}
     aside = [{"points": np.array([[0.0], [0.0], [0.0], [4.0]]), "clip": 0.3}]

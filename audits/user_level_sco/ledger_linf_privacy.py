@@ -78,12 +78,13 @@ def refute(ledger):
 
 
 def spent(first, bent, a, out, epsilon, delta, noise, step):
-    """Return an upper bound for delta at epsilon of one phase, T = 3, at the repaired parameters.
+    """Return an upper bound for delta at epsilon, for one phase at the repaired parameters.
 
-    AboveThreshold has the printed noise. Here tau and beta are 1. The step size eta is `step`, or
-    1/(6B) if `step` is 0. Apart from a small number of users, the users of batch 1 are in equal
-    parts at two places whose distance is a. The result is exact, except for the treatment of the
-    Gaussian. The privacy profile of the Gaussian is added to the privacy profile of the answers.
+    The phase has T = 3 steps. AboveThreshold has the printed noise. The parameters tau and beta are
+    1. The step size eta is `step`, or 1/(6B) if `step` is 0. Except for a small number of users,
+    batch 1 has equally many users at two places whose distance is a. The result is exact, except
+    for the treatment of the Gaussian. The privacy profile of the Gaussian is added to the privacy
+    profile of the answers.
     """
     b = math.ceil(100 * math.log(3 / delta) / epsilon)
     eta, level = step or 1 / (6 * b), 0.9 * b + 2 * math.log(3 / delta) / epsilon
@@ -141,14 +142,14 @@ def privacy_of_a_phase(ledger):
     Algorithm 5 is (epsilon, delta)-user-level DP.
 
     Lemma 35 needs 6 beta eta B <= 1, which is not among the hypotheses. At the largest beta of
-    Theorem C.2, beta eta is up to 101. Then the scores of batch 2 distinguish x_1 from y_1. Take n
-    = 10^7, m = 10^11 and B = 5527, so that v is 5016. The score is 5527 on one dataset and 4878 on
-    the other dataset. So either the average iterate or x_0 is released. The distance of these two
-    points is D. No choice of the constants of sigma_s and tau restores privacy. The proof has three
-    more mistakes. Case (ii) uses sqrt(log(nmd)) in sigma_s, while 6 eta/tau contains log(nmd). Case
-    (ii) also uses the sensitivity 1 instead of 2 for s_1. Case (i) applies Lemma 34 to data that
-    the lemma excludes. The repair corrects all these mistakes. On the tested pairs, 1/200 of the
-    repair's noise is too little.
+    Theorem C.2, beta eta is up to 101. For such beta eta, the scores of batch 2 distinguish x_1
+    from y_1. Take n = 10^7, m = 10^11 and B = 5527, so that v is 5016. The score is 5527 on one
+    dataset and 4878 on the other dataset. So either the average iterate or x_0 is released. The
+    distance of these two points is D. No choice of the constants of sigma_s and tau restores
+    privacy. The proof has three more mistakes. Case (ii) uses sqrt(log(nmd)) in sigma_s, but 6
+    eta/tau contains log(nmd). Case (ii) also uses the sensitivity 1 instead of 2 for s_1. Case (i)
+    applies Lemma 34 to data that the lemma excludes. The repair corrects all these mistakes. On the
+    tested pairs, 1/200 of the repair's noise is too little.
     """
     refute(ledger)
     attack_repair(ledger.repair("Lemma 36 holds " + CORRECTED), ledger.examples // 20)
@@ -159,7 +160,7 @@ def privacy_of_a_phase(ledger):
         extremal=[{"halted": 0.0, "gauss": 0.0, "start": 0.0, "epsilon": 1.0, "delta": 0.5}],
     )  # fmt: skip
     def chain(halted, gauss, start, epsilon, delta, part):
-        """Use that x'_1 lies in O with probability `gauss`, given that all answers are top."""
+        """Take `gauss` as the probability that x'_1 lies in O, given that all answers are top."""
         e = math.exp(epsilon / 2)
         stopped, passed = min(1, e * halted), min(1, e * (1 - halted))
         left = stopped * start + passed * min(1, e * gauss + delta / (2 * e * e))
@@ -175,15 +176,15 @@ def privacy_of_the_algorithm(ledger):
     log(nmd)/sqrt(m)) and v = 0.9B + 2 log(T/delta)/epsilon, Algorithm 5 is (epsilon,
     delta)-user-level DP.
 
-    The statement fails for the same reason as Lemma 36: beta eta B may be as large as 10^4
-    log(mnd/delta)/epsilon. The test itself reveals one user's gradient, for all constants of
-    sigma_s and tau. Even if beta is 0, the theorem fails for large m and n. Let C be the ratio of
-    the constant of sigma_s to the constant of tau. The theorem fails for every C and every delta.
-    Let users be in equal parts at two places at a distance of .15/tau, and one user far out. These
-    users pass the test. Replacing one of these users moves the estimate by .15/tau. So the ratio of
-    shift to noise is .15 epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C. The allowed ratio is only
-    1/sqrt(2 log(1/delta)). If beta eta_1 > 2, iterates drift apart (Lemma 33). The paper prints the
-    inverse of tau instead of tau. If tau is used as printed, the test has no effect
+    The statement fails for the same reason as Lemma 36. The reason is that beta eta B may be as
+    large as 10^4 log(mnd/delta)/epsilon. The test itself reveals one user's gradient, for all
+    constants of sigma_s and tau. Even if beta is 0, the theorem fails for large m and n. Let C be
+    the ratio of the constant of sigma_s to the constant of tau. The theorem fails for every C and
+    every delta. Put equally many users at two places at a distance of .15/tau, and put one user far
+    out. These datasets pass the test. Replacing one user moves the estimate by .15/tau. So the
+    ratio of shift to noise is .15 epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C. The allowed ratio
+    is only 1/sqrt(2 log(1/delta)). If beta eta_1 > 2, iterates drift apart (Lemma 33). The paper
+    prints the inverse of tau instead of tau. If tau is used as printed, the test has no effect
     (sco1.thm3.1.priv).
     """
     refute(ledger)
@@ -270,13 +271,13 @@ def privacy_in_the_first_version(ledger):
     log(nmd)/sqrt(m)) and v = 0.9B + 2 log(T/delta)/epsilon, Algorithm 5 is (epsilon,
     delta)-user-level DP.
 
-    The statement fails like sco2.thmC2.priv. In sco2.thmC2.priv, eta equals its upper bound. A
-    smaller eta repairs the statement if 6 beta eta B <= 1, except for the missing logarithm in
-    sigma_s. The printed tau is O(G log(nmd)/sqrt(m)). For this tau, scores are about B for all
-    data, because 2 tau G is small. The radius 1/tau is beyond 2G. So the noise on the released mean
-    is too small. Up to logarithms, the noise is smaller than the sensitivity of the mean by the
-    factor sqrt(m)/B. At n = 10^7 and m = 10^11, the noise is too small by a factor of 5. For every
-    constant, the noise is too small if m is large enough.
+    The statement fails for the same reason as sco2.thmC2.priv. In sco2.thmC2.priv, eta equals its
+    upper bound. A smaller eta repairs the statement if 6 beta eta B <= 1, except for the missing
+    logarithm in sigma_s. The printed tau is O(G log(nmd)/sqrt(m)). For this tau, scores are about B
+    for all data, because 2 tau G is small. The radius 1/tau is larger than 2G. So the noise on the
+    released mean is too small. Up to logarithms, the noise is smaller than the sensitivity of the
+    mean by the factor sqrt(m)/B. At n = 10^7 and m = 10^11, the noise is too small by a factor of
+    5. For every constant, the noise is too small if m is large enough.
     """
     refute(ledger)
     ledger.sweep(

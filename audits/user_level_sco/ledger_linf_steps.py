@@ -37,10 +37,10 @@ def aligned_pairs(ledger):
     lie in B_inf(Y', rho).
 
     The text assumes that at most B/3 users are bad. The text calls 2B/3 the break point. The two
-    centers may differ. But for B > 6, one ball is enough for both datasets. Without the differing
-    user, 2B/3 users are still more than half, so both statistics lie in this ball. At B = 3, the
-    two balls need not have a user in common. Which pairs are aligned depends on x_0. In the second
-    and later phases, x_0 is random and public.
+    centers X' and Y' may differ. But for B > 6, one ball is enough for both datasets. Without the
+    differing user, 2B/3 users are still more than half of the users, so both statistics lie in one
+    ball. At B = 3, the two balls need not have a user in common. Which pairs are aligned depends on
+    x_0. In the second and later phases, x_0 is random and public.
     """
 
     @ledger.falsify(
@@ -75,13 +75,13 @@ def first_step(ledger):
     varsigma).
 
     The lemma holds for B = 2 and B >= 4, but not for B = 1 and B = 3. Theorem C.2 requires B >=
-    100. At B = 3, {0, 0, 100} and {100, 0, 100} are rho-aligned for every rho > 0. At varsigma = 1,
-    the distance of their estimates is 98. The two balls need not intersect, because no user is in
-    both balls. The proof infers from (i) that the two balls intersect. For B > 6, one ball is
-    enough for both datasets. So for B > 6, the bound 2 rho + 2 varsigma is true and attained. By
-    Lemma 31, the estimates move by at most max(2 rho, 2G/B). The projection on the box only
-    decreases distances. In each coordinate, the pair is at least as aligned as in all coordinates
-    together. So a single coordinate is enough for the proof.
+    100. At B = 3, the datasets {0, 0, 100} and {100, 0, 100} are rho-aligned for every rho > 0. At
+    varsigma = 1, the estimates of these two datasets differ by 98. The two balls need not
+    intersect, because no user is in both balls. The proof infers from (i) that the two balls
+    intersect. For B > 6, one ball is enough for both datasets. So for B > 6, the bound 2 rho + 2
+    varsigma is true and attained. By Lemma 31, the estimates move by at most max(2 rho, 2G/B). The
+    projection on the box only decreases distances. In each coordinate, the pair is at least as
+    aligned as in all coordinates together. So a single coordinate is enough for the proof.
     """
     domain = {"points": Array(Interval(-5.0, 5.0), ("b",)), "new": FAR, "clip": Interval(0.0, 3.0)}
     three = {"points": np.array([0.0, 0.0, 100.0, 0.0]), "new": 100.0, "clip": 1.0}
@@ -134,12 +134,12 @@ def one_later_step(ledger):
     on Y_(i,t) = y_(t-1) - eta q'_t(Z_(i,t)), i in [B]. Then norm_inf(X_est - Y_est) <=
     norm_inf(x_(t-1) - y_(t-1)).
 
-    The bound needs eta <= 2/beta, the condition of Lemma 27, because the step doubles distances at
-    beta eta = 3. Lemma 33 and Theorem C.2 do not state this condition. The parameters of the
-    theorem violate the condition (Lemma 33). If the condition holds, the proof is correct, because
-    a clipped mean moves by at most as much as the mean or the statistic (Lemma 31). Algorithm 7 on
-    the X_(i,t) gives x_(t-1) - eta g_(t-1) only if its threshold is eta varsigma. The reason is
-    that (iii) scales the threshold too.
+    The bound needs eta <= 2/beta, which is the condition of Lemma 27. At beta eta = 3, the step
+    doubles distances. Lemma 33 and Theorem C.2 do not state the condition eta <= 2/beta. The
+    parameters of Theorem C.2 violate the condition eta <= 2/beta (Lemma 33). If eta <= 2/beta, the
+    proof is correct. The reason is that a clipped mean moves at most as far as the mean or the
+    statistic (Lemma 31). Algorithm 7 on the X_(i,t) gives x_(t-1) - eta g_(t-1) only if the
+    threshold of Algorithm 7 is eta varsigma. The reason is that (iii) scales the threshold too.
     """
     ledger.sweep(
         "beta eta = 3", eta=1.0, beta=3.0, x=0.1, y=-0.1, lhs="abs(X_est - Y_est)",
@@ -170,13 +170,13 @@ def later_steps(ledger):
     """If a robust statistic satisfying Assumption 28 is used in Algorithm 7, then norm_inf(x_t -
     y_t) <= norm_inf(x_1 - y_1) for all t in [T].
 
-    The lemma needs eta <= 2/beta. Only Lemma 27 prints this condition. The condition does not
-    follow from the parameters of Theorem C.2. For these parameters, beta eta may be 100, so that
-    beta eta_1 is 100 / log m. Take n = 10^9 users of 8 items, G = D = epsilon = d = 1, delta =
-    1e-6, the largest beta of the theorem and its eta. Then the second step multiplies a small
-    distance by 22. Later steps may multiply the distance again, until the bound G of the gradients
-    limits it to about 2 eta G. If eta <= 2/beta, the lemma holds and is tight. In this case, the
-    Hessians may vary.
+    The lemma needs eta <= 2/beta. Only Lemma 27 prints the condition eta <= 2/beta. The condition
+    does not follow from the parameters of Theorem C.2. For these parameters, beta eta may be 100,
+    so that beta eta_1 is 100 / log m. Take n = 10^9 users of 8 items, G = D = epsilon = d = 1 and
+    delta = 1e-6. Take the largest beta of the theorem, and the eta of the theorem. Then the second
+    step multiplies a small distance by 22. Later steps may multiply the distance again, until the
+    bound G of the gradients limits the distance to about 2 eta G. If eta <= 2/beta, the lemma holds
+    and is tight. For eta <= 2/beta, the Hessians may vary.
     """
 
     @ledger.sweep(
@@ -232,10 +232,11 @@ def sensitivity_of_estimates(ledger):
     arises from this.
 
     The claim is true in the worst case. Let a twentieth of the users be so far away that the mean
-    is not near the remaining users. Let the remaining users be in equal parts at two places. Then
-    for every B, replacing one user moves the estimate from one place to the other place. If the
-    mean stays within varsigma of both medians, the estimate moves only by 2G/B. The rate depends on
-    epsilon also through eta. In Theorem 8, eta grows with B, but here eta does not.
+    is not near the remaining users. Put equally many of the remaining users at two places. Then for
+    every B, replacing one user moves the estimate from one place to the other place. If the mean
+    stays within varsigma of both medians, the estimate moves only by 2G/B. The rate also depends on
+    epsilon through eta. In Theorem 8, eta grows with B, but in Theorem C.2, eta does not grow with
+    B.
     """
 
     @ledger.falsify(

@@ -46,8 +46,8 @@ def concentration_test(ledger):
 
     Consider one AboveThreshold at epsilon/2 on the stream s_1, ..., s_T. On the same random
     numbers, the implementation returns the average exactly if this AboveThreshold always answers
-    top. From Lemma 36, it is clear that the paper intends one stream. The pseudocode calls
-    AboveThreshold anew for each t. It also returns inside the loop. The parameter delta of the
+    top. Lemma 36 makes clear that the paper intends one stream. The pseudocode calls AboveThreshold
+    anew for each t. The pseudocode also returns inside the loop. The parameter delta of the
     pseudocode is not used. For sensitivity 1, the noise is Lap(4/epsilon) on the threshold and
     Lap(8/epsilon) on a score.
     """
@@ -100,7 +100,8 @@ def one_user_moves_the_score(ledger):
     """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
 
     The exact maximum is 2 (B - 1)/B. The maximum is attained if all other gradients agree, and the
-    user either joins them or is far away. Lemma 36 uses the sensitivity 1 instead of 2.
+    user moves between these gradients and a distant gradient. Lemma 36 uses the sensitivity 1
+    instead of 2.
     """
     moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
     far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}
@@ -143,14 +144,15 @@ def scattered_batches_fail(ledger):
     and that for any point Y fewer than B/3 of the gradients q_1(Z_(i,1)) lie in B_inf(Y, 1/tau).
     Then with probability at least 1 - delta/T exp(epsilon) AboveThreshold returns a_1 = bottom.
 
-    The lemma holds for either reading of delta/T exp(epsilon). The lemma is not tight, because s_1
-    <= .579 B under the hypothesis. The proof is for fewer than 2B/3 users in any ball, where s_1 <=
-    2B/3 + B/(3e) < .79 B. Lemma 36 needs the lemma for fewer than 2B/3 users. This version is also
-    true for epsilon <= 1. But this version does not follow from Lemma 17. At epsilon/2 and for one
-    query, the alpha of Lemma 17 is 16 log(2T e^epsilon/delta)/epsilon. The difference between .79 B
-    and v is only 13.1 log(T/delta)/epsilon. The noises are Lap(8/epsilon) and Lap(4/epsilon), not a
-    single Lap(6/epsilon). The tail of Lap(6/epsilon) is lighter. If 2/3 of the users are at one
-    place and 1/3 at another, the score is .616 B.
+    The expression delta/T exp(epsilon) has two readings, and the lemma holds for either reading.
+    The lemma is not tight, because s_1 <= .579 B under the hypothesis. The proof assumes fewer than
+    2B/3 users in any ball. Under this assumption, s_1 <= 2B/3 + B/(3e) < .79 B. Lemma 36 needs the
+    lemma for fewer than 2B/3 users. The version for fewer than 2B/3 users is also true for epsilon
+    <= 1. But the version for fewer than 2B/3 users does not follow from Lemma 17. At epsilon/2 and
+    for one query, the alpha of Lemma 17 is 16 log(2T e^epsilon/delta)/epsilon. The difference
+    between .79 B and v is only 13.1 log(T/delta)/epsilon. The noises are Lap(8/epsilon) and
+    Lap(4/epsilon), not a single Lap(6/epsilon). The tail of Lap(6/epsilon) is lighter. If 2/3 of
+    the users are at one place and 1/3 at another place, the score is .616 B.
     """
     third = {"share": 1 / 3, "scale": 1.0, "mutant": {"scale": 6.0}, **SIZES, "extremal": HARD}
     ledger.reading("delta/(T exp(epsilon))").falsify("exact tail", direction=-1, **third)(top)
@@ -201,7 +203,10 @@ def scattered_batches_fail(ledger):
 
 
 def two_batches(first, later, new, step):
-    """Return the scores of batch 2 for users (z, h) on two datasets; None if not aligned."""
+    """Return the scores of batch 2 on two datasets of users (z, h).
+
+    If the datasets are not aligned, return None.
+    """
     b = len(first)
     gradients = -first[:, 1] * first[:, 0]
     moved = np.r_[-new, gradients[1:]]
@@ -236,8 +241,8 @@ def later_scores(ledger):
     gradients move by beta norm(x_t - y_t), not by 2 beta norm(x_t - y_t). The reason is that
     Hessians are positive semidefinite and diagonally dominant. So scores move by B (1 - exp(-4 beta
     eta)) <= 2/3. On the line, the scores move by 1/3. Lemma 36 needs a bound below 2. The condition
-    6 beta eta B <= 1 implies eta <= 2/beta, but it is not a hypothesis of Lemma 36 or Theorem C.2.
-    The paper writes "Algorithm 3", but Algorithm 7 is meant.
+    6 beta eta B <= 1 implies eta <= 2/beta. But neither Lemma 36 nor Theorem C.2 assumes 6 beta eta
+    B <= 1. The paper writes "Algorithm 3" but means Algorithm 7.
     """
     domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
     domain |= {"part": Interval(0.05, 1.0)}
@@ -265,7 +270,7 @@ def later_scores(ledger):
         ],
     )  # fmt: skip
     def bend(own, cross, x, most):
-        """Use two users, with diagonals own + abs(cross)."""
+        """Use two users whose Hessians have the diagonal own + abs(cross)."""
         apart = [(o + abs(c)) * x + c * x[::-1] for o, c in zip(own, cross, strict=True)]
         beta = (own + 2 * np.abs(cross)[:, None]).max()
         return np.abs(apart[0] - apart[1]).max(), most * beta * np.abs(x).max() + ROUNDING
@@ -279,15 +284,15 @@ def cost_of_the_answers(ledger):
     """For aligned neighbours the query sensitivity is always bounded by 1, by Lemma 35, hence by
     Lemma 17 the answers {a_t} and {a'_t} are (epsilon/2, 0)-indistinguishable.
 
-    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) use 2 instead, because s_1 can move by 2 (B -
-    1)/B. Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma 36. Theorem C.2
-    allows beta eta = 1/2. At beta eta = 1/2 and B = 5000, one user's gradient in batch 1 decides
-    whether batch 2 passes the test. But if 6 beta eta B <= 1, the conclusion is true with the
-    printed noise. Later scores move by at most 2/3 (Lemma 35). Suppose that the first score moves
-    by Delta_1 and later scores move by Delta. The privacy loss of these two queries together is
-    epsilon (Delta_1 + 3 Delta)/8. The noise of the threshold covers Delta, the noise of the first
-    query covers Delta_1 - Delta, and the noise of the last query covers 2 Delta. For Delta_1 = 2
-    and Delta = 2/3, the privacy loss is epsilon/2.
+    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) use the sensitivity 2 instead, because s_1
+    can move by 2 (B - 1)/B. Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma
+    36. Theorem C.2 allows beta eta = 1/2. At beta eta = 1/2 and B = 5000, one user's gradient in
+    batch 1 decides whether batch 2 passes the test. But if 6 beta eta B <= 1, the conclusion is
+    true with the printed noise. Later scores move by at most 2/3 (Lemma 35). Suppose that the first
+    score moves by Delta_1 and later scores move by Delta. The privacy loss of these two queries
+    together is epsilon (Delta_1 + 3 Delta)/8. The noise of the threshold covers Delta, the noise of
+    the first query covers Delta_1 - Delta, and the noise of the last query covers 2 Delta. For
+    Delta_1 = 2 and Delta = 2/3, the privacy loss is epsilon/2.
     """
 
     @ledger.sweep(
@@ -296,7 +301,7 @@ def cost_of_the_answers(ledger):
         rhs="epsilon/2",
     )  # fmt: skip
     def told(b, beta_eta, epsilon):
-        v = 0.92 * b  # 0.9 B + 2 log(T/delta)/epsilon is at most this
+        v = 0.92 * b  # an upper bound for 0.9 B + 2 log(T/delta)/epsilon
         low, high = b * (1 + math.exp(-2 * beta_eta)) / 2, b - 2
 
         def tail(x):
@@ -348,11 +353,11 @@ def scattered_pairs(ledger):
 
     The last inequality follows from either of the two bounds. The sum in this inequality is
     correct. But Pr[a_1 = bottom] >= 1 - delta/2 alone gives only the union bound (1 +
-    e^(epsilon/2)) delta/2, which is up to e times the printed bound. Lemma 34 gives delta/(2
-    e^epsilon) in both cases if T >= 2. Pairs that are not aligned need not satisfy the hypothesis
-    of Lemma 34. If half of the users are at one place and half at another place, a ball contains
-    1/2 of them, but the lemma requires less than 1/3. The score s_1 moves by 2, not by 1. This move
-    causes a privacy loss of epsilon/4 for a_1 alone.
+    e^(epsilon/2)) delta/2. This union bound is up to e times the printed bound. Lemma 34 gives
+    delta/(2 e^epsilon) in both cases if T >= 2. Pairs that are not aligned need not satisfy the
+    hypothesis of Lemma 34. If half of the users are at one place and half at another place, a ball
+    contains half of the users. But the lemma requires less than 1/3 of the users. The score s_1
+    moves by 2, not by 1. This move causes a privacy loss of epsilon/4 for a_1 alone.
     """
     chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
     full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]
@@ -396,9 +401,9 @@ def scattered_pairs(ledger):
         part=0.25, mutant={"part": 0.2}, extremal=[{"at": -40.0, "move": 1.0, "epsilon": 1.0}],
     )  # fmt: skip
     def first_answer(at, move, epsilon, part):
-        """Return the largest log ratio of Pr[bottom] or Pr[top].
+        """Return the largest absolute log ratio of Pr[bottom] or Pr[top].
 
-        `at` and `move` are in units of 1 / epsilon.
+        The arguments `at` and `move` are in units of 1 / epsilon.
         """
         x, y = (z * epsilon for z in (at, at + 2 * move))
         tails = [(two_laplace_tail(s * x, 8, 4), two_laplace_tail(s * y, 8, 4)) for s in (1, -1)]

@@ -54,7 +54,7 @@ def average_error(eta, start, target, chance, beta, noise):
 
 
 def attack_phase(ledger):
-    """Use diverging steps with several constants.
+    """Attack the bound with diverging steps, for several constants.
 
     Test the repair on all data.
     """
@@ -117,8 +117,8 @@ def error_of_a_phase_first_version(ledger):
     drawn i.i.d. from P. Setting tau = G log(nmd/omega)/sqrt(m), the output of Algorithm 1 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2 d/(Bm) + GDd omega.
 
-    The lemma fails like sco2.lemma37. In the display of the proof, a factor 1/B is missing. The
-    correct value of E sum_i q_t(Z_(i,t)) is B grad F(x_(t-1)).
+    The lemma fails for the same reason as sco2.lemma37. In the display of the proof, a factor 1/B
+    is missing. The correct value of E sum_i q_t(Z_(i,t)) is B grad F(x_(t-1)).
     """
     attack_phase(ledger)
 
@@ -134,11 +134,11 @@ def cost_of_the_noise(ledger):
     """A naive bound on the excess loss due to the privatization of xbar_1 as x_1 = xbar_1 + zeta_1
     is E[F(x_1) - F(xbar_1)] <= G norm(zeta_1), in the Euclidean norm.
 
-    F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1). This norm is up
-    to sqrt(d) times norm_2(zeta_1). For Gaussian noise, norm_1(zeta_1) is .8 sqrt(d) times
-    norm_2(zeta_1). At d = 100, the loss is 78.8 G sigma. The display claims at most 10 G sigma. The
-    text concludes only that this loss is too large. The expectation E is over the noise on the left
-    side. The expectation is missing on the right side.
+    The function F is G-Lipschitz with respect to the l_1-norm, so the bound is G norm_1(zeta_1).
+    The norm norm_1(zeta_1) is up to sqrt(d) times norm_2(zeta_1). For Gaussian noise,
+    norm_1(zeta_1) is .8 sqrt(d) times norm_2(zeta_1). At d = 100, the loss is 78.8 G sigma. The
+    display claims at most 10 G sigma. The text concludes only that this loss is too large. The
+    expectation E is over the noise on the left side. The expectation is missing on the right side.
     """
 
     @ledger.sweep(
@@ -188,10 +188,10 @@ def noisy(n, m, constant, power, noise, second):
 
 
 def summed(n, m, d, epsilon, delta, least, constant):
-    """Return the sum over the phases by the repaired Lemma 37 at beta eta <= 1/2, and the rate.
+    """Return the sum over the phases by the repaired Lemma 37, and the rate.
 
-    The parameters are G = D = 1 and S = floor(log_2(n/B)). Steps and noise shrink by max(least, log
-    m). The constants of sigma_s are 1.
+    The repaired lemma is used at beta eta <= 1/2. The parameters are G = D = 1 and S =
+    floor(log_2(n/B)). Steps and noise shrink by max(least, log m). The constants of sigma_s are 1.
     """
     log, own = max(1.0, math.log(m * n * d / delta)), max(1.0, math.log(1 / delta))
     logs, b = max(1.0, math.log(n * m * d)), 100 * log / epsilon
@@ -257,12 +257,12 @@ def localised(ledger):
     F(x_star)] <= Otilde(GD (d/sqrt(mn) + d^(3/2)/(n epsilon^2 sqrt(m)))).
 
     "Set eta <=" allows steps that are too small to learn anything, for example eta = D/(G n) for f
-    = -G x. If eta is at its bound, the lemma fails at constant m. Theorem C.2 fails too. The
+    = -G x. If eta equals its bound, the lemma fails for constant m. Theorem C.2 fails too. The
     theorem's bound on beta has two summands. The lemma has only the first summand. The proof has
-    five flaws. First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. This bound
-    needs sqrt(d ...) in eta, while the proof has d ... there. The bound also needs G^2 instead of
-    G. Second, the sum of (log m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses
-    S = log n instead of S = log(n/B). If n is near 2B, log(n/B) is far smaller than log n. Fourth,
+    five flaws. First, E norm(zeta_s)^2 <= D^2 d log^(-2s) m holds only up to a constant. The bound
+    needs sqrt(d ...) in eta, but the proof has d ... in eta. The bound also needs G^2 instead of G.
+    Second, the sum of (log m/2)^(-(s-2)) converges only for m > e^2. Third, (log m)^(log n) uses S
+    = log n instead of S = log(n/B). If n is near 2B, log(n/B) is far smaller than log n. Fourth,
     F(xbar_s - xbar_(s-1)) should be F(xbar_s) - F(xbar_(s-1)). Fifth, the norm in G norm(zeta_S) is
     the l_1-norm. The condition on beta lacks the second summand of Theorem C.2. The condition beta
     eta <= 1 of Lemma 13 follows from neither of the two conditions.
@@ -294,14 +294,14 @@ def error_of_the_algorithm(ledger):
     i.i.d. drawn from P, Algorithm 5 takes mn gradient computations and outputs x_S with E[F(x_S) -
     F(x_star)] <= Otilde(d/sqrt(nm) + d^(3/2)/(n epsilon^2 sqrt(m))).
 
-    The rate fails for constant m. If m <= e, steps and noise do not shrink. (Here log m is read as
-    at least 1. The printed log^(-s) m makes both grow at m = 2 and divides by zero at m = 1.) The
-    last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function of
-    curvature beta. For all earlier steps, the error is at least G d E h(sigma_1 N(0, 1)). As n ->
-    infinity, this error is of the order of GD d^(3/2)/(sqrt(n) epsilon^2). This order exceeds the
-    rate by the factor sqrt(d). At d = sqrt(n), no power of a logarithm compensates n^(1/4). The
-    rate also fails at m = 3, where steps shrink only by 1.1. If max(4, log m) replaces log m and
-    beta eta <= 1/2, the sum of the proof gives the rate.
+    The rate fails for constant m. If m <= e, steps and noise do not shrink. (We read log m as at
+    least 1. The printed log^(-s) m makes steps and noise grow at m = 2 and divides by zero at m =
+    1.) The last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function
+    of curvature beta. For any earlier steps, the error is at least G d E h(sigma_1 N(0, 1)). As n
+    -> infinity, this error is of the order of GD d^(3/2)/(sqrt(n) epsilon^2). This order exceeds
+    the rate by the factor sqrt(d). At d = sqrt(n), no power of a logarithm compensates n^(1/4). At
+    m = 3, the steps shrink only by a factor of 1.1, and the rate fails too. If max(4, log m)
+    replaces log m and beta eta <= 1/2, the sum of the proof gives the rate.
     """
     refute_few_items(ledger)
     attack_repair(ledger)
@@ -361,11 +361,11 @@ def limitations(ledger):
     batch sizes; the diagonal dominance requirement is more restrictive than standard smoothness,
     and the techniques are tailored to the l_inf setting.
 
-    The claim is true. The power of epsilon comes from D^2/(eta T) in the first phase. T is n/(2B),
-    B is of order 1/epsilon, and eta is of order epsilon. In Theorem 8, eta is of the order of B
-    epsilon, because the noise of Theorem 8 decreases with B. Diagonal dominance excludes all
-    generalised linear models with three or more features, because at most the largest row of a a^T
-    is dominated by its diagonal.
+    The claim is true. The power of epsilon comes from D^2/(eta T) in the first phase. In the first
+    phase, T is n/(2B), B is of order 1/epsilon, and eta is of order epsilon. In Theorem 8, eta is
+    of the order of B epsilon, because the noise of Theorem 8 decreases with B. Diagonal dominance
+    excludes all generalised linear models with three or more features. The reason is that the
+    diagonal of a a^T dominates at most the largest row of a a^T.
     """
 
     @ledger.identity(
@@ -373,7 +373,7 @@ def limitations(ledger):
         with_b=[0, 1], power=1, mutant={"power": 2},
     )  # fmt: skip
     def exponent(epsilon, d, with_b, power):
-        """Return the power of epsilon in d B/eta, and the claimed one.
+        """Return the power of epsilon in d B/eta, and the claimed power.
 
         The value eta sqrt(m)/(D sqrt(d)) is min(...), with or without the factor B of Theorem 8.
         """

@@ -33,17 +33,18 @@ def lower_bound(ledger):
     E[F(M(D)) - F(x_star)] >= GD Omegatilde(min{d, d/sqrt(mn) + d^(3/2)/(n epsilon sqrt(m))}).
 
     The paper prints no condition on delta. Publishing 2 random users is (0, 2/n)-DP. For every P
-    and f, one pass of SGD over the 2 m items of these users has an error of at most GD d/sqrt(2 m).
+    and f, one pass of SGD over the 2 m items of two users has an error of at most GD d/sqrt(2 m).
     At m = n and d = n^3, the theorem claims an error of GD d, up to a constant and logarithms. The
-    claimed error is sqrt(2 n) times as large as the error of SGD. Under delta <= 1/(dnm), as in
-    Lemma 39, the theorem holds by another proof. This proof draws mu from [-R, R]^d with R =
-    min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1, which gives no bound for sqrt(d/m) < n
-    epsilon < sqrt(d). Beyond this range, Lemma 39 uses a mixture, which does not give i.i.d. items.
+    claimed error is sqrt(2 n) times as large as the error of SGD. Under the condition delta <=
+    1/(dnm) of Lemma 39, the theorem holds by another proof. The other proof draws mu from [-R, R]^d
+    with R = min{sqrt(m), sqrt(d)/(3 n epsilon)}. Lemma 39 has R = 1, which gives no bound for
+    sqrt(d/m) < n epsilon < sqrt(d). Beyond this range, Lemma 39 uses a mixture, which does not give
+    i.i.d. items.
 
     One imprecise wording is not counted as a mistake. "There exists P such that for any M" should
-    be "for any M there exists P", as in Lemma 39, or P must be drawn at random. As printed, the
-    constant mechanism x_star(P) has error 0. The term d/sqrt(mn) is cited, not proved. Biased coins
-    give this term.
+    be "for any M there exists P", as in Lemma 39. Alternatively, P must be drawn at random. As
+    printed, the constant mechanism x_star(P) has error 0. The term d/sqrt(mn) is cited, not proved.
+    Biased coins give this term.
     """
     words = {"lhs": "claimed, in units of GD d", "rhs": "error of SGD on 2 m items, at most"}
     words |= {"epsilon": 0.1, "end_to_end": True}
@@ -104,9 +105,9 @@ def linear_instance(ledger):
     (sign(mu[i]) - M(D)[i]) mu[i] >= sum_i abs(mu[i]) 1(sign(mu[i]) != sign(M(D)[i])).
 
     The function f is linear, so beta = 0, and its Hessian 0 is diagonally dominant. If M(D)[i] = 0,
-    its sign counts as wrong, and the inequality is an equality. The inequality needs M(D) in [-1,
-    1]^d. In Lemma 39, z lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G = sqrt(m) loses a
-    square root of a logarithm, which Omegatilde hides.
+    the sign of M(D)[i] counts as wrong, and the inequality is an equality. The inequality needs
+    M(D) in [-1, 1]^d. In Lemma 39, z lies in [-G, G]^d with G = Theta(sqrt(m log(mnd))). So G =
+    sqrt(m) loses a square root of a logarithm, which Omegatilde hides.
     """
     domain = {"mu": Array(UNIT, ("d",)), "answer": Array(UNIT, ("d",)), "d": Choice((1, 2, 4))}
     domain["extremal"] = [
@@ -116,7 +117,10 @@ def linear_instance(ledger):
 
     @ledger.falsify("the inequality", stretch=1.0, mutant={"stretch": 3.0}, **domain)
     def weighted(mu, answer, stretch):
-        """Compare both sides; the mutant allows points outside of X."""
+        """Compare both sides.
+
+        The mutant allows points outside of X.
+        """
         gap = (np.sign(mu) - stretch * answer) @ mu
         return np.abs(mu) @ (np.sign(mu) != np.sign(answer)), gap + 1e-12
 
@@ -151,13 +155,13 @@ def error_of_signs(ledger):
     almost surely, and, given D i.i.d. drawn from P_2, E_(D,M,mu) sum_i abs(mu[i]) 1(sign(mu[i]) !=
     sign(M(D)[i])) >= Omegatilde(d^(3/2)/(n epsilon)).
 
-    The minimum with d, which Theorem 23 has, is missing. Because norm_inf(E z) <= 1, the sum is at
-    most d. If n epsilon is far below sqrt(d), then d is smaller than d^(3/2)/(n epsilon) by a power
-    of d. The proof assumes that n is far above sqrt(d)/epsilon, but the paper does not print this
-    condition. With the minimum, the lemma holds for epsilon <= 1 and delta <= 1/(4n). The
-    logarithms are not needed. Take the P_2 that clips N(mu, m I) for mu uniform on [-R, R]^d, R =
-    min{1, sqrt(d)/(3 n epsilon)}. The phrases "there exists P_2" and "E_mu" both refer to a mean mu
-    that is drawn first.
+    Theorem 23 has a minimum with d, but this lemma does not have the minimum. Because norm_inf(E z)
+    <= 1, the sum is at most d. If n epsilon is far below sqrt(d), then d is smaller than d^(3/2)/(n
+    epsilon) by a power of d. The proof assumes that n is far above sqrt(d)/epsilon, but the paper
+    does not print this condition. With the minimum with d, the lemma holds for epsilon <= 1 and
+    delta <= 1/(4n). The logarithms are not needed. Take the P_2 that clips N(mu, m I) for mu
+    uniform on [-R, R]^d, R = min{1, sqrt(d)/(3 n epsilon)}. The phrases "there exists P_2" and
+    "E_mu" both refer to a mean mu that is drawn first.
     """
     words = {"lhs": "claimed", "rhs": "sum_i abs(mu[i]) at most", "n": 2, "epsilon": 0.1}
     ledger.sweep("n = 2, m = 1, epsilon = .1, delta = 0", d=1e6, constant=1.0, power=0, **words)(
@@ -218,10 +222,10 @@ def chain(ledger):
     sensitivity 2 sqrt(d)/n. The error is at most 2.2 d v, where v = 1/n + 8 d log(1.25/delta)/(n
     epsilon)^2. For n = d^2, the error bound is d^(3/2)/(n epsilon) times a constant times
     epsilon/sqrt(d). The bound follows from P[wrong] <= exp(-a^2/(2 v)), where a = 2 Phi(abs(mu)) -
-    1 >= .68 abs(mu). Replacing P_1 by P_2 does not repair the chain, because the mean of a user's
-    i.i.d. items from a mixture is not distributed as Pbar_2. A narrow prior without a mixture
-    repairs both terms. The second and the third inequality hold. By Markov's inequality, these two
-    inequalities hold even without a logarithm.
+    1 >= .68 abs(mu). Replacing P_1 by P_2 does not repair the chain. The reason is that the mean of
+    a user's i.i.d. items from a mixture is not distributed as Pbar_2. A narrow prior without a
+    mixture repairs both terms. The second and the third inequality hold. By Markov's inequality,
+    these two inequalities hold even without a logarithm.
     """
     words = {"lhs": "d^(3/2)/(epsilon n)", "epsilon": 0.1}
     words |= {"rhs": "Error[P_1, M, nm] of Gaussian noise on users' signs, at most"}
@@ -289,7 +293,7 @@ def users_to_items(ledger):
     @ledger.identity("covariance of items drawn anew", m=range(1, 9), sigma=[0.5, 3.0], centred=1.0,
                      mutant={"centred": 0.0}, floor=1e-3)  # fmt: skip
     def drawn_anew(m, sigma, centred):
-        """Use z = mean 1 + (I - centred J/m) g."""
+        """Compute the covariance of z = mean 1 + (I - centred J/m) g."""
         mean = np.ones((m, m)) / m
         spread = np.eye(m) - centred * mean
         return sigma**2 * (mean + spread @ spread.T), sigma**2 * np.eye(m)
@@ -318,11 +322,11 @@ def clipped_mean(ledger):
     Then, for fixed mu in [-1, 1]^d, norm_inf(E z - mu) <= O(1/dn^2) for z ~ P_2.
 
     The bound holds with G = 3 sqrt(m log(mnd)) and the constant 1 for the O(). The display is the
-    formula for a truncated normal. P_2 is a clipped normal, whose bias is smaller. The difference
-    phi(alpha) - phi(beta) is negative for mu > 0, so the paper means its absolute value. The factor
-    n_star/n belongs to the mixture, because the mean of the mixture is (n_star/n) mu. In the
-    mixture, mu has to be scaled as well. Clipping keeps the sign of mu, and abs(mu') >= .95 abs(mu)
-    is more useful in the proof of Lemma 39.
+    formula for a truncated normal. But P_2 is a clipped normal distribution, whose bias is smaller.
+    The difference phi(alpha) - phi(beta) is negative for mu > 0, so the paper means its absolute
+    value. The factor n_star/n belongs to the mixture, because the mean of the mixture is (n_star/n)
+    mu. In the mixture, mu has to be scaled as well. Clipping keeps the sign of mu. The bound
+    abs(mu') >= .95 abs(mu) is more useful in the proof of Lemma 39.
     """
     domain = {"m": Integer(1, 10**9), "n": Integer(2, 10**9), "d": Integer(1, 10**6), "mu": SHARE}
     domain["extremal"] = [
@@ -331,7 +335,7 @@ def clipped_mean(ledger):
     ]
 
     def clipping(m, n, d, mu, c):
-        """Return the endpoints of the interval, in deviations, and the bias of the clipped mean."""
+        """Return the interval's ends in standard deviations, and the bias of the clipped mean."""
         g = c * math.sqrt(m * max(1.0, math.log(m * n * d)))
         near, far = (g - mu) / math.sqrt(m), (g + mu) / math.sqrt(m)
         beyond = [norm.pdf(t) - t * ndtr(-t) for t in (near, far)]
@@ -345,7 +349,10 @@ def clipped_mean(ledger):
         sign=1, mutant={"sign": -1}, **domain
     )
     def display(m, n, d, mu, sign):
-        """Compare both sides; the mutant is the printed display, without an absolute value."""
+        """Compare both sides.
+
+        The mutant is the printed display without an absolute value.
+        """
         near, far, found = clipping(m, n, d, mu, 3.0)
         inside = 1 - ndtr(-near) - ndtr(-far)
         printed = sign * math.sqrt(m) * (norm.pdf(near) - norm.pdf(far)) / inside

@@ -22,7 +22,7 @@ from dpaudit.properties import Array
 def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
     """Run Algorithm 2 once, user by user, and return x_0 on halt.
 
-    The keyword arguments are mutants.
+    The keyword arguments make mutants.
     """
     rule, batch, domain = plan.rule, plan.batch_size, Ball(1.5)
     c_hat = rule.cutoff + late + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
@@ -118,10 +118,11 @@ def filtered_descent_lines(ledger):
 
     From the same random numbers, each run of the implementation gives the average iterates of the
     printed lines. The lines do not say what is returned on halt. The returned value must be x_0,
-    because everything else depends on the data without noise. The cutoff chat may be negative, but
-    the algorithm takes its root. The scale sigma is computed from chat. So two runs with different
-    chat have different noise on all scores. No proof accounts for this difference in the noise. Two
-    lines compute the gradient q_t(Z): the first for all users, the second for each user.
+    because every other value depends on the data without noise. The cutoff chat may be negative,
+    but the algorithm takes the square root of chat. The scale sigma is computed from chat. So two
+    runs with different chat have different noise on all scores. No proof accounts for this
+    difference in the noise. Two lines compute the gradient q_t(Z). The first line computes q_t(Z)
+    for all users, and the second line for each user.
     """
     changes = {"late": 0.0, "mean_of": None, "first": 0}
 
@@ -158,13 +159,13 @@ def running_time(ledger):
     """With Otilde(nm) gradients the total running time is Otilde(nmd/epsilon^3); the bottleneck is
     the concentration score, which takes Otilde(md/epsilon^3) time for each step.
 
-    These costs are upper bounds that are not tight. A step takes time B^2 d for the scores and B m
-    d for the gradients, where B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if all
-    gradients are recomputed for each pair of users, as line 10 can be read. Otherwise the time md /
-    epsilon^3 is too large by a factor m. The number of steps is n epsilon^1.5 / Otilde(1). The
-    printed total omits the number of steps. The correct total is Otilde(nmd + nd / epsilon^1.5).
-    The Otilde(nm) gradients are the gradients of n (1 - 2^-S) users. As printed, each of these
-    gradients is computed twice.
+    The printed costs are upper bounds that are not tight. A step takes time B^2 d for the scores
+    and B m d for the gradients, where B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if
+    all gradients are recomputed for each pair of users, as line 10 can be read. If the gradients
+    are not recomputed, the time md / epsilon^3 is too large by a factor m. The number of steps is n
+    epsilon^1.5 / Otilde(1). The printed total omits the number of steps. The correct total is
+    Otilde(nmd + nd / epsilon^1.5). The Otilde(nm) gradients are the gradients of n (1 - 2^-S)
+    users. As printed, each of these gradients is computed twice.
     """
 
     def priced(n, m, d, epsilon, log):
@@ -205,11 +206,12 @@ def hypotheses_and_parameters(ledger):
     size B := 300 log^2(mn/delta)/epsilon^(3/2) and the starting learning rate eta := (D/G) B
     sqrt(m) min{1/sqrt(n), epsilon/sqrt(d log(1/delta) log(nmd))}.
 
-    The number n occurs on both sides of the condition. A smallest n exists, and it is large. If its
-    constant is 1, the bound on beta allows beta eta up to 600 log^2(mn/delta). So Otilde must hide
-    this factor. It must also hide the factor 432 of Lemmas 10 and 11. By the hypothesis, the number
-    n / B of batches is at least log(mn/delta). So S may be about log log(mn/delta). Section 3.3.2
-    treats S as a multiple of log n (sco2.util.sum). B is at least 480 c, so E_1 restricts nothing.
+    The number n occurs on both sides of the condition. A smallest n exists and is large. If the
+    bound on beta has the constant 1, the bound allows beta eta up to 600 log^2(mn/delta). So Otilde
+    must hide the factor 600 log^2(mn/delta). Otilde must also hide the factor 432 of Lemmas 10 and
+    11. By the hypothesis, the number n / B of batches is at least log(mn/delta). So S may be about
+    log log(mn/delta). Section 3.3.2 treats S as a multiple of log n (sco2.util.sum). The batch size
+    B is at least 480 c, so the event E_1 restricts nothing.
     """
     least = {
         epsilon: [f"{printed.euclidean_least_users(m, epsilon, 1e-6):.3g}" for m in (1, 2, 10, 100)]
@@ -251,13 +253,13 @@ def hypotheses_and_parameters(ledger):
 def temperature(ledger):
     """The temperature of the concentration test is tau := sqrt(m)/(20 G log(nmd)).
 
-    Honest users are within G log(nmd) / sqrt(m) of their mean. So their scores are at least B
-    e^(-1/10), as Lemma 14 needs. But all gradients are within 2G of one another. For m < (10
-    log(4/3) log(nmd))^2, all scores exceed F for all data. At log(nmd) = 27, the condition is m <
-    6000 items. For such m, the filter removes users only because of its noise. In that case, 1 /
-    tau is more than 2G / log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than 2 eta
-    G / B, which is true without a filter. The constant 20 could be smaller, because 20 / 2.8 would
-    be enough for B e^(-1/10) to be F.
+    Honest users are within G log(nmd) / sqrt(m) of their mean. So the scores of honest users are at
+    least B e^(-1/10), as Lemma 14 needs. But all gradients are within 2G of one another. For m <
+    (10 log(4/3) log(nmd))^2, all scores exceed F for all data. At log(nmd) = 27, the condition is m
+    < 6000 items. For such m, the filter removes users only because of its noise. For such m, 1 /
+    tau is more than 2G / log(4/3) = 7G. So a bound eta / (B tau) on the shift is weaker than the
+    bound 2 eta G / B, which is true without a filter. The constant 20 could be reduced to 20 / 2.8,
+    because the score B e^(-1/10) would then fall only to F.
     """
     near = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
     domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [near]}
@@ -283,8 +285,9 @@ def privatizing_every_iterate(ledger):
 
     Consider one pass over the users in batches of B. Noise of size G / (B sqrt(m) epsilon) in every
     step gives GD / sqrt(nm) + GD sqrt(d) / (sqrt(nBm) epsilon) for non-smooth losses. This error is
-    worse than the optimal rate by sqrt(n/B). The error is worse than 1 / sqrt(n) only for d > B m
-    epsilon^2. With more passes, all earlier optimal algorithms add noise in every step (Table 1).
+    worse than the optimal rate by the factor sqrt(n/B). The error is worse than 1 / sqrt(n) only
+    for d > B m epsilon^2. With more passes, all earlier optimal algorithms add noise in every step
+    (Table 1).
     """
     ledger.conclude(
         "ambiguous", "It is a conjecture that names no algorithm, parameters or number of passes."
@@ -317,7 +320,7 @@ FACT |= {"mutant": {"floor": 2.0}}
 
 
 def with_a_floor(log_n, at, floor):
-    """Return the logarithms of nm and of (max(floor, log m))^(log n); m = n^(at log log n)."""
+    """Return the logarithms of nm and of (max(floor, log m))^(log n), for m = n^(at log log n)."""
     log_m = at * log_n * math.log(log_n)
     return log_n + log_m, log_n * math.log(max(floor, log_m)) * (1 + 1e-12)
 
@@ -328,7 +331,7 @@ def last_term(ledger):
 
     The claim fails for every constant that O() can hide. For m = 1 and m = 2, the left side is at
     least 1, because log m <= 1. For m <= 15, the claim needs a constant in O(log n) that is larger
-    than S / log n, which is at most 1. See sco1.B9.fact.
+    than S / log n. The ratio S / log n is at most 1. See sco1.B9.fact.
     """
 
     @ledger.sweep("m = 2, where log 2 is 1 or .69", constant=[1.0, 10.0, 1e3], n=10**9,

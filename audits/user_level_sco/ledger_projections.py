@@ -23,7 +23,7 @@ def clipped(x, center, r):
 
 
 def printed_case(a, b, c, d, r, unit):
-    """Return the distance of c' and d', and the bound that the proof gives in its case."""
+    """Return the distance of c' and d', and the proof's bound for the case of these points."""
     if abs(a - b) > unit or abs(c - d) > unit:
         return None
     if a > b:
@@ -85,9 +85,10 @@ def projections_in_the_plane(ledger):
     @ledger.sweep("two balls of radius 100: more than 1.41 apart", r=100.0, plane=1.0, lhs="1.41",
                   rhs="norm(c' - d')", mutant={"plane": 0.0})  # fmt: skip
     def apart(r, plane):
-        """Compare two such pairs.
+        """Compare 1.41 with the distance of two projected points.
 
-        Without the second coordinates, the two pairs lie on a line and stay together.
+        Without the second coordinates, all points lie on a line, and the projected points stay
+        within 1.
         """
         s = math.sqrt(0.5)
         b, normal, along = np.zeros(2), np.array([-s, s * plane]), np.array([s, s * plane]) / 2
@@ -107,7 +108,7 @@ def projections_in_the_plane(ledger):
         d=Array(Interval(-100.0, 100.0), (2,)), most=2.0, mutant={"most": 1.9}, extremal=[far],
     )  # fmt: skip
     def bounded(centers, points, d, r, most):
-        """Use b = 0, with a and c - d of length at most 1."""
+        """Use b = 0, and use a and c - d of length at most 1."""
         a, move = (x / max(1.0, np.linalg.norm(x)) for x in (centers, points))
         ends = [x / max(1.0, np.linalg.norm(x) / max(r, 1e-9)) for x in (d + move - a, d)]
         return np.linalg.norm(a + ends[0] - ends[1]), math.sqrt(most) + ROUNDING

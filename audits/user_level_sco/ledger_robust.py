@@ -22,11 +22,12 @@ GRID = np.r_[-1e3, np.arange(-10.0, 11.0), 1e3]
 
 
 def most_after_noise(epsilon, delta, zeta, cut, forward):
-    """Return the largest delta on a half-line that Lemma 3 admits, by a linear program; b = 1.
+    """Return the largest delta on a half-line that Lemma 3 admits.
 
-    The program ranges over all mu, mu', nu on a grid with W^zeta(mu, mu') <= 1 and D^delta(mu', nu)
-    <= epsilon. The program maximises (mu * rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. S
-    is a half-line that begins `cut` sigmas from 0.
+    A linear program computes this delta for b = 1. The program ranges over all mu, mu', nu on a
+    grid with W^zeta(mu, mu') <= 1 and D^delta(mu', nu) <= epsilon. The program maximises (mu *
+    rho)(S) - e^(2 epsilon) (nu * rho)(S), or the reverse. The set S is a half-line that begins
+    `cut` sigmas from 0.
     """
     i, j = near(GRID, 1.0)
     n, pairs, cells = len(GRID), len(i), range(len(i))
@@ -74,10 +75,10 @@ def gaussian_noise_for_shifted_divergence(ledger):
     symmetry", but the divergence moves only its first argument. In the other direction, zeta is
     multiplied by an additional factor e^epsilon, and this factor is attained. W^zeta is symmetric,
     so (nu * rho)(S) <= e^epsilon (mu' * rho)(S) + delta <= e^epsilon (e^epsilon (mu * rho)(S) +
-    delta + zeta) + delta. Here the Gaussian mechanism covers the close part of a coupling of mu and
-    mu'. The remaining mass zeta is lost. The e^(2 epsilon) zeta of a literal reversal is not
-    needed. Only a zeta of at least about delta / (1 - e^-epsilon) breaks the lemma. In the only use
-    of the lemma, zeta is half of delta.
+    delta + zeta) + delta. In this bound, the Gaussian mechanism covers the close part of a coupling
+    of mu and mu'. The remaining mass zeta is lost. A literal reversal would give e^(2 epsilon)
+    zeta, but the factor e^(2 epsilon) is not needed. Only a zeta of at least about delta / (1 -
+    e^-epsilon) breaks the lemma. In the only use of the lemma, zeta is half of delta.
     """
     words = {"lhs": "(nu * rho)(S) - exp(2 epsilon) (mu * rho)(S), S beyond half the gap"}
     words |= {"rhs": "(1 + exp(epsilon)) delta + zeta"}
@@ -229,8 +230,8 @@ def composition_over_three(ledger):
     """By basic composition, D^delta(P, Q) <= epsilon and D^delta(Q, R) <= epsilon imply D^(2
     delta)(P, R) <= 2 epsilon; of delta/4 and epsilon/4 in (6) and (7), delta/2 and epsilon/2.
 
-    The deltas do not add. The correct sum is (1 + e^(epsilon/4)) delta / 4. Three distributions on
-    two outcomes attain this sum. The step is the triangle inequality that is known from group
+    The deltas do not add up. The correct sum is (1 + e^(epsilon/4)) delta / 4. Three distributions
+    on two outcomes attain this sum. The step is the triangle inequality that is known from group
     privacy, not a composition of mechanisms. The infimum over mu' on the left side does not repair
     the step. Suppose that xbar has an additional mass zeta on the outcome that xbar' avoids. Also
     suppose that the two outcomes lie far apart. Then all admitted mu' keep the mass that P has in

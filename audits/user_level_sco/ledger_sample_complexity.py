@@ -54,16 +54,16 @@ def private_error(n, d, epsilon, width, noise=1.0):
 
 
 def published(n, d, epsilon, users):
-    """Return both sides for a mechanism that publishes random users, which is (0, users/n)-DP.
+    """Return both sides for a (0, users/n)-DP mechanism that publishes random users.
 
-    The answer consists of the signs of their sums.
+    The answer consists of the signs of the sum of the published users.
     """
     error = d * quad(lambda x: x * ndtr(-np.sqrt(users) * x), 0, 1)[0]
     return np.sqrt(d) / (32 * epsilon) if error <= d / 8 else 0.0, n
 
 
 def attack_sample_complexity(ledger):
-    """Attack Lemma 41, and its repair."""
+    """Attack Lemma 41 and the repair of Lemma 41."""
     ledger.sweep(
         "2 of 1000 users are published: delta = 1/500, epsilon = 1/1000, d = 10^4",
         n=1000, d=10**4, epsilon=1e-3, users=2, end_to_end=True,
@@ -84,7 +84,7 @@ def attack_sample_complexity(ledger):
     @repair.sweep("a user published with probability 1/4, delta = 1/(4n)", share=0.25,
                   mutant={"share": 2.0}, **ERROR)  # fmt: skip
     def some(share):
-        """Use signs of k + 1 published users, or of k, so that `share` are published on average."""
+        """Publish k or k + 1 users, so that the average number of published users is `share`."""
         k, rest = divmod(share, 1)
         one, two = (quad(lambda x, j=j: x * ndtr(-math.sqrt(j) * x), 0, 1)[0] for j in (k, k + 1))
         return 1 / 8, (1 - rest) * one + rest * two
@@ -94,7 +94,7 @@ def attack_sample_complexity(ledger):
         extremal=[{"epsilon": 1.0}],
     )  # fmt: skip
     def arithmetic(epsilon, third):
-        """Return n E[A_i] / d for n = sqrt(d)/(third epsilon), and its lower bound by (19).
+        """Return n E[A_i] / d for n = sqrt(d)/(third epsilon), and the lower bound by (19).
 
         The bound (19) is used with its missing factor of 2.
         """
@@ -115,21 +115,22 @@ def sample_complexity(ledger):
 
     Conditions on epsilon and delta are missing. Publishing 2 random users is (0, 2/n)-DP. For all
     n, d and epsilon, the sign of the mean of these users has the error .093 d sigma. If delta <=
-    1/(4n) and epsilon <= 1, the lemma holds with sqrt(d)/(3 epsilon). This proof uses E[A_i] <=
-    .583 sinh(epsilon) sqrt(d) + 1.064 delta d, without any T. It uses (19) with a factor of two. So
-    the lemma holds under the condition delta <= 1/dn^2 of its proof. This condition is far stronger
-    than needed. The phrase "i.i.d. from [-sigma, sigma]" describes uniform variables.
+    1/(4n) and epsilon <= 1, the lemma holds with sqrt(d)/(3 epsilon). The proof of this repair uses
+    E[A_i] <= .583 sinh(epsilon) sqrt(d) + 1.064 delta d, without any T. The proof of this repair
+    uses (19) with a factor of two. So the lemma holds under the condition delta <= 1/dn^2 of the
+    paper's proof. The condition delta <= 1/dn^2 is far stronger than needed. The phrase "i.i.d.
+    from [-sigma, sigma]" describes uniform variables.
     """
     attack_sample_complexity(ledger)
 
 
 def tail(n, d, epsilon, power, delta_times=1.0):
-    """Return a bound for 2 delta T + the tail of A_i beyond T, and return d/8n.
+    """Return a bound for 2 delta T plus the tail of A_i beyond T, and return d/(8n).
 
     The bound holds for every mechanism.
 
-    E(|A| - T)_+ <= exp(epsilon) E(|Atilde| - T)_+ + delta E max |A|. Given mu and M(D_~i), Atilde
-    is normal with a deviation of at most 1.19 sqrt(d).
+    The bound uses E(|A| - T)_+ <= exp(epsilon) E(|Atilde| - T)_+ + delta E max |A|. Given mu and
+    M(D_~i), Atilde is normal with a deviation of at most 1.19 sqrt(d).
     """
     delta = delta_times / (d * n**2)
     deviation = 32 / 27 * math.sqrt(d)  # max of (1 - p^2)(1 + p) is 32/27
@@ -160,9 +161,9 @@ def sample_complexity_of_the_first_version(ledger):
     1(sign(mu[i]) != sign(M(D)[i])) <= alpha <= d sigma/8, then n >= sqrt(d)/(32 epsilon). The proof
     sets T = O(sqrt(d log(1/delta))) for E[A_i] <= 4 epsilon sqrt(d) + d/8n.
 
-    The statement fails like sco2.lemma41, because there is no condition on delta. The proof's T =
-    O(sqrt(d log(1/delta))) is enough unless n and d are both tiny. The larger T of the second
-    version is also enough in these cases. The tail of A_i beyond T is not Gaussian, because M(D)
+    As in sco2.lemma41, the statement fails because the paper has no condition on delta. The proof's
+    T = O(sqrt(d log(1/delta))) is enough unless n and d are both tiny. The larger T of the second
+    version is also enough for tiny n and d. The tail of A_i beyond T is not Gaussian, because M(D)
     may be sign(Zbar_i) with probability delta. But the tail of A_i beyond T is at most 1.1 delta d.
     """
     attack_sample_complexity(ledger)
@@ -186,11 +187,11 @@ def constants_of_the_sample_complexity(ledger):
     log(1/delta)), E[A_i] <= 4 epsilon sqrt(d) + d/8n. Then n (4 epsilon sqrt(d) + d/8n) >= d/4
     leads to n >= sqrt(d)/(32 epsilon).
 
-    E[A_i] <= 4 epsilon sqrt(d) + d/8n fails for nd <= 3, n >= 2. If each user's signs are published
-    with probability delta = 1/dn^2, then E[A_i] = .484/n^2. For nd >= 9, the bound holds by the
-    repair, in which A_i has a range given Zbar_i and mu, and T is not needed. E abs(Atilde_i) is at
-    most .78 sqrt(d), and exp(epsilon) - 1 <= 2 epsilon holds for epsilon up to 1.25. The tail of
-    Atilde_- beyond T is missing in the second line.
+    The bound E[A_i] <= 4 epsilon sqrt(d) + d/8n fails if nd <= 3 and n >= 2. If each user's signs
+    are published with probability delta = 1/dn^2, then E[A_i] = .484/n^2. For nd >= 9, the bound
+    holds by the repair. In the repair, A_i has a range given Zbar_i and mu, and T is not needed.
+    The mean E abs(Atilde_i) is at most .78 sqrt(d). The inequality exp(epsilon) - 1 <= 2 epsilon
+    holds for epsilon up to 1.25. The tail of Atilde_- beyond T is missing in the second line.
     """
     ledger.sweep(
         "d = 1, n = 2 and 3, epsilon = .001, users published with probability delta = 1/dn^2",
@@ -237,9 +238,10 @@ def constants_of_the_sample_complexity(ledger):
     )
     @size.sweep("the answer farthest from mu", d=[1, 10**9], bound=2.0, mutant={"bound": 0.5})
     def absolute(d, bound):
-        """Use that Atilde_i is normal given mu.
+        """Bound E abs(Atilde_i).
 
-        The variance of Atilde_i is sum_k (1 - mu[k]^2)^2 (1 + abs(mu[k]))^2.
+        Given mu, Atilde_i is normal. The variance of Atilde_i is sum_k (1 - mu[k]^2)^2 (1 +
+        abs(mu[k]))^2.
         """
         p, w = np.polynomial.legendre.leggauss(24)
         p, w = (p + 1) / 2, w / 2

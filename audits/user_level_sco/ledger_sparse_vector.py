@@ -48,7 +48,7 @@ def above_threshold_lines(ledger):
     lines. The test prints q_t instead of q_i. The pseudocode does not print the sensitivity. The
     scales 2 / epsilon and 4 / epsilon must be multiplied by the sensitivity. The algorithm halts at
     the first query below the threshold. The algorithm is the mirror image of Dwork and Roth's
-    algorithm. Its behaviour is the opposite of its name.
+    algorithm. The behaviour of the algorithm is the opposite of the algorithm's name.
     """
     domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
 
@@ -75,8 +75,8 @@ def above_threshold_guarantees(ledger):
 
     For queries of sensitivity 1, privacy is tight in each of the two noises. If either noise is a
     tenth smaller, privacy fails. In alpha, the factor 8 can be replaced by 4 if gamma / 3 replaces
-    gamma. The factor 3.6 is not enough. The paper prints sensitivity 1 only for the accuracy. "Is a
-    query above the threshold", in the text, describes Dwork and Roth's algorithm.
+    gamma. The factor 3.6 is not enough. The paper prints sensitivity 1 only for the accuracy. The
+    text "is a query above the threshold" describes Dwork and Roth's algorithm.
     """
 
     def rising(high, last):  # 100 high queries that fall, and one that rises
@@ -101,12 +101,15 @@ def above_threshold_guarantees(ledger):
         return float(np.abs(np.log(p) - np.log(q)).max()), epsilon
 
     def halts(queries, size, *, rng, answer=above_threshold):
-        """Return the number of tops, which determines all answers."""
+        """Return the number of answers "top".
+
+        This number determines all answers.
+        """
         answers = answer(queries, size, threshold=0.0, epsilon=2.0, rng=rng)
         return (answers == 1).sum(axis=1).astype(float)
 
     def whole(queries, size, *, rng):
-        """Return the whole pattern of an algorithm that does not halt."""
+        """Return the whole pattern of answers of an algorithm that does not halt."""
         answers = above_threshold_never_halts(queries, size, threshold=0.0, epsilon=2.0, rng=rng)
         return answers @ 2.0 ** np.arange(len(queries))
 
@@ -129,11 +132,12 @@ def above_threshold_guarantees(ledger):
     @ledger.falsify("accuracy", constant=8.0, mutant={"union": False}, **domain)
     @ledger.sharper("4 for 8 in alpha").falsify(constant=4.0, mutant={"constant": 3.6}, **domain)
     def inaccurate(t, gamma, constant, union):
-        """Return the probability of a wrong answer on the hardest data, mirroring gm.lemma2.
+        """Return the probability of a wrong answer on the hardest data.
 
-        All queries except the last are at Delta + alpha. The last query is at Delta + alpha or
-        Delta - alpha. A query between these two values cannot be answered wrongly. After a query at
-        Delta - alpha, another query is asked only if there was a mistake.
+        The data mirror the data of gm.lemma2. All queries except the last are at Delta + alpha. The
+        last query is at Delta + alpha or Delta - alpha. A query between these two values cannot be
+        answered wrongly. After a query at Delta - alpha, another query is asked only if there was a
+        mistake.
         """
         alpha = constant * math.log(2 * (t if union else 1) / gamma)
         top, bottom = 1 - laplace_tail(2 * NODES + alpha, 4), laplace_tail(2 * NODES - alpha, 4)
@@ -151,8 +155,8 @@ def target_charging_lines(ledger):
 
     From the same random numbers, each run of the implementation gives the answers of the printed
     lines. The test prints q_t instead of q_i. The "privacy parameter epsilon" describes one answer
-    at sensitivity 1, not the whole run. Algorithm 2 is the mirror image, because it counts the
-    queries below its threshold.
+    at sensitivity 1, not the whole run. Algorithm 2 is the mirror image, because Algorithm 2 counts
+    the queries below the threshold.
     """
     domain = {**STREAM, "level": Array(Interval(-9.0, 9.0), ("t",)), "cutoff": Integer(1, 3)}
     domain |= {"scale": 1.0, "late": 0}
@@ -172,10 +176,10 @@ def target_charging_lines(ledger):
 
 
 def stopped(cutoff, epsilon, gap, loss):
-    """Return the exact delta at `loss` of Algorithm 4 on equal queries, `gap` above threshold.
+    """Return the exact delta of Algorithm 4 at epsilon = `loss`, on equal queries.
 
-    On the neighbour, the queries are lower by 1. Only the number of bottoms before the c-th top
-    matters.
+    The queries are `gap` above the threshold. On the neighbouring dataset, the queries are lower by
+    1. Only the number of bottoms before the c-th top matters.
     """
     chances = [float(laplace_tail(-x, 1 / epsilon)) for x in (gap, gap - 1)]
     k = np.arange(nbinom.isf(1e-15, cutoff, min(chances)) + 2)
@@ -193,10 +197,10 @@ def target_charging(ledger):
     loss is c times a relative entropy. This mean is about c epsilon^2. For fixed epsilon and delta,
     no bound of the form O(sqrt(c)) holds for this mean. Let the constant be K in O and 1 / K in
     Omega. Then the lemma fails if c is above the order of K^2 log(1/delta) / epsilon^2. If c
-    epsilon^2 <= log(1/delta), the term with c epsilon^2 is the smaller one. In that case, the
-    search found no counterexample for the constants 6 and 1. The constants 5 and 1 fail. There is
-    no proof that the constants 6 and 1 are enough. Algorithm 2 has c / sigma^2 <= epsilon^2 / (512
-    log(1/delta)). Sensitivity 1 is not printed.
+    epsilon^2 <= log(1/delta), the term with c epsilon^2 is the smaller term. For such c, the search
+    found no counterexample for the constants 6 and 1. The constants 5 and 1 fail. There is no proof
+    that the constants 6 and 1 are enough. Algorithm 2 has c / sigma^2 <= epsilon^2 / (512
+    log(1/delta)). The paper does not print the sensitivity 1.
     """
     words = {"lhs": "exact delta at K sqrt(c log(1/delta)) epsilon, c = 8 K^2 log(1/delta) / eps^2"}
     words |= {"rhs": "2^(-c / K) + delta"}
@@ -264,11 +268,12 @@ def cost_of_filtering(ledger):
     O(sqrt(log(nm/delta))/epsilon^(3/2)); so the cumulative privacy cost is Otilde(sqrt(c)/sigma) =
     Otilde(epsilon).
 
-    Use the c and sigma of Algorithm 2, and the sensitivity 2 of Lemma 11. At delta / 4, the privacy
-    loss of the filtering decisions is .09 epsilon. This loss is computed exactly. The allowed loss
-    is epsilon / 4. A third of the noise is too little. The cutoff c satisfies the condition that is
-    missing in Lemma 18. The sigma displayed here is smaller by sqrt(log(1/delta)), which Otilde
-    hides. For this sigma, the privacy loss is of the order of epsilon sqrt(log(1/delta)).
+    Take c and sigma from Algorithm 2, and the sensitivity 2 from Lemma 11. At delta / 4, the
+    privacy loss of the filtering decisions is .09 epsilon. This privacy loss is computed exactly.
+    The allowed loss is epsilon / 4. A third of the noise is too little. The cutoff c satisfies the
+    condition that is missing in Lemma 18. The sigma of this statement is smaller by the factor
+    sqrt(log(1/delta)), which Otilde hides. For this sigma, the privacy loss is of the order of
+    epsilon sqrt(log(1/delta)).
     """
     domain = {"epsilon": EPSILON, "items": Interval(4.0, 1e12, log=True), "delta": DELTA}
 

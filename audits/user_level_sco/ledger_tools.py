@@ -55,7 +55,7 @@ def average_gradients_concentrate(ledger):
     By McDiarmid's inequality, the probability of exceeding (1 + sqrt(2 log(1 / gamma))) G / sqrt(m)
     is at most gamma in every dimension. The inequality needs an x_t that is independent of the
     batch. Fresh users ensure this independence. Algorithm 2 takes the gradients at x_(t-1), but the
-    introduction takes them at x_t.
+    introduction takes the gradients at x_t.
     """
     domain = {"m": Integer(1, 300), "p": Interval(0.01, 0.99), "sigmas": Interval(0.0, 6.0)}
     domain |= {"extremal": [{"m": 300, "p": 0.5, "sigmas": 1.5}, {"m": 1, "p": 0.5, "sigmas": 0.0}]}
@@ -64,7 +64,7 @@ def average_gradients_concentrate(ledger):
     @ledger.falsify("in the plane, G (+-1, +-1) / sqrt(2)", plane=True, power=0.5,
                     mutant={"power": 0.75}, **domain)  # fmt: skip
     def exceeds(m, p, sigmas, plane, power):
-        """Return the tail of fair or biased signs, and its bound; gamma = exp(-sigmas^2 / 2)."""
+        """Return the tail of fair or biased signs, and the bound gamma = exp(-sigmas^2 / 2)."""
         successes = np.arange(m + 1)
         chances = binom.pmf(successes, m, p)
         square = (2 * (successes / m - p)) ** 2
@@ -80,9 +80,9 @@ def subgaussian(ledger):
     exp(norm(v)^2 zeta^2/2) for any v in R^d, and norm-subGaussian, nSG(zeta), if P[norm(X - EX) >=
     t] <= 2 exp(-t^2/(2 zeta^2)) for all t > 0.
 
-    These are definitions. A vector with norm(X - E X) <= M is nSG(M / sqrt(2 log 2)), and this
-    parameter is the smallest possible. The paper needs exactly this fact. N(0, s^2 I_d) is SG(s)
-    and nSG(s sqrt(d)).
+    These statements are definitions. A vector with norm(X - E X) <= M is nSG(M / sqrt(2 log 2)),
+    and this parameter is the smallest possible. The paper needs exactly this fact. The distribution
+    N(0, s^2 I_d) is SG(s) and nSG(s sqrt(d)).
     """
 
     @ledger.falsify(
@@ -149,7 +149,7 @@ def hoeffding_for_vectors(ledger):
     def signs(gamma, k, d, c):
         """Use k signs for each axis.
 
-        Summand i is +-1 along axis i mod d. The result is exact by convolution.
+        Summand i is +-1 along axis i mod d. A convolution gives the exact result.
         """
         level = c * math.sqrt(max(1.0, math.log(d / gamma)) * d * k / (2 * math.log(2)))
         steps = (2 * np.arange(k + 1) - k) ** 2
@@ -189,9 +189,9 @@ def earlier_rates(ledger):
     These rates are theorems of other papers. Only the arithmetic of these rates is checked. The
     first rate of group privacy is printed as 1 / (nm). This rate would be below the lower bound 1 /
     sqrt(nm) of estimation, so 1 / sqrt(nm) must be intended. Take the item-level rate 1 / sqrt(N) +
-    sqrt(d) / (N epsilon) for N = nm items and epsilon / m. The result is 1 / sqrt(nm) + sqrt(d) /
-    (n epsilon). The rate of this work is the smallest in the table up to logarithms. The
-    linear-time rate is larger by sqrt(n).
+    sqrt(d) / (N epsilon) for N = nm items and the privacy parameter epsilon / m. The result is 1 /
+    sqrt(nm) + sqrt(d) / (n epsilon). The rate of this work is the smallest in the table up to
+    logarithms. The linear-time rate is larger by sqrt(n).
     """
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)

@@ -1,8 +1,8 @@
 """diffprivlib 0.6.6: GaussianNB, with a class that is absent, and with bounds far from 0.
 
-The script needs numpy and diffprivlib (next to scikit-learn 1.5). One row is replaced, and its
-label changes. Epsilon is 1. The classes are public, because `partial_fit(..., classes=...)`
-receives them.
+The script needs numpy and diffprivlib (with scikit-learn 1.5). One row is replaced, and its label
+changes. Epsilon is 1. The classes are public, because `partial_fit(..., classes=...)` receives
+them.
 """
 
 import numpy as np

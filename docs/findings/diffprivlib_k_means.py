@@ -1,8 +1,8 @@
-"""diffprivlib 0.6.6: KMeans leaves the centre of an empty cluster where it was.
+"""diffprivlib 0.6.6: KMeans does not move the centre of an empty cluster.
 
-Needs numpy and diffprivlib (beside scikit-learn 1.5). One point of twenty points is replaced. The
-centres begin in [1/8, 7/8], at a distance of at least 1/4. If all points are 0, the nearer centre
-gets all points. The farther centre, which is at 3/8 or above, stays.
+The script needs numpy and diffprivlib (with scikit-learn 1.5). One of twenty points is replaced.
+The centres begin in [1/8, 7/8], at a distance of at least 1/4. If all points are 0, the nearer
+centre gets all points. The other centre, which is at 3/8 or above, does not move.
 """
 
 import numpy as np

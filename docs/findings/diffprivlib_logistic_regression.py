@@ -1,7 +1,7 @@
 """diffprivlib 0.6.6: LogisticRegression with rows of norm up to 100.
 
-The script needs numpy and diffprivlib (next to scikit-learn 1.5). One row of three is replaced.
-Since epsilon is 1, each probability may differ by a factor of 2.72.
+The script needs numpy and diffprivlib (with scikit-learn 1.5). One of three rows is replaced. Since
+epsilon is 1, each probability may differ by a factor of 2.72.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """diffprivlib 0.6.6: nanmean, nanvar and nansum, for data in which most values are NaN.
 
-The script needs numpy and diffprivlib (next to scikit-learn 1.5). One number is replaced. In
-`nansum`, NaN replaces it. In all examples epsilon is 1, so each probability may differ by a factor
-of 2.72.
+The script needs numpy and diffprivlib (with scikit-learn 1.5). One number is replaced. In `nansum`,
+the new value is NaN. In all examples epsilon is 1, so each probability may differ by a factor of
+2.72.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Opacus 1.6.0: ghost clipping does not clip if losses have shape [n, 1].
 
-Needs numpy, torch and opacus. The script reads off the summed gradient in one step of a linear
-regression with one weight. No noise is added (noise_multiplier = 0), so the result shows what was
-clipped.
+The script needs numpy, torch and opacus. The script measures the summed gradient in one step of a
+linear regression with one weight. No noise is added (noise_multiplier = 0), so the result shows the
+clipping directly.
 """
 
 import warnings
@@ -17,7 +17,10 @@ CLIP = 1.0
 
 
 def summed_gradient(x, mode, flat=False, noise_multiplier=0.0):
-    """Return what the optimizer gets, for weight 1 and targets 0. Each example adds up to CLIP."""
+    """Return the sum that the optimizer gets, for weight 1 and targets 0.
+
+    Each example adds up to CLIP.
+    """
     inputs = torch.tensor(x, dtype=torch.float32)[:, None]
     targets = torch.zeros_like(inputs)
     model = torch.nn.Linear(1, 1, bias=False)

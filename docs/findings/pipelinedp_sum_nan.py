@@ -1,6 +1,6 @@
 """PipelineDP 0.3.1, where one NaN among the values makes a DP sum NaN, with certainty.
 
-Needs pipeline-dp alone.
+The script needs only pipeline-dp.
 """
 
 import math

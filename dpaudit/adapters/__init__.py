@@ -1,4 +1,7 @@
-"""Adapters that make mechanisms of other packages; a package is imported when it is first used."""
+"""Adapters that make mechanisms from other packages.
+
+A package is imported when it is first used.
+"""
 
 from dpaudit.adapters.drawing import Drawn
 from dpaudit.adapters.engines import pipeline_dp, smartnoise_sql

@@ -1,4 +1,7 @@
-"""Common parts of all adapters; each draw is one release, with its own input and result."""
+"""Parts that all adapters share.
+
+Each draw is one release, with its own input and result.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,16 @@ class Drawn:
     name : str
         Name in reports.
     prepare : callable
-        ``prepare(**options)`` returns a function ``release(given, rng)``, which makes one draw. It
-        is called once for each call of the mechanism.
+        ``prepare(**options)`` returns a function ``release(given, rng)``, which makes one draw.
+        ``prepare`` is called once for each call of the mechanism.
     given : callable, str or int, optional
         Input of a release. The input may be a function of the data. It may also be a column of a
-        frame or a key of a dict, which is passed as an array. By default it is the data. The input
-        is made again for each draw, so that changes made by one release do not reach the next.
+        frame or a key of a dict, which is passed as an array. By default, the input is the data.
+        The input is made again for each draw, so that changes made by one release do not reach the
+        next.
     then : callable, optional
-        A fixed function of a release. Its value is the draw. By default the release is the draw.
+        A fixed function of a release. The value of this function is the draw. By default, the draw
+        is the release itself.
     seeded : bool
         Whether `rng` determines the release.
     quiet : str, optional
@@ -90,11 +95,13 @@ def with_options(mechanism: Drawn, options: dict[str, Any]) -> functools.partial
     Raises
     ------
     ArgumentError
-        For an option that dpaudit itself passes to a mechanism.
+        Use this function for an option that dpaudit itself passes to a mechanism.
     """
     for name in _OURS:
         if name in options:
-            raise ArgumentError(f"options must not hold {name}, which dpaudit itself passes")
+            raise ArgumentError(
+                f"options must not contain {name}, because dpaudit itself passes this option"
+            )
     return functools.partial(mechanism, **options)
 
 
@@ -102,14 +109,14 @@ def column(data: Any, name: Hashable) -> Any:
     """Return a column of a frame, or the value of a key of a dict, as an array."""
     if not (is_frame(data) or isinstance(data, dict)):
         raise MechanismError(
-            f"given={name!r} must name a column of a frame or a key of a dict, got data that are a "
-            f"{type(data).__name__}. Pass a function of the data instead"
+            f"given={name!r} must be a column of a frame or a key of a dict, got data of "
+            f"type {type(data).__name__}. Pass a function of the data instead"
         )
     return np.asarray(data[name])
 
 
 def flat(given: Any) -> Any:
-    """If the data are an array or a list, return all items of all users one after the other."""
+    """Return all items of all users one after the other, if the data are an array or a list."""
     if isinstance(given, list | tuple):
         return np.concatenate([np.ravel(user) for user in given]) if given else np.empty(0)
     return given.ravel() if isinstance(given, np.ndarray) else given
@@ -117,7 +124,7 @@ def flat(given: Any) -> Any:
 
 @contextmanager
 def apart(rng: np.random.Generator) -> Iterator[None]:
-    """Seed numpy's global generator and that of ``random``, and restore their states afterwards.
+    """Seed numpy's global generator and that of ``random``; restore both states afterwards.
 
     Some packages draw from these generators. If the states were restored without a new seed, every
     call would draw the same numbers.
@@ -130,5 +137,5 @@ def apart(rng: np.random.Generator) -> Iterator[None]:
 
 
 def legacy(rng: np.random.Generator) -> np.random.RandomState:
-    """Return a generator of numpy's older kind, seeded from `rng` with 256 bits."""
+    """Return a ``numpy.random.RandomState``, seeded from `rng` with 256 bits."""
     return np.random.RandomState([seed_of(rng) for _ in range(8)])

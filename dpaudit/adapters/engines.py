@@ -41,32 +41,34 @@ def pipeline_dp(
     params : pipeline_dp.AggregateParams or callable
         The parameters, or a function without arguments that makes the parameters.
     epsilon, delta : float
-        Budget, all of which goes to this aggregation. PipelineDP refuses a `delta` of 0 if the
-        noise is Gaussian or partitions are private.
+        Privacy budget of the aggregation. PipelineDP refuses a `delta` of 0 if the noise is
+        Gaussian or partitions are private.
     partitions : sequence, optional
         Public partitions. None means private partitions, which PipelineDP selects. The draws are
         then dicts, and ``Outcomes(..., keys=[...])`` declares the possible partitions.
     user, partition, value : str, optional
-        Columns of a frame. Without `partition` all rows are in one partition.
+        Columns of a frame. Without `partition`, all rows are in one partition.
     given : optional
         A function of the data that returns a list of rows (user, partition, value); see
-        :class:`Drawn`. The default is the rows of a frame, or all items of all users of an array in
+        :class:`Drawn`. The default is the rows of a frame; for an array, all items of all users in
         one partition.
     then : callable, optional
-        Function of the release, which is a dict from partitions to metrics. Its value is the draw.
-        By default, if there is one public partition, the draw is the list of its metrics. If there
-        is also only one metric, the draw is its number. Otherwise the draw is a dict. Its keys are
-        partitions, or pairs of a partition and the name of a metric.
+        Function of the release. The release is a dict from partitions to metrics, and the
+        function's value is the draw. By default, if only one partition is public, the draw is the
+        list of its metrics. If this partition also has only one metric, the draw is a number. In
+        all other cases, the draw is a dict. The keys of the dict are partitions, or pairs of a
+        partition and the name of a metric.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``. PipelineDP draws from its own entropy and cannot be seeded.
+        A mechanism ``f(data, size, *, rng)``. PipelineDP draws from its own entropy and cannot be
+        seeded.
 
     Raises
     ------
     MechanismError
-        By a call, if PipelineDP is not installed.
+        If PipelineDP is not installed when the mechanism is called.
     """
     for name, column in {"user": user, "partition": partition, "value": value}.items():
         if column is not None or name == "user":
@@ -107,7 +109,7 @@ def _prepared_pipeline(
     )
 
     def release(given: Any, rng: np.random.Generator) -> Any:
-        # A new accountant for each draw, because a budget can be spent only once.
+        # Each draw gets a new accountant, because a budget can be spent only once.
         accountant = library.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=delta)
         engine = library.DPEngine(accountant, library.LocalBackend())
         result = engine.aggregate(given, asked, extractors, public_partitions=public)
@@ -163,11 +165,12 @@ def smartnoise_sql(
         Argument of ``snsql.from_df``: the tables, their columns, bounds, ``private_id``,
         ``max_ids``.
     epsilon, delta : float
-        Arguments of ``snsql.Privacy``, which hold for *each column* of the query. SmartNoise's
-        ``get_privacy_cost`` returns the cost of the whole query. Audit the query against that cost.
+        Arguments of ``snsql.Privacy``, which apply to *each column* of the query. SmartNoise's
+        ``get_privacy_cost`` returns the cost of the whole query. Use that cost as the claim of an
+        audit of the query.
     given, then : optional
-        See :class:`Drawn`. By default the input is the data, a frame. The release is a frame. If
-        the frame has one cell, the draw is the number in that cell. Other results need
+        See :class:`Drawn`. By default, the input is the data, which must be a frame. The release is
+        a frame. If the frame has one cell, the draw is the number in that cell. Other results need
         ``Outcomes(..., keys=[...])`` if groups can be present or absent.
     **options
         Further arguments of ``snsql.Privacy``.
@@ -175,13 +178,14 @@ def smartnoise_sql(
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``. SmartNoise draws from OpenDP and SQLite and cannot be seeded.
-        A query takes tenths of a second, mostly for parsing its text.
+        A mechanism ``f(data, size, *, rng)``. SmartNoise draws from OpenDP and SQLite and cannot be
+        seeded. A query takes tenths of a second, and most of this time goes to parsing its text.
 
     Raises
     ------
     MechanismError
-        By a call, if SmartNoise is not installed, or the data are not a frame of pandas.
+        If SmartNoise is not installed when the mechanism is called, or if the data are not a frame
+        of pandas.
     """
     if not isinstance(metadata, Mapping) or not metadata:
         _validate.text(metadata=metadata)
@@ -200,8 +204,8 @@ def _prepared_query(query: str, metadata: Any, **options: Any) -> Release:
     def release(given: Any, rng: np.random.Generator) -> Any:
         if not is_frame(given) or not hasattr(given, "iloc"):
             raise MechanismError(
-                f"smartnoise_sql takes frames of pandas, got a {type(given).__name__}. Pass "
-                "given=function of the data"
+                "the data of smartnoise_sql must be a frame of pandas, got data of type "
+                f"{type(given).__name__}. Pass given=function of the data"
             )
         reader = library.from_df(given, privacy=library.Privacy(**options), metadata=metadata)
         result = reader.execute_df(query)

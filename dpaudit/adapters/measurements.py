@@ -1,4 +1,7 @@
-"""Adapters of OpenDP and PyDP, whose measurements, queries and algorithms become mechanisms."""
+"""Adapters of OpenDP and PyDP.
+
+Their measurements, queries and algorithms become mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -39,27 +42,28 @@ def opendp(
         The measurement, or a function ``make(**parameters)`` that makes the measurement and is
         called once. Measurements cannot be sent to other processes, but functions can be sent.
     given, then : optional
-        Input of the measurement, and function of a release; see :class:`Drawn`. Arrays and lists
-        are converted to the type that the measurement takes. This type is one number, or a list of
-        all items of all users.
+        Input of the measurement and function of a release, as described in :class:`Drawn`. Arrays
+        and lists are converted to the type that the measurement takes. This type is one number, or
+        a list of all items of all users.
     at_once : bool, optional
-        Make all draws of a call by one release of a vector that holds the value `size` times, which
-        is much faster. This needs a measurement that adds independent noise to each entry of a
-        vector, and data of one number. Default False.
+        Whether one release makes all draws of a call, which is much faster: the release is a vector
+        that holds the value `size` times. This option needs a measurement that adds independent
+        noise to each entry of a vector, and data of one number. Default False.
     **parameters
-        Arguments of the function that makes the measurement, such as ``scale``, which
-        ``mutants.scaled(scale=0.5)`` can multiply.
+        Arguments of the function that makes the measurement, such as ``scale``.
+        ``mutants.scaled(scale=0.5)`` can multiply these arguments.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``. OpenDP draws from the operating system and cannot be seeded.
+        A mechanism ``f(data, size, *, rng)``. OpenDP draws from the operating system and cannot be
+        seeded.
 
     Raises
     ------
     TypeError
-        If `measurement` is neither a measurement nor a function, or is a measurement with
-        parameters.
+        If `measurement` is neither a measurement nor a function, or if parameters are given with a
+        measurement.
 
     Examples
     --------
@@ -75,8 +79,8 @@ def opendp(
     is_made = hasattr(measurement, "map")
     if is_made and parameters:
         raise TypeError(
-            f"parameters must be left out for a measurement, got {', '.join(parameters)}. Pass a "
-            "function that makes the measurement"
+            "parameters must not be given with a measurement, got "
+            f"{', '.join(parameters)}. Pass a function that makes the measurement instead"
         )
     name = "opendp" if is_made else f"opendp {mechanism_name(measurement)}"
     measured = _Measured(measurement, is_made)
@@ -85,7 +89,7 @@ def opendp(
 
 
 class _Measured:
-    """Factory that makes a measurement once for each set of parameters."""
+    """Factory that makes one measurement for each set of parameters."""
 
     def __init__(self, make: Any, is_made: bool) -> None:
         self.make, self.is_made = make, is_made
@@ -95,7 +99,7 @@ class _Measured:
         return {**self.__dict__, "made": {}}  # pointers into OpenDP cannot be pickled
 
     def of(self, parameters: dict[str, Any]) -> Any:
-        """Return the measurement of some parameters."""
+        """Return the measurement for the given parameters."""
         if self.is_made:
             return self.make
         key = repr(sorted(parameters.items()))
@@ -125,15 +129,15 @@ class _AtOnce(Drawn):
         values = np.ravel(self._given(data))
         if inner is None or len(values) != 1:
             raise MechanismError(
-                "at_once needs a measurement of vectors and data of one number, got "
-                f"{carrier} and {len(values)} numbers"
+                "at_once requires a measurement of vectors and data of one number, got "
+                f"{carrier} and data of {len(values)} numbers"
             )
         draws = measurement([_carried(values, inner[1])] * size)  # OpenDP cannot be seeded
         return [draw if self.then is None else self.then(draw) for draw in draws]
 
 
 def _carried(data: Any, carrier: str) -> Any:
-    """Return data in the type that a measurement takes, or unchanged if the type is another."""
+    """Return data in the type that a measurement takes; return data of any other type unchanged."""
     inner = re.fullmatch(r"Vec<(.*)>", carrier)
     kind = _KINDS.get((inner[1] if inner else carrier)[:1])
     if kind is None or is_frame(data) or isinstance(data, dict):
@@ -164,24 +168,25 @@ def opendp_query(
     query : callable
         ``query(context)``, such as ``lambda c: c.query().select(dp.len())``.
     contributions : int
-        Largest number of rows of a user.
+        Largest number of rows that one user has.
     given, then : optional
         See :class:`Drawn`. By default, a frame of polars is passed unchanged, and a frame of pandas
-        is converted to polars. If a release has one cell, the draw is that number.
+        is converted to polars. If a release has only one cell, the draw is the number in that cell.
     **loss : float
         ``epsilon``, ``delta``, ``rho``: arguments of ``dp.loss_of``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``; see :func:`opendp`. Each draw is the same resolved measurement on
-        the same data. This is equivalent to one release of a new context.
+        A mechanism ``f(data, size, *, rng)``, as described in :func:`opendp`. All draws use the
+        same resolved measurement on the same data. This is equivalent to a new context for each
+        release.
 
     Raises
     ------
     MechanismError
-        By a call, if OpenDP or the version of polars that it needs is not installed. Install them
-        with ``pip install 'opendp[polars]'``.
+        If OpenDP, or the version of polars that OpenDP needs, is not installed when the mechanism
+        is called. Install them with ``pip install 'opendp[polars]'``.
     """
     _validate.function("a function query(context)", query=query)
     _validate.integer(1, contributions=contributions)
@@ -241,14 +246,15 @@ def pydp(
     release : callable, optional
         ``release(made, values)``. The default is ``made.quick_result(values)``.
     given, then : optional
-        See :class:`Drawn`. By default a list of all items of all users.
+        See :class:`Drawn`. By default, the input is a list of all items of all users.
     **options
         Arguments of the algorithm, such as ``epsilon``, ``lower_bound`` and ``dtype``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``. PyDP has an entropy source of its own and cannot be seeded.
+        A mechanism ``f(data, size, *, rng)``. PyDP has an entropy source of its own and cannot be
+        seeded.
     """
     _validate.function("a function that makes an algorithm", algorithm=algorithm)
     if release is not None:

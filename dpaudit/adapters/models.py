@@ -1,4 +1,7 @@
-"""Adapters of diffprivlib, whose tools, mechanisms and models become mechanisms."""
+"""Adapters of diffprivlib.
+
+Its tools, mechanisms and models become mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,17 @@ def diffprivlib_tool(
     function : callable
         A function such as ``tools.mean``.
     given, then : optional
-        See :class:`Drawn`. By default, an array is passed as one list of all items. It is passed
-        unchanged if ``axis`` is among the options. If the release is a tuple, such as a histogram
-        and its edges, the draw is its first entry.
+        See :class:`Drawn`. By default, an array is passed as one list of all items. The array is
+        passed unchanged if ``axis`` is among the options. If the release is a tuple, such as a
+        histogram and its edges, the draw is its first entry.
     **options
-        Arguments of the function, such as ``epsilon=1.0, bounds=(0, 1)``. They can be multiplied by
-        ``mutants.scaled(epsilon=2)``.
+        Arguments of the function, such as ``epsilon=1.0, bounds=(0, 1)``.
+        ``mutants.scaled(epsilon=2)`` can multiply these arguments.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has its own budget.
+        A mechanism ``f(data, size, *, rng)``, seeded by `rng`. Each draw has its own budget.
 
     Examples
     --------
@@ -109,7 +112,7 @@ def diffprivlib_mechanism(
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`.
+        A mechanism ``f(data, size, *, rng)``, seeded by `rng`.
     """
     _refuse(options, "random_state")
     _validate.function("a class of mechanisms", mechanism=mechanism)
@@ -155,24 +158,24 @@ def diffprivlib_model(
         Attributes that together form the draw, one after the other, such as ``"coef_"``. List only
         attributes that are released, because other attributes may be computed without noise.
     given : callable, optional
-        Function of the data that returns the arguments of ``fit`` as a tuple. By default, the
-        arguments are the ``"X"`` of a dict, with a row for each user, and its ``"y"``. For an
-        array, the argument is the array, with a row for each user.
+        Function of the data that returns the arguments of ``fit`` as a tuple. By default, the data
+        are a dict, and the arguments are its ``"X"``, with a row for each user, and its ``"y"``.
+        For an array, the only argument is the array, with a row for each user.
     then : callable, optional
-        Function of a fitted model; its value is the draw. Exactly one of `probe`, `parameters` and
-        `then` must be given.
+        Function of a fitted model, whose value is the draw. Exactly one of `probe`, `parameters`
+        and `then` must be given.
     **options
         Arguments of the model, such as ``epsilon`` and ``bounds``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has its own budget.
+        A mechanism ``f(data, size, *, rng)``, seeded by `rng`. Each draw has its own budget.
 
     Raises
     ------
     ArgumentError
-        Unless exactly one of `probe`, `parameters` and `then` is given.
+        If none, or more than one, of `probe`, `parameters` and `then` is given.
     """
     _refuse(options, "random_state", "accountant")
     _validate.function("a class of models", model=model)
@@ -181,7 +184,8 @@ def diffprivlib_model(
         _validate.function("a function of the data", given=given)
     if sum(one is not None for one in (probe, parameters, then)) != 1:
         raise ArgumentError(
-            "exactly one of probe, parameters and then must be given, to define the draw, got "
+            "exactly one of probe, parameters and then must be given, because it defines "
+            "the draw, got "
             f"{', '.join(map(_validate.describe, (probe, parameters, then)))}"
         )
     if probe is not None:
@@ -218,7 +222,7 @@ def _prepared_model(model: Callable[..., Any], **options: Any) -> Release:
 
 
 def _features(data: Any) -> tuple[Any, ...]:
-    """Return the arguments of ``fit``; they are copied, because some models write into them."""
+    """Return copies of the arguments of ``fit``, because some models write into their arguments."""
     if isinstance(data, dict):
         return _rows(column(data, "X")), np.array(data["y"]).ravel()
     return (_rows(np.asarray(data)),)
@@ -239,4 +243,6 @@ def _attributes(names: tuple[str, ...], fitted: Any) -> Any:
 def _refuse(options: dict[str, Any], *names: str) -> None:
     for name in names:
         if name in options:
-            raise ArgumentError(f"{name} must be left to the adapter, got {options[name]!r}")
+            raise ArgumentError(
+                f"{name} must not be given, because the adapter sets it, got {options[name]!r}"
+            )

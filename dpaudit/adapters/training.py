@@ -1,4 +1,7 @@
-"""Adapters of JAX Privacy and Opacus: private gradients and private training as mechanisms."""
+"""Adapters of JAX Privacy and Opacus.
+
+Private gradients and private training become mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def jax_privacy(
     params : pytree of arrays
         Initial parameters.
     stddev : float
-        Standard deviation of the noise, above 0, for ``gaussian_privatizer``.
+        Standard deviation > 0 of the noise, for ``gaussian_privatizer``.
     steps : int, optional
         Number of steps with full batches, at least 1.
     learning_rate : float, optional
@@ -50,19 +53,20 @@ def jax_privacy(
     privatizer : callable, optional
         ``privatizer(stddev=, prng_key=)``; by default ``noise_addition.gaussian_privatizer``.
     then : callable, optional
-        ``then(noisy, params)`` takes the noisy gradients ``[steps, ...]`` and the last parameters,
-        and is traced by JAX. Its value is the draw. By default, the draw consists of all noisy
-        gradients, one after the other.
+        ``then(noisy, params)`` takes the noisy gradients ``[steps, ...]`` and the last parameters.
+        JAX traces this function. The value of ``then`` is the draw. By default, the draw consists
+        of all noisy gradients, one after the other.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, seeded by `rng`. One compiled function makes the draws of a call.
+        A mechanism ``f(data, size, *, rng)``, seeded by `rng`. One compiled function makes the
+        draws of a call.
 
     Raises
     ------
     MechanismError
-        By a call, if JAX Privacy is not installed.
+        If JAX Privacy is not installed when the mechanism is called.
     """
     _validate.function("a function gradient(params, data)", gradient=gradient)
     for name, function in {"privatizer": privatizer, "then": then}.items():
@@ -114,35 +118,36 @@ def opacus(
     Parameters
     ----------
     model : callable
-        ``model()`` makes an untrained module. Its parameters are drawn from torch's generator.
+        ``model()`` makes an untrained module. The module's parameters are drawn from torch's
+        generator.
     loss : callable
-        ``loss(outputs, y)``, or ``loss(outputs)`` if the data have no labels, such as
-        ``torch.nn.functional.cross_entropy``.
+        ``loss(outputs, y)``, such as ``torch.nn.functional.cross_entropy``; ``loss(outputs)`` if
+        the data have no labels.
     noise_multiplier, max_grad_norm, poisson_sampling
         Arguments of ``PrivacyEngine.make_private``.
     batch_size : int, optional
         Expected size of a batch. The default is all users, so that each step uses all data.
     epochs : int, optional
-        At least 1.
+        Number of steps, at least 1.
     learning_rate : float, optional
         Learning rate of plain gradient descent.
     then : callable, optional
-        Function of a trained module. Its value is the draw. By default all its parameters, one
-        after the other.
+        Function of a trained module. The value of this function is the draw. By default, the draw
+        is the list of all parameters, one after the other.
     **options
         Further arguments of ``make_private``, such as ``grad_sample_mode``.
 
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``, for data ``{"X": [n_users, d], "y": [n_users]}`` or an array
-        ``[n_users, ...]``. It is seeded by `rng` through torch's global generator, whose state is
-        restored afterwards. One draw takes milliseconds.
+        A mechanism ``f(data, size, *, rng)``, for data ``{"X": [n_users, d], "y": [n_users]}`` or
+        an array ``[n_users, ...]``. The mechanism is seeded by `rng` through torch's global
+        generator, whose state is restored afterwards. One draw takes milliseconds.
 
     Raises
     ------
     MechanismError
-        By a call, if Opacus is not installed.
+        If Opacus is not installed when the mechanism is called.
     """
     prepare = functools.partial(
         _prepared_training,
@@ -207,7 +212,7 @@ def _prepared_training(
             criterion=loss,
             **options,
         )
-        module, optimizer, *criterion, loader = made  # ghost modes return a criterion of their own
+        module, optimizer, *criterion, loader = made  # ghost modes return their own criterion
         measure = criterion[0] if criterion else loss
         for _ in range(epochs):
             for features, *labels in loader:
@@ -220,7 +225,10 @@ def _prepared_training(
 
 
 def _tensors(torch: Any, given: Any) -> list[Any]:
-    """Return features and labels: numbers in single precision, whole labels as classes."""
+    """Return features and labels.
+
+    Numbers are converted to single precision, and whole labels to classes.
+    """
     if isinstance(given, dict):
         y = np.array(given["y"])
         whole = y.dtype.kind in "iub"
@@ -229,8 +237,8 @@ def _tensors(torch: Any, given: Any) -> list[Any]:
     array = np.array(given)
     if array.dtype.kind not in "biuf":
         raise MechanismError(
-            'opacus takes an array of numbers or a dict of "X" and "y", got '
-            f"a {type(given).__name__}"
+            'the data of opacus must be an array of numbers, or a dict of "X" and "y", '
+            f"got data of type {type(given).__name__}"
         )
     return [torch.tensor(array, dtype=torch.float32)]
 

@@ -1,4 +1,7 @@
-"""Claims and relations: a claim is what a mechanism promises, a relation defines neighbours."""
+"""Claims and relations.
+
+A claim is a mechanism's promise, and a relation defines neighbours.
+"""
 
 from dpaudit.claims.libraries import Accounted, from_opendp
 from dpaudit.claims.notions import (

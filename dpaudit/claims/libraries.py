@@ -1,7 +1,7 @@
 """Claims that are computed by the accountants of dp-accounting and OpenDP.
 
-The curve that an accountant reports is used as the promise, unchanged. The two libraries are
-imported only when they are needed. Nothing else in dpaudit needs them.
+The curve that an accountant reports is the promise. The two libraries are imported only when one of
+these claims is made.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Accounted(Claim):
         not change the claim.
     relation : Relation, optional
         Relation of the claim. For an event, the default is the default of dp-accounting,
-        ``Relation.ADD_REMOVE_USER``. For an accountant, the relation is the accountant's own
-        relation, and no other relation is accepted. For a ``PrivacyLossDistribution``, the relation
-        must be given, because the object does not store it.
+        ``Relation.ADD_REMOVE_USER``. For an accountant, `relation` must be omitted or equal to the
+        accountant's own relation. For a ``PrivacyLossDistribution``, the relation must be given,
+        because the object does not store it.
     source : str, optional
-        Who makes the claim, and where.
+        Name of the person or text that makes the claim.
 
     Raises
     ------
@@ -59,13 +59,13 @@ class Accounted(Claim):
     -----
     The curve is exactly what the object reports by ``get_delta`` and ``get_epsilon``. A lossless
     conversion of an ``RdpAccountant`` could give a stronger promise (see :class:`RenyiDP`). The
-    discretisation of a PLD is pessimistic by less than the discretisation step. Reported values are
-    cached.
+    discretisation of a PLD is pessimistic by less than the discretisation step. Values that were
+    reported before are cached.
 
     Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE``, a
-    ``PLDAccountant`` takes the noise multiplier relative to what one user adds, and doubles this
-    sensitivity. An ``RdpAccountant`` takes the noise multiplier relative to what replacing one user
-    moves, and doubles nothing.
+    ``PLDAccountant`` takes the noise multiplier relative to one user's contribution, and doubles
+    this sensitivity. An ``RdpAccountant`` takes the noise multiplier relative to the change when
+    one user is replaced, and doubles nothing.
 
     Examples
     --------
@@ -86,7 +86,8 @@ class Accounted(Claim):
         known, curve, words, is_event = _read(accounted, relation)
         kind = type(curve).__name__
         self._set(known, source, kind=kind, words=words, _curve=curve, _deltas={}, _epsilons={})
-        # An event and its accountant determine the curve. Other objects are identified by `id`.
+        # The curve depends only on the event and its accountant. Other objects are identified by
+        # `id`.
         key = words if is_event else id(curve)
         object.__setattr__(self, "_key", (key, kind, known, self.source))
 
@@ -102,7 +103,7 @@ class Accounted(Claim):
     _key: ClassVar[tuple[Any, ...]]
 
     def delta(self, epsilon: float) -> float:
-        """Return the delta that is reported at `epsilon`."""
+        """Return the smallest delta that the accountant reports at `epsilon`."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
         if epsilon not in self._deltas:
             ask = getattr(self._curve, "get_delta", None) or self._curve.get_delta_for_epsilon
@@ -110,7 +111,7 @@ class Accounted(Claim):
         return self._deltas[epsilon]
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon that is reported at `delta`; ``inf`` if no epsilon is reported."""
+        """Return the epsilon that the accountant reports at `delta`; ``inf`` if it reports none."""
         delta = _validate.delta(delta=delta)
         if delta not in self._epsilons:
             ask = getattr(self._curve, "get_epsilon", None) or self._curve.get_epsilon_for_delta
@@ -118,7 +119,7 @@ class Accounted(Claim):
         return self._epsilons[delta]
 
     def at(self, delta: float) -> ApproxDP:
-        """Return the one point of the curve that is usually quoted, as a separate claim.
+        """Return one point of the curve, at a given delta, as a separate claim.
 
         Parameters
         ----------
@@ -167,8 +168,9 @@ def from_opendp(
     Parameters
     ----------
     measurement : opendp.Measurement
-        Its output measure must be ``MaxDivergence``, ``ZeroConcentratedDivergence``, either of them
-        approximate (of fixed delta), or ``SmoothedMaxDivergence``.
+        The output measure of the measurement must be ``MaxDivergence``,
+        ``ZeroConcentratedDivergence``, one of these two in its approximate form (of fixed delta),
+        or ``SmoothedMaxDivergence``.
     d_in : number
         Distance of neighbours in the input metric, in the form that ``map`` accepts.
     relation : Relation, optional
@@ -179,10 +181,10 @@ def from_opendp(
         query values differ by at most `d_in`. For other metrics and distances, such as those of a
         user with several records, `relation` must be given.
     delta : float, optional
-        For a ``SmoothedMaxDivergence``, which is a curve, the delta at which the curve is
-        evaluated. `delta` must be given for this measure and for no other measure.
+        For a ``SmoothedMaxDivergence``, `delta` selects a point of the curve. `delta` must be given
+        for this measure and for no other measure.
     source : str, optional
-        Who makes the claim. The default is OpenDP.
+        Name of the person or text that makes the claim. The default is "OpenDP".
 
     Returns
     -------
@@ -191,8 +193,8 @@ def from_opendp(
     Raises
     ------
     ArgumentError
-        If the output measure is another one, or `relation` contradicts the metric. Also if `delta`
-        is missing, superfluous, or has no finite epsilon.
+        If the output measure is another measure, or if `relation` contradicts the metric. Also if
+        `delta` is missing, is given without need, or has no finite epsilon.
     """
     for name in ("map", "output_measure", "input_metric"):
         if not hasattr(measurement, name):
@@ -205,8 +207,8 @@ def from_opendp(
     relation = _agreed(known, relation, f"{measurement.input_metric} of {d_in}")
     if relation is None:
         raise ArgumentError(
-            f"relation must be given for {measurement.input_metric} of {d_in}, which is not a "
-            "known relation"
+            f"relation must be given for {measurement.input_metric} with d_in = {d_in}, "
+            "because its relation is unknown"
         )
     source = _validate.text(empty=True, source=source) or "OpenDP"
     if (delta is None) == (measure == "SmoothedMaxDivergence"):
@@ -226,9 +228,9 @@ def from_opendp(
     if measure == "SmoothedMaxDivergence":
         return ApproxDP(float(found.epsilon(delta)), _validate.delta(delta=delta), relation, source)
     raise ArgumentError(
-        "measurement must have an output measure that is MaxDivergence, "
-        "ZeroConcentratedDivergence, one of these approximate, or SmoothedMaxDivergence, got "
-        f"{measurement.output_measure}"
+        "measurement must have the output measure MaxDivergence, "
+        "ZeroConcentratedDivergence, the approximate form of one of these two, or "
+        f"SmoothedMaxDivergence, got {measurement.output_measure}"
     )
 
 
@@ -249,11 +251,11 @@ def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
 
 
 def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relation | None:
-    """Return the relation that is known or given; raise an error if the two differ."""
+    """Return the relation that is known or given; raise an error if the two contradict."""
     if given is not None:
         _validate.instance(Relation, "a Relation or None", relation=given)
     if known is not None and given is not None and known != given:
-        raise ArgumentError(f"relation must be {known}, which is that of {whose}, got {given}")
+        raise ArgumentError(f"relation must be {known}, the relation of {whose}, got {given}")
     return known if given is None else given
 
 
@@ -283,8 +285,8 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
     if isinstance(accounted, PrivacyLossDistribution):
         if relation is None:
             raise ArgumentError(
-                "relation must be given for a PrivacyLossDistribution, which does not store its "
-                "relation"
+                "relation must be given for a PrivacyLossDistribution, because the object "
+                "does not store it"
             )
         return relation, copy.deepcopy(accounted), "a privacy loss distribution", False
     if isinstance(accounted, DpEvent):
@@ -297,7 +299,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
 
 
 def _composed(event: Any, relation: Relation) -> Any:
-    """Return the first accountant that supports an event; the event is already composed on it."""
+    """Return the first accountant that supports an event, with the event composed on it."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
     from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant

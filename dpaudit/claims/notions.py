@@ -1,14 +1,13 @@
 """Claims, and the (epsilon, delta) guarantees that they imply.
 
-Every claim has ``delta(epsilon)`` and ``epsilon(delta)``. These are the (epsilon, delta) guarantees
-that follow from the claim *and no more*. The conversions are lossless: for each point of the curve,
-some mechanism keeps the claim and is no better than that point.
+Every claim has ``delta(epsilon)`` and ``epsilon(delta)``. They return the (epsilon, delta)
+guarantees that follow from the claim *and no more*. The conversions are lossless: for each point of
+the curve, some mechanism keeps the claim and gives no better guarantee than that point.
 
 Consider a bound on Renyi divergences, and an event with probabilities p and q on neighbouring
-inputs. By data processing, some mechanism keeps the bound and has such an event exactly when the
-two-point distributions with probabilities p and q keep the bound themselves. See Asoodeh, Liao,
-Calmon, Kosut and Sankar 2021, "Three variants of differential privacy: lossless conversion and
-applications".
+inputs. By data processing, some mechanism keeps the bound and has such an event exactly if the
+two-point distributions with probabilities p and q keep the bound. See Asoodeh, Liao, Calmon, Kosut
+and Sankar 2021, "Three variants of differential privacy: lossless conversion and applications".
 
 So ``delta(epsilon)`` is the maximum of ``p - e^epsilon q`` over a convex region of
 the plane, and ``epsilon(delta)`` is the maximum of ``log((p - delta) / q)`` over this region. These
@@ -58,16 +57,16 @@ class Relation:
     norm : {"l1", "l2", "linf"}, optional
         Only for "within_sensitivity": the norm in which the distance of query values is measured.
     radius : float, optional
-        Only for "within_sensitivity": the largest distance, > 0.
+        Only for "within_sensitivity": the largest allowed distance, > 0.
     users : int, optional
         Only for relations of users: the number of users that may differ together, at least 1.
     label : str or int, optional
-        Only for "replace_label": the column, the table of a dict, the field of a record or the
-        position in an item that holds the label.
+        Only for "replace_label": where the label is stored.
     words : str, optional
         Only for "custom": the name of the relation. Two relations with the same name are equal.
     check : callable, optional
-        Only for "custom": ``check(left, right)`` returns whether two datasets are neighbours.
+        Only for "custom": a function that checks two datasets. ``check(left, right)`` returns
+        whether two datasets are neighbours.
     """
 
     name: str
@@ -104,10 +103,11 @@ class Relation:
         _validate.text(empty=True, words=self.words)
         if (self.name == "custom") != bool(self.words):
             raise ArgumentError(
-                f"words must be the name of a custom relation, got {self.words!r} for {self.name!r}"
+                f"words must be given only for a custom relation, got {self.words!r} for "
+                f"{self.name!r}"
             )
         if self.check is not None and (self.name != "custom" or not callable(self.check)):
-            raise TypeError(f"check must be a function of a custom relation, got {self.check!r}")
+            raise TypeError(f"check must be given only for a custom relation, got {self.check!r}")
 
     def __str__(self) -> str:
         if self.name == "within_sensitivity":
@@ -192,8 +192,8 @@ def custom_relation(words: str, check: Check) -> Relation:
     words : str
         Name of the relation in reports. Claims and pairs with the same name have the same relation.
     check : callable
-        ``check(left, right)`` returns True for neighbours. For other pairs it returns False, or a
-        text that explains why the datasets are not neighbours.
+        ``check(left, right)`` returns True for neighbours. For other pairs, ``check`` returns
+        False, or a text that explains why the datasets are not neighbours.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class Claim(abc.ABC):
     relation : Relation, optional
         Relation of the claim; None means the relation of the audited pair.
     source : str, optional
-        Who makes the claim and where, such as "few_examples Lemma 18".
+        Name of the person or text that makes the claim, such as "few_examples Lemma 18".
     """
 
     notion: ClassVar[str]
@@ -271,14 +271,14 @@ Floats = NDArray[np.float64]
 
 
 class RenyiConversions(Claim):
-    """Lossless (epsilon, delta) of constraints "Renyi divergence of order alpha <= budget"."""
+    """Lossless (epsilon, delta) guarantees of bounds on Renyi divergences."""
 
     @abc.abstractmethod
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return the orders to impose at each of v points of the boundary, shape (a, 1) or (a, v).
+        """Return the orders to use at each of v points of the boundary, shape (a, 1) or (a, v).
 
-        `focus` holds orders that were binding, shape (f, v); it is None at first. Return orders
-        that are dense within a factor `spread` of `focus`, or a fixed set of orders.
+        `focus` holds orders whose constraints were active, shape (f, v). The first call has None.
+        Return orders that are dense within a factor `spread` of `focus`, or a fixed set of orders.
         """
 
     @abc.abstractmethod
@@ -293,10 +293,10 @@ class RenyiConversions(Claim):
     def _maximise(self, value: Callable[[Floats, Floats], Floats]) -> float:
         """Maximise ``value(logit_p, logit_q)`` over the event rates that the claim allows.
 
-        Along the boundary, p as a function of q is concave, and the functions that we maximise are
-        unimodal. So zooming into the best cells of a grid finds the maximum, both if it is smooth
-        and if it is the kink where two orders cross. Omitting an order only weakens the
-        constraints. So if an order is missed, the claim still implies the result.
+        Along the boundary, p is a concave function of q, and the maximised functions are unimodal.
+        So repeated refinement of the best cells of a grid finds the maximum, whether the maximum is
+        smooth or is the kink where two orders cross. If an order is omitted, the constraints become
+        weaker. So the claim implies the result even if an order was omitted.
         """
         edge = _whole_boundary(self)
         for spread in (1.1, 1.05, 1.02, 1.01, 1.005, 1.002, 1.001):
@@ -343,10 +343,10 @@ class RenyiConversions(Claim):
 
 @dataclass(frozen=True)
 class _Edge:
-    """Part of the boundary of the event rates that a claim allows, and the orders that bind there.
+    """Part of the boundary of the event rates that a claim allows, with the active orders.
 
-    The first two fields, shape (v,), are logits: of q (increasing), and of the largest p for each
-    q. The third field, shape (2, v), is the order that binds in either direction.
+    The first two fields, shape (v,), are logits of q (increasing) and of the largest p for each q.
+    The third field, shape (2, v), is the order of the active constraint in each direction.
     """
 
     logit_q: Floats
@@ -354,14 +354,17 @@ class _Edge:
     binding: Floats
 
     def orders_at(self, logit_q: Floats) -> Floats:
-        """Interpolate the orders that bind, shape (2, v)."""
+        """Interpolate the orders of the active constraints, shape (2, v)."""
         logs = [np.interp(logit_q, self.logit_q, np.log(row - 1)) for row in self.binding]
         return np.asarray(1 + np.exp(np.stack(logs)))
 
 
 @functools.lru_cache(maxsize=64)
 def _whole_boundary(claim: RenyiConversions) -> _Edge:
-    """Return the whole boundary on a coarse grid with its orders, from which every zoom starts."""
+    """Return the whole boundary, with its orders, on a coarse grid.
+
+    Every refinement starts there.
+    """
     grid = np.concatenate([-np.geomspace(1e6, 60.0, 140), np.arange(-59.5, 36.5, 0.5)])
     edge = claim._edge(grid, None, 1.0)
     for spread in (1.3, 1.05):
@@ -370,10 +373,10 @@ def _whole_boundary(claim: RenyiConversions) -> _Edge:
 
 
 def _largest_p(logit_q: Floats, orders: Floats, budgets: Floats) -> tuple[Floats, Floats]:
-    """Return the largest p (as a logit) that the claim allows for each q; it is found by bisection.
+    """Return the largest p (as a logit) that the claim allows for each q, by bisection.
 
-    Also return the order that binds in each direction, shape (2, v). Logits keep full relative
-    precision for p and q near 0 and near 1.
+    Also return the order of the active constraint in each direction, shape (2, v). Logits keep full
+    relative precision for p and q near 0 and near 1.
     """
     log_q, log_not_q = special.log_expit(logit_q), special.log_expit(-logit_q)
 
@@ -415,14 +418,14 @@ class ApproxDP(Claim):
     relation : Relation, optional
         Relation of the claim. Default: the relation of the audited pair.
     source : str, optional
-        Who makes the claim, and where.
+        Name of the person or text that makes the claim.
 
     Notes
     -----
-    The claim also implies guarantees at epsilons below its own epsilon. Every (e0, d0)-DP mechanism
-    is post-processing of "reveal everything with probability d0, else randomised response at e0"
-    (Kairouz, Oh and Viswanath 2015). So at e < e0 the claim implies ``d0 + (1 - d0) (exp(e0) -
-    exp(e)) / (1 + exp(e0))``.
+    The claim also implies guarantees at smaller epsilons. Every (e0, d0)-DP mechanism is
+    post-processing of "reveal everything with probability d0, else randomised response at e0"
+    (Kairouz, Oh and Viswanath 2015). So at e < e0, the claim implies delta(e) = ``d0 + (1 - d0)
+    (exp(e0) - exp(e)) / (1 + exp(e0))``.
 
     Examples
     --------
@@ -524,9 +527,9 @@ class GaussianDP(Claim):
 
     Notes
     -----
-    ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``; this is Corollary 2.13 of Dong, Roth
-    and Su. This is also the exact profile of the Gaussian mechanism with sensitivity / sigma = mu
-    (Balle and Wang 2018).
+    The curve is ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)`` (Corollary 2.13 of Dong,
+    Roth and Su). This curve is also the exact privacy profile of the Gaussian mechanism with
+    sensitivity / sigma = mu (Balle and Wang 2018).
 
     Examples
     --------
@@ -583,9 +586,9 @@ class RenyiDP(RenyiConversions):
     Parameters
     ----------
     alpha : float or sequence of float
-        Order or orders: finite, > 1 and distinct.
+        One order or several orders, each finite and > 1, and all distinct.
     epsilon : float or sequence of float
-        Largest Renyi divergence at each order, finite and > 0, in nats.
+        Largest Renyi divergence at each order, in nats. Each value is finite and > 0.
     relation, source
         As in :class:`ApproxDP`.
 
@@ -615,12 +618,13 @@ class RenyiDP(RenyiConversions):
             raise ArgumentError(f"alpha must hold distinct finite orders > 1, got {alpha!r}")
         if len(alphas) != len(budgets):
             raise ArgumentError(
-                f"alpha and epsilon must have the same length, got {len(alphas)} and {len(budgets)}"
+                f"alpha and epsilon must have the same length, got lengths {len(alphas)} and "
+                f"{len(budgets)}"
             )
         self._set(relation, source, alphas=alphas, claimed_divergences=budgets)
 
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return the claimed orders, for any focus."""
+        """Return the claimed orders; `focus` is ignored."""
         return np.array(self.alphas)[:, None]
 
     def renyi_budget(self, orders: Floats) -> Floats:
@@ -668,7 +672,7 @@ class ZeroConcentratedDP(RenyiConversions):
         self._set(relation, source, rho=_validate.positive(rho=rho))
 
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
-        """Return orders across (1, inf); they are denser near `focus`."""
+        """Return orders across (1, inf) that are denser near `focus`."""
         coarse = np.geomspace(1e-4, 1e7, 89)[:, None]
         if focus is None:
             return np.asarray(1 + coarse)
@@ -695,25 +699,26 @@ class ZeroConcentratedDP(RenyiConversions):
 class ApproxZCDP(Claim):
     """delta-approximate rho-zero-concentrated differential privacy.
 
-    For any two neighbours, each output distribution has an event of probability at least
-    ``1 - delta``. Given these events, the Renyi divergence of every order alpha > 1 is at most
-    ``rho * alpha``, in both directions (Bun and Steinke 2016, Definition 8.1).
+    For any two neighbours, each of the two output distributions has an event of probability at
+    least ``1 - delta``. Conditional on these events, the Renyi divergence of every order alpha > 1
+    is at most ``rho * alpha`` in both directions (Bun and Steinke 2016, Definition 8.1).
 
     Parameters
     ----------
     rho : float
         Finite, > 0.
     delta : float
-        Largest probability outside the events, in [0, 1].
+        Largest probability of the complement of these events, in [0, 1].
     relation, source
         As in :class:`ApproxDP`.
 
     Notes
     -----
-    ``delta(e) = d + (1 - d) z(e)`` where z is the curve of rho-zCDP (lossless). More is not
-    possible. Outside the events, which has probability at most d, any output may reveal everything.
-    Less is not implied. A mechanism that reveals everything with probability d, and otherwise
-    attains z at e, keeps the claim.
+    The lossless curve is ``delta(e) = d + (1 - d) z(e)``, where z is the curve of rho-zCDP. The
+    claim implies this delta, because the complement of the events has probability at most d, and
+    any output outside the events may reveal everything. The claim implies no smaller delta. For
+    example, a mechanism that reveals everything with probability d, and otherwise attains z at e,
+    keeps the claim.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Kinds of dataset: an array, a list of users, a frame, a dict of those, or any object.
+"""Kinds of dataset: arrays, lists of users, frames, dicts of these kinds, and other objects.
 
-A mechanism receives a dataset in its original kind. :func:`form_of` returns the form of a dataset.
-The form can copy the dataset, pass the dataset so that a mechanism cannot change it, list its
-users, and store it.
+A mechanism receives a dataset in its original kind. :func:`form_of` returns the form of a dataset,
+which knows how to handle that kind. The form can copy the dataset, protect it from changes by a
+mechanism, list its users, and store it.
 """
 
 from __future__ import annotations
@@ -78,16 +78,16 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
     Raises
     ------
     PairError
-        For an object of another kind without `differ`, or a frame without `by`.
+        For an object of another kind without `differ`, and for a frame without `by`.
     """
     if differ is not None:
         return Form()
     if is_frame(value):
         if by is None:
             raise PairError(
-                f"a {type(value).__name__} needs by=, the column that identifies the user of each "
-                "row. "
-                "Add such a column if every row is a separate user"
+                f"by must be given for data of type {type(value).__name__}: the column that "
+                "identifies the user of each row. Add such a column if every row is a "
+                "separate user"
             )
         return FrameForm(by)
     if isinstance(value, dict):
@@ -103,10 +103,10 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
         return TablesForm(parts)
     if not isinstance(value, np.ndarray | list | tuple) and not hasattr(value, "__array__"):
         if is_constant(value):
-            return ArrayForm()  # a query value
+            return ArrayForm()  # the dataset is a query value
         raise PairError(
-            f"dpaudit does not know what a user of a {type(value).__name__} is. Pass "
-            "differ=function(left, right), which returns the users that differ"
+            f"dpaudit cannot identify the users in data of type {type(value).__name__}. "
+            "Pass differ=function(left, right), which returns the users that differ"
         )
     try:
         array = np.array(value)
@@ -149,7 +149,7 @@ def digest(value: Any) -> bytes:
 
 
 def _form_of_kept(value: Any) -> Form:
-    """Return the form of a dataset of an existing pair; no declarations are needed."""
+    """Return the form of a dataset of an existing pair, which needs no declarations."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return ArrayForm()
     if is_frame(value):

@@ -4,9 +4,9 @@ A *form* handles one kind of dataset. The kinds are an array, a list of users, a
 of users, a dict of these, and an object of unknown structure. The rest of dpaudit accesses datasets
 only through forms.
 
-This module also represents draws that are exceptions. Among numbers, such a draw is an empty array
-of a reserved shape. This works because the shape of an array is part of the outcome. Among texts,
-such a draw is a text in angle brackets.
+This module also represents draws that are exceptions instead of outputs. Among draws of numbers, an
+exception is an empty array of a reserved shape. This representation works because the shape of an
+array is part of the outcome. Among draws of texts, an exception is a text in angle brackets.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Census:
     held : mapping of user to content
         Users in the order of the data. If users have no names, they are row numbers.
     is_named : bool
-        Whether users have names, so that they are identified at any position.
+        Whether users have names, so that a user is recognised at any position.
     order : tuple
-        User of each row, if users have names; a mechanism sees the order of the users' rows.
+        User of each row, if users have names. A mechanism can see the order of the rows.
     public : hashable
         Parts of the data that belong to no user, such as columns, kinds and constants.
     """
@@ -94,7 +94,7 @@ class Census:
     public: Hashable = ()
 
     def without(self, users: set[Hashable]) -> Census:
-        """Return the census after the content of some users is removed."""
+        """Return the census without the content of some users."""
         held = {user: content for user, content in self.held.items() if user not in users}
         order = tuple(user for user in self.order if user not in users)
         return Census(held, self.is_named, order, self.public)
@@ -102,14 +102,20 @@ class Census:
 
 @dataclass(frozen=True)
 class Packed:
-    """A dataset as arrays and plain data, so that reading it executes no code."""
+    """A dataset as arrays and plain data.
+
+    Reading a packed dataset executes no code.
+    """
 
     arrays: dict[str, Array]
     facts: dict[str, Any]
 
 
 class Form:
-    """Handling of one kind of dataset; this base class handles an object of unknown structure."""
+    """Handling of one kind of dataset.
+
+    The base class handles an object of unknown structure.
+    """
 
     def frozen(self, value: Any, name: str) -> Any:
         """Return a private copy of a dataset, in the type that other methods of the form expect.
@@ -117,15 +123,15 @@ class Form:
         Raises
         ------
         PairError
-            If the value is not a dataset of this form; `name` is the name of the argument.
+            If the value is not a dataset of this form. The message uses `name`, the name of the
+            argument.
         """
         try:
             return copy.deepcopy(value)
         except Exception as error:
             raise PairError(
-                f"{name} must be a dataset that can be copied, because a mechanism might change "
-                "it, got "
-                f"{type(error).__name__}: {error}"
+                f"{name} must be a dataset that can be copied, because a mechanism might "
+                f"change it, but copying raised {type(error).__name__}: {error}"
             ) from error
 
     def handed(self, value: Any) -> Any:
@@ -133,15 +139,15 @@ class Form:
         return copy.deepcopy(value)
 
     def digest(self, value: Any) -> bytes:
-        """Return a digest of the content; the digest is unchanged if a call changed nothing."""
+        """Return a digest of the content, which shows whether a call changed the dataset."""
         try:
             return hashlib.sha256(pickle.dumps(value)).digest()
         except Exception:  # pickling may raise any type of exception
             return b""
 
     def census(self, value: Any, label: Hashable = None) -> Census:
-        """Return the users of the data; if `label` is given, the values at `label` are omitted."""
-        raise TypeError("data must have known users, got an object of unknown structure")
+        """Return the users of the data; if `label` is given, omit the values at `label`."""
+        raise TypeError("the users of data must be known, got an object of unknown structure")
 
     def words(self, value: Any) -> str:
         """Return a short description of the size of the dataset."""
@@ -149,7 +155,7 @@ class Form:
         return f"{kind} of {len(value)}" if hasattr(value, "__len__") else kind
 
     def items(self, value: Any, user: Any) -> list[Any] | None:
-        """Return the items of a user; None if the user is absent."""
+        """Return the items of a user, or None if the user is absent."""
         return None
 
     def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
@@ -160,11 +166,11 @@ class Form:
         return None
 
     def reordered(self, value: Any, order: list[int]) -> Any:
-        """Return the dataset after its rows are put in another order; see :meth:`rows_of`."""
+        """Return the dataset with its rows in another order."""
         raise TypeError("data must have rows to be reordered, got an object of unknown structure")
 
     def packed(self, value: Any) -> Packed | None:
-        """Return the dataset as arrays and plain data; None if the conversion is impossible."""
+        """Return the dataset as arrays and plain data, or None if the conversion is impossible."""
         return None
 
     def size(self, value: Any) -> int:
@@ -176,7 +182,10 @@ class Form:
 
 
 class ArrayForm(Form):
-    """A rectangular array whose axis 0 is the user; query values may have any shape."""
+    """A rectangular array whose axis 0 is the user.
+
+    Query values may have any shape.
+    """
 
     def frozen(self, value: Any, name: str) -> Array:
         return dataset_array(name, value)
@@ -215,7 +224,10 @@ class ArrayForm(Form):
 
 
 def is_frame(value: Any) -> bool:
-    """Return whether a value is a DataFrame of pandas or polars; a lazy frame is not."""
+    """Return whether a value is a DataFrame of pandas or polars.
+
+    A lazy frame is none.
+    """
     return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 
 
@@ -229,7 +241,7 @@ def dataset_array(name: str, value: ArrayLike) -> Array:
         )
     try:
         array = np.array(value)
-    except ValueError as error:  # ragged: users with different numbers of items
+    except ValueError as error:  # ragged, because users have different numbers of items
         raise PairError(
             f"{name} must be a rectangular array [n_users, m, ...], in which every user holds the "
             f"same number m of items ({error})"
@@ -240,7 +252,7 @@ def dataset_array(name: str, value: ArrayLike) -> Array:
 
 
 def locked(array: Array) -> Array:
-    """Return a view of a read-only array; the view cannot be made writable again."""
+    """Return a read-only view of an array; nobody can make the view writable again."""
     array.setflags(write=False)
     return array.view()
 

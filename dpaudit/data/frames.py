@@ -1,4 +1,4 @@
-"""Frames of pandas or polars; a column identifies the user of each row."""
+"""Frames of pandas or polars, in which a column identifies the user of each row."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ class FrameForm(Form):
 
 
 def unpacked(packed: Packed) -> Any:
-    """Return the frame that was packed; the library of the frame must be installed."""
+    """Return the frame that was packed.
+
+    The library of the frame must be installed.
+    """
     facts = packed.facts
     columns, library = facts["columns"], facts["library"]
     if library not in _LIBRARIES:  # narwhals would import any library that it supports
@@ -113,7 +116,7 @@ def unpacked(packed: Packed) -> Any:
 
 
 def frame_of(value: Any, by: Any, name: str) -> Any:
-    """Return a checked copy of a frame; the copy has a new index.
+    """Return a checked copy of a frame, with a new index.
 
     Raises
     ------
@@ -126,20 +129,21 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
         )
     frame = nw.from_native(value, eager_only=True)
     if not all(isinstance(column, str) for column in frame.columns):
-        raise PairError(f"{name} must have columns whose names are texts, got {frame.columns}")
+        raise PairError(f"{name} must have column names that are texts, got {frame.columns}")
     if len(set(frame.columns)) < len(frame.columns):
         raise PairError(f"{name} must not repeat a column name, got {', '.join(frame.columns)}")
     if _validate.text(by=by) not in frame.columns:
         raise PairError(
-            f"{name} must have the column {by!r}, which names the users, got the columns "
+            f"{name} must have a column {by!r} that identifies the users, got the columns "
             f"{', '.join(frame.columns)}"
         )
     users = frame[by].to_list()
     nobody = sum(is_missing(user) for user in users)
     if nobody:
         raise PairError(
-            f"the column {by!r} of {name} must identify the user of every row, got {nobody} of "
-            f"{len(users)} rows without one (NaN or null). Drop these rows, or give each row a user"
+            f"the column {by!r} of {name} must identify the user of every row, got "
+            f"{nobody} of {len(users)} rows without a user (NaN or null). Drop these "
+            "rows, or give each row a user"
         )
     return nw.maybe_reset_index(frame).clone().to_native()
 
@@ -155,19 +159,19 @@ def is_missing(value: Any) -> bool:
 
 
 def select(value: Any, keep: list[bool]) -> Any:
-    """Return some rows of a frame; the result has a new index."""
+    """Return some rows of a frame, with a new index."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame.filter(keep)).to_native()
 
 
 def taken(value: Any, order: list[int]) -> Any:
-    """Return the rows of a frame in another order; the result has a new index."""
+    """Return the rows of a frame in another order, with a new index."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame[order]).to_native()
 
 
 def stacked(parts: list[Any]) -> Any:
-    """Return frames of one schema, stacked vertically; the result has a new index."""
+    """Return frames of one schema, stacked vertically, with a new index."""
     frames = [nw.from_native(part, eager_only=True) for part in parts]
     return nw.maybe_reset_index(nw.concat(frames, how="vertical")).to_native()
 
@@ -183,13 +187,15 @@ def rows_like(value: Any, rows: Any, name: str) -> Any:
     Raises
     ------
     PairError
-        If columns are missing or superfluous, or values do not fit.
+        If columns are missing or superfluous, or if values do not fit.
     """
     frame = nw.from_native(value, eager_only=True)
     if isinstance(rows, dict):
         lengths = {len(cells) for cells in rows.values() if isinstance(cells, list)} or {1}
         if len(lengths) > 1:
-            raise PairError(f"{name} must have columns of one length, got {sorted(lengths)}")
+            raise PairError(
+                f"{name} must have columns of equal lengths, got lengths {sorted(lengths)}"
+            )
         (length,) = lengths
         cells = {key: one if isinstance(one, list) else [one] * length for key, one in rows.items()}
     else:
@@ -219,7 +225,7 @@ def rows_like(value: Any, rows: Any, name: str) -> Any:
 
 
 def _refuse_lost(name: str, cells: Mapping[str, list[Any]], held: Any) -> None:
-    """Refuse values that became missing, because pandas drops categories that a column lacks."""
+    """Refuse values that became missing; pandas drops categories that a column lacks."""
     for column, values in cells.items():
         for before, after in zip(values, held[column].to_list(), strict=True):
             if is_missing(after) and not is_missing(before):
@@ -241,5 +247,5 @@ _PLAIN = (nw.String, nw.Boolean, nw.Categorical)
 
 
 def _is_plain(dtype: Any) -> bool:
-    """Return whether JSON can store a column, and the name of the dtype restores the column."""
+    """Return whether JSON can store a column, and whether the dtype's name restores its type."""
     return bool(dtype.is_numeric()) or isinstance(dtype, _PLAIN)

@@ -1,4 +1,7 @@
-"""Lists of users, each of whom has any number of items of any kind."""
+"""Lists of users.
+
+Each user has any number of items of any kind.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from dpaudit.errors import PairError
 
 
 class SequenceForm(Form):
-    """A list, a tuple or an array of objects, one for each user, identified by position."""
+    """A list, a tuple or an array of objects with one entry for each user."""
 
     def frozen(self, value: Any, name: str) -> Any:
         try:
@@ -84,7 +87,10 @@ def unpacked(packed: Packed) -> Any:
     parts = np.split(whole, np.cumsum(counts)[:-1])
     dtypes = [np.dtype(dtype) for dtype in packed.facts["dtypes"]]
     if any(dtype.hasobject or dtype.itemsize > whole.dtype.itemsize for dtype in dtypes):
-        raise ValueError(f"dtypes of users must fit into {whole.dtype}, got larger ones or objects")
+        raise ValueError(
+            f"the items of all users must fit into the dtype {whole.dtype}, got larger "
+            "items or objects"
+        )
     users = [part.astype(dtype) for part, dtype in zip(parts, dtypes, strict=True)]
     if packed.facts["kind"] == "ndarray":
         return object_array(users)
@@ -92,7 +98,7 @@ def unpacked(packed: Packed) -> Any:
 
 
 def object_array(users: Sequence[Any]) -> Array:
-    """Return users as an array of objects ``[n_users]``, even if they have one shape."""
+    """Return users as an array of objects ``[n_users]``, even if all users have the same shape."""
     array = np.empty(len(users), dtype=object)
     for at, user in enumerate(users):
         array[at] = user

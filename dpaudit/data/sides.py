@@ -24,12 +24,14 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
     """
     if len(left.held) != len(right.held):
         raise PairError(
-            "replace_user needs datasets of equally many users, got "
-            f"left {len(left.held)} and right {len(right.held)}. Use add_remove_user if one side "
-            "lacks a user"
+            "the two datasets must have equally many users for replace_user, got "
+            f"{len(left.held)} on the left and {len(right.held)} on the right. Use "
+            "add_remove_user if one side lacks a user"
         )
     if not left.held:
-        raise PairError("replace_user needs at least one user, got empty datasets")
+        raise PairError(
+            "the datasets must have at least one user for replace_user, got empty datasets"
+        )
     gone = [user for user in left.held if user not in right.held]
     come = [user for user in right.held if user not in left.held]
     changed = [u for u in left.held if u in right.held and left.held[u] != right.held[u]]
@@ -41,7 +43,7 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
 
 
 def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
-    """Return the users whom one side lacks; their number must be from 1 to `most`.
+    """Return the users whom one side lacks; their number must be between 1 and `most`.
 
     Raises
     ------
@@ -52,22 +54,22 @@ def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
     count = len(large.held) - len(small.held)
     if not 1 <= count <= most:
         raise PairError(
-            f"add_remove_user needs datasets that differ by {_count(most)}, got "
-            f"left {len(left.held)} and right {len(right.held)} users"
+            f"the numbers of users must differ by {_count(most)} for add_remove_user, got "
+            f"{len(left.held)} users on the left and {len(right.held)} on the right"
         )
     found = _extra(large, small)
     if large.is_named:
         strange = [user for user in small.held if user not in large.held]
         if strange:
             raise PairError(
-                "add_remove_user needs one side to hold all users of the other, got "
-                f"{strange[0]!r} in the smaller side only"
+                "the larger dataset must hold all users of the smaller dataset for "
+                f"add_remove_user, got {strange[0]!r} only in the smaller dataset"
             )
         _same_rest(large, small, set(found))
     elif len(found) != count or large.public != small.public:
         raise PairError(
-            f"without {_count(count)} the larger dataset must equal the smaller dataset, got other "
-            "differences"
+            f"the two datasets must be equal apart from {_count(count)} of the larger "
+            "one, got other differences"
         )
     return found
 
@@ -76,8 +78,8 @@ def _extra(large: Census, small: Census) -> tuple[Hashable, ...]:
     """Return the users of the larger side that the smaller side lacks."""
     if large.is_named:
         return tuple(user for user in large.held if user not in small.held)
-    # If users have no names, the smaller side must be the larger side without some rows. Matching
-    # each row of the smaller side with the first equal row never misses a possible match.
+    # If users have no names, removing some rows of the larger side must give the smaller side.
+    # Matching each row of the smaller side with the first equal row never misses a possible match.
     rest = iter(small.held.values())
     wanted = next(rest, None)
     found = []
@@ -98,7 +100,10 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
     a, b = left.without(users), right.without(users)
     if a.held != b.held:
         odd = next(user for user, held in a.held.items() if b.held.get(user) != held)
-        raise PairError(f"the datasets of a pair may differ in nothing else, but {odd!r} differs")
+        raise PairError(
+            "the datasets of a pair must not differ in anything else, got different "
+            f"values of {odd!r}"
+        )
     if a.order != b.order:
         raise PairError(
             "the rows of all other users must be in the same order on both sides. Sort both "
@@ -107,12 +112,13 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
 
 
 def check_count(count: int, most: int, users: Sequence[Any]) -> None:
-    """Refuse differences in more users than a relation allows."""
+    """Raise an error if more users differ than a relation allows."""
     if count > most:
         listed = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
         raise PairError(
-            f"the datasets of a pair may differ in {_count(most)}, got differences in {count}: "
-            f"{listed}. Use Relation.REPLACE_USER.of_group(k) for a group"
+            f"the datasets of a pair must differ in at most {_count(most)}, got "
+            f"differences in {count}: {listed}. Use Relation.REPLACE_USER.of_group(k) for "
+            "a group"
         )
 
 
@@ -141,7 +147,7 @@ def frame_sides(
         gone = dropped
     elif not isinstance(replace, Mapping) or not replace:
         raise TypeError(
-            f"replace must be a dict from a user to the rows in its place, got {replace!r}"
+            f"replace must be a dict from a user to the user's new rows, got {replace!r}"
         )
     else:
         gone = tuple(replace)
@@ -179,11 +185,10 @@ def frame_sides(
 def _arranged(
     frame: Any, users: list[Any], left: Mapping[Any, Any], right: Mapping[Any, Any]
 ) -> tuple[Any, Any]:
-    """Return two frames in which some users have other rows, and no other row changes its place.
+    """Return two frames in which some users have other rows, and all other rows keep their places.
 
-    If a row of such a user has a counterpart on the other side, both rows are placed where the
-    frame has a row of that user. Rows that exist on only one side come last, so that no other row
-    shifts.
+    If a row of such a user has a counterpart on the other side, both rows stand where the frame has
+    a row of that user. Rows that exist on only one side come last, so that no other row shifts.
 
     Parameters
     ----------
@@ -192,7 +197,7 @@ def _arranged(
     users : list
         The user of each row.
     left, right : dict
-        Maps a user to its rows on that side, which are a frame.
+        Map from a user to the frame of the user's rows on that side.
     """
     made = []
     for held, counterpart in ((left, right), (right, left)):

@@ -19,7 +19,7 @@ class TablesForm(Form):
     Parameters
     ----------
     parts : dict of str to Form
-        The form of each dataset; a constant has no form.
+        The form of each dataset. A constant has no form.
     """
 
     def __init__(self, parts: Mapping[str, Form | None]) -> None:
@@ -63,16 +63,16 @@ class TablesForm(Form):
         public += [(key, one.public) for key, one in counts.items()]
         if len({one.is_named for one in counts.values()}) > 1:
             raise PairError(
-                "either all tables of a dict must have a column of users, or none. "
-                "Pass differ=function(left, right) for other dicts"
+                "all tables of a dict must have a column of users, or none of them. Pass "
+                "differ=function(left, right) for other dicts"
             )
         named = any(one.is_named for one in counts.values())
         lengths = {key: len(one.held) for key, one in counts.items()}
         if not named and len(set(lengths.values())) > 1:
             summary = ", ".join(f"{key}: {length}" for key, length in lengths.items())
             raise PairError(
-                f"the arrays of a dict must have one row for each user, got rows {summary}. "
-                "Pass differ=function(left, right) for other dicts"
+                "the arrays of a dict must have one row for each user, got different numbers "
+                f"of rows: {summary}. Pass differ=function(left, right) for other dicts"
             )
         users = dict.fromkeys(user for one in counts.values() for user in one.held)
         held: dict[Hashable, Hashable] = {
@@ -142,5 +142,5 @@ def parts_of(packed: Packed) -> dict[str, Packed]:
 
 
 def is_constant(value: Any) -> bool:
-    """Return whether a value of a dict belongs to no user, as a number, a text or None does."""
+    """Return whether a value of a dict belongs to no user, such as a number, a text or None."""
     return value is None or isinstance(value, str | bytes | bool | int | float | np.generic)

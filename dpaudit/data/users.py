@@ -1,4 +1,7 @@
-"""A frame as the rows of its users; it provides frames in which a user is changed."""
+"""A frame as the rows of its users.
+
+The class makes frames in which one user is changed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class UserTable:
     Raises
     ------
     TypeError, PairError
-        For a value that is not a frame, lacks the column, or has rows without a user.
+        For a value that is not a frame, that lacks the column, or that has rows without a user.
     """
 
     def __init__(self, frame: Any, by: str) -> None:
@@ -55,7 +58,7 @@ class UserTable:
         return {name: frame[name].to_list() for name in frame.columns if name != self.by}
 
     def seen(self, column: str) -> tuple[list[Any], tuple[Any, ...]]:
-        """Return the values in a column, including the first missing cell if any is missing."""
+        """Return the values in a column; if any cell is missing, include the first missing cell."""
         cells = self.cells[column]
         missing = [cell for cell in cells if frames.is_missing(cell)]
         return [cell for cell in cells if not frames.is_missing(cell)], tuple(missing[:1])
@@ -81,7 +84,7 @@ class UserTable:
         return frames.select(self.frame, keep)
 
     def filled(self, user: Any, row: Mapping[str, Any], count: int) -> Any:
-        """Return `count` equal rows of a user in the dtypes of the frame."""
+        """Return `count` equal rows of one user, with the dtypes of the frame."""
         cells = {self.by: [user] * count, **{name: [cell] * count for name, cell in row.items()}}
         return frames.rows_like(self.frame, cells, "a user")
 

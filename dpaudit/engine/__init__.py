@@ -1,4 +1,7 @@
-"""The engine of one audit: explore, freeze, draw afresh, certify, judge; also planning of draws."""
+"""The engine of one audit: explore, freeze, certify on fresh draws, and judge.
+
+Also plans draws.
+"""
 
 from dpaudit.engine.auditing import MIN_DRAWS, NOISE, Pairs, Settings, audit, checked_settings
 from dpaudit.engine.certificate import Bound, Certificate

@@ -1,7 +1,7 @@
 """The public function that audits one mechanism, the checks of its arguments, and its settings.
 
-A score or a conversion of outputs is fixed before the first draw. It is post-processing, so
-whatever is certified of the wrapped mechanism holds for the mechanism.
+A score or a conversion of outputs is fixed before the first draw. The score or the conversion is
+post-processing. So whatever is certified of its outputs holds for the mechanism.
 """
 
 from __future__ import annotations
@@ -58,35 +58,36 @@ class Settings:
     Parameters
     ----------
     workers : int or Workers, optional
-        Processes that draw; dead processes are replaced. Results equal those of one process, bit by
-        bit.
+        Number of processes that draw. Processes that die are replaced. The results equal those of
+        one process, bit by bit.
     executor : concurrent.futures.Executor, optional
-        Executor that draws instead of `workers`, for example the executor of a cluster. It is left
-        open.
+        Executor that draws instead of `workers`, for example the executor of a cluster. The audit
+        does not close it.
     time_limit : float, optional
-        Seconds after which the whole audit fails with :class:`MechanismTimeout`, > 0.
+        Time limit of the whole audit in seconds, > 0. When it passes, the audit fails with
+        :class:`MechanismTimeout`.
     call_limit : float, optional
-        Seconds that one call of a mechanism may take, > 0. :class:`dpaudit.mechanisms.Watch` says
-        where a hanging call can be interrupted.
+        Time limit of one call of a mechanism in seconds, > 0. :class:`dpaudit.mechanisms.Watch`
+        says where a hanging call can be interrupted.
     max_seconds : float, optional
-        Seconds after which the audit ends with the results certified so far, > 0. Needs
-        ``method="sequential"``, the only method whose result is valid at any stopping time. The
-        mechanism gets 0.7 of the time, and its mutants get the rest.
+        Seconds, > 0, after which the audit ends with the results certified so far. `max_seconds`
+        needs ``method="sequential"``, whose result is valid at any stopping time. The mechanism
+        gets 0.7 of the time, and its mutants get the rest.
     cache_dir : path, optional
         Directory in which every call of the mechanism is stored as soon as it is made. An
         interrupted audit resumes where it stopped. An audit of another claim, with the same `id`,
-        `seed` and `draws`, reuses the stored draws. This other claim must not be chosen because of
-        the results of the first audit. Otherwise `failure_prob` no longer holds. Calls of a
-        mechanism are refused if its file or its bound values changed. Changes of what the file
-        imports are not detected.
+        `seed` and `draws`, reuses the stored draws. Do not choose this other claim because of the
+        results of the first audit. If you do, `failure_prob` no longer holds. Stored calls are
+        refused if the mechanism's file or its bound values have changed. Changes in modules that
+        the file imports are not detected.
     progress : callable, optional
-        ``progress(done, total)`` is called after each call, with the number of draws made and
-        planned.
+        ``progress(done, total)`` is called after each call, with the number of draws made and the
+        number planned.
 
     Raises
     ------
     ValueError, TypeError
-        For a value out of range, or both `workers` and `executor`.
+        If a value is out of range, or both `workers` and `executor` are given.
     """
 
     workers: int | Workers | None = None
@@ -104,12 +105,12 @@ class Settings:
             _validate.path(cache_dir=self.cache_dir)
 
     def watch(self) -> Watch:
-        """Return a clock with these limits; the clock starts now."""
+        """Return a clock with these limits, which starts now."""
         return Watch(self.progress, self.time_limit, self.call_limit, max_seconds=self.max_seconds)
 
 
 def checked_settings(settings: Settings | None) -> Settings:
-    """Return settings, with defaults for None; raise an error for anything else."""
+    """Return settings, with the defaults for None; raise an error for anything else."""
     if settings is None:
         return Settings()
     return _validate.instance(Settings, "dpaudit.Settings(...) or None", settings=settings)
@@ -119,17 +120,19 @@ def checked_settings(settings: Settings | None) -> Settings:
 
 
 def scored(score: Any, mechanism: Any) -> Any:
-    """Return a mechanism followed by a score; without a score, return the mechanism itself.
+    """Return a mechanism followed by a score; without a score, return the mechanism.
 
     Raises
     ------
     TypeError
-        If `score` is not a function, or the mechanism draws no outputs to score.
+        If `score` is not a function, or if the mechanism draws no outputs that could be scored.
     """
     if score is None:
         return mechanism
     if not callable(score):
-        raise TypeError(f"score must be a function score(outputs) -> [size], got {score!r}")
+        raise TypeError(
+            f"score must be a function score(outputs) that returns an array [size], got {score!r}"
+        )
     if isinstance(mechanism, AdditiveNoise | ExactMechanism):
         raise TypeError(
             "mechanism must draw its outputs if score is given, got "
@@ -139,10 +142,10 @@ def scored(score: Any, mechanism: Any) -> Any:
 
 
 def wrapped_alike(variants: Any, mechanism: Any) -> Any:
-    """Wrap variants of a mechanism in the same way; return a value unchanged if it is no list.
+    """Wrap variants of a mechanism in the same way.
 
-    Changes need no wrapping, because they act inside the mechanism. Other checks refuse variants
-    that cannot be wrapped.
+    A value that is no list is returned unchanged. Changes of code need no wrapping, because they
+    act inside the mechanism. Other checks refuse variants that cannot be wrapped.
     """
     if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
         return variants
@@ -159,7 +162,10 @@ def _alike(variant: Any, mechanism: Any) -> Any:
 
 
 def may_fail_late(mechanism: Any) -> bool:
-    """Return whether a call may fail after trial calls passed, so that :func:`apart` is needed."""
+    """Return whether a call may fail after trial calls passed.
+
+    Then :func:`apart` is needed.
+    """
     while isinstance(mechanism, Scored):
         mechanism = mechanism.mechanism
     return isinstance(mechanism, Outcomes) and mechanism.may_fail_late
@@ -204,7 +210,7 @@ def checked_task(
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, or arguments that cannot be combined.
+        If an argument is out of range, or if arguments cannot be combined.
     """
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
@@ -246,8 +252,8 @@ def checked_task(
     space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
     if space is not None and instrument is not None:
         raise ArgumentError(
-            "pairs must be a pair or a list of pairs for an instrument of your own, which does not "
-            f"search, got {space.name}"
+            "pairs must be a pair or a list of pairs for a custom instrument, because "
+            f"such an instrument does not search, got {space.name}"
         )
     if isinstance(pairs, SearchSpace | Portfolio):
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
@@ -275,7 +281,7 @@ def checked_task(
 
 
 def _checked_instrument(method: Any) -> Any:
-    """Return an instrument, which has two methods."""
+    """Return an instrument; refuse an object without the two methods."""
     missing = [name for name in ("explore", "certify") if not callable(getattr(method, name, None))]
     if missing or isinstance(method, type):
         raise TypeError(
@@ -286,7 +292,7 @@ def _checked_instrument(method: Any) -> Any:
 
 
 def default_portfolio(claim: Claim) -> Portfolio:
-    """Return the pairs to search if no pairs are given; without a relation, use both relations."""
+    """Return the pairs that are searched if none are given; both relations if none is given."""
     relation = claim.relation
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
@@ -297,15 +303,15 @@ def default_portfolio(claim: Claim) -> Portfolio:
 
 
 def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
-    """Return the given mutants, including changes; None if no mutants are wanted."""
+    """Return the given mutants and changes, or None if no mutants are wanted."""
     if mutants is None:
         return None
     if isinstance(mutants, str) and mutants == NOISE:
         return ()
     if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
         raise TypeError(
-            f"mutants must be {NOISE!r}, a list of mechanisms with one mistake each, or None, got "
-            f"{_validate.describe(mutants)}"
+            f"mutants must be {NOISE!r}, None, or a list of mechanisms with one mistake "
+            f"each, got {_validate.describe(mutants)}"
         )
     given = tuple(mutants)
     for mutant in given:
@@ -315,7 +321,7 @@ def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
 
 
 def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
-    """Raise an error if a mutant or a variant is not audited in the same way as the mechanism."""
+    """Raise an error if a mutant or variant is not audited in the same way as the mechanism."""
     if not callable(variant) and not isinstance(variant, ExactMechanism):
         raise TypeError(
             f"{argument} must hold functions f(data, size, *, rng), got "
@@ -329,7 +335,7 @@ def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
 
 
 def kind_of(mechanism: Any) -> str:
-    """Return a description of how a mechanism is audited."""
+    """Return a description of the way in which a mechanism is audited."""
     if isinstance(mechanism, ExactMechanism):
         return "has a pmf"
     if isinstance(mechanism, AdditiveNoise):
@@ -361,43 +367,45 @@ def audit(
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
         The mechanism has one of three forms. It is ``f(data, size, *, rng) -> array [size, ...]``,
-        an :class:`AdditiveNoise` mechanism, or an object with ``pmf(data) -> [k]``. The final noise
-        of an :class:`AdditiveNoise` is integrated out. The divergence of a pmf is computed and not
-        estimated. Wrap functions that return one draw with :func:`one_draw`. Wrap dicts, exceptions
-        and other outputs with :class:`Outcomes`.
+        an :class:`AdditiveNoise`, or an object with ``pmf(data) -> [k]``. If it is an
+        :class:`AdditiveNoise`, the final noise is integrated out. If it has a pmf, the divergence
+        is computed and not estimated. Wrap functions that return one draw in :func:`one_draw`. Wrap
+        mechanisms that return dicts or raise exceptions in :class:`Outcomes`.
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional
-        Pairs to audit. If there are several pairs, all pairs are explored, and the most promising
-        pair is certified. A space or a portfolio is searched for the worst pair (see
-        :mod:`dpaudit.search`). The default is :func:`dpaudit.neighbors.portfolio` under the
+        The pairs to audit. If several pairs are given, the audit explores all of them and certifies
+        the most promising pair. In a space or a portfolio, the audit searches for the worst pair
+        (see :mod:`dpaudit.search`). The default is :func:`dpaudit.neighbors.portfolio` under the
         relation of the claim.
     draws : int, optional
-        Total draws per dataset, including exploration; at least 20. The default is 100,000.
+        Total number of draws per dataset, including exploration, at least 20. The default is
+        100,000.
     seed : int, optional
-        Root seed, >= 0. The seed and `id` together determine every random number. Default 0.
+        Root seed, at least 0. Together with `id`, the seed determines every random number. The
+        default is 0.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). The default is
         1e-6.
     mutants : "noise", sequence or None, optional
-        Mutants on which an audit shows its power. Each mutant is the mechanism with one mistake,
-        audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`). With "noise" (the
-        default), mutants are made from the mechanism's noise. A sequence adds mechanisms with other
-        mistakes, and changes such as ``mutants.without("my_module.clip")`` or
-        ``mutants.scaled(scale=0.5)``. All given mutants must be killed. With None, no mutants are
-        made, and an audit that finds no violation ends in NO_POWER. A refuted claim needs no
-        mutants.
+        Mutants, on which the audit shows its power. Each mutant is the mechanism with one mistake.
+        It is audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`). With "noise"
+        (the default), mutants are made from the mechanism's noise. A sequence gives additional
+        mutants: mechanisms with other mistakes, and changes such as
+        ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``. The audit must kill
+        every mutant of the sequence. With None, no mutants are made, and an audit that finds no
+        violation ends in NO_POWER. A refuted claim needs no mutants.
     method : {"fixed", "sequential"} or Instrument, optional
-        With "fixed" (the default), the audit certifies the most that `draws` can show. With
+        With "fixed" (the default), the audit certifies the most that `draws` draws can show. With
         "sequential", the audit stops as soon as the claim is refuted. It also stops as soon as the
-        rest of the budget could not certify any violation that may be left. Use "sequential" for
-        expensive mechanisms that draw their outputs. See :mod:`dpaudit.engine.bets`. A custom
-        :class:`Instrument` explores and certifies instead. It also audits the mutants.
+        rest of the budget could not certify any violation. Use "sequential" for expensive
+        mechanisms that draw their outputs. See :mod:`dpaudit.engine.bets`. A custom
+        :class:`Instrument` replaces both methods. The custom instrument also audits the mutants.
     score : callable, optional
-        ``score(outputs) -> [size]`` is a fixed function of each output. The audit uses the scores
-        instead of the outputs. A score is post-processing, so everything certified for the scores
-        holds for the outputs. Use it if the best score is known, such as a likelihood ratio. The
-        score must not depend on draws of this audit.
+        Function ``score(outputs) -> [size]`` whose value depends only on the output of the same
+        draw. The audit uses the scores instead of the outputs. A score is post-processing, so
+        everything certified for the scores holds for the outputs. Pass a score if you know a good
+        one, such as a likelihood ratio. The score must not depend on draws of this audit.
     float_attack : bool or FloatAttack, optional
         Whether the low bits of floating-point outputs are also examined. A :class:`FloatAttack`
         gives the values and scales to try. The default is False.
@@ -416,10 +424,10 @@ def audit(
     ValueError, TypeError
         For an argument out of range.
     MechanismError
-        If the mechanism breaks its contract, for example by a wrong shape, objects, inf, changed
-        input, ignored `rng`, or an exception of its own.
+        If the mechanism violates its contract. Examples are a wrong shape, objects, inf, changed
+        input, ignored `rng`, and an exception of its own.
     MechanismTimeout
-        If the mechanism takes more time than it was given.
+        If the mechanism exceeds its time limit.
     RecipeError
         If the function that builds the pairs of a space raises an exception.
 
@@ -452,8 +460,9 @@ def audit(
     )
     if settings.max_seconds is not None and not task.sequential:
         raise ArgumentError(
-            'max_seconds must be None unless method="sequential", the only method that may stop at '
-            f"any time, got {settings.max_seconds:g} and method={method!r}"
+            'max_seconds must be None unless method="sequential", because only this '
+            f"method may stop at any time, got {settings.max_seconds:g} and "
+            f"method={method!r}"
         )
     given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
     with working(settings.workers, settings.executor) as workers:
@@ -463,10 +472,10 @@ def audit(
 
 
 def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
-    """Audit a mechanism, and again with a separate call for each draw if calls fail late.
+    """Audit a mechanism, and once more with a separate call for each draw if calls fail late.
 
-    If none of the draws of a call fails, they are equal to the draws that separate calls would have
-    given. So each of the two audits errs with probability at most half of `failure_prob`.
+    If no draw of a call fails, the draws equal the draws that separate calls would give. The two
+    audits share `failure_prob`, so each is wrong with probability at most half of it.
     """
     if not may_fail_late(mechanism):
         return run_audit(task, mechanism, given)

@@ -1,26 +1,27 @@
-"""Sequential audits, which stop as soon as the evidence suffices and may be read at any time.
+"""Sequential audits.
 
-Draws come in batches. Before a batch, the audit learns guesses at the side on *all earlier* draws.
-A guess is two cuts of one score, or an event and its complement. The audit then places bets. A bet
-compares the rates that the earlier draws suggest with the closest rates that the claim allows.
-Under the claim, a bet multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
+They stop as soon as the evidence suffices, and may be read at any time. Draws come in batches.
+Before each batch, the audit learns guesses of the side from *all earlier* draws. A guess is given
+by two thresholds of one score, or by an event and its complement. The audit then places bets. A bet
+compares the rates in earlier draws with the closest rates that the claim allows. Under the claim, a
+bet multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
 
-Several bets of different size each have their own wealth, which is the product of their gains. The
-wealths of all bets together begin at 1. Before each batch, a part of the total wealth is shared
-again among the bets, which does not change the total. So the total wealth is a non-negative
+Several bets of different sizes each have their own wealth, which is the product of the bet's gains.
+At the beginning, the wealths of all bets sum to 1. Before each batch, a part of the total wealth is
+redistributed among the bets, which does not change the total. So the total wealth is a non-negative
 supermartingale. By Ville's inequality, the total wealth *ever* reaches ``1 / failure_prob`` with
-probability at most failure_prob, for every rule by which the audit stops.
+probability at most failure_prob, for any rule by which the audit stops.
 
-There is a wealth for each of a few levels of epsilon. The nulls are nested. The certified epsilon
-is the largest level that was ever refused together with all levels below it. The certified epsilon
-is wrong only if the smallest level at or above the true epsilon was refused. This refusal is a
-single event of probability at most failure_prob.
+Each of a few levels of epsilon has its own wealth. The null hypotheses of the levels are nested.
+The certified epsilon is the largest level that was refuted together with all lower levels. The
+certified epsilon is wrong only if the smallest level at or above the true epsilon was refuted. The
+probability of this single event is at most failure_prob.
 
 References
 ----------
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
-for optional stopping".
-"Sequentially auditing differential privacy" (2025), arXiv:2509.07055, which bets with kernels.
+for optional stopping". "Sequentially auditing differential privacy" (2025), arXiv:2509.07055, uses
+bets with kernels.
 """
 
 from __future__ import annotations
@@ -67,19 +68,19 @@ _CHOSEN, _FEW = 0.4, 150
 
 
 class BetShare(NamedTuple):
-    """How a bet is made.
+    """Specification of a bet.
 
     Parameters
     ----------
     rank : int
-        Number of the guess on which the bet is placed: 0 is the most promising guess before the
-        batch, 1 the next.
+        Number of the guess on which the bet is placed. The most promising guess before the batch
+        has number 0.
     bet_size : float
-        Bet size: how far the bet goes from the null to the rates.
+        Bet size, which says how far the bet goes from the null to the rates.
     share : float
         Initial share of the wealth.
     careful : bool
-        Whether the rates are first moved against the audit.
+        Whether the rates are first moved in the conservative direction.
     """
 
     rank: int
@@ -101,14 +102,17 @@ _RESHARED = 0.1  # share of the wealth that is redistributed; a losing bet may s
 
 
 def first_wealths(levels: int) -> Floats:
-    """Return log wealths, shape (bets, levels), whose wealths sum to 1 at each level."""
+    """Return log wealths, shape (bets, levels).
+
+    At each level, the wealths sum to 1.
+    """
     return np.asarray(np.log(_SHARES) + np.zeros(levels))
 
 
 def shared_again(wealths: Floats) -> Floats:
-    """Redistribute a part of the wealth by the initial shares.
+    """Redistribute a part of the wealth according to the initial shares.
 
-    The sum of the wealths does not change, so the sum stays a supermartingale.
+    The sum of the wealths stays equal, so it stays a supermartingale.
 
     Parameters
     ----------
@@ -121,21 +125,20 @@ def shared_again(wealths: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Bet:
-    """A guess, frozen before the draws of its batch, and the gains of its answers.
+    """A guess that is frozen before the draws of its batch, and the gains of its answers.
 
     Parameters
     ----------
     chosen : Event or Guess
-        The event or guess that was learnt; the bet on an event also uses the complement of the
-        event.
+        The event or guess that was learnt. A bet on an event also uses the complement of the event.
     guess : Guess
         The guess of the bet.
     seen : (ndarray of int, ndarray of int), shapes (3,)
-        Answers to earlier draws of each side; the score was not learnt from these draws.
+        Answers to earlier draws of each side, from which the score was not learnt.
     bet_share : BetShare
         Size and initial share of the bet.
     wager : Wager
-        One null for each level of epsilon.
+        Null hypothesis at each level of epsilon.
     """
 
     chosen: Event | Guess
@@ -153,7 +156,10 @@ class Bet:
         levels: Floats,
         delta: float,
     ) -> Bet:
-        """Bet on the rates of earlier draws; a careful bet moves them against the audit."""
+        """Bet on the rates of earlier draws.
+
+        A careful bet moves these rates in the conservative direction.
+        """
         guess = Guess.of(chosen)
         rates = rates_of(guess, *seen)
         if bet_share.careful:
@@ -161,19 +167,19 @@ class Bet:
         return cls(chosen, guess, seen, bet_share, wager(*rates, levels, delta, bet_share.bet_size))
 
     def after(self, left: Answers, right: Answers, levels: Floats, delta: float) -> Bet:
-        """Return the bet on the next draws, after these answers."""
+        """Return the bet on the next draws, after the answers to the current draws."""
         seen = self.seen[0] + left, self.seen[1] + right
         return self.lay(self.chosen, seen, self.bet_share, levels, delta)
 
 
 def answers_of(sides: NDArray[np.int8]) -> Answers:
-    """Return how often left, right and neither was guessed."""
+    """Return the number of guesses "left", guesses "right" and abstentions."""
     left, right = int((sides == 1).sum()), int((sides == -1).sum())
     return np.array([left, right, len(sides) - left - right])
 
 
 def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
-    """Return the rates of the answers on each side, moved half a draw away from 0 and 1."""
+    """Return the rates of the answers on each side, moved away from 0 and 1 by half a draw."""
     answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
     both = (counts + answers / 2 for counts in (left, right))
     p, q = (counts / counts.sum() for counts in both)
@@ -181,19 +187,19 @@ def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Float
 
 
 def chosen_at(draws: int) -> float:
-    """Return the level of the limits that compare guesses tried on this number of draws.
+    """Return the level of the limits by which guesses are compared after this number of draws.
 
     With few draws, a stricter level would reject every guess. With many draws, a stricter level
     costs little, and the best of many fine scores is often best by chance. The level falls from 0.4
-    to that of a careful bet.
+    to the level of a careful bet.
     """
     return max(_CHOSEN * math.sqrt(min(_FEW / max(draws, 1), 1.0)), CAREFUL)
 
 
 def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
-    """Return rates moved towards each other by their one-sided limits at `level`.
+    """Return the rates, moved towards each other by their one-sided limits at `level`.
 
-    The rate that one answer loses goes to the answer that is wrong on that side.
+    The rate that a correct answer loses goes to the wrong answer of that side.
     """
     return (
         _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
@@ -202,7 +208,7 @@ def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats
 
 
 def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
-    """Return rates moved apart by their one-sided limits at `level`."""
+    """Return the rates, moved apart by their one-sided limits at `level`."""
     return (
         _shifted(left, LEFT, draws, level, approximate_upper, approximate_lower),
         _shifted(right, RIGHT, draws, level, approximate_upper, approximate_lower),
@@ -212,7 +218,7 @@ def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Float
 def _shifted(
     rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
 ) -> Floats:
-    """Move one side's rates: of the correct answer by one limit, of the wrong one by another."""
+    """Move one side's rates, of the correct answer and of the wrong one, by one limit each."""
     bad = RIGHT if good == LEFT else LEFT
     moved = rates.copy()
     moved[good] = float(of_good(rates[good] * draws, draws, level))
@@ -243,23 +249,23 @@ tested."""
 FUTILE_AFTER = 0.3
 """Share of the budget before which no audit stops as futile."""
 
-_PAIR_SHARE = 0.03  # Share of the budget for choosing among several pairs.
-_LEARN_SHARE = 0.6  # With few draws, a score needs more of them than its cut.
-_MARGIN = 1e-6  # Distance above the claim of the level whose refusal refutes the claim.
-_POOL = 6  # Number of guesses that are remembered.
-# One-sided levels of the optimistic rates, for a guess that never abstains and for a guess that may
-# abstain. The first moves two rates, the second four. Both are as optimistic as luck of one in
-# forty.
+_PAIR_SHARE = 0.03  # Share of the budget for the choice among several pairs.
+_LEARN_SHARE = 0.6  # With few draws, a score needs more draws than its threshold.
+_MARGIN = 1e-6  # Distance from the claim to the level whose refutation refutes the claim.
+_POOL = 6  # Number of guesses that are kept.
+# One-sided levels of the optimistic rates, first for a guess that never abstains, then for a guess
+# that may abstain. The first level moves two rates, and the second level moves four rates. Both
+# levels are as optimistic as an event of probability 1/40.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 
-_TIME_SHARE = 0.7  # share of max_seconds before mutants are tested
+_TIME_SHARE = 0.7  # share of max_seconds that may pass before mutants are tested
 
 
 class Game:
     """A sequence of bets on one mechanism, batch by batch.
 
     The pair, the claim's point and the levels of epsilon are frozen before the first certifying
-    draw. The bets on a batch are frozen before the batch, and depend on earlier draws only.
+    draw. The bets on a batch are frozen before the batch. They depend only on earlier draws.
 
     Parameters
     ----------
@@ -294,13 +300,14 @@ class Game:
         self.stopped = "all draws of the budget were used"
 
     def play(self) -> None:
-        """Bet until the claim is refuted, the rest is futile, or the budget is spent."""
+        """Bet until the claim is refuted, further draws are futile, or the budget is spent."""
         self.refuted_at = -math.log(self.run.failure_probs[0])
         rng = self.run.rng("learn again")
         batch, learnt_on, budget = 0, self.spent, self.task.draws
         while self.spent < budget and not self.is_late:
             batch += 1
-            # Batches grow with the draws that were bet on. A long search must not end in a leap.
+            # The size of a batch grows with the number of draws before it. A long search must not
+            # lead to a large first batch.
             size = max(FIRST_BATCH, int((self.spent - self.explored) * (GROWTH - 1)))
             size = min(size, budget - self.spent)
             if self.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
@@ -314,7 +321,7 @@ class Game:
                 return
             if self.is_late:
                 break
-            waiting = self.refused > self.claim_level  # until the draws seem independent
+            waiting = self.refused > self.claim_level  # until the draws seem to be independent
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
                 self.stopped = (
                     "the remaining draws could not certify any violation that is still possible"
@@ -331,16 +338,16 @@ class Game:
 
     @property
     def refused(self) -> int:
-        """Number of refused levels, counted from the lowest without a gap."""
+        """Number of refuted levels, counted from the lowest level up to the first gap."""
         refused = self.most >= self.refuted_at
         return len(refused) if refused.all() else int(refused.argmin())
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is refuted, on draws that seem independent or at the end of the budget.
+        """Whether the claim is refuted, and the draws seem independent or the budget is spent.
 
-        If draws seem dependent, the audit continues. Further draws either prove dependence, which
-        raises an error, or show that the draws are independent. Waiting can only delay a
+        If draws seem dependent, the audit continues. Further draws either prove the dependence,
+        which raises an error, or show that the draws are independent. Waiting can only delay a
         refutation, so validity is unaffected.
         """
         if self.refused <= self.claim_level or self.spent - self.explored < LEAST_DRAWS:
@@ -350,11 +357,14 @@ class Game:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time limit is reached; a part of the time is reserved for mutants."""
+        """Whether the time limit has passed.
+
+        A part of the time is reserved for mutants.
+        """
         return self.task.watch.is_spent(_TIME_SHARE if self.role == "mechanism" else 1.0)
 
     def _forget_what_was_not_judged(self) -> None:
-        """Certify nothing on draws whose independence could not be tested within the time limit."""
+        """Discard evidence whose independence could not be tested within the time limit."""
         suspicion = max(check.log_evidence for check in self.checks.values())
         if self.spent - self.explored < LEAST_DRAWS or suspicion >= SUSPICION:
             self.most[:] = 0.0
@@ -363,7 +373,7 @@ class Game:
     # --- learning ---
 
     def _everything(self) -> Draws:
-        """Return all draws so far."""
+        """Return all draws of the audit so far."""
         left, right = (joined(self.past[side]) for side in SIDES)
         self.past = {"left": [left], "right": [right]}
         return left, right
@@ -378,19 +388,19 @@ class Game:
         )
 
     def _bets(self) -> list[Bet]:
-        """Bet on the new or known guesses that should grow fastest at the claimed level.
+        """Bet on the new and old guesses whose bets should grow fastest at the claimed level.
 
-        Their rates are estimated on draws from which they were not learnt. Guesses that were learnt
-        in earlier batches have more of these draws. The rates are moved against the audit, and the
-        shift shrinks as draws come in. Early in an audit, a large bet on a guess that looked good
-        by chance loses more than it gains.
+        The rates of a guess are estimated on draws from which the guess was not learnt. Older
+        guesses have more of these draws. The rates are moved in the conservative direction, by an
+        amount that shrinks with the number of draws. The reason is that a large bet on a guess that
+        looked good by chance loses more than it gains.
         """
         left, right = self._everything()
         delta = self.point[1]
         selection = self.exploration.selection
         fresh = [selection.primary, *selection.profile]
         known = [(chosen, int(len(left) * chosen.learnt_share)) for chosen in fresh] + self.pool
-        # If nothing speaks against the claim, certify at least the levels below it.
+        # If there is no evidence against the claim, certify at least the levels below the claim.
         levels = np.append(self.levels[self.claim_level], self.levels[::4])
         judged = []
         optimistic = []
@@ -417,7 +427,10 @@ class Game:
     # --- betting ---
 
     def _play_batch(self, bets: list[Bet], size: int, role: str) -> None:
-        """Draw one batch and settle the bets after each call; stop when the claim is refuted."""
+        """Draw one batch and update the bets after each call.
+
+        Stop when the claim is refuted.
+        """
         pair = self.exploration.pair
         calls = min(CALLS_PER_BATCH, max(size // LEAST_CALL, 1), self.task.calls(size))
         streams = [
@@ -454,13 +467,13 @@ class Game:
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
-        """Return whether even optimistic rates of the best event cannot refute in the budget."""
+        """Return whether even optimistic rates of the best event cannot refute in this budget."""
         wealth = float(self.log_wealth[self.claim_level])
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
 
 class ByBets:
-    """Bet against the claim, batch by batch, and stop as soon as it is refuted."""
+    """Bets against the claim, batch by batch, until the claim is refuted."""
 
     def explore(self, run: Run) -> Game:
         """Choose the pair and the first events."""
@@ -475,7 +488,7 @@ class ByBets:
 def _first_share(task: Task) -> float:
     """Return the share of the budget that chooses the pair and the first events."""
     pairs = len(task.pairs)
-    # A pair must be tried before bets are placed on it, even if its event is rare.
+    # Each pair must be tried before bets are placed on it, even if its event is rare.
     family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * task.draws))
     first = FIRST_BATCH if pairs == 1 else family
     return min(first / task.draws, EXPLORE_SHARE)
@@ -515,7 +528,7 @@ def _certify(game: Game) -> Certificate:
         ),
         histogram=picture(seen.chosen, left, right),
         mechanism_seconds=game.sampler.seconds,
-        # Ville's inequality, at the level of the claim.
+        # Ville's inequality at the level of the claim.
         p_value=math.exp(-float(game.most[game.claim_level])) if game.refuted else 1.0,
         event=seen.chosen,
         bounds=(bounds,) if refused > 0 else (),

@@ -1,12 +1,12 @@
-"""Certificates: the bounds of an instrument before the judgement, and the counts behind the bounds.
+"""Certificates: the bounds that an instrument computes, and the counts behind the bounds.
 
-*Guesses by rank.* A training run gives one number, a score, and there are at most hundreds of runs.
-Learning a threshold would then cost most of the draws. Guesses by rank need no threshold. Guesses
-by rank guess the side of each output by its rank among all outputs, in both directions.
+*Guesses by rank.* An audit of a training run has one number per run, a score, and at most hundreds
+of runs. Learning a threshold would cost most of these draws. Guesses by rank need no threshold.
+They guess the side of each output by its rank among all outputs, in both directions.
 :mod:`dpaudit.stats.ranked` bounds epsilon from the number of correct guesses. Guesses by rank get
-half of failure_prob. The other half is for learnt events, which detect differences that do not
-appear in the order. Whether the outputs are numbers is decided from the outputs alone, without
-their sides.
+half of `failure_prob`. The other half is for learnt events, which detect differences that do not
+change the order of outputs. Whether guesses by rank are possible is decided from the outputs alone,
+without their sides.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Tally:
     Parameters
     ----------
     chosen : Event or Guess
-        The event or the guess that was counted.
+        The event or the guess that is counted.
     counts : Counts
         Counts of the event; for a guess, counts of the draws guessed left.
     right : Counts, optional
-        For a guess, counts of the draws guessed right.
+        For a guess, counts of the draws guessed right; None for an event.
     """
 
     chosen: Event | Guess
@@ -77,12 +77,12 @@ class Tally:
 
     @property
     def likelier(self) -> str:
-        """The side that `pair_counts` treats as likelier."""
+        """The side on which `pair_counts` assumes the larger rate."""
         return "left" if isinstance(self.chosen, Guess) else self.chosen.likelier
 
     @property
     def guesses(self) -> GuessCounts | None:
-        """Numbers of right and wrong guesses; None for an event."""
+        """Numbers of correct and wrong guesses; None for an event."""
         if self.right is None:
             return None
         c, d = self.counts, self.right
@@ -92,12 +92,12 @@ class Tally:
 
     @property
     def pair_counts(self) -> Counts:
-        """Two counts whose rates bound epsilon: of the event, or of correct and wrong guesses."""
+        """Two counts whose rates bound epsilon: of an event, or of correct and wrong guesses."""
         seen = self.guesses
         return self.counts if seen is None else seen.as_counts()
 
     def bounds(self, failure_prob: float) -> RateBounds:
-        """Bound the rates, except with probability `failure_prob`."""
+        """Return bounds of the rates that are wrong with probability at most `failure_prob`."""
         seen = self.guesses
         if seen is not None:
             return guess_bounds(seen, failure_prob)
@@ -107,20 +107,20 @@ class Tally:
         )
 
     def seen(self) -> RateBounds:
-        """Return the observed rates, without a guarantee."""
+        """Return the observed rates, which carry no guarantee."""
         return rates_seen(self.pair_counts, self.likelier)
 
     @property
     def method(self) -> str:
-        """Name of the method behind the bounds."""
+        """Name of the method that computes the bounds."""
         return _METHODS[isinstance(self.chosen, Guess)]
 
 
 def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
-    """Return the tally from the counts of left, right and neither guessed, on either side.
+    """Return the tally for the numbers of "left", "right" and no guess on either side.
 
-    An event is treated as a guess. Where the event fires, its likelier side is guessed, and
-    elsewhere the other side.
+    An event is treated like a guess. Where the event fires, the guess is its likelier side.
+    Elsewhere, the guess is the other side.
     """
     n, m = int(left.sum()), int(right.sum())
     guessed = [Counts(int(left[at]), n, int(right[at]), m) for at in (LEFT, RIGHT)]
@@ -135,7 +135,7 @@ def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:
 
 
 def rates_seen(counts: Counts, likelier: str) -> RateBounds:
-    """Return the observed rates, moved half a draw away from 0 and 1 for finite estimates."""
+    """Return the observed rates, moved by half a draw so that estimates are finite."""
     c = counts if likelier == "left" else counts.swapped()
     likely = np.array([(c.hits_left + 0.5) / (c.draws_left + 1)])
     rare = np.array([(c.hits_right + 0.5) / (c.draws_right + 1)])
@@ -158,7 +158,7 @@ class Excess:
     Parameters
     ----------
     epsilon, delta : float
-        The point; epsilon = 0 if nothing is certified.
+        The point (epsilon, delta). Its epsilon is 0 if nothing is certified.
     """
 
     epsilon: float
@@ -175,20 +175,20 @@ class Excess:
 
 @dataclass(frozen=True)
 class RankedTally:
-    """Guesses by rank in one direction, and the number of correct guesses.
+    """Guesses by rank in one direction, with the number of correct guesses.
 
     Parameters
     ----------
     chosen : Guess
-        The guess at the test with the strongest evidence, as cuts of the output, for a reader.
+        The guess at the test with the strongest evidence, written as thresholds of the output.
     counts, right : Counts
-        Counts at that test: the draws that are guessed left, and the draws that are guessed right.
+        Counts at that test, of the draws guessed left and of the draws guessed right.
     correct : tuple of int
         Number of correct guesses at each test.
     stages : Stages
-        Numbers of guesses at which the walk is tested.
+        Numbers of guesses at which the number of correct guesses is tested.
     draws : int
-        Draws on both sides together.
+        Total number of draws on both sides.
     point : (float, float)
         The claim.
     """
@@ -206,13 +206,13 @@ class RankedTally:
 
     @property
     def pair_counts(self) -> Counts:
-        """Correct and wrong guesses at the strongest test, each out of all draws."""
+        """Numbers of correct and of wrong guesses at the strongest test, each out of all draws."""
         c, d = self.counts, self.right
         correct, wrong = c.hits_left + d.hits_right, c.hits_right + d.hits_left
         return GuessCounts(correct, wrong, self.draws).as_counts()
 
     def bounds(self, failure_prob: float) -> Excess:
-        """Return what the guesses certify, except with probability `failure_prob`."""
+        """Return the certified bounds, which are wrong with probability at most `failure_prob`."""
         delta = self.point[1]
         found = ranked_epsilon(
             self.correct, self.stages, self.draws, delta=delta, failure_prob=failure_prob
@@ -225,7 +225,7 @@ class RankedTally:
         return ranked_p_value(self.correct, self.stages, self.draws, epsilon=epsilon, delta=delta)
 
     def seen(self) -> RateBounds:
-        """Return the observed rates of correct and wrong guesses at the best test; no guarantee."""
+        """Return the observed rates of correct and wrong guesses at the best test."""
         c = self.pair_counts
         return RateBounds(
             np.array([(c.hits_left + 0.5) / (c.draws_left + 1)]),
@@ -235,23 +235,24 @@ class RankedTally:
 
 
 def is_number(encoder: Encoder) -> bool:
-    """Return whether outputs are one number each, which have an order."""
+    """Return whether each output is one number, so that outputs have an order."""
     return len(encoder.columns) == 1 and encoder.columns[0].labels is None
 
 
 def ranked(
     run: Run, encoder: Encoder, left: NDArray[Any], right: NDArray[Any]
 ) -> list[RankedTally]:
-    """Guess the side of each draw by its rank, in both directions.
+    """Guess the side of each draw by the rank of the draw, in both directions.
 
     Parameters
     ----------
     run : Run
-        The run. Its claim is a point, and its generator breaks ties.
+        The run of the audit. The claim of the run is a point, and the generator of the run breaks
+        ties.
     encoder : Encoder
         The encoder of outputs that are one number each.
     left, right : ndarray
-        All draws of the pair; fair coins decided how many are on each side.
+        All draws of the pair. Fair coins decided how many of them are on each side.
     """
     point = run.task.claim.point
     assert point is not None
@@ -260,18 +261,19 @@ def ranked(
     score = scalar_score(encoder, encoded)
     scores = score(encoded)
     is_left = np.arange(len(outputs)) < len(left)
-    # The draws are shuffled, because the order of equal scores must not reveal the coin.
+    # The draws are shuffled, because the order of equal scores must not reveal the coins.
     order = run.rng("ties").permutation(len(outputs))
     order = order[np.argsort(scores[order], kind="stable")]
     n = len(order)
     stages = ranked_stages(n)
-    # The highest, the lowest, the second highest, ...
+    # The order of ranks is the highest, the lowest, the second highest, ...
     place = np.where(np.arange(n) % 2 == 0, n - 1 - np.arange(n) // 2, np.arange(n) // 2)
     high = np.arange(n) % 2 == 0
     at = np.array(stages.guesses)
     found = []
     ordered = scores[order]
-    # An output that both ends reach is not guessed. From there on no guess counts as right.
+    # An output at which both ends meet is not guessed. From this number on, no guess counts as
+    # correct.
     met = (ordered[place] == ordered[n - 1 - place]) & (place != n - 1 - place)
     guessed = int(met.argmax()) if met.any() else n
     for rising in (True, False):
@@ -314,12 +316,12 @@ _AIM = Target(delta=0.0)
 
 
 def _surprise(correct: NDArray[np.intp], guesses: NDArray[np.intp]) -> Floats:
-    """Return the excess of correct guesses over one half, in standard deviations."""
+    """Return the number of correct guesses above one half, in standard deviations."""
     return np.asarray((2 * correct - guesses) / np.sqrt(guesses))
 
 
 class Bound(NamedTuple):
-    """An epsilon or delta that the mechanism needs: estimated, certified, and its counts."""
+    """An epsilon or delta that the mechanism needs: its estimate, certified value and counts."""
 
     estimated: float
     lower: float
@@ -328,15 +330,16 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds for one mechanism on one pair, by draws or by computation.
+    """Bounds for one mechanism on one pair, from draws or from a computation.
 
-    `p_value` is the p-value of the claim. It is 1 if the claim was not refuted. All `bounds` hold
-    simultaneously, except with the failure probability of `epsilon`. Certified curves follow from
-    them. `is_constant` says that all outputs on both datasets were equal. `tally` holds the counts
-    of fresh draws behind `epsilon`. `share` is the share of the failure probability that these
-    counts get. `reason` and `advice` replace the sentences that are otherwise made from the other
-    fields. `mu` is a certified mu of Gaussian DP, if it is larger than the mu of the bounds. The
-    other fields are those of :class:`dpaudit.results.AuditResult`.
+    `p_value` is the p-value of the claim. The p-value is 1 if the claim was not refuted. All
+    `bounds` hold simultaneously, except with the failure probability of `epsilon`. Certified curves
+    follow from these bounds. `is_constant` says that all outputs on both datasets were equal.
+    `tally` holds the counts of fresh draws from which `epsilon` was computed. `share` is the share
+    of the failure probability for these counts. `reason` and `advice` replace the sentences that
+    are made from the other fields by default. `mu` is a certified mu of Gaussian DP, if it is
+    larger than the mu that follows from the bounds. The other fields are those of
+    :class:`dpaudit.results.AuditResult`.
     """
 
     pair: NeighborPair
@@ -391,21 +394,22 @@ class Certificate:
         task : Task
             The task of the audit.
         pair, point
-            The pair of the certificate, and the point (epsilon, delta) of the claim that it tests.
+            The pair of the certificate, and the tested point (epsilon, delta) of the claim.
         epsilon, delta : Bound
-            Epsilon needed at the claimed delta, and delta at the claimed epsilon.
+            Epsilon that is needed at the claimed delta, and delta that is needed at the claimed
+            epsilon.
         certified, estimated : iterable of float
-            Deltas over the grid of the task.
+            Deltas that are needed on the grid of the task.
         method : str
-            Name of the method behind the bounds.
+            Name of the method that computed the bounds.
         refuted : bool, optional
-            Whether the claim is refuted. Default: whether a bound exceeds it.
+            Whether the claim is refuted. By default, the claim is refuted if a bound exceeds it.
         explored, certifying : int
             Draws per dataset.
         computed : bool
             Whether the bounds were computed without draws, so that they cannot be wrong.
         whole : bool
-            Whether the computed bounds are exact, and not only lower bounds.
+            Whether the computed bounds are exact. If False, they are lower bounds.
         **rest
             Other fields of the certificate.
         """
@@ -443,7 +447,7 @@ class Certificate:
 def severity(found: Certificate) -> tuple[bool, float, float]:
     """Return the sort key of a certificate: violations, then epsilon, then the excess of delta.
 
-    On a curve, epsilons at different deltas cannot be compared, but excesses of delta can.
+    For a curve, epsilons at different deltas cannot be compared, but excesses of delta can.
     """
     claimed_epsilon, claimed_delta = found.point
     ratio = found.delta.lower / max(claimed_delta, 1e-300)

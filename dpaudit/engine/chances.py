@@ -1,19 +1,21 @@
-"""The power of an audit, for outputs of a known distribution.
+"""The power of an audit for outputs of a known distribution.
 
-Nothing is simulated:
+The power is computed, without simulation:
 
 - For an event, two binomials give the probability that the joint bound exceeds the claim.
 
-- For guesses, learnt or by rank, a fair coin chooses the side of each draw.
+- For guesses, learnt or by rank, the computation uses that a fair coin chooses the side of each
+  draw.
 
 - For bets, the log wealth is approximated by a Brownian motion.
 
-- For guesses by rank, the guesses between two tested counts are assumed to be right independently,
-  at their mean rate. Ranks depend on each other, which changes the power by the order of 1 / draws.
+- For guesses by rank, it is assumed that guesses between two tested counts are correct
+  independently, at their mean rate. In fact, ranks depend on each other, which changes the power by
+  the order of 1 / draws.
 
-Only the cost of learning is measured, and not derived. For any number of draws, a learnt threshold
-is worse than the best threshold by about the same number of standard deviations of the test. The
-table of docs/measured.md on detectable epsilons tests this.
+Only the cost of learning is measured, not derived. For any number of draws, a learnt threshold
+loses about the same number of standard deviations of the test, compared with the best threshold.
+The table on detectable epsilons in docs/measured.md tests this rule.
 """
 
 from __future__ import annotations
@@ -57,10 +59,10 @@ USUAL_POWER = 0.9
 
 MAX_DRAWS = 10**10
 
-_TRIED = 3  # number of events and guesses tried: the largest excess for their noise
+_TRIED = 3  # number of events and guesses that are tried
 _USUAL = float(stats.norm.isf(1 - USUAL_POWER))
 # Cost of learning in standard deviations of the test, for a threshold and for a choice among a few
-# outcomes. Bets learn and bet at the same time. They also lose some nats to bet sizes and early
+# outcomes. Bets learn while they bet. Bets also lose some nats because of bet sizes and early
 # stops.
 _COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES, _COST_OF_VECTORS = 0.95, 0.82, 0.3, 1.5
 _COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
@@ -82,7 +84,7 @@ class Chance:
     power : float
         Probability of a refutation.
     likely, rare : float
-        Rates of the event; for guesses, the probabilities of a correct and of a wrong guess.
+        Rates of the event. For guesses, the probabilities of a correct and of a wrong guess.
     instrument : str
         `BY_EVENT`, `BY_GUESS`, `BY_RANK` or `BY_BET`.
     """
@@ -95,19 +97,19 @@ class Chance:
 
 @dataclass(frozen=True)
 class Chances:
-    """The events and guesses that may refute a claim, by their rates.
+    """Rates of the events and guesses that may refute a claim.
 
     Parameters
     ----------
     curve, events, guesses : (ndarray, ndarray)
-        Rates along the curve of the distribution: rates of events on the likelier side and on the
-        other side, and rates of correct and of wrong guesses.
+        Rates along the curve of the distribution: of events on the likelier side and on the other
+        side, and of correct and wrong guesses.
     is_number : bool
-        Whether few draws are guessed by rank.
+        Whether the audit guesses by rank if there are few draws.
     kind : {"outcomes", "gaussian", "vector", ""}
-        The kind of outputs, which decides the cost of learning. For a few outcomes no threshold is
-        learnt. With Gaussian noise, a slightly wrong threshold loses the least. For vectors with
-        Laplace noise, the audit must find a rare corner.
+        The kind of outputs, which decides the cost of learning. For a few outcomes, no threshold is
+        learnt. With Gaussian noise, a slightly wrong threshold loses less than with other noise.
+        For vectors with Laplace noise, the audit must find a rare corner.
     epsilon, delta, failure_prob : float
         The claim, and the failure probability of the audit.
     is_sequential : bool
@@ -134,18 +136,20 @@ class Chances:
         is_number: bool | None = None,
         is_sequential: bool = False,
     ) -> Chances:
-        """Return the events and guesses for outputs of a known distribution.
+        """Return the rates of events and guesses for outputs of a known distribution.
 
         Parameters
         ----------
         distribution : Oracle
-            The distribution on both sides; a discrete one is assumed to have a few outcomes.
+            The distribution on both sides. A discrete distribution is assumed to have a few
+            outcomes.
         point : (float, float)
             The claim.
         failure_prob : float
             Failure probability of the audit.
         is_number : bool, optional
-            Whether few draws are guessed by rank. Default: for Laplace and Gaussian noise.
+            Whether the audit guesses by rank if there are few draws. The default is True for
+            Laplace and Gaussian noise.
         is_sequential : bool, optional
             Whether the audit is sequential.
         """
@@ -173,7 +177,7 @@ class Chances:
         is_guess: bool = False,
         is_sequential: bool = False,
     ) -> Chances:
-        """Return the chances of a single event, or of a single guess, of known rates."""
+        """Return the chances of a single event or guess with known rates."""
         p, q = (np.array([rate]) for rate in rates)
         guesses = (p, q) if is_guess else ((p + 1 - q) / 2, (q + 1 - p) / 2)
         curve = tuple(np.array([0.0, rate, 1.0]) for rate in rates)
@@ -189,13 +193,13 @@ class Chances:
         )
 
     def draws_for(self, power: float) -> int | None:
-        """Return the smallest number of draws with this power; None above `MAX_DRAWS`."""
+        """Return the smallest number of draws with this power; None if above `MAX_DRAWS`."""
 
         def enough(draws: int) -> bool:
             return self.best(draws).power >= power
 
         draws_by_rank = smallest(enough, most=RANKED_DRAWS[1]) if self.is_number else None
-        least = RANKED_DRAWS[1] if self.is_number else 1  # beyond it, ranks take no share
+        least = RANKED_DRAWS[1] if self.is_number else 1  # beyond this number, ranks get no share
         return draws_by_rank or smallest(enough, least=least)
 
     def best(self, draws: int) -> Chance:
@@ -218,7 +222,7 @@ class Chances:
 
     @property
     def cost(self) -> float:
-        """Cost of learning, in standard deviations."""
+        """Cost of learning in standard deviations of the test."""
         if self.is_sequential:
             is_finite = self.kind == "outcomes"
             return _COST_OF_BETS_ON_OUTCOMES if is_finite else _COST_OF_BETS
@@ -231,7 +235,7 @@ def learning_share(failure_prob: float, cost: float = _COST) -> float:
     """Return the share of the certifying draws that would suffice if the best event were known.
 
     A test with power 0.9 needs a distance of `needed` standard deviations from the null hypothesis.
-    Learning costs `cost` of them.
+    Learning costs `cost` of these standard deviations.
     """
     needed = float(stats.norm.isf(failure_prob)) + _USUAL
     return _share_of(needed, cost)
@@ -242,7 +246,7 @@ def _share_of(needed: float, cost: float) -> float:
 
 
 def smallest(enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_DRAWS) -> int | None:
-    """Return the smallest sufficient number above `least`, to 0.5%; None if it exceeds `most`."""
+    """Return the smallest sufficient number above `least`, to 0.5%; None if above `most`."""
     low, high = least, max(64, 2 * least)
     while not enough(high):
         if high >= most:
@@ -262,7 +266,10 @@ def events_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 
 
 def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
-    """Return the rates of the best events; fewer thresholds are tried if many would be slow."""
+    """Return the rates of the best events.
+
+    Only a few thresholds are tried if many would be slow.
+    """
     if not isinstance(distribution, LaplaceVectorOracle):
         return distribution.curve()
     most = distribution.max_loss
@@ -270,7 +277,7 @@ def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
 
 
 def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Return the rates of right and wrong guesses in two tails, along the curve of a distribution.
+    """Return the rates of correct and wrong guesses in two tails along the curve of a distribution.
 
     Parameters
     ----------
@@ -280,9 +287,9 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     right, wrong : ndarray
-        Left is guessed in the likeliest event of a given mass. Right is guessed outside another
-        event, which contains the first event. The outputs outside the second event have at most the
-        same mass.
+        Left is guessed in the event of a given mass that is likeliest on the left. Right is guessed
+        outside another event, which contains the first event. The outputs outside the second event
+        have at most the mass of the first event.
     """
     mass = (p + q) / 2
     top = np.flatnonzero((mass > 0) & (mass <= 0.5 + 1e-12))
@@ -293,7 +300,7 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 def by_event(
     p: Floats, q: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> Chance:
-    """Return the power of the best event, for this number of certifying draws a side."""
+    """Return the power of the best event for this number of certifying draws per side."""
     at = _standing_out(p, q, 0.5 / draws, epsilon, delta)
     probabilities = refutation_prob(p[at], q[at], draws, draws, epsilon, delta, failure_prob)
     best = int(probabilities.argmax())
@@ -301,11 +308,11 @@ def by_event(
 
 
 def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: float) -> Floats:
-    """Return the indices of a few events with the largest excess over the claim for their noise.
+    """Return the indices of a few events with the largest excess relative to its noise.
 
-    The rate `half` of half a hit keeps the noise of rates near 0 positive.
+    `half` is the rate of half a hit. It keeps the noise of rates near 0 positive.
     """
-    factor = math.exp(min(epsilon, 300.0))  # its square must be finite
+    factor = math.exp(min(epsilon, 300.0))  # the square of this number must be finite
     noise = np.sqrt(p * (1 - p) + factor**2 * (q * (1 - q) + half) + half)
     excess = p - factor * q - delta
     return np.asarray(np.argsort(-excess / noise, kind="stable")[:_TRIED])
@@ -330,11 +337,11 @@ def by_bet(
     events, guesses : (ndarray, ndarray)
         Rates of events on each side, and rates of correct and of wrong guesses.
     draws : int
-        Largest number of draws of each side.
+        Largest number of draws per side.
     epsilon, delta, failure_prob : float
-        The claim, and the failure probability.
+        The claim and the failure probability.
     cost : float
-        Cost of learning, in standard deviations.
+        Cost of learning in standard deviations of the test.
     """
     height = _NATS - math.log(failure_prob)
     needed = _USUAL + math.sqrt(_USUAL**2 + 2 * height)
@@ -342,7 +349,7 @@ def by_bet(
     at = _standing_out(*events, 0.5 / draws, epsilon, delta)
     of_guesses = _standing_out(*guesses, 0.5 / draws, epsilon, delta)
     p, q = (np.concatenate([x[at], y[of_guesses]]) for x, y in zip(events, guesses, strict=True))
-    # The bet on an event also uses the complement of the event; a guess may abstain.
+    # A bet on an event also uses the complement of the event. A guess may abstain.
     wrong_left = np.concatenate([1 - events[0][at], guesses[1][of_guesses]])
     wrong_right = np.concatenate([1 - events[1][at], guesses[0][of_guesses]])
     left, right = (
@@ -378,11 +385,11 @@ def by_guess(
     Parameters
     ----------
     right, wrong : ndarray, shape (guesses,)
-        Rates of right and of wrong guesses.
+        Rates of correct and of wrong guesses.
     draws : int
         Certifying draws on both sides together.
     epsilon, delta, failure_prob : float
-        The claim, and the failure probability.
+        The claim and the failure probability.
     """
     best = Chance(0.0, 0.0, 0.0, BY_GUESS)
     for at in _standing_out(right, wrong, 0.5 / draws, epsilon, delta).tolist():
@@ -404,7 +411,10 @@ def by_guess(
 def _ranked_heights(
     stages: Stages, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> tuple[int, ...]:
-    """Return the heights that refute a claim; cached, because a search often needs them."""
+    """Return the heights that refute a claim.
+
+    They are cached, because a search often needs them.
+    """
     heights = ranked_heights(stages, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
     return tuple(heights.tolist())
 
@@ -417,12 +427,12 @@ def by_rank(
     Parameters
     ----------
     p, q : ndarray, shape (points,)
-        The curve of an oracle that outputs one number, if the likelihood ratio rises with this
+        The curve of an oracle that outputs one number. The likelihood ratio must rise with this
         number.
     draws : int
         All draws, on both sides together.
     epsilon, delta, failure_prob : float
-        The claim, and the failure probability of guesses in this direction.
+        The claim, and the failure probability for guesses in this direction.
     """
     stages = ranked_stages(draws)
     heights = _ranked_heights(stages, draws, epsilon, delta, failure_prob)
@@ -430,7 +440,7 @@ def by_rank(
     mass = (p + q) / 2
     right = np.interp(shares / 2, mass, p / 2) + 0.5 - np.interp(1 - shares / 2, mass, q / 2)
     rates = np.clip(np.diff(right, prepend=0.0) / np.diff(shares, prepend=0.0), 0.0, 1.0)
-    # The reported rates are those at the count with the largest excess.
+    # The reported rates are the rates at the count with the largest excess.
     excess = (right - math.exp(min(epsilon, 600.0)) * (shares - right) - delta) / np.sqrt(shares)
     at = int(excess.argmax())
     power = crossing_prob(heights, stages.guesses, rates)

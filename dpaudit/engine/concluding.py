@@ -1,4 +1,4 @@
-"""Reach the verdict from a certificate and its mutants, and build the result of an audit."""
+"""Determine the verdict from a certificate and its mutants, and build the result of an audit."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _blas() -> str:
-    """Return name, version and kernels of the library with which numpy multiplies matrices.
+    """Return the name, version and kernels of the library that multiplies matrices for numpy.
 
-    The kernels depend on the processor, and different kernels sum in different orders.
+    The kernels depend on the processor, and different kernels add numbers in different orders.
     """
     from threadpoolctl import threadpool_info
 
@@ -72,8 +72,8 @@ def _blas() -> str:
 
 _MANY = 10**9  # more draws than anybody makes; another pair is the better advice
 # Recommend at most this many times the draws of the audit. An apparent violation that needs more
-# may be chance. The first is for a mutant, the second for the mechanism itself, which may well
-# satisfy its claim.
+# draws may be chance. The first number is for a mutant, and the second for the mechanism itself,
+# which may well satisfy its claim.
 _BY_LUCK, _BY_RARE_LUCK = 30, 10
 _ROUNDING = 1e-6
 _CAREFUL = 0.05  # one-sided level of the rates for which a number of draws is recommended
@@ -115,7 +115,7 @@ def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verd
 
 
 def _weak_words(mutants: Sequence[MutantResult]) -> str:
-    """Return a clause on the weakest change that the audit detects; may be empty."""
+    """Return a clause on the weakest change that the audit detects, or ""."""
     killed = [m for m in mutants if m.killed]
     if all(m.noise == ALL_NOISE and m.certain for m in killed):
         less = any(m.status is not MutantStatus.NOT_RUN for m in mutants if m not in killed)
@@ -127,7 +127,7 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
 
 
 def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
-    """Return why the audit has no power; empty if its mutants show that the audit has power."""
+    """Return why the audit has no power, or "" if its mutants show that it has power."""
     if not mutant_runs.results:
         if not mutant_runs.wanted:
             return "and no mutant was requested to show power"
@@ -151,7 +151,7 @@ def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
 
 
 def _beyond_words(task: Task, found: Certificate, mutant_runs: MutantRuns) -> str:
-    """Return a clause if the draws could not have refuted anything, with the number needed."""
+    """Return a clause if the draws could not have refuted anything, with the number that could."""
     if task.instrument is not None or found.epsilon.counts is None or found.pair.is_null:
         return ""
     if not cannot_refute(task):
@@ -183,7 +183,7 @@ def advice(
     mutant_runs: MutantRuns,
     family: Family | None = None,
 ) -> str:
-    """Return what to do next: the step that is most likely to help, or nothing.
+    """Return the next step that is most likely to help, or "".
 
     Parameters
     ----------
@@ -318,9 +318,9 @@ def _advice_on_outputs(verdict: Verdict, mutant_runs: MutantRuns) -> str:
 
 
 def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, family: Added) -> str:
-    """Return how many draws refute the mechanism, or its mutant with half of the noise.
+    """Return how many draws refute the mechanism, or the mechanism with half of its noise.
 
-    Empty if neither violates the claim on this pair, or if a larger number of draws is not useful.
+    The text is empty if neither violates the claim on this pair, or if more draws would not help.
     """
     assert family.strength is not None
     epsilon, delta = found.point
@@ -333,12 +333,12 @@ def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, fam
         strength = times * family.strength
         try:
             needed = family.epsilon(strength, delta)
-            # An infinite epsilon rests on tails that no draw reached.
+            # An infinite epsilon depends on tails that no draw reached.
             if needed <= epsilon * (1 + _ROUNDING) or math.isinf(needed):
                 continue
             asked = replace(task, failure_prob=failure_prob)
             draws = _worth_saying(task, family.draws_for(strength, asked, found), _MANY)
-        except ArgumentError:  # beyond what the oracles compute
+        except ArgumentError:  # beyond the range of the oracles
             continue
         if draws is not None:
             return (
@@ -351,11 +351,11 @@ def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, fam
 def _draws_that_would_do(
     task: Task, found: Certificate, failure_prob: float, most: int
 ) -> int | None:
-    """Return how many draws per dataset would refute the claim at the observed rates.
+    """Return how many draws per dataset would refute the claim if the observed rates were true.
 
     The rates are first moved towards the claim, because the event was chosen among many events.
-    None if the rates do not violate the claim, or if more than `most` times the draws of the audit
-    are needed.
+    Return None if the rates do not violate the claim, or if more than `most` times the draws of the
+    audit are needed.
     """
     counts, point = found.epsilon.counts, found.point
     if counts is None:
@@ -376,7 +376,7 @@ def _draws_that_would_do(
 
 
 def _worth_saying(task: Task, draws: int | None, most: int) -> int | None:
-    """Return draws, rounded up to two digits; None if they are too few or too many to advise."""
+    """Return draws, rounded up to two digits; None if there are too few or too many to advise."""
     if draws is None or not task.draws < draws <= min(most * task.draws, _MANY):
         return None
     digits = 10 ** max(math.floor(math.log10(draws)) - 1, 0)
@@ -406,7 +406,7 @@ def conclude(
     mechanism : callable, AdditiveNoise, ExactMechanism or str
         The audited mechanism, or its name.
     family : Family, optional
-        The distributions of the mechanism with less noise, if they are known.
+        The distributions of the mechanism with less noise, if these are known.
     pair_words : str, optional
         Description of the datasets, if they are not available as a pair.
     notes : tuple of str, optional

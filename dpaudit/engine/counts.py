@@ -1,16 +1,18 @@
-"""Certification by counts of how often frozen events fire on fresh draws.
+"""Certification by the number of fresh draws in which frozen events fire.
 
-Guesses, by rank or by a frozen rule, need draws whose side a fair coin chose. A joint region needs
-no coins. It holds for any two numbers of draws that depend only on chance and on the sizes of both
-sides. Stored outputs may be more numerous on one side. An event counts all outputs that exploration
-left, with or without a coin. A guess counts only the outputs with a coin. This is sound:
+Guesses, by rank or by a frozen rule, need draws whose side was chosen by a fair coin. Joint regions
+of events need no coins. A joint region holds for any numbers of draws of the two sides that depend
+only on chance and on the sizes of both sides. If outputs are stored, one side may have more outputs
+than the other side. An event counts all outputs that were not used to explore, with or without a
+coin. A guess counts only the outputs with a coin. This design is sound for the following reasons:
 
-- Outputs are shuffled. Each is used once, in this order: to explore, with a coin, without a coin.
-  The coins and the sizes alone determine how many outputs of each side explore and how many get a
-  coin. Given the coins and the exploration, the outputs that an event counts are fresh, independent
-  and of a fixed number. So its region is wrong with at most its share of failure_prob.
+- Outputs are shuffled. Each output is used once, in this order: to explore, with a coin, without a
+  coin. Only the coins and the sizes determine how many outputs of each side are explored and how
+  many get a coin. Given the coins and the exploration, an event counts outputs that are fresh,
+  independent and of a fixed number. So the event's region is wrong with at most its share of
+  failure_prob.
 
-- A guess ignores outputs without a coin, so it is wrong with at most its own share.
+- A guess ignores outputs without a coin, so its bound is wrong with at most its own share.
 
 - Two bounds may use the same draws. The union bound over the shares holds for any dependence
   between the bounds.
@@ -56,7 +58,7 @@ probability of coins that fit."""
 
 _SIDES = ("left", "right")
 
-_PICTURE_BYTES = 4 * 10**6  # bytes of one side, which are 500,000 numbers; a picture needs no more
+_PICTURE_BYTES = 4 * 10**6  # bytes of one side (500,000 numbers); a picture needs no more
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,14 @@ class FrozenCounts:
 
     @property
     def chosen(self) -> list[Event | Guess]:
-        """Return the events and guesses to count; the primary one comes first."""
+        """Return the events and guesses to count, with the primary one first."""
         return [self.exploration.selection.primary, *self.exploration.selection.profile]
 
     @property
     def weights(self) -> list[float]:
-        """Return the weights of events and guesses, then of guesses by rank in two directions.
+        """Return the weights of events and guesses, and then of guesses by rank in two directions.
 
-        Each weight is multiplied by the probability of coins that fit; see `_LUCK`.
+        Each weight is multiplied by the probability that the coins fit (see `_LUCK`).
         """
         profile = len(self.chosen) - 1
         left = 1 - RANKED_SHARE * self.by_rank
@@ -100,7 +102,7 @@ class FrozenCounts:
 
 
 class ByCounts:
-    """Count how often frozen events fire on fresh draws."""
+    """Counts of the fresh draws in which frozen events fire."""
 
     def explore(self, run: Run) -> FrozenCounts:
         """Choose the pair and the events, and toss the coins for the certifying draws."""
@@ -116,13 +118,13 @@ class ByCounts:
         return FrozenCounts(sampler, exploration, fresh, by_rank)
 
     def certify(self, frozen: FrozenCounts, run: Run) -> Certificate:
-        """Count on fresh draws, and bound the rates."""
+        """Count on fresh draws and bound the rates."""
         return _certify(run, frozen, *_count(run, frozen))
 
 
 @dataclass(frozen=True)
 class _Coins:
-    """Number of fair coins, how many of them chose left, and the probability of coins that fit."""
+    """Number of fair coins, number of coins that chose left, and probability that the coins fit."""
 
     tossed: int
     left: int
@@ -130,7 +132,10 @@ class _Coins:
 
     @classmethod
     def toss(cls, most: int, run: Run) -> _Coins:
-        """Toss for `most` draws of each side; for stored outputs, only as many as are available."""
+        """Toss coins for `most` draws of each side.
+
+        For stored outputs, at most as many as are available.
+        """
         tossed, limit = 2 * most, 2 * most
         if run.task.stored is not None:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
@@ -144,7 +149,7 @@ class _Coins:
                 return cls(tossed, left, fit)
 
     def in_order(self, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Return for each draw whether it is from the left side."""
+        """Return whether each draw, in order, is from the left side."""
         return rng.permutation(np.arange(self.tossed) < self.left)
 
 
@@ -155,11 +160,12 @@ class _Fresh:
     Parameters
     ----------
     at_coins : dict of str to int
-        Draws that events and guesses count. If there is a guess, coins decide these numbers.
+        Draws that both events and guesses count. If there is a guess, coins decide the numbers of
+        these draws.
     beyond : dict of str to int
-        Draws that only events count: stored outputs for which no coin was tossed.
+        Draws that only events count, which are stored outputs without a coin.
     fit : float
-        Probability that the coins need not be tossed again.
+        Probability that the coins fit and need not be tossed again.
     """
 
     at_coins: dict[str, int]
@@ -168,12 +174,12 @@ class _Fresh:
 
     @classmethod
     def of(cls, run: Run, exploration: Exploration, coins: _Coins | None) -> _Fresh:
-        """Return the numbers of draws, from coins tossed for all draws before, or tossed here."""
+        """Return the numbers of draws, from coins that were tossed before or are tossed here."""
         task, selection = run.task, exploration.selection
         explored, none = exploration.explored, dict.fromkeys(_SIDES, 0)
         there = dict.fromkeys(_SIDES, task.draws - explored)
         seen = dict(zip(_SIDES, map(len, exploration.draws), strict=True))
-        if task.stored is not None:  # then there is one pair, and nothing else was explored
+        if task.stored is not None:  # in this case there is one pair, with no other exploration
             there = {side: task.stored[side] - seen[side] for side in _SIDES}
         if coins is not None:
             left, tossed = coins.left - seen["left"], coins.tossed - 2 * explored
@@ -201,7 +207,7 @@ class _Fresh:
                 yield seen, bool(is_beyond)
 
     def counted_by(self, chosen: Event | Guess) -> list[int]:
-        """Return how many draws of each side an event or a guess counts."""
+        """Return the number of draws of each side that an event or a guess counts."""
         rest = isinstance(chosen, Event)
         return [self.at_coins[side] + rest * self.beyond[side] for side in _SIDES]
 
@@ -216,7 +222,7 @@ class _Seen(NamedTuple):
     call : Call
         Statistics for the check of independence.
     outputs : ndarray
-        Draws that are kept for a picture, or for guesses by rank.
+        Draws that are kept for a picture or for guesses by rank.
     """
 
     hits: NDArray[np.int64]
@@ -226,21 +232,24 @@ class _Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class _Reading:
-    """Function that counts the draws of one call, on a worker or in this process.
+    """Function that counts the draws of one call, in a worker or in this process.
 
     Parameters
     ----------
     events : tuple of Event
         The frozen events that are counted.
     before : int
-        Number of draws of that side in earlier parts.
+        Number of draws of the same side in earlier parts.
     """
 
     events: tuple[Event, ...]
     before: int = 0
 
     def __call__(self, outputs: NDArray[Any], start: int) -> _Seen:
-        """Count draws; the first of them has the number `start`."""
+        """Count draws.
+
+        The first draw has the number `start`.
+        """
         encoded = self.events[0].encoder(outputs)
         scores = {id(event.score): event.score for event in self.events}
         values = {key: score(encoded) for key, score in scores.items()}
@@ -248,7 +257,7 @@ class _Reading:
         most = _PICTURE_BYTES // max(outputs.nbytes // len(outputs), 1)
         kept = outputs[: max(most - self.before - start, 0)]
         if len(kept) < len(outputs):
-            kept = kept.copy()  # a view would keep all of the outputs in memory
+            kept = kept.copy()  # a view would keep all outputs in memory
         return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept)
 
 
@@ -257,16 +266,17 @@ def _count(
 ) -> tuple[list[Tally | RankedTally], list[Draws], tuple[str, ...]]:
     """Count the frozen events and guesses on fresh draws, call by call.
 
-    Given the coins, the draws of each side are independent, and their number is fixed. So joint
-    regions of events hold together with a guess, even if the two sides differ in size.
+    Given the coins, the draws of each side are independent, and the number of draws is fixed.
+    Therefore joint regions of events hold together with a guess, even if the two sides have
+    different sizes.
 
     Returns
     -------
     tallies : list of Tally or RankedTally
-        The primary tally comes first, then the tallies of the profile, then those of guesses by
-        rank.
+        The primary tally comes first, then the tallies of the profile, and then the tallies of
+        guesses by rank.
     drawn : list of (ndarray, ndarray)
-        Outputs for a picture, left and right: outputs with coins, and further outputs.
+        Outputs for a picture, of the left and right side. Outputs with coins come first.
     doubts : tuple of str
         Doubts about the independence of the draws.
     """
@@ -299,7 +309,8 @@ def _count(
         tallies.append(Tally(one, *of_one))
     by_coins, beyond = zip(*kept, strict=True)
     if frozen.by_rank:
-        # Guesses by rank get failure probability for all draws, so they must use all of them.
+        # Guesses by rank must use all draws, because the failure probability of all draws is spent
+        # on them.
         assert [len(side) for side in by_coins] == [fresh.at_coins[side] for side in _SIDES]
         by_coins = all_draws(exploration.draws, by_coins)
         tallies += ranked(run, events[0].encoder, *by_coins)
@@ -323,12 +334,12 @@ def _certify(
     certified = np.array([max(b.lower_delta(e) for b in bounds) for e in grid])
     estimated = np.array([max(g.lower_delta(e) for g in seen) for e in grid])
     # The point of a curve may be chosen afterwards, because the certified profile holds at every
-    # epsilon at once.
+    # epsilon at the same time.
     point = task.claim.point or exploration.selection.point
     if task.claim.point is None and certified.any():
         point = task.worst_point(certified)
     # The witness, estimates and counts belong to the event of the reported bound. All bounds hold
-    # together, so this event may also be chosen afterwards.
+    # together, so this event may be chosen afterwards, too.
     epsilons = [b.lower_epsilon(point[1]) for b in bounds]
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
@@ -380,7 +391,7 @@ def _certify(
 
 
 def _is_certain(tally: Tally) -> bool:
-    """Return whether each event fires in all draws of both sides, or in none."""
+    """Return whether each event fires in all draws of both sides, or in no draw."""
     return all(
         counts.hits_left + counts.hits_right in (0, counts.draws_left + counts.draws_right)
         for counts in (tally.counts, tally.right)
@@ -391,12 +402,12 @@ def _is_certain(tally: Tally) -> bool:
 def _p_value(
     task: Task, tally: Tally | RankedTally, weight: float, point: tuple[float, float]
 ) -> float:
-    """Return a failure probability, divided as always, at which these counts refute the claim.
+    """Return a failure probability, divided as usual, at which these counts refute the claim.
 
-    Use it for a refuted claim only. The search stops at a fifth of the logarithm, and at 1e-30.
-    Joint regions order the outcomes separately for each failure probability. So the regions are
-    nearly always nested, but this is not proved. The tests check by enumeration that this is a
-    p-value.
+    Use this function only for a refuted claim. The search stops at a relative accuracy of 1/5 in
+    the logarithm, and at 1e-30. Joint regions order the outcomes separately at each failure
+    probability. So the regions are nested in nearly all cases, but this is not proved. The tests
+    check by enumeration that the result is a p-value.
     """
     if isinstance(tally, RankedTally):
         return min(max(tally.p_value() / weight, math.exp(_LEAST_LOG_PROB)), task.failure_prob)

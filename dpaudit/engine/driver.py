@@ -1,27 +1,28 @@
-"""The order of the steps of every audit: explore, freeze, certify, test mutants, judge, report.
+"""The order of steps in every audit: explore, freeze, certify, test mutants, judge, report.
 
 1. **Explore.** An instrument chooses a pair, events, sides and thresholds. The instrument may use
-   the exploration draws any number of times, because none of them certifies anything.
+   the exploration draws any number of times, because they certify nothing.
 
 2. **Freeze.** The instrument returns its choices, with a weight for each bound that it will
-   compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.task.divide`)
-   before the first certifying draw.
+   compute. Before the first certifying draw, the driver divides `failure_prob` by these weights
+   (:func:`dpaudit.engine.task.divide`).
 
-3. **Certify.** The instrument computes each bound on fresh draws, at its share. The fresh draws
-   are independent of the frozen choices. So each bound is wrong with probability at most its
-   share, by its theorem in :mod:`dpaudit.stats`. By the union bound, all certified numbers of a
-   result hold together, except with probability `failure_prob`. So the witness and the point of a
-   curve may be chosen afterwards.
+3. **Certify.** The instrument computes each bound on fresh draws, at its share. The fresh draws are
+   independent of the frozen choices. So, by its theorem in :mod:`dpaudit.stats`, each bound is
+   wrong with probability at most its share. By the union bound, all certified numbers of a result
+   hold together, except with probability `failure_prob`. Therefore the witness, and the point of a
+   curve, may be chosen afterwards.
 
-4. **Test mutants.** If the claim is not refuted, mutants of the mechanism take the same three
-   steps. They share one more `failure_prob`.
+4. **Test mutants.** If the claim is not refuted, mutants of the mechanism pass through the same
+   three steps. All mutants together get one more `failure_prob`.
 
 5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
-   the claim and builds the result. It computes no bound.
+   the claim and builds the result. This step computes no bound.
 
-An instrument is a class with two methods. It does not draw or divide by itself. The :class:`Run`
-provides samplers (:class:`dpaudit.mechanisms.Sampler`), generators (:meth:`Run.rng`) and shares.
-The samplers of a run raise an error if an instrument draws in the wrong stage.
+An instrument is a class with two methods. The methods of an instrument neither draw nor divide by
+themselves. The :class:`Run` provides samplers (:class:`dpaudit.mechanisms.Sampler`), generators
+(:meth:`Run.rng`) and shares. These samplers raise an error if an instrument draws in the wrong
+stage.
 """
 
 from __future__ import annotations
@@ -47,11 +48,17 @@ from dpaudit.results import AuditResult
 
 
 class Frozen(Protocol):
-    """The choices of the exploration, which do not change after the first certifying draw."""
+    """The choices of the exploration.
+
+    They do not change after the first certifying draw.
+    """
 
     @property
     def weights(self) -> Sequence[float]:
-        """Weight of each bound in `failure_prob`; their sum is at most 1."""
+        """Weight of each bound in `failure_prob`.
+
+        The weights sum to at most 1.
+        """
 
 
 Settled = TypeVar("Settled", bound=Frozen)
@@ -65,7 +72,7 @@ class Instrument(Protocol[Settled]):
         """Choose what to certify, on exploration draws of the run."""
 
     def certify(self, frozen: Settled, run: Run) -> Certificate:
-        """Compute bounds on fresh draws, the i-th at ``run.failure_probs[i]``."""
+        """Compute bounds on fresh draws; the i-th has failure probability ``failure_probs[i]``."""
 
 
 def drive(instrument: Instrument[Any], run: Run) -> Certificate:
@@ -97,19 +104,22 @@ def certificate_of(task: Task, mechanism: Any, role: str) -> Certificate:
     mechanism : callable, AdditiveNoise or ExactMechanism
         The mechanism, a mutant of it, or a variant with less noise.
     role : str
-        Name of the mechanism's role, which determines the streams of random numbers.
+        Role of the mechanism, which determines the streams of random numbers.
 
     Raises
     ------
     MechanismError
-        If the mechanism breaks its contract, for example if it changes the datasets.
+        If the mechanism violates its contract, for example by changing the datasets.
     """
     with task.data_unchanged(mechanism_name(mechanism)):
         return drive(instrument_of(task, mechanism), Run(task, mechanism, role))
 
 
 def certificate_of_stored(task: Task, sampler: Sampler, role: str) -> Certificate:
-    """Certify stored outputs of a mechanism; `sampler` returns each output once."""
+    """Certify stored outputs of a mechanism.
+
+    `sampler` returns each output once.
+    """
     return drive(ByCounts(), Run(task, None, role, stored=sampler))
 
 
@@ -123,13 +133,14 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     mechanism : callable, AdditiveNoise or ExactMechanism
         The audited mechanism.
     given : tuple or None
-        Mutants in addition to those of the mechanism's noise; None for no mutants at all.
+        Mutants in addition to the mutants of the mechanism's noise. With None, there are no mutants
+        at all.
     """
     planned = 2 * task.draws * (1 if given is None else 2 + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
     certificate = certificate_of(task, mechanism, "mechanism")
     mutant_runs, model = MutantRuns(wanted=given is not None), None
-    if given is not None and not certificate.refuted:  # a refutation needs no proof of power
+    if given is not None and not certificate.refuted:  # a refuted claim needs no proof of power
         made = mutants_of(task, mechanism, certificate, given)
         mutant_runs = run_mutants(task, made, certificate, certify=certificate_of)
         if task.instrument is None:
@@ -140,9 +151,10 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
-    """Return a note that a refuted claim may be about one item, if the search chose the items.
+    """Return a note that a refuted claim may be about single items, if the search chose the items.
 
-    The second search certifies nothing. It only reports that it found no violation.
+    The second search, with one item for each user, certifies nothing. The note only reports that
+    this search found no violation.
     """
     space = task.space
     if not isinstance(space, Portfolio) or not space.items or space.variant is None:

@@ -1,4 +1,4 @@
-"""Certify by computation: a known pmf needs no draws and leaves no failure probability."""
+"""Certification by computation: a known pmf needs no draws and no failure probability."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ SMALLEST_CLAIM = 1e-9
 """Delta below which claimed curves are not known accurately."""
 
 _SHOWN_DRAWS = 10**6
-_MOST = 1e6  # replaces an infinite epsilon in records that are drawn
+_MOST = 1e6  # replaces an infinite epsilon in charts
 
 
 @dataclass(frozen=True)
 class FrozenPairs:
-    """Pairs whose privacy loss is computed; nothing depends on chance.
+    """Pairs whose privacy loss is computed without any randomness.
 
     Parameters
     ----------
     pairs : PairFamily
-        The pairs, or the pair that a search chose.
+        The given pairs, or the pair that a search chose.
     start : float
         Time at which the exploration began, by ``time.perf_counter``.
     search : SearchRecord, optional
-        How the pair was found.
+        Record of the search for the pair.
     """
 
     pairs: PairFamily
@@ -53,12 +53,12 @@ class FrozenPairs:
     weights = ()
 
     def worst(self, certify: Callable[[NeighborPair], Certificate]) -> Certificate:
-        """Return the worst certificate of all pairs; among equal certificates, return the first."""
+        """Return the worst certificate of all pairs, and the first among equal ones."""
         return replace(max(map(certify, self.pairs), key=severity), search=self.search)
 
 
 class ByComputation:
-    """Compute the privacy loss from a pmf, in both directions of each pair."""
+    """Computation of the privacy loss from a pmf, in both directions of each pair."""
 
     def explore(self, run: Run) -> FrozenPairs:
         """Search a space or a portfolio by computing every candidate."""
@@ -75,12 +75,12 @@ class ByComputation:
         return FrozenPairs(family(pair), start, record)
 
     def certify(self, frozen: FrozenPairs, run: Run) -> Certificate:
-        """Compute the profile of each pair and return the worst."""
+        """Compute the profile of each pair and return the worst pair's certificate."""
         return frozen.worst(lambda pair: _certify(run, pair, frozen.start))
 
 
 def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
-    """Return the sort key of a pair: the needed epsilon (or a curve's worst ratio), then delta."""
+    """Return the sort key of a pair: the needed epsilon (or worst ratio), and then delta."""
     both = ((left, right), (right, left))
     if task.claim.point is not None:
         epsilon, delta = task.claim.point
@@ -95,7 +95,7 @@ def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
 
 @contextmanager
 def refusing(mechanism: ExactMechanism) -> Iterator[None]:
-    """Raise a `MechanismError` that contains the mechanism's name if its pmf is invalid."""
+    """If a pmf is invalid, raise a `MechanismError` with the mechanism's name."""
     try:
         yield
     except ValueError as error:
@@ -120,7 +120,7 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
     epsilon, delta = (max(both) for both in zip(*needs.values(), strict=True))
     p, q = directions[likelier]
     inside = p > np.exp(min(point[0], 700.0)) * q
-    if not inside.any():  # nothing exceeds the claim, so show the outcomes that come closest
+    if not inside.any():  # nothing exceeds the claim, so the outcomes that come closest are shown
         inside = p > q
     refuted = _exceeds(task.claim, (epsilon, delta), point)
     return Certificate.of(
@@ -151,12 +151,12 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
 
 
 def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
-    """Return exact rates of the sets of outcomes with the largest losses; at most 200 sets."""
+    """Return exact rates of at most 200 sets of outcomes, chosen by their privacy loss."""
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
     above, below = np.cumsum(p[order]), np.cumsum(q[order])
     chosen = np.unique(np.linspace(0, len(p) - 1, min(len(p), 200)).astype(int))
-    chosen = chosen[below[chosen] < 1 - 1e-12]  # all outcomes together carry no information
+    chosen = chosen[below[chosen] < 1 - 1e-12]  # all outcomes together contain no information
     return tuple(
         RateBounds(np.minimum(above[i : i + 1], 1.0), np.minimum(below[i : i + 1], 1.0), 0.0)
         for i in chosen
@@ -164,9 +164,9 @@ def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
 
 
 def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
-    """Return whether the needed (epsilon, delta) exceed the claim by more than rounding.
+    """Return whether the needed epsilon or delta exceeds the claim by more than rounding errors.
 
-    Curves are computed numerically, to about 1e-10, so the margin for curves is wider.
+    Curves are computed numerically, to about 1e-10, so the margin for curves is larger.
     """
     epsilon, delta = needed
     slack = 1e-15 if claim.point is not None else 1e-9

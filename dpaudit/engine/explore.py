@@ -1,4 +1,4 @@
-"""Exploration: choose the pair and the events, on draws that certify nothing."""
+"""Exploration, which chooses the pair and the events on draws that certify nothing."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Exploration:
     draws : (ndarray, ndarray)
         The draws on the chosen pair from which the events were learnt.
     explored : int
-        Total draws per dataset spent on exploration.
+        Total number of draws per dataset spent on exploration.
     search : SearchRecord, optional
-        How the pair was found.
+        Record of the search for the pair.
     """
 
     pair: NeighborPair
@@ -74,14 +74,14 @@ def explore(
     run : Run
         The claim, the pairs and the budget.
     sampler : Sampler
-        Draws from the mechanism of the run.
+        Sampler of the mechanism, of which the exploration draws are made.
     share : float
-        Share of the draws to spend.
+        Share of the draws that the exploration spends.
     learn_share : float, optional
-        Share of these draws on which scores are learnt; events are chosen on the rest.
+        Share of these draws from which scores are learnt. Events are chosen on the rest.
     coins : ndarray of bool, optional
-        For all draws, whether each is from the left side. Without coins, both sides get equally
-        many draws.
+        Whether each of all draws is from the left side. Without this argument, both sides get
+        equally many draws.
     """
     task, role = run.task, run.role
 
@@ -111,7 +111,7 @@ def explore(
 
 
 def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
-    """Return the least number of draws per dataset to explore a space, or this many pairs."""
+    """Return the smallest number of draws per dataset that explores a space or this many pairs."""
     if space is not None:
         return math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
     return math.ceil(2 * MIN_PILOT * pairs / EXPLORE_SHARE) if pairs > 1 else 0
@@ -120,7 +120,10 @@ def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
 def explore_budget(
     task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
 ) -> int:
-    """Return the number of exploration draws per dataset; some draws always remain to certify."""
+    """Return the number of exploration draws per dataset.
+
+    Some draws always remain to certify.
+    """
     cells = MAX_EXPLORE_CELLS / sampler.kinds.width
     budget = int(min(task.draws * share, cells, MAX_EXPLORE_DRAWS, most))
     return min(max(budget, MIN_PILOT), task.draws - 1)
@@ -135,16 +138,16 @@ def most_promising(
     join: Callable[[Drawn, Drawn], Drawn],
     objective: Callable[[NeighborPair, Drawn], Any],
 ) -> tuple[NeighborPair, Drawn, int]:
-    """Spend half of the budget on all pairs equally, and the rest on the best pair.
+    """Spend half of the budget equally on all pairs, and the rest on the best pair.
 
     Returns
     -------
     pair : NeighborPair
-        The best pair; the first one among equals.
+        The best pair, or the first of several equal pairs.
     drawn
         All draws on this pair.
     explored : int
-        Draws per dataset spent on all pairs together.
+        Number of draws per dataset spent on all pairs together.
     """
     first, *others = pairs
     if not others:
@@ -169,8 +172,8 @@ def _searched(
     least = least_draws(space, 0)
     if task.draws < least:
         raise ArgumentError(
-            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}. "
-            "Name a pair, which needs fewer"
+            f"draws must be an integer >= {least} to search {space.name}, got "
+            f"{task.draws}. Name a pair, which needs fewer draws"
         )
     example = next(iter(task.pairs))
     with asking_for_data(space):
@@ -188,13 +191,13 @@ def _searched(
 
 @contextmanager
 def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
-    """Add advice on declaring the data if a mechanism fails on data that dpaudit chose."""
+    """Add advice to declare the data if a mechanism fails on data that dpaudit chose."""
     try:
         yield
     except (MechanismTimeout, LateFailure):
         raise
     except MechanismError as error:
-        # Advice helps for an exception or inf. Other violations do not depend on the data.
+        # The advice helps for an exception or for inf. Other violations do not depend on the data.
         if isinstance(space, Portfolio) and (_raised(error) or " returned inf " in str(error)):
             frames = any(is_frame(pair.left) for pair in space.pairs[:1])
             raise MechanismError(f"{error}. {_FRAMES if frames else _ARRAYS}") from error
@@ -202,7 +205,7 @@ def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
 
 
 def _raised(error: BaseException) -> bool:
-    """Return whether the mechanism, and not dpaudit, raised the first error."""
+    """Return whether the mechanism raised the first error, and not dpaudit."""
     while error.__cause__ is not None:
         error = error.__cause__
     return not isinstance(error, MechanismError)
@@ -233,6 +236,6 @@ def _draw(
 
 
 def all_draws(some: Draws, more: Draws) -> Draws:
-    """Return the draws of both, concatenated for each side."""
+    """Return the concatenated draws of both, for each side."""
     left, right = (joined(both) for both in zip(some, more, strict=True))
     return left, right

@@ -1,10 +1,10 @@
-"""Known distributions of a mechanism on a pair, with less noise.
+"""Known distributions of a mechanism on a pair if it had less noise.
 
 The distributions are known in closed form if the mechanism adds Laplace or Gaussian noise, which
-dpaudit detects by running it. If the mechanism has few outcomes, the observed frequencies are
-sharpened. In detail, the log-likelihood ratio of each outcome is multiplied, and its geometric mean
-over both datasets is kept. This is exact for randomised response. For other mechanisms the
-distributions are unknown, and no number is reported.
+dpaudit detects by running it. If the mechanism has only a few outcomes, its observed frequencies
+are sharpened. To sharpen them, the log-likelihood ratio of each outcome is multiplied by a factor,
+and the geometric mean over both datasets is kept. Sharpening is exact for randomised response. For
+all other mechanisms, the distributions are unknown, and no number is reported.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from dpaudit.stats.oracles import Oracle
 Floats = NDArray[np.float64]
 
 _LEAST_SEEN = 30  # Least number of draws in a group of outcomes.
-_BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of both sides count as different.
+_BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of the two sides count as different.
 _BEYOND_LUCK = 2.0  # A larger difference of ratio sizes counts as real; in standard deviations.
 _MOST_NUMBERS = 20  # Numbers per output up to which the learning of directions was measured.
-_MOST_SUMS = 200  # Sums of shifts with Laplace noise; more would be slow.
+_MOST_SUMS = 200  # Largest number of shifts with Laplace noise, because more would be slow.
 _EDGES = 1e-6, 1e6  # Smallest and largest strength that is searched.
 
 
 @dataclass(frozen=True)
 class Family:
-    """The distributions of one mechanism on one pair, by their strength.
+    """The distributions of one mechanism on one pair, indexed by a strength.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Family:
         raise NotImplementedError
 
     def learnt(self, strength: float, draws: int) -> Oracle:
-        """Return the distribution of a score that was learnt from `draws` draws per side."""
+        """Return the distribution of a score that is learnt from `draws` draws per side."""
         return self.at(strength)
 
     def epsilon(self, strength: float, delta: float) -> float:
@@ -64,7 +64,7 @@ class Family:
         return self.at(strength).epsilon(delta)
 
     def strength_at(self, epsilon: float, delta: float) -> float | None:
-        """Return the strength that needs exactly epsilon at delta; None if none does."""
+        """Return the strength that needs exactly epsilon at delta, or None."""
 
         def excess(log_strength: float) -> float:
             needed = min(self.epsilon(math.exp(log_strength), delta), 1e3)
@@ -82,7 +82,7 @@ class Family:
         return math.exp(float(optimize.brentq(excess, low, high, xtol=1e-6)))
 
     def draws_for(self, strength: float, task: Task, found: Certificate) -> int | None:
-        """Return the number of draws per dataset that refute a strength with power 0.9, or None."""
+        """Return the number of draws per dataset that refutes a strength with power 0.9."""
 
         def enough(draws: int) -> bool:
             return self.chances(strength, task, found, draws).best(draws).power >= USUAL_POWER
@@ -90,7 +90,7 @@ class Family:
         return smallest(enough, least=task.draws)
 
     def chances(self, strength: float, task: Task, found: Certificate, draws: int) -> Chances:
-        """Return the power against the claim at a strength, for the instrument of the audit."""
+        """Return the chances against the claim at a strength, for the instrument of the audit."""
         learnt = int(draws * EXPLORE_SHARE * LEARN_SHARE)
         return Chances.of(
             self.learnt(strength, learnt),
@@ -108,7 +108,7 @@ class Added(Family):
     Parameters
     ----------
     shifts : ndarray, shape (d,)
-        Shifts of the numbers, in a common unit. The strength multiplies them.
+        Shifts of the numbers in a common unit. The strength multiplies the shifts.
     kind : str
         Kind of the noise.
     """
@@ -120,17 +120,17 @@ class Added(Family):
     def of(cls, noise: AddedNoise) -> Added:
         """Return the family of a mechanism whose added noise was detected."""
         shifts = np.abs(noise.shifts)
-        size = float(np.linalg.norm(shifts))  # finite and positive: added_noise ensures it
+        size = float(np.linalg.norm(shifts))  # finite and positive, as added_noise ensures
         strength = None if noise.scale is None else size / noise.scale
         return cls(strength, shifts / size, noise.kind)
 
     @property
     def is_number(self) -> bool:  # type: ignore[override]
-        """Whether there is one number."""
+        """Whether an output is one number."""
         return len(self.shifts) == 1
 
     def at(self, strength: float) -> Oracle:
-        """Return the distribution at a Euclidean distance, in noise scales."""
+        """Return the distribution at a Euclidean distance in noise scales."""
         moved = self.shifts[self.shifts > 0] * strength
         if self.kind != LAPLACE:
             return oracles.gaussian(strength, 1.0)
@@ -145,7 +145,7 @@ class Added(Family):
         return super().epsilon(strength, delta)
 
     def learnt(self, strength: float, draws: int) -> Oracle:
-        """Return the distribution along a learnt direction, which is slightly wrong."""
+        """Return the distribution along a learnt direction, which is slightly inaccurate."""
         moved = int((self.shifts > 0).sum())
         # The learner drops two out of three numbers that do not change.
         numbers = moved + (len(self.shifts) - moved) / 3
@@ -157,13 +157,12 @@ class Added(Family):
 
 @dataclass(frozen=True)
 class Outcomes(Family):
-    """Family of a mechanism with few outcomes, whose observed frequencies are sharpened.
+    """Family of a mechanism with a few outcomes, whose observed frequencies are sharpened.
 
     Parameters
     ----------
     middle, ratios : ndarray, shape (outcomes,)
-        Logarithms of the geometric means over both sides, and of the likelihood ratios at
-        strength 1.
+        Logarithms of the geometric means over both sides, and log-likelihood ratios at strength 1.
     """
 
     middle: Floats
@@ -171,13 +170,13 @@ class Outcomes(Family):
 
     @classmethod
     def of(cls, found: Certificate) -> Outcomes | None:
-        """Return the family of the observed outcomes; None if both sides may be equal."""
+        """Return the family of the observed outcomes, or None if both sides may be equal."""
         seen = found.histogram
         if found.event is None:
             return None
         event = parts_of(found.event)[0]
-        # A picture of outputs with several columns shows only a part, unless it shows whole
-        # outcomes.
+        # A picture of outputs with several columns shows only a part of each output, unless it
+        # shows whole outcomes.
         if len(event.encoder.columns) > 1 and not isinstance(event.score, OutcomeScore):
             return None
         if seen.edges is not None or len(seen.bins) < 2:
@@ -193,7 +192,7 @@ class Outcomes(Family):
         return cls(1.0, np.log(left * right) / 2, np.log(left / right))
 
     def at(self, strength: float) -> Oracle:
-        """Return the outcomes with their log-likelihood ratios multiplied."""
+        """Return the outcomes with multiplied log-likelihood ratios."""
         sides = []
         for half in (strength / 2, -strength / 2):
             logs = self.middle + half * self.ratios
@@ -203,7 +202,7 @@ class Outcomes(Family):
 
 
 def _grouped(counts: Floats) -> Floats:
-    """Join outcomes of similar ratios until each group has enough draws, shape (2, groups)."""
+    """Join outcomes with similar ratios until each group has enough draws, shape (2, groups)."""
     order = np.argsort(np.log((counts[0] + 0.5) / (counts[1] + 0.5)), kind="stable")
     groups: list[Floats] = []
     open_group = np.zeros(2)
@@ -218,16 +217,17 @@ def _grouped(counts: Floats) -> Floats:
 
 
 def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
-    """Return the frequencies of each likelihood ratio; outcomes of one ratio are equivalent.
+    """Return the frequencies of each likelihood ratio.
 
-    The largest observed ratio is partly due to chance. So ratios of similar size are joined,
-    beginning with the most similar ratios, until all differ by more than chance. The two sides are
-    treated as mirror images if their difference from mirror images is no more than chance.
+    Outcomes with one ratio are equivalent. The largest observed ratio is partly due to chance.
+    Therefore ratios of similar size are joined, beginning with the most similar ratios, until all
+    ratios differ by more than chance. If the two sides differ from mirror images only by chance,
+    they are treated as mirror images.
 
     Parameters
     ----------
     counts : ndarray, shape (2, outcomes)
-        Positive.
+        Positive numbers.
     """
     frequencies = counts / counts.sum(axis=1, keepdims=True)
     ratios, weights = np.log(frequencies[0] / frequencies[1]), 1 / (1 / counts).sum(axis=0)
@@ -240,7 +240,8 @@ def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
         if gaps[at] > _BEYOND_LUCK:
             break
         groups[at : at + 2] = [groups[at] + groups[at + 1]]
-    # Shape (2, groups, 2): side, size of the ratio, and whether left or right is likelier.
+    # Shape (2, groups, 2). The axes are the side, the size of the ratio, and whether left or right
+    # is likelier.
     joined = np.zeros((2, len(groups), 2))
     for place, group in enumerate(groups):
         for at in group:
@@ -261,7 +262,7 @@ def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
 def family_of(
     task: Task, mechanism: Any, found: Certificate, made: NoiseMutants | None
 ) -> Family | None:
-    """Return the family of a mechanism on the pair of its certificate; None if it is unknown.
+    """Return the family of a mechanism on its certificate's pair, or None if it is unknown.
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ def family_of(
         return None
     if made is not None and made.recording is not None and not task.watch.is_spent():
         pair = found.pair
-        with task.watch.calls_within(patience(found)):  # without noise, some mechanisms never end
+        with task.watch.calls_within(patience(found)):  # some mechanisms without noise never end
             added = added_noise(
                 mechanism, (pair.left, pair.right), made.recording, seed=task.seed, watch=task.watch
             )
@@ -288,7 +289,7 @@ def family_of(
 
 
 def _usable(family: Added) -> Added | None:
-    """Return a family; None if the family is slow to compute or was never measured."""
+    """Return a family, or None if it is slow to compute or was never measured."""
     numbers = len(family.shifts)
     if not family.shifts.size or not np.isfinite(family.shifts).all() or numbers > _MOST_NUMBERS:
         return None

@@ -1,4 +1,4 @@
-"""How much less noise a mechanism could add before an audit would refute its claim."""
+"""How much the noise of a mechanism could shrink before an audit would refute its claim."""
 
 from __future__ import annotations
 
@@ -42,31 +42,33 @@ def noise_margin(
     Parameters
     ----------
     result : AuditResult
-        Audit of the mechanism; its seed and its `failure_prob` are used again.
+        Audit of the mechanism. Its seed and its `failure_prob` are used again.
     claim : Claim
         The claim that is audited.
     variants : mapping of float to mechanism
-        The same mechanism with its noise multiplied by each number, > 0. A variant draws one output
-        at a time if its exceptions are outcomes and a call makes many draws.
+        The same mechanism with its noise multiplied by each of several numbers, > 0. A variant
+        makes each draw in a separate call if exceptions are outcomes and a call makes many draws.
     pair : NeighborPair, optional
-        Pair to audit. Default: the pair of the result.
+        The pair to audit. The default is the pair of the result.
     draws : int, optional
-        Draws per dataset for each variant. Default: as many as the result took.
+        Number of draws per dataset for each variant. The default is the number of draws of the
+        result.
     score : callable, optional
         As in :func:`dpaudit.audit`.
     settings : Settings, optional
-        How to run. `max_seconds` is refused, because variants are audited by ``method="fixed"``.
+        Settings of the audits of the variants. `max_seconds` must not be set, because variants are
+        audited by ``method="fixed"``.
 
     Returns
     -------
     NoiseMargin
-        Certified bounds of each variant. They are all correct together except with probability at
+        Certified bounds of each variant. The probability that any of these bounds is wrong is at
         most `failure_prob`.
 
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, or a result without its pair.
+        If an argument is out of range, or if the result has no pair.
     """
     if not isinstance(result, AuditResult):
         raise TypeError(f"result must be an AuditResult, got {_validate.describe(result)}")
@@ -87,11 +89,11 @@ def noise_margin(
         _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
     where = result.pair if pair is None else pair
     if where is None:
-        raise ArgumentError("pair must be given, because the result has lost its datasets")
+        raise ArgumentError("pair must be given, because the datasets of the result are lost")
     settings = checked_settings(settings)
     if settings.max_seconds is not None:
         raise ArgumentError(
-            "max_seconds must be None, because a noise margin uses the fixed method, got "
+            'max_seconds must be None, because a noise margin uses method="fixed", got '
             f"{settings.max_seconds:g}"
         )
     share = divide(result.failure_prob or DEFAULT_FAILURE_PROB, len(ordered))[0]

@@ -1,13 +1,14 @@
 """The audit of the mutants, on the claim and the pairs of the audit.
 
-Bets on the pair of the certificate kill a gross mutant within a few hundred draws. The other
-mutants are audited again, by counts on all pairs and with more draws. The grossest changes come
-first. This ends when the mutants of the noise have together spent as many draws as the audit
-itself. If no mutant was killed by then, the mutant that came closest gets the whole budget. A
-mutant that the user gave gets the whole budget too.
+Bets on the pair of the certificate kill a large mistake within a few hundred draws. The other
+mutants are audited again, by counts, on all pairs and with more draws. The largest mistakes are
+audited first. The audits end when the mutants of the noise have together spent as many draws as the
+audit itself. If no mutant was killed by then, the mutant that came closest to a refutation gets the
+whole budget. Each mutant that the user gave gets the whole budget, too.
 
-The number of audits of each mutant is fixed beforehand, and all of them share one `failure_prob`.
-So the mutants of an audit add as much to the family-wise error of a run as the audit itself.
+The number of audits of each mutant is fixed in advance, and all of them share one `failure_prob`.
+So the mutants of an audit add at most as much to the family-wise error of a run as the audit
+itself.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ class MutantRuns:
     Parameters
     ----------
     results : tuple of MutantResult
-        The results, in the order in which the mutants were made. Mutants given by the user come
-        first.
+        The results, in the order in which the mutants were made. The mutants that the user gave
+        come first.
     unseen : str
-        Reason why some randomness of the mechanism gave no mutants; empty if all did.
+        Why some randomness of the mechanism gave no mutants; empty if all of it gave mutants.
     likeliest : Certificate or None
-        The surviving mutant that came closest to a refutation. If any given mutant survived, it is
-        a given one.
+        The surviving mutant that came closest to a refutation. If any given mutant survived, this
+        is one of the given mutants.
     seconds : float
         Seconds spent in the code of the mutants.
     failure_prob : float
@@ -99,7 +100,8 @@ def mutants_of(
     mechanism : callable, AdditiveNoise or ExactMechanism
         The audited mechanism.
     found : Certificate
-        Certificate of the mechanism. The noise is recorded on its pair, and on a few others.
+        Certificate of the mechanism. The noise is recorded on the pair of this certificate and on a
+        few other pairs.
     given : sequence
         Mutants that the user gave: mechanisms, and changes such as ``without("my_module.clip")``.
     """
@@ -121,7 +123,7 @@ def patience(found: Certificate) -> float:
 
 
 def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
-    """Return the given mutants, each with a distinct name."""
+    """Return the given mutants, each with a different name."""
     mutants: list[Mutant] = []
     for one in given:
         name = one.name if isinstance(one, Change) else mechanism_name(one)
@@ -133,7 +135,7 @@ def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
 
 @dataclass(eq=False)
 class _Contender:
-    """A mutant under audit."""
+    """A mutant that is being audited."""
 
     mutant: Mutant
     index: int
@@ -166,11 +168,14 @@ class _Contender:
 
     @property
     def is_alive(self) -> bool:
-        """Whether another audit may kill the mutant."""
+        """Whether another audit could kill the mutant."""
         return not (self.note or self.is_killed or self.is_skipped)
 
     def audit_once(self, task: Task, certify: Certify) -> None:
-        """Audit the mutant once more; a mutant that cannot run says nothing about the mechanism."""
+        """Audit the mutant once more.
+
+        A mutant that cannot run says nothing about the mechanism.
+        """
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
             return
@@ -216,7 +221,7 @@ class _Contender:
 
 @dataclass(eq=False)
 class _Contest:
-    """All mutants of one audit, and the draws per dataset left for those of the noise.
+    """All mutants of one audit, and the remaining draws per dataset for mutants of the noise.
 
     If a change of all calls survived, the same change of a single call is not audited.
     """
@@ -231,7 +236,7 @@ class _Contest:
         self.pool = self.task.draws
 
     def play(self) -> None:
-        """Audit all mutants that matter, and again those that survived."""
+        """Audit all mutants that matter, and audit the surviving mutants again."""
         of_noise = [c for c in self.contenders if c.mutant.noise]
         gone = [c for c in of_noise if c.mutant.rank == 0]
         everything = [c for c in gone if c.mutant.noise == ALL_NOISE]
@@ -246,7 +251,7 @@ class _Contest:
         milder = [c for c in of_noise if c.mutant.calls == ALL and c not in gone]
         self._first(milder)
         self._again(milder, _SHARE)
-        # Only here is it known which changes of all calls survive.
+        # Only at this point is it known which changes of all calls survive.
         single = [c for c in of_noise if c.mutant.calls != ALL]
         survived = {
             (c.mutant.noise, c.mutant.change)
@@ -264,10 +269,10 @@ class _Contest:
             self._last_resort([c for c in of_noise if c.mutant.calls == ALL])
 
     def _first(self, contenders: list[_Contender]) -> None:
-        """Bet on the pair of the audit, briefly."""
+        """Bet on the pair of the audit, with only a few draws."""
         alive = [c for c in contenders if c.is_alive]
         if alive and alive[0].mutant.noise and alive[0].mutant.rank:
-            # Audit only as many of the milder changes as there are draws for.
+            # Audit only as many of the smaller mistakes as there are draws for.
             alive = alive[: max(self.pool, 0) // LEAST_ROUND]
         if alive:
             task = replace(self.task, pairs=family(self.pair), space=None)
@@ -275,7 +280,7 @@ class _Contest:
             self._audit_each(alive, task, min(max(each, LEAST_ROUND), FIRST_ROUND), bet=True)
 
     def _again(self, contenders: list[_Contender], share: float) -> None:
-        """Audit mutants by counts on all pairs, as many as a share of the pool allows."""
+        """Audit as many mutants on all pairs, by counts, as a share of the draws allows."""
         pool = int(share * self.pool)
         alive = [c for c in contenders if c.is_alive]
         alive.sort(  # grossest change first; among equals, the closest mutant
@@ -287,11 +292,12 @@ class _Contest:
             self._audit_each(alive, self.task, pool // len(alive))
 
     def _last_resort(self, whole: list[_Contender]) -> None:
-        """Spend the budget of the audit on one mutant, because otherwise the audit has no power.
+        """Spend the budget of the audit on one mutant, because without a kill there is no power.
 
-        A mutant with less noise is preferred to a selection that is made certain, which may choose
-        the same on both sides. Next, the mutant with the largest certified epsilon is preferred,
-        and then the grossest mutant. Estimates from so few draws say little.
+        A mutant with less noise is preferred to a selection that is made certain. The certain
+        selection may be the same on both sides. Among these mutants, the one with the largest
+        certified epsilon is preferred, and then the one with the largest mistake. Estimates from so
+        few draws are too inaccurate for this choice.
         """
         alive = [c for c in whole if c.is_alive]
         alive.sort(key=lambda c: (c.mutant.change not in (REMOVED, HALVED), -c.certified))
@@ -324,7 +330,7 @@ def run_mutants(
     task : Task
         The task of the audit.
     made : NoiseMutants
-        Mutants of the mechanism; see :func:`mutants_of`.
+        Mutants of the mechanism, as returned by :func:`mutants_of`.
     found : Certificate
         The certificate of the mechanism.
     certify : callable

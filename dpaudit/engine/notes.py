@@ -1,4 +1,4 @@
-"""Notes on a result: remarks that a reader needs in addition to the numbers."""
+"""Notes on a result, which a reader needs in addition to the numbers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NO_FLOATS = (
     "The floating-point attack tested nothing, since all outputs were whole numbers, booleans or "
     "labels."
 )
-_NAMED = 3  # pairs, in a sentence
+_NAMED = 3  # number of pairs in a sentence
 _OTHER_KEYS = "Some draws hold keys that keys= does not list. Only the number of these is audited."
 
 
 def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
-    """Return notes on exceptions that count as outcomes, and on outputs that were not tested."""
+    """Return notes on exceptions that count as outcomes and on outputs that were not tested."""
     raised = [
         f"{name} on the {side}, in {count:,} draws"
         for side, names in sorted(sampler.raised.items())
@@ -60,7 +60,7 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
 
 
 def _has_gaps(space: Portfolio) -> bool:
-    """Whether some pair has missing items, or the data cannot have any."""
+    """Whether some pair has missing items, or the data cannot have missing items."""
     for pair in space.pairs:
         sides = pair.left, pair.right
         if not all(isinstance(side, np.ndarray) and side.dtype.kind == "f" for side in sides):
@@ -85,7 +85,10 @@ def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
 
 
 def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
-    """Return notes on a certificate; `unseen` says which randomness gave no mutants."""
+    """Return notes on a certificate.
+
+    `unseen` says which randomness gave no mutants.
+    """
     chosen: tuple[str, ...] = ()
     if found.pair.is_null:
         chosen += (
@@ -108,20 +111,20 @@ def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:
     )
 
 
-_OTHERS = 5  # further pairs in a note
+_OTHERS = 5  # number of further pairs in a note
 
 
 def _on_other_pairs(found: Certificate) -> tuple[str, ...]:
-    """Name other pairs of the search that look like violations, perhaps by another leak.
+    """Note other pairs of the search that look like violations, perhaps because of another leak.
 
-    Their epsilons are estimated from exploration draws.
+    The epsilons of these pairs are estimated from exploration draws.
     """
     if not found.refuted or found.search is None:
         return ()
     winner, *others = ranking(found.search, len(found.search.trials) or 1)
     worst: dict[str, Trial] = {}
     for trial in others:
-        # One for each recipe: the name without its values.
+        # Each recipe occurs once, by its name without values.
         kind = re.split(r"[(=,:]", trial.arm)[0].strip()
         if trial.arm != winner.arm and trial.expected_epsilon > found.point[0]:
             worst.setdefault(kind, trial)
@@ -144,7 +147,7 @@ _SHIFTS = (
 
 
 def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Name the relation of the pair, if pairs of several relations were tried."""
+    """Note the relation of the pair, if pairs of several relations were tried."""
     space = task.space
     pairs = space.pairs if isinstance(space, Portfolio) else task.pairs.pairs
     relations = dict.fromkeys(pair.relation for pair in pairs)
@@ -160,7 +163,7 @@ def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
 
 
 def _on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Note that no worse pair was searched for, if a pair of a frame shows no violation."""
+    """Note that no worse pair was searched for, if the given pair of a frame shows no violation."""
     if found.refuted or task.space is not None or not is_frame(found.pair.left):
         return ()
     return (
@@ -177,7 +180,7 @@ def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
     """Note that a worse pair may exist, if the worst known pair is far below the claim."""
     claimed = found.point[0]
     if found.refuted or not isinstance(task.space, Portfolio) or claimed <= 0 or found.point[1]:
-        return ()  # with a delta, few draws certify little on any pair
+        return ()  # if delta > 0, few draws certify little on any pair
     if found.epsilon.lower >= _CLOSE * claimed or is_frame(found.pair.left):
         return ()
     closer = "Pass a pair of your own or more draws to search further"

@@ -1,10 +1,10 @@
-"""Audits of mechanisms that run once: many canary users, each included by a separate coin.
+"""Audits of a mechanism that runs only once.
 
-The number of guesses that are evaluated may be fixed before the coins are used. Otherwise the
-number depends on the coins, and the bound accounts for this choice. :mod:`dpaudit.stats.one_run`
-and :mod:`dpaudit.stats.one_run_walk` contain the proofs. Ties count against the audit. Among
-canaries with equal scores, those that would be guessed wrong come first. So neither the way of
-breaking ties nor the order of the canaries can help to refute.
+Many canary users are each included by a fair coin. The number of evaluated guesses may be fixed
+before the coins are used. If not, the number depends on the coins, and the bound accounts for this
+choice. :mod:`dpaudit.stats.one_run` and :mod:`dpaudit.stats.one_run_walk` contain the proofs. Ties
+count against the audit. Among canaries with equal scores, the canaries that would be guessed wrong
+come first. So neither the rule for ties nor the order of the canaries can help to refute.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 _WALK_BUDGET = 10.0
 """Multiple of failure_prob; a larger budget of delta is too expensive for the walk."""
 
-_CURVE_DELTA = 1e-5  # delta reported for a claim that is a curve, if nothing is certified
+_CURVE_DELTA = 1e-5  # delta that is reported for a curve if nothing is certified
 _TINY = 1e-300
 _HOPELESS = 100.0
 _BINS = 30
 _UNFAIR = 1e-9  # Probability with which fair coins are refused.
 _REVERSED = 1e-3  # Probability with which uninformative scores are reported as reversed.
-_MANY_TIES = 0.1  # Fraction of the canaries.
+_MANY_TIES = 0.1  # Share of the canaries.
 
 
 @dataclass(frozen=True)
 class GuessTest:
-    """How guesses are evaluated; this does not depend on the coins.
+    """Evaluation of guesses, which does not depend on the coins.
 
     Parameters
     ----------
     stages : Stages
-        Tested numbers of guesses, with weights (for the walk) or with shares of failure_prob.
+        Tested numbers of guesses, with weights (for the walk) or shares of failure_prob.
     walk : bool
         Whether the number of guesses depends on the guesses.
     canaries : int
@@ -78,9 +78,9 @@ class GuessTest:
     one_sided : bool
         Whether all guesses are "included".
     failure_prob : float
-        Failure probability, for fair coins, of everything that is certified with this test.
+        Failure probability of everything that is certified with this test, if coins are fair.
     price : float
-        Divisor of probabilities under fair coins; it is already part of `failure_prob`.
+        Divisor of probabilities under fair coins, already applied to `failure_prob`.
     """
 
     stages: Stages
@@ -113,7 +113,7 @@ class GuessTest:
         return cls(Stages.sparse(canaries, failure_prob), False, *settled)
 
     def p_value(self, correct: Ints, claim: Claim) -> float:
-        """Return the p-value of a claim from the right guesses at each test."""
+        """Return the p-value of a claim from the number of correct guesses at each test."""
         if self.walk:
             assert claim.point is not None
             epsilon, delta = claim.point
@@ -152,7 +152,7 @@ class GuessTest:
         )
 
     def mu(self, correct: Ints) -> float:
-        """Return the certified mu, if the mechanism is Gaussian-DP."""
+        """Return the certified mu if the mechanism is Gaussian-DP."""
         shares = divide(self.failure_prob, self.stages.weights)
         return max(
             guess_mu(c, k, self.canaries, failure_prob=share, one_sided=self.one_sided)
@@ -160,13 +160,13 @@ class GuessTest:
         )
 
     def telling(self, correct: Ints, epsilon: float) -> int:
-        """Return the index of the test that shows most against epsilon-DP."""
+        """Return the index of the test with the strongest evidence against epsilon-DP."""
         k, rate = np.array(self.stages.guesses), special.expit(epsilon)
         tails = np.where(correct > 0, special.bdtrc(np.maximum(correct - 1, 0), k, rate), 1.0)
         return int(np.argmin(tails / np.array(self.stages.weights)))
 
     def words(self) -> str:
-        """Return how the number of guesses was chosen, in words."""
+        """Return in words how the number of guesses was chosen."""
         stages = self.stages.guesses
         if self.walk:
             return (
@@ -185,9 +185,9 @@ class FrozenGuesses:
     Parameters
     ----------
     deltas : tuple of float
-        Deltas, in addition to that of the claim, at which epsilon is certified.
+        Deltas at which epsilon is certified, in addition to the claimed delta.
     weights : list of float
-        Weight of the claim, then of each delta.
+        Weight of the claim, followed by the weight of each delta.
     """
 
     deltas: tuple[float, ...]
@@ -196,20 +196,20 @@ class FrozenGuesses:
 
 @dataclass(frozen=True, eq=False)
 class OneRun:
-    """Guess which canaries one run included, from the scores; see :func:`audit_one_run`.
+    """Guesses from the scores which canaries one run included, as in :func:`audit_one_run`.
 
     Parameters
     ----------
     scores : ndarray, shape (m,)
-        Finite scores.
+        Finite scores of the canaries.
     included : ndarray of bool, shape (m,)
-        The coins.
+        The coins of the canaries.
     guesses : int or None
-        Number of guesses, if it is fixed.
+        Number of guesses if it is fixed.
     one_sided : bool
         Whether all guesses are "included".
     coins : {"fair", "half"}
-        How canaries were included.
+        How the coins chose the included canaries.
     """
 
     scores: Floats
@@ -226,7 +226,7 @@ class OneRun:
         return FrozenGuesses(deltas, [PRIMARY_SHARE] + [rest] * len(deltas))
 
     def certify(self, frozen: FrozenGuesses, run: Run) -> Certificate:
-        """Count right guesses, and bound epsilon at each delta."""
+        """Count correct guesses, and bound epsilon at each delta."""
         claim, (primary, *shares) = run.task.claim, run.failure_probs
         m = len(self.scores)
         test = self._test(claim, primary)
@@ -238,7 +238,7 @@ class OneRun:
             own = self._test(ApproxDP(0.0, delta), share)
             certified[delta] = own.epsilon(self._right(own), delta)
             bounds.append(RateBounds.from_excess(certified[delta], delta, share))
-        if claim.point is not None:  # one event determines the verdict and this number
+        if claim.point is not None:  # one event determines both the verdict and this number
             epsilon, delta = point = claim.point
             certified[delta] = test.epsilon(correct, delta, epsilon)
             bounds.append(RateBounds.from_excess(certified[delta], delta, primary))
@@ -250,7 +250,7 @@ class OneRun:
             ratios = {d: certified[d] / max(claim.epsilon(d), _TINY) for d in deltas}
             delta = max(ratios, key=lambda d: (ratios[d], d == _CURVE_DELTA))
             point = claim.epsilon(delta), delta
-        if certified[delta] > point[0]:  # by its own test, or by the test of a larger delta
+        if certified[delta] > point[0]:  # from its own test, or from the test of a larger delta
             refuted, p_value = True, min(p_value, run.task.failure_prob)
         look = test.telling(correct, certified[delta])
         guesses, right = test.stages.guesses[look], int(correct[look])
@@ -308,9 +308,9 @@ class OneRun:
         return right_guesses(self.scores, self.included, stages, one_sided=self.one_sided)
 
     def _pictures(self, guesses: int, worst: tuple[float, float]) -> tuple[Witness, Histogram]:
-        """Return the guesses as a description and as counts, and the histogram of the scores."""
+        """Return the guesses as a description with counts, and the histogram of the scores."""
         tops = guesses if self.one_sided else (guesses + 1) // 2
-        order = np.lexsort((self.included, -self.scores))  # at equal scores wrong guesses first
+        order = np.lexsort((self.included, -self.scores))  # among equal scores, wrong guesses first
         lows = np.lexsort((~self.included, self.scores))[: guesses - tops]
         sides = int(self.included.sum()), int((~self.included).sum())
         counts = [
@@ -354,63 +354,63 @@ def audit_one_run(
 ) -> AuditResult:
     """Audit a mechanism that ran once, by guessing which canary users it included.
 
-    Toss a fair coin for each of m canary users (or include a random half of them, with
-    ``coins="half"``) and run the mechanism once with those that are included. Give each canary a
-    score that is computed from the output alone. A higher score must suggest more strongly that the
-    canary was included; an example is a negative loss. This function draws nothing.
+    Toss a fair coin for each of m canary users (or, for ``coins="half"``, include a random half of
+    them). Then run the mechanism once with the included canaries. Give each canary a score that is
+    computed from the output alone. A higher score must suggest more strongly that the canary was
+    included; an example is a negative loss. The function makes no draws.
 
     Parameters
     ----------
     scores : array_like, shape (m,)
-        Finite. They may depend on the output and on all canaries. They must not depend on any coin
-        in another way.
+        Score of each canary, finite. Scores may depend on the output and on all canaries. Scores
+        must not depend on a coin in any other way.
     included : array_like, shape (m,)
-        The coins: bool, or 0 and 1.
+        The coins, as booleans or as 0 and 1.
     claim : Claim
         What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
     guesses : int, optional
-        Number of guesses, from 1 to m, if the number was fixed before anybody saw the coins. By
-        default, the number depends on the guesses (if m delta is small), or a few fixed numbers of
-        guesses are tested.
+        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. By default,
+        the number depends on the guesses if m delta is small, and a few fixed numbers of guesses
+        are tested otherwise.
     side : {"both", "top"}, optional
-        With "both", the highest scores are guessed "included" and the lowest "excluded",
-        alternately. With "top", all guesses are "included". "top" is better if only presence is
-        visible, and it needs only delta / 2. Choose the side before you see the coins. Default
-        "both".
+        With "both", the highest scores are guessed "included" and the lowest scores "excluded",
+        alternately. With "top", all guesses are "included". "top" is better if only the presence of
+        a canary is visible, and it needs only delta / 2. Choose `side` before you see the coins.
+        The default is "both".
     coins : {"fair", "half"}, optional
         "fair" (the default) assumes that every coin was tossed independently. "half" assumes that
         the included canaries are a set of exactly half, each such set with the same probability.
-        Then less is certified, because the number of the other included canaries reveals something
-        about each coin. For an odd m, half is rounded either way. If exactly half are included and
-        `coins` was not given, a note says so.
+        With "half", less is certified, because the number of other included canaries reveals
+        something about each coin. For an odd m, the half is rounded up or down. If exactly half of
+        the canaries are included and `coins` was not given, a note says so.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). The claim gets 0.9
-        of this probability, and the epsilons at other deltas share the rest. Default 1e-6.
+        of this probability, and the epsilons at other deltas share the rest. The default is 1e-6.
     id : str, optional
         Name of the audit.
 
     Returns
     -------
     AuditResult
-        The verdict is REFUTED or NO_POWER, because one run has no mutants. For a claim that is a
-        curve, `epsilon` is given at the delta at which the curve is exceeded most. `canaries` holds
-        the guesses, and epsilon at further deltas. Notes state the assumptions. They also say
-        whether the sign of the scores looks reversed, and whether many scores are equal. No
-        certified number depends on these hints.
+        The verdict is REFUTED or NO_POWER. NOT_REFUTED is impossible, because one run has no
+        mutants. For a claim that is a curve, `epsilon` is given at the delta at which the curve is
+        exceeded most. `canaries` holds the guesses, and epsilon at further deltas. The notes state
+        the assumptions. The notes also say if the sign of the scores looks reversed, or if many
+        scores are equal. No certified number depends on these two hints.
 
     Raises
     ------
     ValueError
-        For NaN, lengths that differ, or arguments out of range. Also for coins that are not 0 and
-        1, that are all equal, or that are very uneven: fair coins would be as uneven with
+        If a value is NaN, if lengths differ, or if an argument is out of range. Also if coins are
+        not 0 and 1, are all equal, or are so uneven that fair coins would be as uneven with
         probability below 1e-9.
     TypeError
-        For arguments of a wrong type.
+        If an argument has a wrong type.
 
     Notes
     -----
-    Canaries with equal scores show nothing unless a test counts all of them. If scores take few
-    values, add a little independent noise to them.
+    Canaries with equal scores show nothing unless a test counts all of them. If the scores have
+    only a few different values, add a little independent noise to them.
 
     References
     ----------
@@ -436,10 +436,13 @@ def audit_one_run(
     m = len(thrown)
     if design == "half" and int(thrown.sum()) not in (m // 2, m - m // 2):
         raise ArgumentError(
-            f"included must hold half of the {m} canaries for coins='half', got {thrown.sum()}"
+            f"included must select exactly half of the {m} canaries for coins='half', got "
+            f"{thrown.sum()}"
         )
     if guesses is not None and _validate.integer(1, guesses=guesses) > m:
-        raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
+        raise ArgumentError(
+            f"guesses must be an integer from 1 to the number of canaries, {m}, got {guesses}"
+        )
     name = "one run" if id is None else id
     _validate.text(id=name)
     instrument = OneRun(values, thrown, guesses, one_sided, design)
@@ -476,8 +479,8 @@ def right_guesses(
     """Return how many of the most confident guesses are correct, at each of the tests.
 
     Guesses alternate between the highest remaining score (guessed "included") and the lowest
-    (guessed "excluded"). Among equal scores wrong guesses come first. So no count exceeds the count
-    of any way to break ties.
+    (guessed "excluded"). Among equal scores, wrong guesses come first. So no count exceeds the
+    count under any other rule for ties.
     """
     highest = included[np.lexsort((included, -scores))]
     top = np.concatenate([[0], np.cumsum(highest)])
@@ -497,7 +500,7 @@ _ADVICE = (
 def _reason_of_a_curve(
     claim: Claim, point: tuple[float, float], certified: float, p_value: float
 ) -> str:
-    """Return the reason if a curve is refuted as a whole but at no single point."""
+    """Return the reason if a curve is refuted as a whole but not at any single point."""
     if claim.point is not None or certified > point[0]:
         return ""
     return (
@@ -553,7 +556,7 @@ def _assumptions(claim: Claim, guesses: int | None, side: str, design: str) -> l
 
 
 def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return scores and coins as arrays of one length.
+    """Return scores and coins as arrays of equal length.
 
     Raises
     ------
@@ -564,7 +567,8 @@ def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[
     point, coins = _scores(scores), _coins(included)
     if len(point) != len(coins):
         raise ArgumentError(
-            f"scores and included must have the same length, got {len(point)} and {len(coins)}"
+            f"scores and included must have the same length, got lengths {len(point)} and "
+            f"{len(coins)}"
         )
     return point, coins
 
@@ -581,9 +585,9 @@ def hints(
     scores : ndarray, shape (m,)
         Finite scores.
     included : ndarray of bool, shape (m,)
-        The coins; both values occur.
+        The coins. Both values must occur.
     is_design_given : bool, optional
-        Whether the caller stated how the canaries were included. Default True.
+        Whether the caller said how the canaries were included. The default is True.
 
     Examples
     --------
@@ -630,10 +634,10 @@ def _refuse_masked(name: str, values: ArrayLike) -> None:
 
 
 def _refuse_other_index(scores: Any, included: Any) -> None:
-    """Raise if two pandas Series have different indices, because rows are paired by position."""
+    """Raise if two pandas Series have different indices, because position pairs the rows."""
     first, second = (getattr(values, "index", None) for values in (scores, included))
     if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
-        return  # the `index` of a list is a method
+        return  # for a list, `index` is a method
     if not first.equals(second):
         raise ArgumentError(
             "scores and included must have the same index, got two Series with different indices. "
@@ -653,7 +657,7 @@ def _scores(scores: ArrayLike) -> Floats:
     found = _array("scores", scores)
     if found.dtype.kind not in "fiub" or found.ndim != 1 or found.size == 0:
         raise ArgumentError(
-            "scores must be numbers, one-dimensional and not empty, got shape "
+            "scores must be a nonempty one-dimensional array of numbers, got shape "
             f"{found.shape} of {found.dtype}"
         )
     found = found.astype(np.float64)
@@ -668,27 +672,31 @@ def _coins(included: ArrayLike) -> NDArray[np.bool_]:
     if found.dtype == object and found.ndim == 1:  # a data frame with missing values gives this
         for at, value in enumerate(found):
             if not isinstance(value, bool | np.bool_):
-                raise ArgumentError(f"included must be bool, or 0 and 1, got {value!r} at {at}")
+                raise ArgumentError(
+                    f"included must hold booleans, or 0 and 1, got {value!r} at {at}"
+                )
         found = found.astype(bool)
     if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "biuf":
         raise ArgumentError(
-            "included must be one-dimensional, not empty, of bool or of 0 and 1, got shape "
-            f"{found.shape} of {found.dtype}"
+            "included must be a nonempty one-dimensional array of booleans, or of 0 and "
+            f"1, got shape {found.shape} of {found.dtype}"
         )
     if not np.isin(found, (0, 1)).all():
         wrong = int(np.flatnonzero(~np.isin(found, (0, 1)))[0])
-        raise ArgumentError(f"included must be bool, or 0 and 1, got {found[wrong]} at {wrong}")
+        raise ArgumentError(
+            f"included must hold booleans, or 0 and 1, got {found[wrong]} at {wrong}"
+        )
     coins = found.astype(bool)
     heads, m = int(coins.sum()), len(coins)
     if heads in (0, m):
         raise ArgumentError(
-            f"included must hold canaries of both kinds, got {m} that are all "
-            f"{'included' if heads else 'excluded'}"
+            f"included must mark some canaries as included and some as excluded, got {m} "
+            f"that are all {'included' if heads else 'excluded'}"
         )
     tail = 2 * float(special.bdtr(min(heads, m - heads), m, 0.5))
     if tail < _UNFAIR:
         raise ArgumentError(
-            f"included must be plausible for fair coins, got {heads} of {m} included, which fair "
-            f"coins show with probability {tail:.2g}"
+            f"included must be a plausible result of fair coins, got {heads} of {m} "
+            f"included, which has probability {tail:.2g}"
         )
     return coins

@@ -1,9 +1,10 @@
-"""Planning of audits of one run, for scores of a known shape; computed, not simulated.
+"""Planning of one-run audits for scores of a known shape, by computation without simulation.
 
-The scores of excluded and included canaries are assumed to be independent, and one distance apart.
-Guesses between two tests are then correct independently, at the mean rate of these ranks. This
-ignores that ranks depend on each other, which is an effect of order 1 / canaries. The probability
-that a walk of such rates reaches the heights of the test is that of a Markov chain.
+The model assumes that the scores of all canaries are independent, and that those of included
+canaries are shifted by one fixed distance. The model also assumes that guesses between two tests
+are correct independently, at the mean rate of their ranks. In fact, ranks depend on each other, but
+this effect has the order 1 / canaries. A Markov chain gives the probability that a walk with such
+rates reaches the heights of the test.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ class OneRunPlan:
     canaries : tuple of int
         Numbers of canaries, as requested.
     certified_epsilon : tuple of float
-        Certified epsilon at the expected number of right guesses.
+        Certified epsilon for the expected number of correct guesses.
     power : tuple of float
         Probability that the claim is refuted.
     needed : int or None
-        Number of canaries that refute the claim with probability `wanted`; None beyond 50,000.
+        Number of canaries that refutes the claim with probability `wanted`; None if it exceeds
+        50,000.
     wanted, failure_prob : float
-        Power and failure probability, as requested.
+        The requested power and failure probability.
     """
 
     claim: str
@@ -103,27 +105,27 @@ def plan_one_run(
     power: float = 0.9,
     failure_prob: float = DEFAULT_FAILURE_PROB,
 ) -> OneRunPlan:
-    """Return how many canaries of one run refute a claim, and what they are expected to certify.
+    """Return how many canaries refute a claim in one run, and what they are expected to certify.
 
     Parameters
     ----------
     claim : Claim
-        Claim to be refuted.
+        Claim that should be refuted.
     true_epsilon : float, optional
         Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve). This
         epsilon must be above the claimed epsilon. Scores are assumed to be Gaussian; for delta = 0,
         they are assumed to have Laplace noise.
     mu : float, optional
-        > 0, instead of `true_epsilon`. Scores are Gaussian, and those of included canaries are `mu`
-        standard deviations higher.
+        Distance of the scores in standard deviations, > 0, instead of `true_epsilon`. The scores
+        are Gaussian, and the scores of included canaries are `mu` standard deviations higher.
     canaries : sequence of int, optional
         Numbers of canaries to evaluate, each at least 2.
     side : {"both", "top"}, optional
         As in :func:`audit_one_run`.
     coins : {"fair", "half"}, optional
-        As in :func:`audit_one_run`. Default "fair".
+        As in :func:`audit_one_run`. The default is "fair".
     power, failure_prob : float, optional
-        In (0, 1). Default 0.9 and 1e-6.
+        Wanted power and failure probability, in (0, 1). The defaults are 0.9 and 1e-6.
 
     Returns
     -------
@@ -132,8 +134,8 @@ def plan_one_run(
     Raises
     ------
     ValueError
-        For arguments out of range, including a `true_epsilon` that the claim allows. Also if both
-        or none of `mu` and `true_epsilon` are given.
+        If an argument is out of range, for example a `true_epsilon` that the claim allows. Also if
+        both or neither of `mu` and `true_epsilon` are given.
 
     Examples
     --------
@@ -155,9 +157,9 @@ def plan_one_run(
         _validate.positive(true_epsilon=true_epsilon)
     if true_epsilon is not None and true_epsilon <= (allowed := claim.epsilon(at)):
         raise ArgumentError(
-            f"true_epsilon must be a number > {allowed:.4g}, which the claim {claim} allows at "
-            f"delta = {at:g}, got {true_epsilon!r}. Pass a larger value: otherwise there is no "
-            "violation to plan for"
+            f"true_epsilon must be a number > {allowed:.4g}, which the claim {claim} "
+            f"allows at delta = {at:g}, got {true_epsilon!r}. Pass a larger value, "
+            "because otherwise there is no violation"
         )
     beyond, model = _model(mu, true_epsilon, at)
     held = _validate.items("a sequence of integers >= 2", canaries=canaries)
@@ -197,11 +199,11 @@ def plan_one_run(
 def _model(
     mu: float | None, true_epsilon: float | None, delta: float
 ) -> tuple[Callable[[float], tuple[float, float]], str]:
-    """Return the model of the scores, as a function of t and in words.
+    """Return the model of the scores, as a function of t and as a description.
 
-    The function returns the probabilities that a score lies more than t beyond the middle of both
-    distributions. The first probability is for the score's own side (a correct guess), the second
-    for the other side.
+    The function returns the probabilities that a score lies more than t beyond the middle between
+    the two distributions. The first probability is for the side of the score (a correct guess), and
+    the second for the other side.
     """
     if true_epsilon is not None:
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
@@ -213,14 +215,19 @@ def _model(
                 f"scores with Laplace noise that need epsilon = {true_epsilon:g}",
             )
         if GaussianDP(_FAR).epsilon(delta) <= true_epsilon:
-            raise ArgumentError(f"true_epsilon must be smaller, got {true_epsilon!r}")
+            raise ArgumentError(
+                "true_epsilon must be smaller, because the scores would be too far apart, "
+                f"got {true_epsilon!r}"
+            )
         mu = float(
             optimize.brentq(lambda x: GaussianDP(x).epsilon(delta) - true_epsilon, 1e-6, _FAR)
         )
     assert mu is not None
     distance = _validate.positive(mu=mu)
     if distance > _FAR:
-        raise ArgumentError(f"mu must be at most {_FAR:g}, where no guess is wrong, got {mu!r}")
+        raise ArgumentError(
+            f"mu must be at most {_FAR:g}, because no guess is wrong for larger values, got {mu!r}"
+        )
     return (
         lambda t: (float(special.ndtr(distance / 2 - t)), float(special.ndtr(-distance / 2 - t))),
         f"Gaussian scores {distance:.4g} standard deviations apart",
@@ -230,7 +237,7 @@ def _model(
 def _rates(
     shares: Floats, beyond: Callable[[float], tuple[float, float]], one_sided: bool
 ) -> Floats:
-    """Return rates of right guesses between tests at these shares of the ranks."""
+    """Return the rates of correct guesses between tests at these shares of the ranks."""
     low = -_FAR if one_sided else 0.0
 
     def guessed(t: float) -> float:
@@ -249,11 +256,12 @@ def _rates(
 
 
 def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
-    """Return the least counts of right guesses that refute the claim, at each test.
+    """Return the smallest counts of correct guesses that refute the claim, at each test.
 
     For a fixed test, only counts near the expected count are searched. Other counts have a
-    probability below 1e-13. If no count of this range refutes, the result is the number of guesses
-    plus one. If the least count lies below it, the result is near its lower end.
+    probability below 1e-13. If no count in this range refutes, the result is the number of guesses
+    plus one. If the smallest refuting count lies below the range, the result is near the lower end
+    of the range.
     """
     stages = tool.stages.guesses
     if tool.walk:
@@ -284,7 +292,7 @@ def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
 
 
 def _smallest(enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest sufficient number of canaries, to a twentieth; None if there is none."""
+    """Return the smallest sufficient number of canaries, to one twentieth, or None."""
     low, high = 4, 16
     while not enough(high):
         if high == MAX_CANARIES:

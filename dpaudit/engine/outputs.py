@@ -1,4 +1,7 @@
-"""Audits of outputs that were drawn elsewhere, without a mechanism to call."""
+"""Audits of outputs that were drawn elsewhere.
+
+No mechanism is called.
+"""
 
 from __future__ import annotations
 
@@ -44,40 +47,42 @@ def audit_outputs(
 ) -> AuditResult:
     """Audit outputs, or scores of outputs, that were drawn elsewhere.
 
-    The outputs are shuffled and split here. An event is learnt on one part and counted on the
-    other. So nothing that was done before with the claim in mind needs to be known.
+    The function shuffles and splits the outputs. An event is learnt on one part and counted on the
+    other. So it need not be known what was done with the outputs before.
 
     Parameters
     ----------
     left, right : array_like ``[draws, ...]`` or path
         Independent outputs of the mechanism on two neighbouring datasets, at least 20 each. Outputs
-        are numbers, texts or records of these. NaN, or None in lists, stands for no answer. Outputs
-        may also be any function of each output alone, such as a score. Arrays must hold outputs of
-        one shape. Lists may hold outputs of different lengths. Then the length is an outcome, too.
-        Paths may be .npy files, and .parquet files with pyarrow.
+        are numbers, texts or records of numbers and texts. NaN stands for no answer; in lists, None
+        stands for no answer, too. Instead of an output, any function of that output alone may be
+        given, such as a score. Arrays hold outputs of one shape. Lists may hold outputs of
+        different lengths. In a list, the length of an output is part of the outcome. Paths may lead
+        to .npy files or, if pyarrow is installed, to .parquet files.
     claim : Claim
         The privacy guarantee that the mechanism claims.
     failure_prob : float, optional
-        Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
+        Probability that any certified number of the result is wrong, in (0, 1). The default is
+        1e-6.
     seed : int, optional
-        Seed of the split, >= 0. Choose it before you see its results. Default 0.
+        Seed of the split, at least 0. Choose the seed before you see results. The default is 0.
     mutants : mapping of str to (left, right), optional
-        Outputs of the mechanism with a realistic mistake, each on the same two datasets. If the
-        audit finds no violation, the mutants show its power. They share one `failure_prob`.
-        Default None: no mutants.
+        Outputs of mutants by name, on the same two datasets. A mutant is the mechanism with a
+        realistic mistake. If the audit finds no violation, the mutants show its power. All mutants
+        share one `failure_prob`. The default is None, for no mutants.
     id : str, optional
         Name of the result.
 
     Returns
     -------
     AuditResult
-        Its notes list what could not be checked. Without mutants, an audit that finds no
-        violation ends in NO_POWER.
+        The notes of the result list what could not be checked. Without mutants, an audit that finds
+        no violation ends in NO_POWER.
 
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, or outputs that are not as described.
+        If an argument is out of range, or if the outputs are not as described.
 
     Examples
     --------
@@ -123,10 +128,10 @@ class StoredDraws(Sampler):
     Parameters
     ----------
     name : str
-        Name for messages.
+        Name used in messages.
     left, right : ndarray ``[draws, ...]``
-        The outputs. The outputs are shuffled, so the exploration uses a random part of them,
-        whatever the order in which they were stored.
+        The stored outputs. The outputs are shuffled, so that the exploration uses a random part of
+        them.
     seed : int
         Seed of the shuffle.
     """
@@ -166,7 +171,7 @@ class StoredDraws(Sampler):
 
 
 def _nothing(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    raise AssertionError("outputs that were drawn elsewhere must not be drawn again")
+    raise AssertionError("stored outputs cannot be drawn again")
 
 
 def _prepared(
@@ -182,7 +187,7 @@ def _prepared(
     lists = any(isinstance(given, list | tuple) for given in (left, right))
     refuse_other_kinds(name, *both, lengths_vary=lists)
     sampler = StoredDraws(name, *both, seed=seed)
-    # This pair is never read; it stands for datasets that are not available here.
+    # Nothing reads this pair. It stands for datasets that are not available here.
     pair = NeighborPair(np.zeros((1, 1)), np.ones((1, 1)), recipe="outputs drawn elsewhere")
     try:
         sampler.begin(pair.left, pair.right)
@@ -217,8 +222,8 @@ def _mutant_result(
     shape, wanted = sampler.left.shape[1:], audited.left.shape[1:]
     if shape != wanted:
         raise ArgumentError(
-            f"mutants: the outputs of {name!r} must have the audited shape, "
-            f"{words_of_draws(audited.left)}, got {words_of_draws(sampler.left)}"
+            f"the outputs of the mutant {name!r} must have the shape of the audited "
+            f"outputs, {words_of_draws(audited.left)}, got {words_of_draws(sampler.left)}"
         )
     found = certificate_of_stored(alone, sampler, "mutant")
     return MutantResult(

@@ -1,4 +1,4 @@
-"""Histograms of outputs along events and guesses, for the pictures of witnesses."""
+"""Histograms of outputs along the axis of an event or guess, for pictures of witnesses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FARTHEST = 1e100  # limit of the axis, so that the bins stay finite
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """The bins of a picture: between edges or one per value, and one for other outputs."""
+    """The bins of a picture: intervals or single values, and one bin for other outputs."""
 
     event: Event
     label: str
@@ -35,9 +35,9 @@ class _Frame:
     are_edges: bool
 
     def count(self, along: Floats) -> Integers:
-        """Count draws in each bin, by their position along the axis.
+        """Count draws in each bin, by their position along the axis of the picture.
 
-        Draws beyond the outermost edges are counted in the outermost bins.
+        Draws beyond an outermost edge are counted in the outermost bin.
         """
         marks, last = self.marks, len(self.bins) - 1
         at = np.searchsorted(marks, along, side="left")
@@ -49,12 +49,12 @@ class _Frame:
         return np.bincount(at, minlength=len(self.bins))
 
     def flags(self, along: Floats, fires: NDArray[np.bool_]) -> tuple[bool, ...]:
-        """Return for each bin whether an event fires for most of the sample in the bin."""
+        """Return whether an event fires for most of the sample in each bin."""
         seen = self.count(along)
         inside = 2 * self.count(along[fires]) > seen
         if self.are_edges and seen[:-1].any():
-            # A bin without any sample gets the flag of the nearest bin before it, or of the first
-            # bin.
+            # A bin without any sample gets the flag of the nearest bin on its left, or else of the
+            # first bin.
             known = np.flatnonzero(seen[:-1])
             before = np.searchsorted(known, np.arange(len(seen) - 1), side="right") - 1
             inside[:-1] = inside[known[np.maximum(before, 0)]]
@@ -62,10 +62,10 @@ class _Frame:
 
 
 def picture(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Histogram:
-    """Count where outputs fall along the axis of an event or a guess.
+    """Count the outputs along the axis of an event or a guess.
 
     The first outputs of both sides determine the bins. The last bin is for outputs that fit no
-    other bin; it is omitted if it is empty.
+    other bin. It is omitted if it is empty.
     """
     frame, inside = _plan(chosen, joined([left[:_SAMPLE], right[:_SAMPLE]]))
     counts = [frame.count(_along(frame.event, frame.event.encoder(side))) for side in (left, right)]
@@ -104,9 +104,9 @@ def _plan(chosen: Event | Guess, outputs: NDArray[Any]) -> tuple[_Frame, list[tu
 
 
 def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
-    """Return edges of bins of equal width, such that a bin begins at each cut.
+    """Return edges of bins of equal width, with an edge at each threshold.
 
-    If two cuts are closer than half a bin, a bin begins only at the first cut.
+    If two thresholds are closer than half a bin, only the first threshold is an edge.
     """
     cuts = np.clip(cuts, -_FARTHEST, _FARTHEST).tolist()
     low, high = np.quantile(np.clip(along, -_FARTHEST, _FARTHEST), [0.002, 0.998]).tolist()
@@ -134,7 +134,7 @@ def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
 
 
 def _along(event: Event, encoded: Floats) -> Floats:
-    """Return the positions of encoded outputs along the axis on which an event is shown."""
+    """Return the positions of encoded outputs along the axis of an event."""
     score = event.score
     if isinstance(score, OutcomeScore):
         return score.index(encoded).astype(float)

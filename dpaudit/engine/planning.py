@@ -1,8 +1,9 @@
-"""Planning: how many draws certify a violation of a given size.
+"""Planning of the number of draws that certify a violation of a given size.
 
 :mod:`dpaudit.engine.chances` computes the power for a known distribution. This module solves for
-the number of draws. Only the distribution is assumed. It is that of the worst pair of a mechanism
-that just needs the true epsilon, or it is given by the rates of an event.
+the number of draws. The only assumption is the distribution of the outputs. It is the distribution
+on the worst pair of a mechanism that needs exactly the true epsilon. Alternatively, the user gives
+the rates of an event.
 """
 
 from __future__ import annotations
@@ -43,26 +44,25 @@ class Plan:
     Parameters
     ----------
     draws : int
-        Draws per dataset, including exploration, with which the claim is refuted with probability
-        `power`.
+        Draws per dataset, including exploration, that refute the claim with probability `power`.
     power : float
-        Power, as requested.
+        The requested power.
     claimed_epsilon, claimed_delta, true_epsilon : float
         The claim, and the epsilon that the mechanism really needs at the claimed delta.
     likely, rare : float
-        Rates of the event that was assumed, or of right and wrong guesses.
+        Assumed rates: of an event, or of correct and wrong guesses.
     failure_prob : float
         Failure probability of the audit.
     model : str
-        Source of the rates, in words.
+        Origin of the rates, in words.
     curve_draws, curve_power : tuple of float
-        Power over a range of draws.
+        Power for a range of numbers of draws.
     instrument : str
         Assumed instrument: counts of one event, guesses in two tails, or guesses by rank.
     draws_without_ranks : int or None
-        Draws per dataset if guesses by rank are assumed but cannot be made. Guesses by rank cannot
-        be made if outputs are not one number each, or if the pair is searched for. None if guesses
-        by rank are not assumed.
+        Draws per dataset if the plan assumes guesses by rank but they cannot be made. They cannot
+        be made if an output is not one number, or if the pair must be searched for. None if the
+        plan does not assume guesses by rank.
     """
 
     draws: int
@@ -121,22 +121,21 @@ def plan(
     Parameters
     ----------
     claim : PureDP or ApproxDP
-        Claim to be refuted.
+        Claim that should be refuted.
     true_epsilon : float
-        Epsilon that the mechanism really needs at the claimed delta; above the claimed epsilon.
+        Epsilon that the mechanism really needs at the claimed delta, above the claimed epsilon.
     power : float, optional
-        Wanted probability of a refutation, in (0, 1). Default 0.9.
+        Wanted probability of a refutation, in (0, 1). The default is 0.9.
     failure_prob : float, optional
-        Failure probability of the audit, in (0, 1). Default 1e-6.
+        Failure probability of the audit, in (0, 1). The default is 1e-6.
     oracle : Oracle, optional
-        Distribution of the mechanism on the worst pair. The audit is assumed to find its best
-        event or guess. For Laplace and Gaussian noise, draws of one number on a named pair are
-        assumed. Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just
-        need `true_epsilon`.
+        Distribution of the outputs on the worst pair. The plan assumes that the audit finds the
+        best event or guess for this distribution. For Laplace and Gaussian noise, the plan assumes
+        outputs that are one number, on a given pair. The default needs exactly `true_epsilon`. It
+        is Laplace noise for delta = 0 and Gaussian noise for delta > 0.
     rates : (float, float), optional
-        Rates of the event, instead of `oracle`, on the likelier side and on the other side. If
-        rates are given, guesses by rank are not considered, because nothing is known about
-        ranks.
+        Rates of an event on the likelier side and on the other side, instead of `oracle`. If rates
+        are given, guesses by rank are not considered, because the ranks are unknown.
 
     Returns
     -------
@@ -146,20 +145,20 @@ def plan(
     Raises
     ------
     ValueError
-        For an argument out of range, or for a violation that even 10 billion draws would miss.
+        If an argument is out of range, or if even 10 billion draws would miss the violation.
     TypeError
-        For a claim that is a curve. Pass the violated point of the curve, as an `ApproxDP`.
+        If the claim is a curve. For a curve, pass the violated point as an `ApproxDP`.
 
     Notes
     -----
-    Outputs are assumed to be those of the best pair. The plan assumes the instrument that
-    refutes most often: an event, guesses in two tails, or, for a small number of draws of a
-    number, guesses by rank. Learnt events and guesses are slightly worse than the best ones,
-    and the plan allows for this. Guesses by rank learn nothing. Guesses by rank and learnt
-    events get half of failure_prob each, and the plan counts on only one of the two.
+    The plan assumes that the audit uses the best pair. The plan assumes the instrument with the
+    largest power: an event, guesses in two tails, or (for a small number of draws of one number)
+    guesses by rank. The plan allows for the fact that learnt events and guesses are slightly worse
+    than the best ones. Guesses by rank need no learning. In an audit, guesses by rank and learnt
+    events get half of failure_prob each. The plan relies on only one of the two.
 
-    The measured refutation rate of audits of the planned size is in docs/measured.md, on
-    detectable epsilons.
+    The page docs/measured.md on detectable epsilons shows how often audits of the planned size
+    refuted.
 
     Examples
     --------
@@ -239,8 +238,8 @@ def draws_to_refute(
 ) -> int | None:
     """Return the smallest number of draws at which the best event refutes with this probability.
 
-    No audit with one event and the joint bound can need fewer draws, because no draws are used to
-    explore, and nothing is learnt. Return None if more than 10 billion would be needed.
+    No audit with one event and the joint bound can need fewer draws, because this number includes
+    no exploration and no learning. Return None if more than 10 billion draws would be needed.
     """
     candidates = events_of(*distribution.curve())
     return smallest(
@@ -267,7 +266,7 @@ def _given(
 
 
 def needing(epsilon: float, delta: float) -> Oracle:
-    """Return Laplace noise, for delta = 0, or Gaussian noise that just needs epsilon at delta."""
+    """Return Laplace noise (delta = 0) or Gaussian noise that needs exactly epsilon at delta."""
     if delta == 0:
         return oracles.laplace(1.0, 1 / epsilon)
     if delta >= 1:

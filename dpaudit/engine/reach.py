@@ -1,8 +1,9 @@
-"""Power of an audit, computed after it and before it.
+"""Power of an audit, computed before or after it.
 
-`detectable` computes the smallest epsilon that an audit would have refuted with probability 0.9. It
-uses the family of distributions of the mechanism, and the instrument and the draws of the audit.
-Before any draw, `fewest_draws` computes how many draws any test needs to refute a claim.
+`detectable` computes the smallest epsilon that an audit would have refuted with probability 0.9.
+The computation uses the mechanism's family of distributions, and the instrument and the draws of
+the audit. `fewest_draws` computes, before any draw, how many draws any test needs to refute a
+claim.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from dpaudit.engine.families import Family
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError
 
-_UNEVEN = 1.2  # From this ratio of side sizes on, chances for equal sides do not apply.
+_UNEVEN = 1.2  # From this ratio of the side sizes on, the power for equal sides does not apply.
 _STEP = 1.25  # Factor by which a strength is raised in the search.
-_LARGEST, _STRONGEST = 50.0, 1e6  # Largest epsilon and strength that are searched.
+_LARGEST, _STRONGEST = 50.0, 1e6  # Largest epsilon and largest strength that are searched.
 
 
 def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     """Return the epsilon on this pair at which the claim would be refuted with power about 0.9.
 
-    The number holds for an audit with the same draws, of a mechanism of the same family.
+    The result holds for an audit with the same draws, of a mechanism in the same family.
 
     Parameters
     ----------
@@ -34,13 +35,14 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     found : Certificate
         The certificate of the mechanism.
     family : Family
-        The mechanism with more or less noise.
+        The family of the mechanism with more or less noise.
 
     Returns
     -------
     float or None
-        Epsilon at the claimed delta. ``inf`` if no violation is refuted with this power. None if it
-        is unknown: for computed results, and for stored outputs with many more on one side.
+        Epsilon at the claimed delta. The result is ``inf`` if no violation is refuted with this
+        power. The result is None if it is unknown: for computed results, and for stored outputs
+        with many more outputs on one side.
     """
     if found.epsilon.counts is None:
         return None
@@ -72,24 +74,24 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
 def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
     """Return how many draws any test needs to refute any mechanism with probability 0.9.
 
-    The number counts both sides together. The number holds even for a mechanism whose every draw
-    identifies its dataset.
+    The result counts the draws of both sides together. The result holds even for a mechanism whose
+    every draw identifies its dataset.
 
     Parameters
     ----------
     epsilon, delta : float
         The claim.
     failure_prob : float
-        The largest probability of refuting a mechanism that keeps the claim.
+        The largest allowed probability of refuting a mechanism that keeps the claim.
 
     Notes
     -----
-    Let outputs have distributions P and Q on the two sides, and s = delta + (1 - delta) pi with
-    pi = e^eps / (1 + e^eps). Consider a mechanism with output distributions s P + (1 - s) Q and
-    s Q + (1 - s) P on the two sides. It is (epsilon, delta)-DP, because s - e^eps (1 - s) = delta.
-    Under it, any outcome of N draws has at least s^N times its probability under P and Q. So a test
-    that refutes this mechanism with probability at most failure_prob refutes P and Q with
-    probability at most failure_prob / s^N.
+    Let outputs have the distributions P and Q on the two sides. Let s = delta + (1 - delta) pi with
+    pi = e^eps / (1 + e^eps). Consider a second mechanism with output distributions s P + (1 - s) Q
+    and s Q + (1 - s) P on the two sides. The second mechanism is (epsilon, delta)-DP, because s -
+    e^eps (1 - s) = delta. Under the second mechanism, any outcome of N draws has at least s^N times
+    its probability under P and Q. So a test that refutes the second mechanism with probability at
+    most failure_prob refutes P and Q with probability at most failure_prob / s^N.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
 
 
 def cannot_refute(task: Task) -> bool:
-    """Return whether this number of draws cannot refute anything; False for a curve."""
+    """Return whether this number of draws cannot refute any mechanism; False for a curve."""
     if task.claim.point is None:
         return False
     draws = 2 * task.draws if task.stored is None else sum(task.stored.values())
@@ -110,10 +112,10 @@ def cannot_refute(task: Task) -> bool:
 
 
 def draws_to_begin_with(task: Task, failure_prob: float) -> float:
-    """Return about how many draws per dataset refute a mechanism that reveals its dataset.
+    """Return roughly how many draws per dataset refute a mechanism that reveals its dataset.
 
-    The number includes exploration and the cost of learning, and is rounded up to two digits. It is
-    0 for a curve.
+    The number includes exploration and the cost of learning. It is rounded up to two digits. The
+    number is 0 for a curve.
     """
     if task.claim.point is None:
         return 0.0

@@ -1,6 +1,6 @@
-"""Read outputs that were drawn elsewhere, and check that an audit can use them.
+"""Reading of outputs that were drawn elsewhere, with checks that an audit can use them.
 
-Each message names the side that is invalid. The checks come before the audit.
+Each error message names the invalid side. All checks are made before the audit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ _NESTED = (list, tuple, np.ndarray)
 
 
 def read(name: str, outputs: Outputs) -> NDArray[Any]:
-    """Return outputs as an array; a path is read from its file.
+    """Return outputs as an array.
+
+    If a path is given, the file is read.
 
     Parameters
     ----------
     name : str
-        Name of this side, in messages.
+        Name of this side for messages.
     outputs : Outputs
         Outputs in a form that :func:`dpaudit.audit_outputs` accepts.
 
     Raises
     ------
     ValueError
-        For outputs that cannot be audited: no sequence, too few, infinite, or objects.
+        If outputs cannot be audited: no sequence, too few outputs, infinite values, or objects.
     """
     if isinstance(outputs, str | Path):
         outputs = _from_file(name, Path(outputs))
@@ -71,16 +73,16 @@ def read(name: str, outputs: Outputs) -> NDArray[Any]:
 def refuse_other_kinds(
     name: str, left: NDArray[Any], right: NDArray[Any], *, lengths_vary: bool
 ) -> None:
-    """Raise an error unless both sides hold numbers or both hold texts, and arrays have one shape.
+    """Raise an error unless both sides hold the same kind, and arrays have equal shapes.
 
     Parameters
     ----------
     name : str
-        Name of the audit, in messages.
+        Name of the audit for messages.
     left, right : ndarray
-        The outputs that were read.
+        The outputs that were read, for each side.
     lengths_vary : bool
-        Whether a shape is an outcome, as it is in lists.
+        Whether the shape is part of the outcome, as it is for lists.
     """
     if kind_of(left) != kind_of(right):
         raise ArgumentError(
@@ -129,7 +131,7 @@ def _refuse_numbers_as_texts(name: str, outputs: Any, array: NDArray[Any]) -> No
 
 
 def _refuse_content(name: str, array: NDArray[Any]) -> None:
-    """Raise an error for infinite values, and for types that no event can describe."""
+    """Raise an error for infinite values, and for types of which events cannot be made."""
     if array.dtype == object:
         columns = [np.concatenate([np.zeros(0), *(row.ravel() for row in array)])]
         rows = np.repeat(np.arange(len(array)), [row.size for row in array])
@@ -193,7 +195,7 @@ def _from_frame(name: str, frame: Any) -> Any:
 
 
 def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the array of a single column, or records with a field for each column."""
+    """Return a single column as an array, or several columns as records with one field each."""
     if not columns:
         raise ArgumentError(f"{name} must have a column, got none")
     known = {column: _plain(f"{name}, column {column!r},", x) for column, x in columns.items()}
@@ -213,14 +215,14 @@ def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any
 
 
 def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of objects as texts, or as numbers in which missing values are NaN."""
+    """Return a column of objects as texts, or as numbers with NaN for missing values."""
     if values.dtype != object:
         return values
     if all(isinstance(value, str) for value in values.flat):
         return values.astype(str)
     try:
         known = [np.nan if value is None else value for value in values.flat]
-        found = np.array(known, dtype=float)  # one axis more for a column of vectors
+        found = np.array(known, dtype=float)  # a column of vectors has one more axis
         return found.reshape(values.shape) if values.ndim > 1 else found
     except (TypeError, ValueError):
         at = next(i for i, value in enumerate(values.flat) if not isinstance(value, str))

@@ -39,10 +39,9 @@ _LARGEST_EPSILON = 600.0  # Largest epsilon of the grid of a curve; exponentials
 
 
 def _profile(claim: Claim) -> tuple[Floats, Floats]:
-    """Return a grid of epsilons and the deltas of a claim.
+    """Return a grid of epsilons, and the deltas of a claim on this grid.
 
-    The result is cached, because the conversion of a curve is slow and every mutant has its own
-    task.
+    The result is cached, because converting a curve is slow and every mutant has its own task.
     """
     return _known_profile(claim) if isinstance(claim, Hashable) else _made_profile(claim)
 
@@ -71,7 +70,7 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
 
 
 def _steps(low: float, high: float) -> list[float]:
-    """Return evenly spaced numbers, each rounded once: 0.9, not 0.8999999999999999."""
+    """Return evenly spaced numbers, each rounded only once: 0.9, not 0.8999999999999999."""
     first, last = (Fraction(repr(float(end))) for end in (low, high))
     half = _GRID // 2
     return [float(first + (last - first) * step / half) for step in range(half + 1)]
@@ -86,32 +85,32 @@ class Task:
     claim : Claim
         The claim.
     pairs : PairFamily
-        The pairs; for a search space, an example.
+        The pairs. For a search space, this is an example.
     draws : int
-        Draws per dataset in total, including exploration.
+        Total number of draws per dataset, including exploration.
     failure_prob : float
         Probability that any certified number is wrong.
     seed : int
         Root seed.
     name : str
-        Id of the audit. It determines every random number, together with the seed.
+        Name of the audit. Together with the seed, the name determines every random number.
     space : SearchSpace or Portfolio, optional
-        Space in which the pair is searched for.
+        Space in which the pair is searched.
     sequential : bool
         Whether to stop as soon as the evidence suffices.
     instrument : Instrument, optional
-        Instrument for mechanisms that draw their outputs, instead of counts or bets.
+        Instrument for mechanisms that draw their outputs; by default, counts or bets.
     float_attack : bool or FloatAttack
         Whether the low bits of outputs are also examined.
     is_brief : bool
-        Whether only the refutation of the claim matters, as for a mutant. Then no profile is
-        certified, and draws are spread over few calls.
+        Whether only the refutation of the claim matters, which is so for a mutant. In this case, no
+        profile is certified, and draws are made in a few calls.
     stored : mapping of str to int, optional
         Number of available outputs of each side, if the outputs were drawn elsewhere.
     watch : Watch
-        Records the progress, and limits the time of calls.
+        Object that records the progress and limits the time of calls.
     workers : Workers, optional
-        Workers that draw. Default: this process.
+        Workers that draw. By default, this process draws.
     cache_dir : path, optional
         Directory in which calls are stored.
     """
@@ -134,7 +133,7 @@ class Task:
 
     @property
     def is_small(self) -> bool:
-        """Whether draws are few and all on one pair, so that ranks are also guessed."""
+        """Whether there are few draws, all on one pair, so that guesses by rank are used."""
         one = self.space is None and len(self.pairs) == 1
         return (
             one
@@ -144,7 +143,10 @@ class Task:
 
     @property
     def grid(self) -> Floats:
-        """Epsilons of the reported profile: from 0 to beyond the claim, including the claim."""
+        """Epsilons of the reported profile, from 0 to beyond the claim.
+
+        The claim is among them.
+        """
         return _profile(self.claim)[0]
 
     @property
@@ -153,7 +155,7 @@ class Task:
         return _profile(self.claim)[1]
 
     def rng(self, *labels: str | int) -> np.random.Generator:
-        """Return the generator of one purpose."""
+        """Return the generator for one purpose."""
         return generator(self.seed, self.name, *labels)
 
     def sampler(self, mechanism: Any, role: str, *, finite: bool = True) -> Sampler:
@@ -180,7 +182,7 @@ class Task:
         return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
 
     def goal(self, certifying_draws: int, learn_share: float = LEARN_SHARE) -> Goal:
-        """Return the goal by which events are chosen."""
+        """Return the goal for choosing events."""
         return Goal(
             delta=None if self.claim.point is None else self.claim.point[1],
             epsilons=self.grid,
@@ -193,10 +195,10 @@ class Task:
         )
 
     def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:
-        """Return the point at which a profile exceeds the claimed curve most, or is closest.
+        """Return the point at which a profile exceeds the claimed curve most, or is closest to it.
 
-        Epsilon = 0 counts only if the claim is exceeded there, because otherwise it says little.
-        Deltas below `least` do not count either, because the curves are not accurate below `least`.
+        Epsilon = 0 is chosen only if the claim is exceeded there, because a point at 0 has little
+        meaning. Deltas below `least` are not chosen, because the curves are inaccurate there.
         """
         ratio = profile / np.maximum(self.claimed, least)
         if ratio[0] <= 1:
@@ -211,7 +213,7 @@ class Task:
         yield
         if self._fingerprint() != before:
             raise MechanismError(
-                f"{name} changes its input: the data are not what they were before the audit. "
+                f"{name} must not change its input, got data that changed during the audit. "
                 "Work on a copy"
             )
 
@@ -221,10 +223,10 @@ class Task:
 
 
 def check_relation(claim: Claim, pair: NeighborPair) -> None:
-    """Raise a `PairError` if a pair has another relation than the claim."""
+    """Raise a `PairError` if the relation of a pair is not the relation of the claim."""
     if claim.relation is not None and claim.relation != pair.relation:
         raise PairError(
-            f"pair must have the relation of the claim, {claim.relation}, got {pair.relation}. "
+            f"pair must have the claim's relation, {claim.relation}, got {pair.relation}. "
             "Audit a claim under its own relation"
         )
 
@@ -236,27 +238,28 @@ _ROUNDING = 1e-9
 
 
 def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ...]:
-    """Divide a failure probability; no other function of the engine does this.
+    """Divide a failure probability.
 
-    By the union bound, the probability that any of several statements is wrong is at most the sum
-    of their failure probabilities, for any dependence between the statements.
+    No other function of the engine does this. By the union bound, the probability that any of
+    several statements is wrong is at most the sum of their failure probabilities, for any
+    dependence between the statements.
 
     Parameters
     ----------
     failure_prob : float
         The probability to divide, in (0, 1).
     parts : int or sequence of float
-        Number of equal parts, or the weight of each part, >= 0. Weights sum to at most 1.
+        Number of equal parts, or a weight >= 0 for each part. The weights sum to at most 1.
 
     Returns
     -------
     tuple of float
-        The failure probability of each part; their sum is at most `failure_prob`.
+        The failure probability of each part. The sum is at most `failure_prob`.
 
     Raises
     ------
     AssertionError
-        If the weights sum to more than 1, or one is negative.
+        If the weights sum to more than 1, or if a weight is negative.
     """
     if isinstance(parts, int):
         return (failure_prob / parts,) * parts
@@ -269,20 +272,21 @@ def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ..
 class Run:
     """One mechanism that is audited by one instrument.
 
-    Samplers of a run refuse certifying draws until :meth:`settle` is called, and exploration
+    Samplers of a run refuse certifying draws until :meth:`settle` is called, and refuse exploration
     draws afterwards. So an instrument cannot learn from certifying draws before its events are
-    frozen. It also cannot certify on draws from which it learnt.
+    frozen. An instrument also cannot certify on draws from which it learnt.
 
     Attributes
     ----------
     task : Task
         The claim, the pairs, the budget and the seed.
     mechanism : callable, AdditiveNoise, ExactMechanism or None
-        The audited mechanism; None if its outputs are stored.
+        The audited mechanism. None if its outputs are stored.
     role : str
-        Role such as "mechanism" or "mutant 3 round 1". It names the streams of random numbers.
+        Role, such as "mechanism" or "mutant 3 round 1". The role determines the streams of random
+        numbers.
     failure_probs : tuple of float
-        The failure probability of each bound; empty until :meth:`settle` is called.
+        The failure probability of each bound. Empty until :meth:`settle` is called.
     """
 
     task: Task
@@ -293,16 +297,16 @@ class Run:
     _samplers: list[Sampler] = field(default_factory=list)
 
     def rng(self, *labels: str | int) -> np.random.Generator:
-        """Return the generator of one purpose of this run."""
+        """Return the generator for one purpose of this run."""
         return self.task.rng(self.role, *labels)
 
     def sampler(self, mechanism: Any = None, *, finite: bool = True) -> Sampler:
-        """Return a sampler of the mechanism, or of a function of it, at the current stage.
+        """Return a sampler of the mechanism, or of a function of it, for the current stage.
 
         Parameters
         ----------
         mechanism : callable, optional
-            Default: the mechanism of the run.
+            Function to sample; by default, the mechanism of the run.
         finite : bool, optional
             Whether infinite outputs raise an error.
         """
@@ -315,7 +319,7 @@ class Run:
         return sampler
 
     def part(self, label: str) -> Run:
-        """Return this run in another role, at the same stage."""
+        """Return this run with another role, at the same stage."""
         return replace(self, role=f"{self.role} {label}")
 
     def turn_to(self, pair: NeighborPair, spent: int) -> None:
@@ -325,7 +329,7 @@ class Run:
         )
 
     def settle(self, weights: Sequence[float]) -> None:
-        """End the exploration: divide `failure_prob`, and hand out only certifying draws."""
+        """End the exploration: divide `failure_prob`, and allow only certifying draws."""
         if self.failure_probs:
             raise AssertionError("settle must be called only once")
         self.failure_probs = divide(self.task.failure_prob, weights)

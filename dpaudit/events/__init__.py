@@ -1,4 +1,7 @@
-"""Distinguishing events, which are learnt on exploration draws and frozen before certification."""
+"""Distinguishing events.
+
+They are learnt on exploration draws and frozen before certification.
+"""
 
 from dpaudit.events.bits import FloatAttack, explanation
 from dpaudit.events.cuts import approximate_lower, approximate_upper, expectation, scalar_score

@@ -1,19 +1,19 @@
 """The floating-point attack, which uses information in the low bits of an output.
 
 In exact arithmetic, ``value + noise`` hides the value. In float64, the sum may reveal the value.
-The sum is rounded to the unit in the last place of its *larger* term. A sampler that inverts a
-distribution function reaches only a small part of the doubles. So the set of possible doubles
-depends on the value (Mironov 2012, "On significance of the least significant bits for differential
-privacy"; Casacuberta et al. 2022; Haney et al. 2022). The features of this module reveal such
-traces to the learners of events.
+The reason is that the sum is rounded to the unit in the last place of its *larger* term. Also, a
+sampler that inverts a distribution function reaches only a small part of all doubles. So the set of
+possible sums depends on the value (Mironov 2012, "On significance of the least significant bits for
+differential privacy"; Casacuberta et al. 2022; Haney et al. 2022). The features of this module pass
+such traces of the value to the learners of events.
 
-One feature is the granularity, which is the exponent of the last set bit. ``y`` is a multiple of
-``2^granularity``. Another feature is a code of sign, exponent and trailing zeros. It has few enough
-values for a table of atoms. Both features are also computed after public reference values are
-subtracted. The last feature is whether ``value + Laplace(scale)`` noise, drawn by numpy's method,
-can give ``y`` at all.
+The first feature is the granularity, which is the exponent of the last set bit. A granularity of g
+means that ``y`` is a multiple of ``2^g``. The second feature is a code of sign, exponent and
+trailing zeros. The code has few enough values for a table of atoms. Both features are also computed
+after public reference values are subtracted. The last feature says whether ``value +
+Laplace(scale)`` noise, drawn by numpy's method, can give ``y`` at all.
 
-All choices are made on exploration draws, so no choice can make a certified number wrong.
+All choices use only exploration draws, so no choice can make a certified number wrong.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def granularity(y: Floats) -> Floats:
 def trailing_zeros(y: Floats) -> Floats:
     """Return the granularity in units in the last place, which is the number of trailing zeros.
 
-    The value is 53 for zero, and NaN for NaN and infinities.
+    The granularity is 53 for zero and NaN for NaN and infinities.
     """
     _, lowest = _dissect(y)
     return np.where(y == 0, 53.0, granularity(y) - lowest)
@@ -80,8 +80,7 @@ def _dissect(y: Floats) -> tuple[NDArray[np.int64], Floats]:
 class BitCode(Column):
     """Sign, exponent and trailing zeros as one integer, which has at most 952 values.
 
-    Exponents below `exponent` or beyond the window are moved to the ends of the window, and so are
-    the numbers of zeros.
+    Exponents and numbers of zeros outside their windows are moved to the ends of the windows.
     """
 
     exponent: int = 0
@@ -105,7 +104,10 @@ class BitCode(Column):
         return np.where(np.isfinite(y), code, np.nan)
 
     def words(self, value: float) -> str:
-        """Return sign, size and last bit; the ends of a window include all values beyond."""
+        """Return sign, size and last bit in words.
+
+        The ends of a window include all values beyond.
+        """
         if np.isnan(value):
             return "no answer"
         sign, code = ("-", -2 - int(value)) if value < 0 else ("+", int(value) - 1)
@@ -118,25 +120,25 @@ class BitCode(Column):
 def reachable(
     y: Floats, value: float, scale: float, *, textbook: bool = False
 ) -> NDArray[np.bool_]:
-    """Return whether ``value + Laplace(scale)`` noise from a given sampler can give each `y`.
+    """Return whether ``value + Laplace(scale)`` noise from a given sampler can equal each `y`.
 
-    numpy draws a number U, which is a multiple of 2^-53. Below 1/2 it returns ``scale * log(U +
-    U)``, and above 1/2 it returns ``-scale * log(2 - U - U)`` (``random_laplace`` in numpy's
-    ``distributions.c``). If the compiler fuses no multiplication with an addition, ``value +
-    rng.laplace(scale=scale)`` and ``rng.laplace(value, scale)`` give the same result. This function
-    inverts the formula and tries the nearest values of U in either direction.
+    numpy draws a number U, which is a multiple of 2^-53. If U is below 1/2, numpy returns ``scale *
+    log(U + U)``; if U is above 1/2, numpy returns ``-scale * log(2 - U - U)`` (``random_laplace``
+    in numpy's ``distributions.c``). Suppose that the compiler fuses no multiplication with an
+    addition. Then ``value + rng.laplace(scale=scale)`` and ``rng.laplace(value, scale)`` give the
+    same result. This function inverts the formula and tries the nearest values of U on both sides.
 
     Parameters
     ----------
     y : ndarray, shape [size]
-        Outputs.
+        Outputs to test.
     value : float
         Value to which the noise is added.
     scale : float
         Scale of the noise, > 0.
     textbook : bool, optional
         Whether the sampler is ``scale * sign(u) * log(1 - 2 |u|)`` for u = U - 1/2, with the
-        logarithm of Python or numpy. Otherwise, the sampler is numpy's own. The default is False.
+        logarithm of Python or numpy. If False, the sampler is numpy's own. The default is False.
     """
     step = np.arange(-3.0, 4.0)[:, None]
     with np.errstate(all="ignore"):
@@ -155,9 +157,9 @@ def reachable(
 
 
 def _libm_log(w: Floats) -> Floats:
-    """Return the logarithm of the C library; np.log may differ in the last bit.
+    """Return the logarithm of the C library.
 
-    numpy's samplers use the C library.
+    The last bit of np.log may differ. numpy's samplers use the C library.
     """
     return np.asarray(special.xlogy(1.0, w))
 
@@ -200,7 +202,7 @@ class FloatAttack:
                 raise TypeError(f"{name} must be a sequence of numbers, got {values!r}")
             values = tuple(check(**{name: value}) for value in values)
             if len(values) > most:
-                raise ArgumentError(f"{name} must be at most {most} numbers, got {len(values)}")
+                raise ArgumentError(f"{name} must hold at most {most} numbers, got {len(values)}")
             object.__setattr__(self, name, values)
 
     @classmethod
@@ -221,7 +223,7 @@ class FloatAttack:
             else:
                 for statistic in (np.sum, np.mean):
                     both = [np.ravel(statistic(side, axis=0)) for side in (left, right)]
-                    # A sum in another order may differ in the last bit.
+                    # A sum in another order may have another last bit.
                     references += [float(statistic(side)) for side in (left, right)]
                     references += [float(x[0]) for x in both]
                     radii.append(float(np.abs(both[0] - both[1]).sum()))
@@ -247,7 +249,7 @@ def _at_most(values: Iterable[float], most: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Hypothesis:
-    """A value, a scale and a sampler that could explain one side and not the other."""
+    """A value, a scale and a sampler that could explain one side but not the other."""
 
     value: float
     scale: float
@@ -260,8 +262,8 @@ class _Hypothesis:
         return np.where(np.isnan(y), np.nan, found.astype(float))
 
     def judged(self, left: Floats, right: Floats) -> _Hypothesis | None:
-        """Return the hypothesis for the side that it explains; None for no side or both sides."""
-        for draws in _SCREEN:  # most hypotheses are wrong, and a small number of draws reveals this
+        """Return the hypothesis for the one side that it explains, or None."""
+        for draws in _SCREEN:  # most hypotheses are wrong, which a small number of draws shows
             rates = [float(self.read(x[:draws]).mean()) for x in (left, right)]
             gap = abs(rates[0] - rates[1])
             if not (max(rates) >= _ALWAYS and gap >= _GAP):
@@ -276,7 +278,7 @@ class _Hypothesis:
 def _explanations(
     left: Floats, right: Floats, references: Sequence[float], scales: Sequence[float]
 ) -> list[_Hypothesis]:
-    """Return hypotheses that can always give one side and not the other; the best come first."""
+    """Return hypotheses that can give all of one side but not the other, best first."""
     left, right = (x[np.isfinite(x)] for x in (left, right))
     if min(len(left), len(right)) < _SCREEN[0]:
         return []
@@ -288,7 +290,7 @@ def _explanations(
 
 
 def _nice_scales(y: Floats) -> list[float]:
-    """Return round scales close to the likeliest scale given the draws."""
+    """Return round scales close to the maximum likelihood estimate of the scale."""
     with np.errstate(all="ignore"):
         likely = float(np.abs(y - np.median(y)).mean())
     if not 1e-100 < likely < 1e100:
@@ -329,12 +331,13 @@ def bit_features(
     references : sequence of float
         Values to which noise may have been added.
     scales : sequence of float
-        Possible scales of this noise; scales near the likeliest scale are also tried.
+        Possible scales of this noise. Scales near the maximum likelihood estimate are also tried.
 
     Returns
     -------
     list of Feature
-        Empty if no coordinate is a real number, because categories and integers have no low bits.
+        The list is empty if no coordinate is a real number, because categories and integers have no
+        low bits.
     """
     real = [j for j, c in enumerate(encoder.columns) if c.labels is None and _real(left, right, j)]
     chosen = _most_telling(real, left, right)
@@ -393,7 +396,7 @@ def _of(j: int, column: Column, read: Read) -> Feature:
 
 
 def _after(read: Read, reference: float) -> Read:
-    """Return a function that computes the difference from the reference in float64."""
+    """Return a function that subtracts the reference in float64."""
     return lambda y: read(y - reference)
 
 
@@ -426,7 +429,7 @@ def _unexplained(side: str, found: dict[int, _Hypothesis]) -> Feature:
 
 
 def explanation(event_feature_name: str) -> str:
-    """Return a note for a report: which leak was found, and what to use instead.
+    """Return a note for a report, which says what leak was found and what to use instead.
 
     Parameters
     ----------
@@ -440,7 +443,7 @@ def explanation(event_feature_name: str) -> str:
             "give. A single such output distinguishes the two sides."
         )
     elif any(s in event_feature_name for s in ("granularity of", "trailing zero", "bits of")):
-        # Such a table also uses the size of the output, and the note says so.
+        # Such a table also uses the size of the output, as the note says.
         found = (
             "The event reads the last bits of the output in addition to its sign and size. These "
             "bits reveal to which value float noise was added. An audit without the "

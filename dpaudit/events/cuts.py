@@ -1,15 +1,16 @@
 """Cut every score at many thresholds, judge each cut, and choose the events to certify.
 
 Every cut is judged by what it is *expected to certify*. The rates of a cut are first moved in the
-conservative direction by their selection uncertainty. The reason is that the winner of thousands of
+conservative direction by their selection uncertainty. The reason is that the best of thousands of
 cuts looks better than it is. Then the joint bound is approximated. The approximation uses the
-number of certifying draws and the failure probability that the cut will get.
+number of certifying draws and the failure probability of the cut.
 
 The joint bound of :mod:`dpaudit.stats.joint` is approximated by recovering variances from one-sided
 limits (Zou and Donner 2008, "MOVER"). Let p' be the limit of p, and q' the limit of q, at the full
-failure probability. Each of p' and q' causes a decline of the loss ``log((p - delta) / q)``. The
-certified loss is expected to lie below the loss by the root of the sum of the squares of these two
-declines. The same rule is used for the excess ``p - e^epsilon q``.
+failure probability. If p is replaced by p', the loss ``log((p - delta) / q)`` declines. If q is
+replaced by q', the loss declines, too. The certified loss is expected to lie below the loss by the
+root of the sum of the squares of these two declines. The same rule applies to the excess ``p -
+e^epsilon q``.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ExpectedBounds:
-    """Rates of many events, and the limits that are expected from `draws` fresh draws.
+    """Rates of many events, and the expected limits from `draws` fresh draws.
 
     Parameters
     ----------
     p, q : ndarray, shape (k,)
-        Assumed rates on the likelier side and on the less likely side.
+        Assumed rates on the likelier side and on the other side.
     p_low, q_high : ndarray, shape (k,)
         One-sided limits, each at the full failure probability.
     """
@@ -64,7 +65,7 @@ class ExpectedBounds:
     def losses(self, delta: float) -> tuple[Floats, Floats]:
         """Return the expected epsilons at `delta`, for events and for their swapped complements.
 
-        A value is not positive if nothing is expected.
+        A value <= 0 means that nothing is expected.
         """
         return (
             _loss(self.p, self.q, self.p_low, self.q_high, delta),
@@ -94,16 +95,17 @@ def _loss(p: Floats, q: Floats, p_low: Floats, q_high: Floats, delta: float) -> 
 def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
     """Return the Clopper-Pearson upper bound by Pratt's formula; counts may be fractional.
 
-    The formula is 30 times faster than the exact bound. It is within about 15% of the exact bound
-    even for no hits and tiny failure probabilities (Blyth 1986, "Approximate binomial confidence
-    limits", after Pratt 1968). The formula is used only for planning; nothing is certified with it.
+    The formula is 30 times faster than the exact bound. The result is within about 15% of the exact
+    bound, even for no hits and tiny failure probabilities (Blyth 1986, "Approximate binomial
+    confidence limits", after Pratt 1968). The formula is used only for planning; no certificate
+    uses it.
     """
     x = np.minimum(np.asarray(hits, dtype=float), draws * (1 - 1e-14))
     z = float(-special.ndtri(failure_prob))
     a = ((x + 1) / (draws - x)) ** 2
     b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    # Negative where the formula is useless: if there are fewer draws than z^2 / 9, nothing is
-    # known.
+    # The value is negative where the formula is useless: if there are fewer draws than z^2 / 9,
+    # nothing is known.
     root = np.maximum(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1, 0.0)
     c = -3 * z * np.sqrt(root)
     d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
@@ -130,10 +132,9 @@ _FINE = 12  # number of cuts that are paired around the best of these pairs
 
 
 def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
-    """Return the score of outputs that are one number each; the score is that number.
+    """Return the score of outputs that are one number each, which is that number.
 
-    The encoded outputs are used only to see whether all numbers are whole, and whether some are
-    missing.
+    The encoded outputs only show whether all numbers are whole, and whether some are missing.
     """
     (column,) = encoder.columns
     feature = Feature(column, lambda x: x[:, 0], coordinate=True)
@@ -149,7 +150,8 @@ class ExpectedGuess:
     correct, wrong : ndarray, shape (k,)
         Probabilities of a correct and of a wrong guess.
     share_low, rate_low : ndarray, shape (k,)
-        Expected limits of the share of correct guesses among guesses, and of the rate of guessing.
+        Expected limits of two rates: correct guesses among all guesses, and guesses among all
+        draws.
     """
 
     correct: Floats
@@ -159,7 +161,7 @@ class ExpectedGuess:
 
     @classmethod
     def of(cls, correct: Floats, wrong: Floats, draws: int, failure_prob: float) -> ExpectedGuess:
-        """Return the limits for a total of `draws` draws that show exactly these rates."""
+        """Return the limits for `draws` draws in total, with exactly these rates."""
         rate = np.minimum(correct + wrong, 1.0)
         guesses = np.maximum(rate * draws, 1e-9)
         main, little = failure_prob * (1 - SHARE_OF_GUESSING), failure_prob * SHARE_OF_GUESSING
@@ -167,7 +169,10 @@ class ExpectedGuess:
         return cls(correct, wrong, share_low, approximate_lower(guesses, draws, little))
 
     def loss(self, delta: float) -> Floats:
-        """Return the expected epsilon at `delta`; it is not positive if nothing is expected."""
+        """Return the expected epsilon at `delta`.
+
+        A value <= 0 means that nothing is expected.
+        """
         top = self.rate_low * self.share_low - delta
         bottom = self.rate_low * (1 - self.share_low)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -181,14 +186,16 @@ class ExpectedGuess:
 
 @dataclass(frozen=True)
 class TwoCuts:
-    """Pairs of cuts of one score. Left is guessed above the upper cut, right below the lower cut.
+    """Pairs of cuts of one score.
+
+    The guess is left above the upper cut and right below the lower cut.
 
     Parameters
     ----------
     upper, lower : ndarray of int, shape (k,)
-        Indices of the thresholds, ``upper >= lower``. Between the two cuts, no guess is made.
+        Indices of the thresholds, ``upper >= lower``. Between the two cuts, there is no guess.
     correct, wrong : ndarray, shape (k,)
-        Rates, moved in the conservative direction by their selection uncertainty.
+        Rates, after they are moved in the conservative direction by their selection uncertainty.
     """
 
     upper: NDArray[np.intp]
@@ -205,14 +212,15 @@ def pairs_of_cuts(
     Parameters
     ----------
     likely, rare : ndarray of int, shape (k,)
-        Draws at or above each of k rising thresholds, first on the side that is guessed there, then
-        on the other side.
+        Number of draws at or above each of k increasing thresholds, first on the side that is
+        guessed there, then on the other side.
     draws : (int, int)
-        Numbers of draws of these two sides.
+        Total numbers of draws of these two sides.
     level : float
-        One-sided level of the limits by which rates are moved.
+        One-sided level of the limits that replace the rates.
     near : (int, int) or None
-        Pair around which pairs are tried. If None, a coarse set of pairs is tried everywhere.
+        Pair of cuts around which further pairs are tried. If None, a coarse set of pairs is tried
+        everywhere.
     """
     k = len(likely)
     if near is None:
@@ -228,7 +236,7 @@ def pairs_of_cuts(
     keep = upper >= lower
     upper, lower = upper[keep], lower[keep]
     n, m = draws
-    # One side has n draws and the other side has m draws; fair coins would give both sides equal
+    # One side has n draws and the other side has m draws. Fair coins would give both sides equal
     # weight.
     correct = (likely[upper] / n + 1 - rare[lower] / m) / 2
     wrong = (rare[upper] / m + 1 - likely[lower] / n) / 2
@@ -254,16 +262,16 @@ OTHER = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts of one score: the draws at or above each threshold, and the conservative rates.
+    """All cuts of one score, with the draws at or above each threshold and conservative rates.
 
     Parameters
     ----------
     score : Score
         The score that is cut.
     thresholds : ndarray, shape (k,)
-        Rising thresholds.
+        Thresholds in increasing order.
     hits : dict of str to ndarray of int, shape (k,)
-        Draws of each side at or above the thresholds.
+        Number of draws of each side at or above each threshold.
     draws : dict of str to int
         Number of draws of each side.
     """
@@ -283,7 +291,7 @@ class Cuts:
 
 
 def is_plain(score: Score) -> bool:
-    """Return whether no draw had a part in choosing a score."""
+    """Return whether no draw was used to choose a score."""
     return isinstance(score, FeatureScore) and not score.feature.learnt
 
 
@@ -295,7 +303,7 @@ def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
     if len(values) < 2:
         return None
     index = _spread_indices(len(values))
-    # "No answer" lies below all numbers, so the threshold above it must be a number.
+    # "No answer" is below all numbers, so the threshold above "no answer" must be a number.
     below, at = np.maximum(values[index - 1], -np.finfo(np.float64).max), values[index]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = below / 2 + at / 2
@@ -319,7 +327,7 @@ def upper(hits: NDArray[Any], draws: int) -> Floats:
 
 
 def _spread_indices(n: int) -> NDArray[np.intp]:
-    """Return 1..n-1, or a subset that is evenly spaced in rank and geometric towards both ends."""
+    """Return 1..n-1, or a part that is evenly spaced in rank and geometric towards both ends."""
     if n - 1 <= MAX_CUTS:
         return np.arange(1, n)
     tail = np.geomspace(1, n / 20, MAX_CUTS // 3).astype(np.intp)
@@ -346,7 +354,7 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
             separation = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), separation, value))[-1])
             worth.append((float(value[top]), float(separation[top]), -order, side))
-            # The simplest scores come first; a later score must be clearly better.
+            # The simplest scores come first. A later score must be clearly better to be chosen.
             if (value[top] - _TRIFLE * abs(best[0]), separation[top]) > best:
                 best = (float(value[top]), float(separation[top]))
                 if goal.delta is None:
@@ -385,7 +393,7 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
 def primary_values(
     sure: ExpectedBounds, goal: Goal
 ) -> tuple[tuple[Floats, Floats], NDArray[np.intp]]:
-    """Return the value of each cut, direct and mirrored; for curves, also return its best point."""
+    """Return the value of each cut and of each mirrored cut; for curves, also the best point."""
     if goal.delta is not None:
         direct, mirrored = (np.maximum(loss, 0.0) for loss in sure.losses(goal.delta))
         return (direct, mirrored), np.zeros(len(direct), np.intp)
@@ -411,7 +419,7 @@ def _best_guess(
     worth: Sequence[tuple[float, float, int, str]],
     goal: Goal,
 ) -> _ChosenGuess | None:
-    """Pair cuts of the most valuable scores, and return the most valuable pair."""
+    """Pair the cuts of the most valuable scores, and return the most valuable pair."""
     best: _ChosenGuess | None = None
     for _, _, order, side in worth:
         c = cuts[-order]
@@ -451,7 +459,7 @@ def _best_guess(
 
 
 def guess_values(sure: ExpectedGuess, goal: Goal) -> tuple[Floats, NDArray[np.intp]]:
-    """Return the value of each pair of cuts; for curves, also return its best point."""
+    """Return the value of each pair of cuts; for curves, also the best point of each pair."""
     if goal.delta is not None:
         values = np.maximum(sure.loss(goal.delta), 0.0)
         return values, np.zeros(len(values), np.intp)
@@ -471,7 +479,7 @@ def _event(
     target: Target,
     learn_share: float,
 ) -> Event:
-    """Return a cut as a frozen event, or its complement if swapping the sides gives more."""
+    """Return a cut as a frozen event, or its complement if swapped sides give more."""
     return Event(
         cuts.score,
         float(cuts.thresholds[at]),
@@ -495,9 +503,9 @@ def _same_cut(a: Event, b: Event) -> bool:
 def expectation(
     chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any], goal: Goal
 ) -> tuple[float, float]:
-    """Judge a frozen event, as :attr:`Selection.objective` does, on draws that did not choose it.
+    """Judge a frozen event on draws that did not choose it.
 
-    Nothing was chosen on these draws, so chance cannot be mistaken for a leak.
+    Nothing was chosen on these draws, so a difference by chance cannot look like a leak.
     """
     draws = {"left": len(left), "right": len(right)}
     if isinstance(chosen, Guess):
@@ -526,7 +534,7 @@ def expectation(
 def with_examples(
     primary: Event | Guess, profile: Sequence[Event], left: Floats, right: Floats
 ) -> tuple[Event | Guess, tuple[Event, ...]]:
-    """Add typical outputs, taken from encoded draws, to events whose score is hard to interpret."""
+    """Add typical outputs from encoded draws to events whose score is hard to understand."""
     known: dict[tuple[int, str], Floats] = {}  # the events of a profile share only a few scores
 
     def described(event: Event) -> Event:
@@ -546,7 +554,7 @@ def with_examples(
 
 
 def _with_example(event: Event, encoded: Floats, scores: Floats) -> Event:
-    """Add the middle output among the draws in the event, if there are any."""
+    """Add the median output of the draws in the event, if there are any."""
     inside = np.flatnonzero(event.fires(scores))
     if len(inside) == 0:
         return event

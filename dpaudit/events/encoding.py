@@ -4,8 +4,8 @@ Outputs are an array ``[size, ...]``. If each draw has its own length, outputs a
 ``[size]`` of objects. Each object is an array of floats for one draw.
 
 Texts are identified by 64-bit hashes of their characters. A hash is the sum over positions of the
-character times a fixed odd number. So the hash depends neither on the width of the array nor on the
-other texts in the array. Two texts with the same hash share one code.
+character times a fixed odd number. Therefore the hash depends neither on the width of the array nor
+on other texts in the array. Two texts with the same hash share one code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Floats = NDArray[np.float64]
 
 
 class Coordinate(NamedTuple):
-    """One number or text of each output, with a name; `derived` if it repeats others."""
+    """One number or text of each output, with a name.
+
+    If `derived`, it repeats other coordinates.
+    """
 
     name: str
     values: NDArray[Any]
@@ -37,7 +40,7 @@ class Coordinate(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """The number of coordinates of an output; it is frozen after learning.
+    """The number of coordinates of an output, which is frozen after learning.
 
     Parameters
     ----------
@@ -50,7 +53,8 @@ class Form:
         Shape of every output that was seen, if all outputs had one shape. If a later output has
         another shape, only its first cells are read.
     lengths : bool
-        Whether the number of cells is a coordinate. It is not if draws differ only by exceptions.
+        Whether the number of cells is a coordinate. The number of cells is not a coordinate if
+        draws differ only by exceptions.
     """
 
     width: int | None = None
@@ -111,7 +115,7 @@ def _plain(outputs: NDArray[Any]) -> Iterator[Coordinate]:
 
 
 def _shapes(outputs: NDArray[Any]) -> list[tuple[int, ...]]:
-    """Return the shape of each output, or a single shape if the outputs are one array."""
+    """Return the shape of each output, or one shape if the outputs are one array."""
     if outputs.dtype != object:
         return [outputs.shape[1:]]
     return [row.shape for row in outputs]
@@ -160,7 +164,7 @@ _AT_ONCE = 1024  # Characters of each text that are hashed together.
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts as characters: codes ``[size, width]``, which are zero behind the end, and lengths."""
+    """Texts as character codes ``[size, width]``, which are zero after the end, and lengths."""
 
     codes: NDArray[np.uint32]
     lengths: NDArray[np.intp]
@@ -183,7 +187,10 @@ class Texts:
         return _hash(self.codes if count is None else self.codes[:, :count])
 
     def last(self, count: int) -> Hashes:
-        """Hash the last characters of each text; a shorter text is hashed completely."""
+        """Hash the last characters of each text.
+
+        A shorter text is hashed completely.
+        """
         at = np.maximum(self.lengths - count, 0)[:, None] + np.arange(count)
         inside = at < self.lengths[:, None]
         taken = np.take_along_axis(self.codes, np.minimum(at, self.codes.shape[1] - 1), axis=1)
@@ -225,12 +232,14 @@ def _hash(codes: NDArray[np.uint32]) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels that were seen, with their hashes; the code of a text is the index of its label.
+    """Labels that were seen, with their hashes.
+
+    The code of a text is the index of its label.
 
     Parameters
     ----------
     names : tuple of str
-        Labels in sorted order, one for each code.
+        Labels in sorted order. Each label has one code.
     hashes : ndarray, shape (k,)
         Sorted hashes.
     codes : ndarray, shape (k,)
@@ -243,7 +252,7 @@ class Labels:
 
     @classmethod
     def learn(cls, hashes: Hashes, name: Callable[[int], str]) -> Labels:
-        """Store the labels seen; if there are very many labels, store only the repeated ones.
+        """Store the labels seen, or only the repeated labels if there are very many.
 
         `name` is the function that returns the label of a row.
         """
@@ -261,7 +270,7 @@ class Labels:
         return cls(tuple(names[i] for i in order), kept, codes)
 
     def __call__(self, hashes: Hashes) -> Floats:
-        """Return the code of each text; the code of an unknown text is -1."""
+        """Return the code of each text, which is -1 for an unknown text."""
         if len(self.hashes) == 0:
             return np.full(len(hashes), -1.0)
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -273,7 +282,7 @@ View = tuple[str, tuple[str, ...] | None, Callable[[Texts], Floats]]
 
 
 def whole(texts: Texts) -> tuple[tuple[str, ...], Callable[[Texts], Floats]]:
-    """Return the labels of whole texts, and the function that reads the codes of texts."""
+    """Return the labels of whole texts, and a function that returns the codes of texts."""
     labels = Labels.learn(texts.first(), lambda row: texts.words(row, 0, texts.codes.shape[1]))
     return labels.names, lambda t: labels(t.first())
 
@@ -331,7 +340,7 @@ def _occurrences(texts: Texts, part: tuple[int, int]) -> Floats:
 
 
 def _telling_parts(left: Texts, right: Texts) -> list[tuple[str, tuple[int, int]]]:
-    """Return runs of characters whose frequency differs between the sides; the best come first."""
+    """Return substrings whose frequency differs most between the sides, best first."""
     found: list[tuple[float, int, str, tuple[int, int]]] = []
     for count in _PARTS:
         samples, seen = [], []
@@ -373,12 +382,12 @@ class Column:
     name : str
         Name in reports, such as "coordinate 3".
     labels : tuple of str, optional
-        For categories, the labels of the codes 0, 1, ..., which were seen during exploration. Any
+        For categories, the labels of the codes 0, 1, ..., which were seen during exploration. Every
         other label has the code -1.
     view : callable, optional
         For features of texts, a function ``Texts -> [size]``.
     derived : bool
-        Whether the column repeats information of another column, as the suffix of a text does.
+        Whether the column repeats information of another column, like the suffix of a text.
     """
 
     name: str
@@ -399,7 +408,7 @@ class Column:
 
 
 def number_words(value: float) -> str:
-    """Return a number with three significant digits; an integer in full."""
+    """Return a number with three significant digits, but an integer with all digits."""
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else f"{value:.3g}"
 
 
@@ -414,15 +423,16 @@ def row_words(encoder: Encoder, row: Floats) -> str:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Converter of outputs ``[size, ...]`` to floats ``[size, k]``; it is frozen after learning.
+    """Converter of outputs ``[size, ...]`` to floats ``[size, k]``, which is frozen after learning.
 
     Numbers and booleans are kept. Categories become codes. The fields of records and the axes of
-    arrays become columns. A text may have more columns, which follow the column of the text itself.
-    These are its length, its ends, and the parts that it contains.
+    arrays become columns. A text may have further columns, which follow the column of the text
+    itself. These columns are the length of the text, its ends, and the parts that it contains.
 
-    Shapes or lengths may differ between sides or draws. Then the cells of a draw follow one after
-    the other, and missing cells are NaN. The columns before the cells hold the number of cells and,
-    for arrays of several axes, the shape. Cells beyond the longest explored draw are not used.
+    Shapes or lengths may differ between sides or draws. In this case, the cells of a draw follow
+    one after the other, and missing cells are NaN. The columns before the cells hold the number of
+    cells. For arrays of several axes, they also hold the shape. Cells beyond the longest explored
+    draw are not used.
 
     Parameters
     ----------
@@ -431,7 +441,7 @@ class Encoder:
     groups : tuple of int
         Number of columns of each coordinate of the output.
     form : Form
-        The number of coordinates of an output.
+        Form of an output, with its number of coordinates.
     """
 
     columns: tuple[Column, ...]

@@ -1,6 +1,6 @@
-"""Events and guesses that are counted on certifying draws, and the goal of their choice.
+"""Events and guesses that are counted on certifying draws, and the goal for choosing them.
 
-Events and guesses are fixed before the draws that certify them.
+Events and guesses are fixed before the draws that certify them are made.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Thresholds are chosen on the rest."""
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """A set of outputs that is fixed before the draws that certify it.
+    """A set of outputs that is fixed before the certifying draws are made.
 
     Call the event with outputs of the mechanism: ``event(outputs) -> bool [size]``.
 
@@ -41,12 +41,12 @@ class Event:
     encoder : Encoder
         Converts outputs to the matrix from which the score is computed.
     target : Target
-        The goal for which the event was chosen; there the bound on its counts is sharpest.
+        The goal for which the event was chosen. For this goal, the bound on its counts is sharpest.
     example : str
-        A typical output in the event, if a person cannot interpret the score.
+        A typical output in the event, given if a person cannot interpret the score.
     learnt_share : float
         Share of the first draws from which the score was learnt; 0 for a plain feature. The other
-        draws only chose the threshold, so they give a better estimate of the rates of the event.
+        draws only chose the threshold, so they estimate the rates of the event better.
     """
 
     score: Score = field(repr=False)
@@ -66,11 +66,11 @@ class Event:
 
     @property
     def definition(self) -> str:
-        """Description of the event with all its parts and with all digits of its thresholds."""
+        """Description of the event with all its parts and all digits of its thresholds."""
         return self.score.words(self.threshold, self.above, exact=True)
 
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
-        """Return whether each output lies in the event, given the computed scores."""
+        """Return whether each output lies in the event, given the score of each output."""
         above = scores >= self.threshold
         return above if self.above else ~above
 
@@ -81,15 +81,16 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """A guess of the side of each output, from both tails of one score: left, right or no guess.
+    """A guess of each output's side, from both tails of one score.
 
-    Call the guess with outputs of the mechanism: ``guess(outputs) -> int8 [size]``. The value is 1
-    for left, -1 for right and 0 for no guess.
+    It may abstain. Call the guess with outputs of the mechanism: ``guess(outputs) -> int8 [size]``.
+    The value is 1 for left, -1 for right and 0 for no guess.
 
     Parameters
     ----------
     left, right : Event
-        Events in which left or right is guessed. They are two disjoint cuts of one score.
+        The event in which left is guessed, and the event in which right is guessed. The two events
+        are disjoint cuts of one score.
     """
 
     left: Event
@@ -97,7 +98,10 @@ class Guess:
 
     @classmethod
     def of(cls, chosen: Event | Guess) -> Guess:
-        """Return a guess; an event guesses its likelier side, and otherwise the other side."""
+        """Return a guess.
+
+        An event guesses its likelier side, and its complement guesses the other side.
+        """
         if isinstance(chosen, Guess):
             return chosen
         other = "right" if chosen.likelier == "left" else "left"
@@ -116,7 +120,7 @@ class Guess:
 
     @property
     def definition(self) -> str:
-        """Description of the guess with all parts of its events and all digits of thresholds."""
+        """Description of the guess, with all parts of its events and all digits of thresholds."""
         return f"left where {self.left.definition}; right where {self.right.definition}"
 
     @property
@@ -156,7 +160,7 @@ class Goal:
     draws : int
         Certifying draws per dataset.
     primary_failure_prob, profile_failure_prob : float
-        Failure probabilities of the primary event and of each event of the profile.
+        Failure probability of the primary event, and of each event of the profile.
     learn_share : float
         Share of the exploration draws from which scores are learnt.
     wants_profile : bool
@@ -175,21 +179,23 @@ class Goal:
 
 @dataclass(frozen=True)
 class Selection:
-    """The frozen events: the primary event first, then the events of the profile.
+    """The frozen events: first the primary event, then the events of the profile.
 
     Parameters
     ----------
     primary : Event or Guess
         The event that gets most of the failure probability.
     profile : tuple of Event
-        One event for each epsilon of the grid at which the event differs from the others.
+        One event for each epsilon of the grid at which the best event differs from the other
+        events.
     objective : (float, float)
-        Pair of numbers by which pairs of datasets are compared. The first number is the epsilon
-        that the primary event is expected to certify. For a curve, it is the ratio by which the
-        curve is exceeded. The second number is the separation of the two sides, that is, the
-        difference of the rates. The separation orders pairs whose expectations are equal.
+        Two numbers by which pairs of datasets are compared. The first number is the epsilon that
+        the primary event is expected to certify. If the claim is a curve, the first number is the
+        ratio by which the curve is exceeded. The second number is the separation of the two sides,
+        which is the difference of the rates. The separation orders pairs whose expectations are
+        equal.
     point : (float, float)
-        Point of the claimed curve against which the primary event is strongest.
+        Point of the claimed curve at which the primary event is strongest.
     """
 
     primary: Event | Guess
@@ -199,7 +205,10 @@ class Selection:
 
 
 def trivial_event(encoder: Encoder) -> Event:
-    """Return the event of all outputs, for outputs that never vary; it certifies nothing."""
+    """Return the event of all outputs, which certifies nothing.
+
+    Use it for outputs that never vary.
+    """
     return Event(_SureScore(), 0.0, True, "left", encoder, Target(delta=0.0))
 
 

@@ -1,32 +1,33 @@
-"""Features: one-dimensional functions of an output, with descriptions, from which events are built.
+"""Features from which events are built: one-dimensional functions of an output, with descriptions.
 
 The spreads are compared along the generalised eigenvectors of the two covariance matrices. Among
-all directions u, the ratio ``u' S_left u / u' S_right u`` is largest and smallest along these
-eigenvectors. In coordinates along these eigenvectors, both matrices are diagonal. So the
-log-likelihood ratio of two Gaussians with these moments is a sum over the directions,
+all directions u, the ratio ``u' S_left u / u' S_right u`` is extreme along these eigenvectors. In
+coordinates along these eigenvectors, both covariance matrices are diagonal. So the log-likelihood
+ratio of two Gaussians with these moments is a sum over the directions,
 
     sum_i  z_i^2 (1 - 1 / v_i) / 2 + z_i m_i / v_i  +  constant,
 
-with z measured from the right mean in right standard deviations. Here v_i and m_i are the variance
-and the mean of the left side in these units. Directions in which the two sides differ no more than
-by chance are omitted, because they would only add noise. The effect of chance is well known. The
-ratios of two sample covariances of equal distributions lie, up to fluctuations, between ``((1 - h)
-/ (1 - s))^2`` and ``((1 + h) / (1 - s))^2``, with ``s = k / n`` and ``h`` the root of ``2 s - s^2``
-(Wachter 1980, "The limiting empirical measure of multiple discriminant ratios").
+Here, z is measured from the mean of the right side, in units of the right side's standard
+deviations. In these units, v_i and m_i are the variance and the mean of the left side. Directions
+in which the two sides differ no more than by chance are omitted, because they would only add noise.
+The size of chance differences is known. For two samples of equal distributions, the ratios of the
+covariances nearly lie between ``((1 - h) / (1 - s))^2`` and ``((1 + h) / (1 - s))^2``. Here ``s = k
+/ n``, and ``h`` is the root of ``2 s - s^2`` (Wachter 1980, "The limiting empirical measure of
+multiple discriminant ratios").
 
 Noise of any scale hides the size of a number. However, noise does not hide a residue that the noise
-leaves unchanged. Examples are the parity of a count, a grid to which a value was rounded before,
+leaves unchanged. Examples are the parity of a count, a grid to which the value was rounded before,
 and the phase of a comb. Such a leak is a difference between the two characteristic functions at one
 frequency,
 
     E_left e^(2 pi i f y) - E_right e^(2 pi i f y),
 
-at which smooth noise leaves both near 0. Frequencies are found in three ways. Residues of integers
-are tested by a chi-square statistic for each modulus. Multiples of a power of ten or of two are
-found by folding the outputs at that power. Other frequencies are found by a periodogram over the
-range of the outputs, and a search around its peaks. A peak must exceed the value that any examined
-frequency would reach by chance. If the distributions are equal, each power is nearly exponential
-with mean 1.
+At this frequency, smooth noise brings both functions near 0. Such frequencies are found in three
+ways. First, residues of integers are tested by a chi-square statistic for each modulus. Second,
+periods that divide a power of ten or of two are found by folding the outputs at that power. Third,
+other frequencies are found by a periodogram over the range of the outputs, and by a search around
+its peaks. A peak must exceed the value that chance would reach at any examined frequency. If the
+distributions are equal, the power at each frequency is nearly exponential with mean 1.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _SLACK = 1.15  # Required factor above the effect of chance on the ratio of two 
 
 
 def filled(x: Floats) -> Floats:
-    """Return encoded outputs in which 0 replaces "no answer"."""
+    """Return encoded outputs with 0 in place of "no answer"."""
     return np.where(np.isnan(x), 0.0, x)
 
 
@@ -82,12 +83,12 @@ def difference_of_means(left: Floats, right: Floats, numeric: NDArray[np.bool_])
 def spreads(
     columns: NDArray[np.intp], left: Floats, right: Floats
 ) -> Iterator[tuple[Column, Read]]:
-    """Yield distances along directions of different spread, and then the quadratic score.
+    """Yield distances along directions of different spread, followed by the quadratic score.
 
     Parameters
     ----------
     columns : ndarray of int
-        Indices of the columns that hold numbers; there are at least two.
+        Indices of the columns that hold numbers. At least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
@@ -131,7 +132,7 @@ def spreads(
     use = [i for i in order.tolist() if differ[i] or abs(shift[i]) > 5 * math.sqrt(2 / n)]
     use = use[:_QUADRATIC]
     if len(use) == 1:
-        return  # the distance suffices, because linear scores detect a shift
+        return  # the distance suffices here, because linear scores detect a shift
     start = center + unit * means[1]
     bend = (1 - 1 / np.maximum(ratios[use], 1e-12)) / 2
     slope = shift[use] / np.maximum(ratios[use], 1e-12)
@@ -148,7 +149,10 @@ def _chance(k: int, n: int) -> float:
 
 
 def _project(x: Floats, weights: Floats) -> Floats:
-    """Return rows times weights, computed column by column, so that batches do not matter."""
+    """Return rows times weights.
+
+    Column-by-column sums make the result the same in all batches.
+    """
     total = np.zeros((len(x), weights.shape[1]))
     for j, row in enumerate(weights):
         total += x[:, j, None] * row
@@ -199,7 +203,7 @@ def relations(
     names : list of str
         Names of all columns.
     columns : ndarray of int
-        Indices of the columns that hold numbers; there are at least two.
+        Indices of the columns that hold numbers. At least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
@@ -238,7 +242,7 @@ def _on(columns: NDArray[np.intp], read: Read) -> Read:
 
 
 def _repeats(x: Floats) -> Floats:
-    """Return how many coordinates repeat another coordinate; NaN equals nothing."""
+    """Return how many coordinates repeat another coordinate, where NaN equals nothing."""
     return np.asarray((np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1), dtype=np.float64)
 
 
@@ -296,7 +300,7 @@ def _related_pairs(left: Floats, right: Floats) -> list[tuple[int, int]]:
 
 
 def _correlation(x: Floats) -> Floats:
-    """Return correlations of values clipped to six quartile ranges from the median."""
+    """Return correlations of values that are clipped to six quartile ranges from the median."""
     x = np.where(np.isnan(x), 0.0, x)
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
     half_width = 6 * (high - low)
@@ -317,13 +321,13 @@ MAX_SINGLE = 32
 
 _LEAST, _LEAST_WAVES = 100, 1000  # Least numbers of draws for a search of residues and of periods.
 _DECIMALS = 9  # Largest number of decimals to which outputs may have been rounded.
-_FIRST = 64  # First values, which quickly reveal that outputs were not rounded.
+_FIRST = 64  # First values, which quickly show that outputs were not rounded.
 _BEST = 2  # Numbers of residues and of periods that are kept for one number.
 _LARGEST = 2.0**53  # Larger doubles have no low bits.
 _FOLDS, _FOLD_CELLS = 4, 4096  # Powers 3 decades or 11 octaves apart, and cells of each.
 _RANGE_CELLS = 2**15
-_WAVES = 8.0  # Periods within the bulk above which bins of equal counts miss a comb.
-_SURE = 14.0  # Logarithm of the improbability that a peak must have.
+_WAVES = 8.0  # Number of periods within the bulk above which bins of equal counts miss a comb.
+_SURE = 14.0  # Logarithm of the improbability that a peak needs.
 _HARMONICS = (2, 3, 4, 5)
 
 
@@ -375,7 +379,7 @@ def _finite(values: Floats) -> Floats:
 
 
 def _decimals(values: Floats) -> int | None:
-    """Return the largest number of decimals of the values; None if there are too many decimals."""
+    """Return the largest number of decimals of the values, or None if it is too large."""
     largest = float(np.abs(values).max())
     for decimals in range(_DECIMALS + 1):
         unit = 10.0**decimals
@@ -429,7 +433,7 @@ def _moduli(left: Floats, right: Floats, bulk: float) -> list[int]:
 
 
 def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[float]:
-    """Return small periods that divide a power of ten or of two; programs choose such periods."""
+    """Return small periods that divide a power of ten or of two, which programs often use."""
     peaks = []
     for base, apart in ((10.0, 3), (2.0, 11)):
         top = math.floor(math.log(bulk, base))
@@ -450,7 +454,7 @@ def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[fl
 
 
 def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> list[float]:
-    """Return any period that is not too small, from a periodogram over the bulk of the outputs.
+    """Return a period of any value that is not too small, from a periodogram of the outputs' bulk.
 
     If all outputs are multiples of `unit`, the cells have the width `unit`.
     """
@@ -473,15 +477,18 @@ def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> li
 
 
 def _powers(left: NDArray[Any], right: NDArray[Any]) -> Floats:
-    """Return the power of the difference of characteristic functions; by chance, about Exp(1)."""
+    """Return the power of the difference of characteristic functions.
+
+    By chance, it is about Exp(1).
+    """
     a, b = left.sum(), right.sum()
     return np.asarray(np.abs(np.fft.rfft(left / a - right / b)) ** 2 / (1 / a + 1 / b))
 
 
 def _peaks(power: Floats, least: int, longest: float) -> list[float]:
-    """Return the periods of the largest peak and of the slowest peak, if the peaks are certain.
+    """Return the periods of the largest peak and of the slowest peak, if these peaks are certain.
 
-    `longest` is the period of the first frequency.
+    `longest` is the period that belongs to the first frequency.
     """
     if least >= len(power) - 1:
         return []
@@ -490,7 +497,7 @@ def _peaks(power: Floats, least: int, longest: float) -> list[float]:
     best = int(inside.argmax()) + least
     if power[best] <= sure:
         return []
-    # The slowest wave of a comb with harmonics shows the whole comb; a quarter of the power is
+    # The slowest wave of a comb with harmonics shows the whole comb. A quarter of the power is
     # enough.
     for harmonic in reversed(_HARMONICS):
         slower = round(best / harmonic)
@@ -500,7 +507,7 @@ def _peaks(power: Floats, least: int, longest: float) -> list[float]:
 
 
 def _refined(sides: Sequence[Floats], period: float, span: float) -> float:
-    """Climb the power around a frequency, and prefer a round period of nearly equal power."""
+    """Find the largest power near a frequency; prefer a round period of nearly equal power."""
     frequency, step = 1 / period, 0.5 / span
     for _ in range(3):
         around = frequency + step * np.linspace(-1, 1, 17)
@@ -523,7 +530,7 @@ def _power_at(sides: Sequence[Floats], frequencies: Floats) -> Floats:
 
 
 def _distinct(periods: Sequence[float]) -> list[float]:
-    """Return periods without those that nearly equal another period."""
+    """Return the periods, without periods that nearly equal another one."""
     kept: list[float] = []
     for period in periods:
         if all(abs(period / other - 1) > 1e-6 for other in kept):
@@ -576,14 +583,14 @@ class Feature:
 
 
 def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
-    """Return the features worth examining, learnt on encoded draws; the simplest come first.
+    """Return the features worth examining, learnt on encoded draws, simplest first.
 
-    First come coordinates and features of texts. If there are too many coordinates, those whose
-    means or answer rates differ most are taken. Vectors also have the mean, norms, extremes, order
-    statistics, the direction of the difference of means, and the number of missing answers. Streams
-    of yes and no also have the first and the last position of each answer. Then come features that
-    are kept only if they differ between the sides. These are directions of different spread,
-    relations between coordinates, residues and fractional parts.
+    First come coordinates and features of texts. If there are too many coordinates, only the
+    coordinates whose means or answer rates differ most are taken. Vectors also have the mean,
+    norms, extremes, order statistics, the direction of the difference of means, and the number of
+    missing answers. Streams of yes and no also have the first and the last position of each answer.
+    Further features are kept only if they differ between the sides. These are directions of
+    different spread, relations between coordinates, residues and fractional parts.
     """
     own = encoder.own
     chosen = (
@@ -677,7 +684,7 @@ def _of(
     columns: NDArray[np.intp], reduce: Callable[[Floats], Floats], empty: float = 0.0
 ) -> Callable[[Floats], Floats]:
     def read(x: Floats) -> Floats:
-        # In contiguous memory, the sum of a row does not depend on the number of rows.
+        # In contiguous memory, the sum of a row is the same for any number of rows.
         part = np.take(x, columns, axis=1)
         return reduce(np.where(np.isnan(part), empty, part))
 
@@ -685,9 +692,10 @@ def _of(
 
 
 class _Sorted:
-    """Sorted rows, in which NaN is last; the latest outputs of either side are cached.
+    """Sorted rows, with NaN last.
 
-    If the object is sent to a worker, the cache is not pickled.
+    The latest outputs of either side are cached. If the object is sent to a worker, the cache is
+    not sent.
     """
 
     def __init__(self, columns: NDArray[np.intp]) -> None:

@@ -1,12 +1,12 @@
-"""All scores learnt on one part of the exploration draws; the other part chooses the events.
+"""All scores are learnt on one part of the exploration draws, and the other part chooses events.
 
 The simplest scores come first. Scores without any effect are dropped early. The reason is that
-every score costs time and makes the best choice look better than it is. Tables are dropped if they
+every score costs time and makes the chosen score look better than it is. Tables are dropped if they
 separate the sides no better than chance does. Trees are dropped if the logistic score explains all
 differences.
 
 The exploration draws of each side are split in two. Scores are learnt on the first part. On the
-other part, every score is cut at many thresholds, and the best cuts are chosen
+second part, every score is cut at many thresholds, and the best cuts are chosen
 (:mod:`dpaudit.events.cuts`).
 """
 
@@ -128,9 +128,9 @@ def _of_many(
 
 
 def _shifts(table: TableScore, left: Floats, right: Floats) -> bool:
-    """Return whether a feature may help a linear score; its means must not be nearly equal.
+    """Return whether a feature may help a linear score, because its means are not nearly equal.
 
-    If nothing differs, one feature in three is kept by chance.
+    If nothing differs, chance keeps one feature in three.
     """
     a, b = (np.clip(np.nan_to_num(table.feature(x)), -1e30, 1e30) for x in (left, right))
     error = np.sqrt(a.var() / len(a) + b.var() / len(b))
@@ -157,7 +157,7 @@ def learn(
     Parameters
     ----------
     left, right : ndarray, shape [size, ...]
-        Exploration draws, at least 2 a side.
+        Exploration draws, at least 2 for each side.
     goal : Goal
         Goal for which events are chosen.
     rng : numpy.random.Generator
@@ -173,8 +173,7 @@ def learn(
     rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
     cuts = []
     for score in all_scores(encoder, learn_left, learn_right, rng, float_attack):
-        # If no draw played a part in the choice of a feature, all draws may be used to cut the
-        # feature.
+        # If no draw was used to choose a feature, all draws may be used to cut the feature.
         cuts.append(cut(score, *(score(x) for x in (encoded if is_plain(score) else rest))))
     chosen = choose(encoder, [c for c in cuts if c is not None], goal)
     primary, profile = with_examples(chosen.primary, chosen.profile, *rest)

@@ -1,8 +1,9 @@
-"""Scores: a score is a number for each output that is larger where the left side is likelier.
+"""Scores.
 
-A score need not be accurate to be sound, because an event is *any* set of outputs that is fixed
-before the certifying draws. The closer the order of the score is to that of the likelihood ratio,
-the more can be certified.
+A score is a number for each output; it is larger where the left side is likelier. Even an
+inaccurate score is sound, because an event may be *any* set of outputs that is fixed before the
+certifying draws. The closer the order of the score is to that of the likelihood ratio, the more can
+be certified.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MAX_ORDERED_ATOMS = 256
 """Number of distinct values above which an ordered feature also gets a table of bins."""
 
 # Pooled quantiles that separate the bins of a continuous feature. These quantiles are fine in the
-# tails, where the events for a small delta lie.
+# tails, which contain the events for a small delta.
 _TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
 _QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
 
@@ -57,10 +58,16 @@ class Score(Protocol):
 
     @property
     def axis(self) -> Feature | None:
-        """The feature along which outputs are plotted; None for the score itself."""
+        """The feature along which outputs are plotted.
+
+        If None, outputs are plotted along the score.
+        """
 
     def __call__(self, encoded: Floats) -> Floats:
-        """Return the score of each encoded output, shape ``[size]``; it is never NaN."""
+        """Return the score of each encoded output, shape ``[size]``.
+
+        No score is NaN.
+        """
 
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         """Describe the event "score >= threshold", or the complement of the event.
@@ -71,10 +78,10 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureScore:
-    """A feature as a score, rising or `falling`; "no answer" counts as below all values.
+    """A feature as a score, rising or `falling`. "No answer" counts as below all values.
 
     Two facts are stored for the description. `gaps` says whether some outputs have no answer, and
-    `whole` says whether all values seen were integers.
+    `whole` says whether all seen values were integers.
     """
 
     feature: Feature
@@ -84,7 +91,10 @@ class FeatureScore:
 
     @classmethod
     def learn(cls, feature: Feature, values: Floats) -> list[FeatureScore]:
-        """Return the scores; if there are gaps, there are two scores, one for each direction."""
+        """Return the scores.
+
+        If there are gaps, each direction has its own score.
+        """
         missing = np.isnan(values)
         known = values[~missing]
         whole = bool(np.all(known == np.floor(known)))
@@ -125,11 +135,11 @@ class FeatureScore:
 
 @dataclass(frozen=True, eq=False)
 class TableScore:
-    """Log-likelihood ratios of the values of one feature, or of bins of these values.
+    """Log-likelihood ratios of single values of a feature, or of bins of its values.
 
-    If `atoms`, `edges` are the values seen, and ``log_ratios[-2]`` belongs to all other values.
-    Otherwise, `edges` are the inner edges of bins. The last entry of `log_ratios` belongs to "no
-    answer". `gaps` says whether "no answer" was seen.
+    If `atoms` is True, `edges` are the values seen, and ``log_ratios[-2]`` belongs to all other
+    values. If `atoms` is False, `edges` are the inner edges of bins. The last entry of `log_ratios`
+    belongs to "no answer". `gaps` says whether "no answer" was seen.
     """
 
     feature: Feature
@@ -146,7 +156,7 @@ class TableScore:
         """Learn the table from the values of the feature on both sides.
 
         If there are more than `most` different values, or most values occur only once, the table
-        has bins. A value that occurs often has a bin of its own.
+        has bins. A frequent value has a bin of its own.
         """
         sides = [np.sort(side) for side in (left, right)]  # NaN last
         known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
@@ -165,7 +175,7 @@ class TableScore:
             np.diff(np.searchsorted(side, edges, side="right"), prepend=0, append=len(side))
             for side in known
         )
-        if atoms:  # values above the last one were never seen
+        if atoms:  # values above the last known value were never seen
             a[-1] = b[-1] = 0
         a, b = (np.append(x, len(s) - len(k)) for x, s, k in zip((a, b), sides, known, strict=True))
         ratios = _shrunk_log_ratio(a, b)
@@ -227,7 +237,7 @@ class TableScore:
         return " or ".join(parts) or f"{name} without an answer"
 
     def _interval(self, low: int, high: int, exact: bool) -> str:
-        """Describe the values above one edge, up to another edge; name a single value."""
+        """Describe the values from one edge to another edge, or a single value."""
         if low >= 0 and high < len(self.edges):
             below, above = float(self.edges[low]), float(self.edges[high])
             if math.nextafter(below, math.inf) == above:
@@ -239,9 +249,9 @@ class TableScore:
 
 @dataclass(frozen=True, eq=False)
 class OutcomeScore:
-    """Log-likelihood ratios of whole outputs, for the case that outputs repeat.
+    """Log-likelihood ratios of whole outputs, for outputs that repeat.
 
-    Outputs are identified by a hash; two outputs with the same hash share one entry.
+    Outputs are identified by a hash. Two outputs with the same hash share one entry.
     """
 
     encoder: Encoder
@@ -280,7 +290,10 @@ class OutcomeScore:
         return
 
     def index(self, encoded: Floats) -> NDArray[np.intp]:
-        """Return the index of each output in the table; unknown outputs get the table's length."""
+        """Return the index of each output in the table.
+
+        Unknown outputs get the table's length.
+        """
         hashes = _row_hash(np.take(encoded, self.encoder.own, axis=1))
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.where(self.hashes[at] == hashes, at, len(self.hashes))
@@ -290,7 +303,7 @@ class OutcomeScore:
         return np.asarray(np.append(self.log_ratios, self.other)[self.index(encoded)])
 
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
-        """Describe the event by its outcomes, likeliest first; only four unless `exact`."""
+        """Describe the event by its likeliest outcomes: four, or all of them if `exact`."""
         inside = np.flatnonzero((self.log_ratios >= threshold) == above)
         order = inside[np.argsort(-np.abs(self.log_ratios[inside]), kind="stable")]
         most = _PARTS if exact else _OUTCOMES
@@ -304,7 +317,7 @@ class OutcomeScore:
 
 @dataclass(frozen=True, eq=False)
 class ModelScore:
-    """A score that is learnt from all features together; the function `read` is frozen."""
+    """A score that is learnt from all features together, with a frozen function `read`."""
 
     name: str
     read: Callable[[Floats], Floats] = field(repr=False)
@@ -328,9 +341,9 @@ def _number(value: float, exact: bool) -> str:
 
 
 def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
-    """Return the sum of the coordinates' log-likelihood ratios; it is correct for independent ones.
+    """Return the sum of the coordinates' log-likelihood ratios, exact for independent ones.
 
-    Coordinates that differ no more than by chance are omitted, because they would only add noise.
+    Coordinates that differ no more than by chance would only add noise, so they are omitted.
     """
     useful = [t for t in tables if t.feature.coordinate and t.significance > 0]
     if len(useful) < 2:
@@ -342,7 +355,10 @@ def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
 
 
 def _total(tables: Sequence[TableScore], encoded: Floats) -> Floats:
-    """Return the sum of the tables in a fixed order; numpy's order depends on the row count."""
+    """Return the sum of the tables in a fixed order.
+
+    The order of numpy depends on the row count.
+    """
     total = np.zeros(len(encoded))
     for table in tables:
         total += table(encoded)
@@ -403,7 +419,10 @@ def boosted_score(
 
 @functools.cache
 def _thread_pools() -> Any:
-    """Return the controller of the thread libraries; it is cached, because finding them is slow."""
+    """Return the controller of the thread libraries.
+
+    It is cached, because finding them is slow.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -411,7 +430,10 @@ def _thread_pools() -> Any:
 
 @contextmanager
 def _quietly_on_one_thread() -> Iterator[None]:
-    """Use one thread, so that sums are equal on every machine; also hide convergence warnings."""
+    """Use one thread, so that sums are equal on every machine.
+
+    Also hide convergence warnings.
+    """
     import warnings
 
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
@@ -425,27 +447,36 @@ def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
 
 
 def _quantiles(values: Floats, levels: Floats) -> Floats:
-    """Return quantiles; huge values are scaled down first, because numpy's differences overflow."""
+    """Return quantiles.
+
+    Huge values are scaled down first, because differences would overflow.
+    """
     if np.abs(values).max() < _HUGE:
         return np.asarray(np.quantile(values, levels))
     return np.asarray(np.quantile(np.clip(values, -_LARGEST, _LARGEST) / 4, levels) * 4)
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
-    """Return the bin of each value; NaN gets an extra bin at the end."""
+    """Return the bin of each value.
+
+    NaN gets an extra bin at the end.
+    """
     index = np.searchsorted(edges, values, side="left")
     return np.where(np.isnan(values), len(edges) + 1, index)
 
 
 def _value_index(values: Floats, seen: Floats) -> NDArray[np.intp]:
-    """Return the index of each value among the seen values; other values come next, then NaN."""
+    """Return each value's index among the values seen.
+
+    Other values come next, and NaN is last.
+    """
     at = np.minimum(np.searchsorted(seen, values), len(seen) - 1)
     index = np.where(seen[at] == values, at, len(seen))
     return np.where(np.isnan(values), len(seen) + 1, index)
 
 
 def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
-    """Return the logarithm of the ratio of rates, shrunk towards 0 where counts are small."""
+    """Return the logarithm of the ratio of rates, moved towards 0 where counts are small."""
     n_left, n_right = max(int(a.sum()), 1), max(int(b.sum()), 1)
     return np.asarray(np.log((a + 0.5) / (n_left + 0.5)) - np.log((b + 0.5) / (n_right + 0.5)))
 

@@ -1,6 +1,6 @@
 """Tests of whether two samples differ by more than chance, to skip useless features.
 
-Screening a feature without any leak costs a few hundred microseconds. Screening saves the learning
+Screening a feature that has no leak costs a few hundred microseconds. Screening saves the learning
 of a table, the cuts of the table, and their part of the selection bias. No certificate depends on
 screening.
 """
@@ -24,11 +24,12 @@ _LEAST_VARIANCE = 5.0  # variance of a count from which its square is nearly chi
 
 
 def chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
-    """Return by how much counts differ beyond chance; the value is positive if they do.
+    """Return by how much counts differ beyond chance.
 
-    The value is the chi-square statistic of "one distribution", minus roughly its 99.99% quantile.
-    Alternatively, the value is that of the single cell that differs most, because hundreds of other
-    cells would hide this cell. The larger of the two values is returned.
+    A positive value means that they differ. The value is the chi-square statistic of "one
+    distribution", minus roughly its 99.99% quantile. Another candidate is the same value for the
+    single cell that differs most, which hundreds of other cells could hide. The function returns
+    the larger of the two values.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def _excess(cells: Floats, freedom: int) -> float:
 
 
 def binned_excess(left: Floats, right: Floats, bins: int = 32) -> float:
-    """Return :func:`chi_square_excess` in bins of about equal counts; "no answer" is a bin."""
+    """Return :func:`chi_square_excess` of bins with about equal counts. "No answer" is a bin."""
     pooled = np.concatenate([left, right])
     known = np.sort(pooled[~np.isnan(pooled)])
     if len(known) == 0:
@@ -69,24 +70,24 @@ def binned_excess(left: Floats, right: Floats, bins: int = 32) -> float:
 
 
 def atoms_excess(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """Return :func:`chi_square_excess` of single values; "no answer" counts as a value."""
+    """Return :func:`chi_square_excess` of single values. "No answer" counts as a value."""
     values, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     a, b = (np.bincount(side, minlength=len(values)) for side in np.split(index, [len(left)]))
     return chi_square_excess(a, b)
 
 
 def share_gap(a: NDArray[np.intp], b: NDArray[np.intp], n_left: int, n_right: int) -> Floats:
-    """Return differences of shares ``a / n_left - b / n_right`` in units of standard errors."""
+    """Return differences of rates ``a / n_left - b / n_right`` in units of standard errors."""
     pooled = (a + b) / (n_left + n_right)
     variance = pooled * (1 - pooled) * (1 / n_left + 1 / n_right)
     return np.asarray((a / n_left - b / n_right) / np.sqrt(np.maximum(variance, 1e-12)))
 
 
 def left_over(scores: Sequence[Floats], cells: Sequence[Sequence[NDArray[np.intp]]]) -> set[int]:
-    """Return the features, alone or in pairs, that reveal what a logistic score does not explain.
+    """Return the features that reveal, alone or in pairs, what a logistic score does not explain.
 
-    The cells are those of each feature, and those of two features that are cut into quarters. In
-    each cell, the number of draws of the left side is compared with an expected number. This is the
+    A cell is a cell of one feature, or a combination of quarters of two features. In each cell, the
+    number of draws of the left side is compared with an expected number. The expected number is the
     sum of the probabilities that the score gives to the left side.
 
     Parameters

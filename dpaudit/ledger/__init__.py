@@ -13,8 +13,8 @@ A check is a function in a ``ledger_*.py`` file::
 pytest and ``dpaudit run`` collect checks like audits. The statements of a paper are listed in
 ``statements.md`` next to the checks. A statement without a check is reported as open.
 
-Names are imported when they are first used. So rows can be read, stored and displayed without
-importing hypothesis, which takes a second.
+Names are imported when they are first used. Therefore rows can be read, stored and displayed
+without importing hypothesis, which takes a second.
 """
 
 import lazy_loader

@@ -63,9 +63,9 @@ class Attack:
     """Attempts on one claim; each attempt is brought into the form ``lhs <= rhs``.
 
     The methods are decorators in the manner of ``hypothesis.given``. The keywords of a method are
-    the domain. A keyword whose value is no Interval, Integer, Choice or Array is a constant of
-    every case. The methods are executed at once and return the function, so several methods can be
-    applied to one function::
+    the domain. If the value of a keyword is no Interval, Integer, Choice or Array, it is a constant
+    of every case. The methods are executed at once and return the function, so several methods can
+    be applied to one function::
 
         @ledger.falsify("even with sqrt 2", c=math.sqrt(2), mutant={"c": 1.0}, **domain)
         @ledger.falsify("the exact tail", c=3.0, mutant={"c": 1.0}, **domain)
@@ -77,17 +77,17 @@ class Attack:
     claim : str
         Description of the tested claim.
     mutant : dict, callable, float or None
-        A mutant that the same attempt must refute. It is the function with some keywords changed,
+        A mutant, which the same attempt must refute. It is the function with some keywords changed,
         another function, or a factor below 1 for rhs. The default is the factor one half.
     lhs, rhs : str
         Descriptions of the two sides for the reader of a counterexample.
     snippet : str
-        At most 15 lines of Python that print both sides of the counterexample and need only numpy
-        and scipy. By default, the snippet is made from the source of the function, if the function
+        At most 15 lines of Python that print both sides of the counterexample. They need only numpy
+        and scipy. By default, the snippet is made from the source of the function, if this source
         needs nothing else.
     end_to_end : bool
-        Whether the object itself is run or computed completely. Then the attempt does not depend on
-        the assumptions of the proof.
+        Whether the object itself is run or computed completely. If True, the attempt does not
+        depend on the assumptions of the proof.
     """
 
     def __init__(self, ledger: Keeper, role: Role, subject: str = "", fix: str = "") -> None:
@@ -113,14 +113,14 @@ class Attack:
         end_to_end: bool = False,
         **domain: Any,
     ) -> Callable[[_Sides], _Sides]:
-        """Search for a case in which ``lhs <= rhs`` fails; see :func:`dpaudit.ledger.falsify`.
+        """Search for a case in which ``lhs <= rhs`` fails, by :func:`dpaudit.ledger.falsify`.
 
         Parameters
         ----------
         examples : int, optional
-            Least number of cases that each search judges; the default is set by the profile.
+            Smallest number of cases that each search judges. The profile sets the default.
         extremal : iterable of dict
-            Hand-built cases, which are judged first. The keywords that a case does not give must be
+            Hand-built cases, which are judged first. Keywords that a case does not give must be
             constants.
         exact : dict or callable, optional
             The same sides in exact arithmetic: the function with some keywords changed, or another
@@ -164,14 +164,14 @@ class Attack:
         end_to_end: bool = False,
         **points: Any,
     ) -> Callable[[_Sides], _Sides]:
-        """Judge every case of a list or of a grid; see :func:`dpaudit.ledger.sweep`.
+        """Judge every case of a list or of a grid, by :func:`dpaudit.ledger.sweep`.
 
         Parameters
         ----------
         cases : iterable of dict, optional
             List of cases; each case gives some keywords.
         method : Method
-            EXACT only for all possible cases, or if a proof says that these cases suffice.
+            Use EXACT only for all possible cases, or if a proof says that these cases suffice.
         **points
             Ranges and lists, of which every combination is judged. Other values are constants.
         """
@@ -217,13 +217,13 @@ class Attack:
         cases, method
             As for :meth:`sweep`, if the cases are a list or a grid.
         tolerance : float
-            Allowed difference of each entry, relative to the larger entry.
+            Allowed difference of each entry, relative to the larger of the two entries.
         floor : float
-            Size below which an entry counts as rounding. Differences are relative to at least this
-            size.
+            Size below which an entry counts as a rounding error. Differences are relative to at
+            least this size.
         mutant : dict or callable, optional
-            Other values, which must differ from the first. By default, the second value is
-            multiplied by 1.001.
+            Mutant: other values, which must differ from the first value. By default, the second
+            value is multiplied by 1.001.
         examples, extremal, **domain
             As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if the
             keywords are a grid.
@@ -293,8 +293,8 @@ class Attack:
 
         The claim is refuted if an exact lower bound of the probability is above the allowed
         probability. The bound is wrong with probability at most 1e-6. The ratio is computed from
-        this bound. The function is ``event(size, *, rng, **where) -> bool [size]``. The result says
-        whether the event happened.
+        this bound. The function is ``event(size, *, rng, **where) -> bool [size]``. Its value says
+        for each draw whether the event happened.
 
         Parameters
         ----------
@@ -303,8 +303,8 @@ class Attack:
         draws : int
             Number of independent draws.
         mutant : dict, callable, float or None
-            An event whose probability must be found to be above `allowed`, or a factor below 1 for
-            `allowed`.
+            A mutant: an event whose probability must be found to be above `allowed`, or a factor
+            below 1 for `allowed`.
         **where
             Inputs of the draws, which are also recorded.
         """
@@ -362,7 +362,7 @@ class Attack:
         snippet: str = "",
         **options: Any,
     ) -> AuditResult:
-        """Test a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
+        """Test a privacy guarantee with a whole audit, by :func:`dpaudit.audit`.
 
         A certified violation refutes the statement. The ratio is the certified epsilon divided by
         the claimed epsilon. Mutants are made from the mechanism's noise. Pass `mutants` to add
@@ -371,7 +371,7 @@ class Attack:
         Parameters
         ----------
         survivors : str, optional
-            Why mutants survive, if any do.
+            Why mutants survive, if any mutants do.
         """
         ledger = self._ledger
         result = audit(
@@ -400,7 +400,7 @@ class Attack:
             Attempt(
                 f"{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
-                sum(result.draws.values()) or 1,  # an exact computation judges a single pair
+                sum(result.draws.values()) or 1,  # an exact computation judges one pair
                 tightest=certified / claimed if claimed > 0 else math.inf,
                 where=where,
                 counterexample=broken,
@@ -417,7 +417,7 @@ class Attack:
         return result
 
     def argue(self, why: str) -> None:
-        """State why the claim, or a part of the claim, holds if nothing can be run."""
+        """State why the claim, or a part of it, holds if nothing can be run."""
         self._record(Attempt(why, Method.ARGUMENT, 0))
 
     def _words(self, claim: str) -> str:

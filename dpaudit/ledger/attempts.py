@@ -31,7 +31,7 @@ class Ledger(Attack):
     row : Statement
         The row that the check fills.
     paper : Paper, optional
-        The paper, with its conventions. An edge lies outside a convention.
+        The paper, with its conventions. An edge is a case outside a convention.
     found : str, optional
         Findings, taken from the docstring of the check.
     profile : {"quick", "full", "release"}
@@ -79,12 +79,14 @@ class Ledger(Attack):
         return Attack(self, Role.STEP, which, fix)
 
     def edge(self, convention: str) -> Attack:
-        """Show a failure outside a convention of the paper; the failure refutes nothing.
+        """Show a failure outside a convention of the paper.
+
+        Such a failure does not refute the statement.
 
         Parameters
         ----------
         convention : str
-            The convention that is a missing hypothesis, worded as in ``statements.md``.
+            The convention that is a missing hypothesis, with the words of ``statements.md``.
         """
         if self.paper.convention(convention) is None:
             known = "; ".join(known.words for known in self.paper.conventions) or "none"
@@ -119,7 +121,7 @@ class Ledger(Attack):
         """
         if self._repair and self._repair != statement:
             raise ArgumentError(
-                f"{self.row.id} must have at most one repair, got a second one after "
+                f"{self.row.id} must have at most one repair, got a second repair after "
                 f"{self._repair!r}"
             )
         self._repair = statement
@@ -140,11 +142,15 @@ class Ledger(Attack):
 
         Use AMBIGUOUS if the statement is too vague to be tested. Use VACUOUS if the hypotheses
         cannot be met, and give the smallest size at which they can be met. Use NOT_EXECUTABLE if
-        nothing can be run. Other verdicts cannot be set; they follow from attempts.
+        nothing can be run. No other verdict can be set, because other verdicts follow from the
+        attempts.
         """
         verdict = LedgerVerdict(verdict)
         if verdict not in _DECLARABLE:
-            raise ArgumentError(f"verdict must be one that can be declared, got {verdict.words}")
+            raise ArgumentError(
+                "verdict must be AMBIGUOUS, VACUOUS or NOT_EXECUTABLE, because other "
+                f"verdicts follow from attempts, got {verdict.words}"
+            )
         self._verdict = verdict
         self._notes.insert(0, why)
 
@@ -158,7 +164,9 @@ class Ledger(Attack):
             proof is given.
         """
         if not self._attempts and self._verdict is None:
-            raise ArgumentError(f"{self.row.id} must have attempts, got none. Call ledger.falsify")
+            raise ArgumentError(
+                f"{self.row.id} must have at least one attempt, got none. Call ledger.falsify"
+            )
         for attempt in self._attempts:
             if attempt.role is Role.STEP and attempt.violated and not attempt.fix:
                 raise ArgumentError(
@@ -191,7 +199,7 @@ class Ledger(Attack):
         self._attempts.append(made)
 
     def next_seed(self) -> int:
-        """Return a seed of its own for each attempt, independent of what else is run."""
+        """Return a separate seed for each attempt, which does not depend on what else is run."""
         self._streams += 1
         return int(generator(self.seed, self.row.id, str(self._streams)).integers(2**63))
 

@@ -27,8 +27,9 @@ class Cases:
         unknown = set(domain) - self._silent - _parameters(function)
         if unknown and not _takes_all(function):
             raise TypeError(
-                f"{getattr(function, '__name__', function)} takes no {', '.join(sorted(unknown))}. "
-                "Use only keywords of the function in the attempt"
+                f"{getattr(function, '__name__', function)} has no parameter "
+                f"{', '.join(sorted(unknown))}. Use only parameters of the function as "
+                "keywords of the attempt"
             )
 
     @property
@@ -43,7 +44,7 @@ class Cases:
             rest = {n: p for n, p in self._domain.items() if isinstance(p, Range | Array)}
             if rest:
                 raise TypeError(
-                    f"a domain must hold either strategies or ranges, got {', '.join(rest)}"
+                    f"the keywords must be either strategies or ranges, got both: {', '.join(rest)}"
                 )
             return st.fixed_dictionaries(parts)
         return Domain(**self._domain).sized()
@@ -78,11 +79,11 @@ class Cases:
     def changed(
         self, function: Callable[..., Any], other: Changed | Inequality | None
     ) -> Inequality | None:
-        """Return a function with some keywords changed, or the other function if one is given."""
+        """Return a function with some keywords changed, or another function if one is given."""
         if other is None or callable(other):
             return other if other is None else self.of(other)
         if (unknown := set(other) - _parameters(function)) and not _takes_all(function):
-            raise TypeError(f"the function takes no {', '.join(sorted(unknown))}")
+            raise TypeError(f"the function has no parameter {', '.join(sorted(unknown))}")
         known = dict(other)
         return self.of(lambda **case: function(**{**case, **known}))
 
@@ -105,11 +106,17 @@ def _takes_all(function: Callable[..., Any]) -> bool:
 
 
 def is_domain(parts: Mapping[str, Any]) -> bool:
-    """Return whether keywords hold something to search, rather than only lists and constants."""
+    """Return whether keywords describe a search.
+
+    If not, they are only lists and constants.
+    """
     return any(isinstance(p, Range | Array | st.SearchStrategy) for p in parts.values())
 
 
 def grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every combination of the listed values; a value that is not a list is a constant."""
+    """Return every combination of the listed values.
+
+    A value that is no list is a constant.
+    """
     listed = [p if isinstance(p, range | list | tuple) else (p,) for p in parts.values()]
     return [dict(zip(parts, values, strict=True)) for values in itertools.product(*listed)]

@@ -1,4 +1,4 @@
-"""The command `dpaudit ledger`: what the command executes, prints and writes."""
+"""The command `dpaudit ledger`, with what it executes, prints and writes."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ class LedgerDisplay(RunDisplay):
 
 
 def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
-    """Print the rows of a ledger as a table; rows that were not run are omitted.
+    """Print the rows of a ledger as a table, without rows that were not run.
 
     Parameters
     ----------
     rows : sequence of StatementResult
         Rows in the order of their papers.
     file : file, optional
-        Output file; by default standard output.
+        Output file. The default is standard output.
     """
     console = Console(file=file, highlight=False)
     if not console.is_terminal:
@@ -127,7 +127,10 @@ def write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
 
 
 def ledgers_of(words: Sequence[str]) -> list[str]:
-    """Return the ledger files to run; the first argument may be the name of a paper."""
+    """Return the ledger files to run.
+
+    The first argument may be the name of a paper.
+    """
     from dpaudit.ledger import paper_of
 
     paper, paths = None, list(words) or default_paths()
@@ -159,7 +162,9 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
         elif file.match("ledger_*.py"):
             yield path
         else:
-            raise click.UsageError(f"PATHS must be directories or files ledger_*.py, got {path!r}")
+            raise click.UsageError(
+                f"PATHS must be directories or files named ledger_*.py, got {path!r}"
+            )
 
 
 def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:

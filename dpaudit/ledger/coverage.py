@@ -1,6 +1,7 @@
-"""Every row of a paper with its outcome; a statement without a check has a row, too.
+"""Every row of a paper with its outcome.
 
-Rows are a kind of record. A run stores their papers next to the rows.
+A statement without a check has a row, too. Rows are a kind of record. A run stores the papers of
+its rows next to the rows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class LedgerFile:
     checks : dict
         Name of the check of each statement, keyed by the statement's id.
     own : dict
-        Rows whose text comes from their checks, keyed by id.
+        Rows whose text comes from their checks, by id.
     problem : str
         Reason why the file could not be collected.
     """
@@ -44,7 +45,10 @@ class LedgerFile:
 
 
 def open_row(row: Statement, note: str) -> StatementResult:
-    """Return the row of a statement without a check; the row is open, as expected."""
+    """Return the row of a statement without a check.
+
+    The row is open, as expected.
+    """
     return StatementResult(row, LedgerVerdict.OPEN, note=note, expected=LedgerVerdict.OPEN)
 
 
@@ -63,12 +67,12 @@ def account(
         The rows of the statements that have been checked.
     lost : mapping, optional
         Reasons why tests produced no row, by their pytest ids. For example, a check may end its
-        worker process.
+        worker process and produce no row.
 
     Returns
     -------
     rows : list of StatementResult
-        Rows by paper name. Rows whose text comes from a check follow the rows of the table.
+        Rows by paper name. Rows whose text comes from a check come after the rows of the table.
     problems : list of str
         Messages about tables that cannot be read.
     """
@@ -102,7 +106,7 @@ def account(
 
 
 def _taken_over(row: Statement, found: StatementResult | None) -> StatementResult | None:
-    """Return the row of the equal statement for this one; None if there are no findings."""
+    """Return the row of the equal statement for this statement, or None."""
     if found is None or found.verdict is LedgerVerdict.OPEN:
         return None
     note = f"Checked as {row.same_as}, which says the same. {found.note}".strip()
@@ -112,7 +116,10 @@ def _taken_over(row: Statement, found: StatementResult | None) -> StatementResul
 def _why_open(
     id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str], *, partly: bool
 ) -> str:
-    """Return why a statement has no verdict; `partly` says that some files were not run."""
+    """Return why a statement has no verdict.
+
+    `partly` says that some files were not run.
+    """
     for path, part in parts.items():
         if id in part.checks:
             own = f"{path.name}::{part.checks[id]}"
@@ -139,10 +146,16 @@ class _Row(TypedDict):
 
 
 class StatementKind(Kind):
-    """Rows of a ledger; a row that was not checked has no file."""
+    """Rows of a ledger.
+
+    A row that was not checked has no file.
+    """
 
     def rows(self, records: Sequence[StatementResult]) -> list[dict[str, Any]]:
-        """Return the rows; each row lists its premises that do not hold."""
+        """Return the rows.
+
+        Each row lists those of its premises that do not hold.
+        """
         shaky = shaken(records)
         return [
             {**row.row(), "shaken": [s.words for s in shaky[row.id]], "stored": bool(row.origin)}
@@ -162,7 +175,7 @@ class StatementKind(Kind):
         return [copy for copy in found if copy is not None]
 
     def is_current(self, record: StatementResult) -> bool:
-        """Return whether the table still contains the statement with the same words."""
+        """Return whether the table still contains the statement in the same words."""
         if record.kind == "function":
             return True
         try:

@@ -45,7 +45,7 @@ class Erratum:
     paper : Paper
         The paper, with its title and conventions.
     entries : tuple of StatementResult
-        Refuted statements and broken proofs; the most harmful come first.
+        Refuted statements and broken proofs, with the most harmful first.
     unclear : tuple of StatementResult
         Statements for which some readings fail.
     edges : tuple of (StatementResult, Attempt)
@@ -98,7 +98,7 @@ def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
 
 
 def by_harm(row: StatementResult) -> tuple[int, bool, int]:
-    """Return a sort key: most harmful first, then refuted before broken, then theorems first."""
+    """Return a sort key: by harm, then refuted before broken, then theorems before others."""
     order = list(Harm)
     if row.verdict not in _WRONG:
         return 0, False, 0
@@ -133,7 +133,7 @@ def readings(row: StatementResult) -> list[tuple[str, bool]]:
 
 
 def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> list[str]:
-    """Write ``erratum-PAPER.html`` and ``.md`` for each paper; return the names of the pages.
+    """Write ``erratum-PAPER.html`` and ``.md`` for each paper, and return the names of the pages.
 
     Errata of earlier runs are removed if they are no longer needed.
     """
@@ -163,7 +163,7 @@ def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> 
 
 
 def markdown(erratum: Erratum) -> str:
-    """Return an erratum as Markdown; text of results in it is never interpreted as markup."""
+    """Return an erratum as Markdown in which text of results is never interpreted as markup."""
     lines = [f"# Erratum: {_plain(erratum.paper.title)}", ""]
     for number, row in enumerate(erratum.entries, 1):
         lines += [f"## {number}. {_heading(row)}", "", *_entry(row)]
@@ -213,7 +213,7 @@ def _plain(text: str) -> str:
 
 
 def _fenced(text: str, kind: str) -> list[str]:
-    """Return a block of code; its fence is longer than any fence in the text."""
+    """Return a block of code, with a fence that is longer than any fence in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return [f"{fence}{kind}", text, fence, ""]
 

@@ -92,7 +92,10 @@ class CheckJob(Job):
         return [self.ledger.result(seconds=seconds)]
 
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return the row of a check without a verdict; the row is open and gives the reason."""
+        """Return the row of a check that ended without a verdict.
+
+        The row is open, with the reason.
+        """
         if self.row is None:
             return []
         if report.skipped:
@@ -102,7 +105,10 @@ class CheckJob(Job):
 
 
 def own_row(mark: Mark, path: Path) -> Statement | None:
-    """Return the row of a statement that is in no table; its text comes from the check."""
+    """Return the row of a statement that is in no table.
+
+    Its text comes from the check.
+    """
     with contextlib.suppress(StoreError):
         if mark.text and not paper_at(path).rows:
             return Statement(mark.id, paper_of(path), mark.kind or "statement", mark.text)

@@ -20,8 +20,9 @@ The statements and conventions are in ``statements.md``, next to the ledger file
     - rests on: gm.eq13
     - hides: the constant 3
 
-Only the text of a statement is required; a check tests this text. Another version of a paper may
-repeat a statement. Then ``- same as: gm.lemma11`` adopts the findings on that statement.
+Only the text of a statement is required. This text is what a check tests. Another version of a
+paper may contain the same statement. In that case, ``- same as: gm.lemma11`` adopts the findings on
+that statement.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class Statement:
     premises : tuple of str
         Ids of the statements on which the proof of this statement rests.
     same_as : str
-        Id of an equal statement in another version of the paper. If this statement has no check,
-        the findings on the equal statement are used.
+        Id of an equal statement in another version of the paper. If this statement has no check, it
+        gets the findings on the equal statement.
     """
 
     id: str
@@ -112,7 +113,7 @@ class Paper:
     title : str
         Title with the authors.
     conventions : tuple of Convention
-        Conditions of the paper. A failure outside of them does not refute a statement.
+        Conditions of the paper. A failure outside of these conditions does not refute a statement.
     statements : tuple of Statement
         Statements in the order of the paper.
     """
@@ -133,7 +134,7 @@ class Paper:
 
 
 def paper_of(path: Path) -> str:
-    """Return the name of the paper to which a ledger file belongs: the name of the file's folder.
+    """Return the name of the paper of a ledger file, which is the name of the file's folder.
 
     Examples
     --------
@@ -149,12 +150,14 @@ def ledger_files(path: Path) -> list[Path]:
 
 
 def paper_at(path: Path) -> Paper:
-    """Return the paper of a ledger file; without a table, the paper has no statements.
+    """Return the paper of a ledger file.
+
+    Without a table, the paper has no statements.
 
     Raises
     ------
     StoreError
-        If the table cannot be read; the message gives the file and the line.
+        If the table cannot be read. The message gives the file and the line.
     """
     table = path.parent / TABLE
     return read_paper(table) if table.is_file() else Paper(paper_of(path))
@@ -166,8 +169,8 @@ def read_paper(path: Path) -> Paper:
     Raises
     ------
     StoreError
-        If the file cannot be read. The message gives the file, and the line that repeats an id or
-        holds an unknown field.
+        If the file cannot be read. The message gives the file and the line, for example of a
+        repeated id or an unknown field.
     """
     try:
         stat = path.stat()
@@ -261,7 +264,9 @@ def _statement(path: Path, number: int, id: str, place: str, body: list[str]) ->
     fields = dict(_bullets(body))
     if unknown := [name for name in fields if name not in _FIELDS]:
         known = ", ".join(_FIELDS)
-        raise StoreError(f"{path}:{number} says {unknown[0]!r} of {id}. Known fields are {known}")
+        raise StoreError(
+            f"{path}:{number} has an unknown field {unknown[0]!r} of {id}. Known fields are {known}"
+        )
     if not text:
         raise StoreError(f"{path}:{number} must give the text of {id}, got none")
     rests_on = fields.get("rests on", "")

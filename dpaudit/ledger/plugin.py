@@ -1,6 +1,7 @@
-"""The pytest plugin of the ledger, which runs checks of statements as tests with a verdict.
+"""The pytest plugin of the ledger.
 
-Expensive modules are imported only in sessions that have a check.
+It runs checks of statements as tests with a verdict. Expensive modules are imported only in
+sessions that have a check.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Remember ledger files and their checks, whether selected or not."""
+    """Remember ledger files and all their checks, whether selected or not."""
     report = yield
     if not isinstance(collector, pytest.Module) or not fnmatch(collector.path.name, _FILES):
         return report
@@ -66,7 +67,10 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
-    """Return the job of a check; if the ledger was not imported, no function can be a check."""
+    """Return the job of a check.
+
+    If the ledger was not imported, no function can be a check.
+    """
     home = sys.modules.get("dpaudit.ledger.statements")
     if home is None or home.marked(getattr(item, "function", None)) is None:
         return None

@@ -1,8 +1,8 @@
 """Rows of the ledger: the verdict on a statement, how it was tested, and counterexamples.
 
 Rows are plain data that can be converted to JSON and back. Every statement is brought into the form
-``lhs <= rhs``. The *ratio* lhs / rhs says how tight the statement is. The ratio is at most 1 where
-the statement holds. The largest ratio of all attempts is reported.
+``lhs <= rhs``. The *ratio* lhs / rhs says how tight the statement is. The ratio is at most 1 if the
+statement holds. The largest ratio of all attempts is reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LedgerVerdict(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """The meaning of the verdict in one sentence, for new readers."""
+        """One sentence that explains the verdict to new readers."""
         return _MEANINGS[self]
 
 
@@ -71,7 +71,7 @@ _LETTERS = {
 
 
 class Harm(StrEnum):
-    """Harm of a mistake in a paper; the worst kinds come first."""
+    """Harm of a mistake in a paper, with the worst kinds first."""
 
     PRIVACY = "privacy"
     ACCURACY = "accuracy"
@@ -177,12 +177,12 @@ class StatementResult:
 
     @property
     def repair(self) -> str:
-        """The corrected statement; empty if there is none."""
+        """The corrected statement, or "" if there is none."""
         return next((attempt.subject for attempt in self.made_on(Role.REPAIR)), "")
 
     @property
     def repair_verdict(self) -> LedgerVerdict | None:
-        """Verdict on the corrected statement; None if there is none."""
+        """Verdict on the corrected statement, or None if there is none."""
         made = self.made_on(Role.REPAIR)
         return verdict_of(replace(a, role=Role.STATEMENT) for a in made) if made else None
 
@@ -195,7 +195,10 @@ class StatementResult:
 
     @property
     def status(self) -> Status:
-        """Outcome compared with the declared verdict; the outcome has the key of the verdict."""
+        """Outcome, compared with the declared verdict.
+
+        The outcome has the key of the verdict.
+        """
         trouble = ""
         if self.verdict is not self.expected:
             trouble = f"{self.expected.words} was declared"
@@ -215,7 +218,7 @@ class StatementResult:
 
     @property
     def mismatch(self) -> str | None:
-        """Reason, in one sentence, why the row makes a run fail; None if it does not."""
+        """Reason, in one sentence, why the row makes a run fail, or None."""
         if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attempts):
             return "an attempt judged no case: all lie outside the hypotheses"
         if self.verdict is not self.expected:
@@ -308,10 +311,13 @@ class StatementResult:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StatementResult:
-        """Return the row from plain data; raise ``ValueError`` with the name of a wrong field."""
+        """Return the row from plain data.
+
+        Raise ``ValueError`` with the name of a wrong field.
+        """
         record = dict(data)
         if record.pop("schema", None) != LEDGER_SCHEMA:
-            raise ValueError(f"got schema {data.get('schema')!r}, it must be {LEDGER_SCHEMA}")
+            raise ValueError(f"schema must be {LEDGER_SCHEMA}, got {data.get('schema')!r}")
         found: StatementResult = _json.decode(cls, record)
         return found
 
@@ -323,9 +329,9 @@ class StatementResult:
 def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
     """Return the verdict that follows from the attempts alone.
 
-    A statement holds if no attempt on it found a violation, and every attempt judged some case.
-    If an attempt judged no case, the statement is open. The statement holds with a broken proof if
-    a step of the proof fails. The statement is ambiguous if some readings fail. Attempts on edges,
+    A statement holds if no attempt on it found a violation, and if every attempt judged a case. If
+    an attempt judged no case, the statement is open. The statement holds with a broken proof if a
+    step of the proof fails. The statement is ambiguous if some readings fail. Attempts on edges,
     sharper claims and repairs do not count.
     """
     attempts = tuple(attempts)
@@ -359,7 +365,8 @@ class Shaken:
     verdict : LedgerVerdict
         Verdict on the premise.
     by_way_of : str
-        The premise through which a row depends on this premise; empty if the dependence is direct.
+        The premise through which a row depends on this premise. Empty if the row rests on this
+        premise directly.
     """
 
     id: str
@@ -374,10 +381,10 @@ class Shaken:
 
 
 def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
-    """For each row, return the premises that do not hold as printed.
+    """Return the premises that do not hold as printed, for each row.
 
-    A row that was tested end to end depends on no premise. It also passes no premise on to the rows
-    that depend on it. Rows of different papers have different ids.
+    A row that was tested end to end depends on no premise. Such a row also passes no premise on to
+    rows that depend on it. Rows of different papers have different ids.
     """
     known = {row.id: row for row in rows}
     found: dict[str, tuple[Shaken, ...]] = {}

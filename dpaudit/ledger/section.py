@@ -70,7 +70,7 @@ class StatementSection(Section[StatementResult]):
         if record.repair_verdict is not None:
             lines.append(f"  repair     {record.repair_verdict.words}: {record.repair}")
         attempts = [*record.on_statement, *record.broken_steps, *record.made_on(Role.SHARPER)]
-        if record.verdict is record.expected:  # in that case, a refuted repair is the new finding
+        if record.verdict is record.expected:  # in that case, the refuted repair is the new finding
             attempts = [*record.made_on(Role.REPAIR), *attempts]
         for attempt in attempts:
             if (counterexample := attempt.counterexample) is not None:
@@ -85,14 +85,17 @@ class StatementSection(Section[StatementResult]):
         return "\n".join(lines)
 
     def numbers(self, record: StatementResult) -> str:
-        """Return verdict, tightest ratio, number of cases and counterexample."""
+        """Return the verdict, the tightest ratio, the number of cases, and the counterexample."""
         parts = [f"{record.verdict.words}: ratio {record.tightest!r}", words.cases_words(record)]
         if (counterexample := record.counterexample) is not None:
             parts.append(words.counterexample_words(counterexample))
         return ", ".join(parts)
 
     def is_judged(self, record: StatementResult) -> bool:
-        """Return whether the row has a verdict; if a check was interrupted, its row has none."""
+        """Return whether the row has a verdict.
+
+        If a check was interrupted, its row has none.
+        """
         return record.verdict is not LedgerVerdict.OPEN
 
     def tally(self, records: Sequence[StatementResult]) -> list[str]:
@@ -111,7 +114,10 @@ class StatementSection(Section[StatementResult]):
         return Markup(fill_page("ledger_card.html.j2", run, **counts(records)))
 
     def write_pages(self, out: Path, run: StoredRun, records: Sequence[StatementResult]) -> None:
-        """Write ``ledger.html`` and the errata; without rows, remove those of an earlier run."""
+        """Write ``ledger.html`` and the errata.
+
+        Without rows, remove the pages of an earlier run.
+        """
         errata = write_errata(out, run, records)
         if records:
             write_atomic(out / STATEMENT.page, render(out, run, records, errata))
@@ -125,7 +131,10 @@ class StatementSection(Section[StatementResult]):
         return [f"ledger: {out / STATEMENT.page}", *lines]
 
     def alert(self, record: StatementResult) -> Alert | None:
-        """Return an alert for a row that is not as declared; an interrupted check gives none."""
+        """Return an alert for a row that is not as declared.
+
+        An interrupted check gives no alert.
+        """
         if record.mismatch is None or record.note.startswith(BROKE_OFF):
             return None
         facts = {"verdict": record.verdict.value, "declared": record.expected.value}
@@ -173,7 +182,7 @@ def render(
     Parameters
     ----------
     out : Path
-        Directory of the results; commands that replay the results contain it.
+        Directory of the results, which is part of the commands that replay them.
     run : StoredRun
         The run and its settings.
     rows : sequence of StatementResult
@@ -187,7 +196,7 @@ def render(
     shaky = shaken(rows)
     entries = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in in_order]
     anchors: set[str] = set()
-    for row in entries:  # an id that occurs in two papers must not break the links
+    for row in entries:  # if two papers use the same id, the links must still work
         while row["anchor"] in anchors:
             row["anchor"] += "-again"
         anchors.add(row["anchor"])
@@ -244,7 +253,10 @@ def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[st
 
 
 def _power(result: StatementResult) -> str:
-    """Return the power if it is meaningful, which excludes refuted and argued statements."""
+    """Return the power if it is meaningful.
+
+    It is not meaningful for refuted and argued statements.
+    """
     if result.power is not Power.NONE:
         return result.power.value
     return "no mutant" if words.is_powerless(result) else ""
@@ -285,10 +297,10 @@ def ratio_pictures(attempt: Attempt) -> list[Markup]:
 
 
 def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]) -> Markup:
-    """Return the graph of premises; empty if no statement has a premise.
+    """Return the graph of premises.
 
-    Premises are to the left of the statements that depend on the premises. Each node links to the
-    row of its statement.
+    Empty if no statement has a premise. A premise is to the left of the statements that depend on
+    it. Each node links to the row of its statement.
 
     Parameters
     ----------
@@ -317,9 +329,9 @@ def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]
 
 
 def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """Return layers in which premises precede the rows that need them, with few crossings."""
+    """Return layers in which each premise precedes the rows that need it, with few crossings."""
     depth = dict.fromkeys(nodes, 0)
-    for _ in nodes:  # no path is longer, so the loop also ends if there is a cycle
+    for _ in nodes:  # no path is longer, so the loop ends even if there is a cycle
         for premise, id in links:
             depth[id] = min(max(depth[id], depth[premise] + 1), len(nodes))
     above = {id: [b for a, b in links if a == id] for id in nodes}

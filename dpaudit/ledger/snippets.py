@@ -1,9 +1,10 @@
-"""Counterexamples for pasting: a self-contained program that computes both sides.
+"""Counterexamples for pasting.
 
-A check computes the sides of an inequality in a function. The function may need only Python, numpy
-and scipy. It may also use functions of its module that need no more than these. Then the source of
-the function and the case form a program of a few lines. If the function needs more, the check
-supplies its own snippet.
+Each is a self-contained program that computes both sides. A check computes the sides of an
+inequality in a function. The function may need only Python, numpy and scipy. It may also use
+functions of its module that need no more than these. In these cases, the source of the function and
+the case form a program of a few lines. If the function needs more, the check supplies its own
+snippet.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ class _NotAlone(Exception):
 
 
 def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
-    """Return a program that prints both sides of a case; empty if all such programs are too long.
+    """Return a program that prints both sides of a case.
+
+    Empty if all such programs are too long.
 
     Parameters
     ----------
     function : callable
         ``function(**case) -> (lhs, rhs)``.
     case : mapping
-        Plain data of a counterexample; keys that the function does not take are omitted.
+        Plain data of a counterexample. Keys that the function does not take are omitted.
     """
     program = _Program()
     try:
@@ -100,7 +103,7 @@ class _Program:
         if self._known.get(function.__name__) is function:
             return function.__name__, bound
         if function.__name__ in self._known:
-            raise _NotAlone  # another function of the same name
+            raise _NotAlone  # another function has the same name
         self._known[function.__name__] = function
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source).body[0]
@@ -112,7 +115,7 @@ class _Program:
         return function.__name__, bound
 
     def literal(self, value: Any) -> str:
-        """Return plain data as Python source; lists of numbers become arrays."""
+        """Return plain data as Python source, with lists of numbers as arrays."""
         if isinstance(value, float) and not math.isfinite(value):
             self._names.setdefault("math", {})["inf" if value == value else "nan"] = ""
             return repr(value)
@@ -165,7 +168,7 @@ def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
     for default in [*tree.args.defaults, *(d for d in tree.args.kw_defaults if d is not None)]:
         used |= {node.id for node in ast.walk(default) if isinstance(node, ast.Name)}
     closure = inspect.getclosurevars(function)
-    # pytest rewrites an assert to code that needs more than the source shows.
+    # pytest rewrites an assert to code that needs more than its source shows.
     found = {k: v for k, v in {**closure.globals, **closure.nonlocals}.items() if k in used}
     # getclosurevars does not examine nested functions or default values.
     around = {**function.__globals__, **closure.nonlocals}

@@ -53,9 +53,9 @@ def statement(
 ) -> Callable[[_Check], _Check]:
     """Mark a function as the check of one statement, as in ``@statement("gm.lemma11")``.
 
-    pytest collects the function from ``ledger_*.py`` files, whatever its name is. The function
-    takes the fixture ``ledger``, a :class:`dpaudit.ledger.Ledger`, and tests the statement with
-    this fixture. The docstring of the function begins with the statement, word for word as in
+    pytest collects the function from ``ledger_*.py`` files, and the function may have any name. The
+    function takes the fixture ``ledger``, a :class:`dpaudit.ledger.Ledger`, and tests the statement
+    with this fixture. The docstring of the function begins with the statement, word for word as in
     ``statements.md``. The rest of the docstring reports the findings.
 
     Parameters
@@ -65,10 +65,10 @@ def statement(
     kind : str, optional
         Kind of a statement that is in no ``statements.md``.
     expected : LedgerVerdict
-        Verdict that the check is expected to reach; a run fails if the check reaches another
+        Verdict that the check is expected to reach. A run fails if the check reaches another
         verdict.
     replays : bool
-        False for a check that measures seconds. A replay of such a check must reach the same
+        Use False for a check that measures seconds. A replay of such a check must reach the same
         verdict, but not the same numbers.
 
     Raises
@@ -97,11 +97,11 @@ def statement(
 
 
 def marked(function: Any) -> Mark | None:
-    """Return the mark of a function; None if the function checks no statement."""
+    """Return the mark of a function, or None if the function checks no statement."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, Mark) else None
 
 
 def plain_words(text: str) -> str:
-    """Return a text on one line; in this form, two wordings are compared."""
+    """Return a text on one line, which is the form in which two wordings are compared."""
     return " ".join(text.split())

@@ -23,7 +23,7 @@ _PASTED = 20_000
 
 
 def ratio_words(ratio: float | None) -> str:
-    """Return a ratio lhs / rhs as text from which one can see whether it exceeds 1.
+    """Return a ratio lhs / rhs as text that shows whether the ratio exceeds 1.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def cases_words(result: StatementResult) -> str:
 
 
 def is_powerless(result: StatementResult) -> bool:
-    """Return whether a statement held, and none of its attempts has a mutant."""
+    """Return whether a statement held although none of its attempts has a mutant."""
     tried = any(attempt.method is not Method.ARGUMENT for attempt in result.attempts)
     return result.verdict is LedgerVerdict.HOLDS and tried and result.power is Power.NONE
 
@@ -151,7 +151,10 @@ def _count(rows: int) -> str:
 
 
 def parts_of(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each part of a case; an array gets a line for each row."""
+    """Yield the name and the value of each part of a case.
+
+    An array gets a line for each row.
+    """
     for name, value in case.items():
         yield name, _value(value)
 
@@ -169,7 +172,7 @@ def _value(value: Any) -> str:
 
 
 def exact(value: float) -> str:
-    """Return a number with all digits; integers without a decimal point."""
+    """Return a number with all digits, and an integer without a decimal point."""
     value = float(value)
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞"
@@ -208,5 +211,5 @@ def case_line(case: Mapping[str, Any]) -> str:
 
 
 def replay_words(result: StatementResult, out: Path | None = None) -> str:
-    """Return the command that repeats a check; empty if the row was not checked."""
+    """Return the command that repeats a check, or "" if the row was not checked."""
     return replay_command(result, out) if {"path", "item", "profile"} <= set(result.origin) else ""

@@ -1,4 +1,4 @@
-"""Mechanisms: calling them, checking their contract, additive noise and training runs."""
+"""Mechanisms: calls, checks of their contract, additive noise, and training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
 from dpaudit.mechanisms.independence import (

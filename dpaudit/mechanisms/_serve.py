@@ -1,7 +1,8 @@
-"""Program that answers the calls of `Subprocess` in the environment of another Python.
+"""Program that runs the mechanism of a `Subprocess` in the environment of another Python.
 
 The program runs under any Python from version 3.7 on. The program imports nothing of dpaudit and
-needs only numpy. `Subprocess` uses the functions below that read and write messages.
+needs only numpy. The class `Subprocess` also uses the functions below, which read and write
+messages.
 """
 # ruff: noqa
 # mypy: ignore-errors
@@ -133,7 +134,7 @@ def write(stream: Any, facts: Any, arrays: Any) -> None:
 
 
 def end_with_parent():
-    """End this process soon after its parent died, even if a call is running."""
+    """End this process soon after its parent has died, even if a call is running."""
     parent = os.getppid()
 
     def watch():
@@ -147,7 +148,7 @@ def end_with_parent():
 def main():
     end_with_parent()
     target, style = sys.argv[1:]
-    # This output of the mechanism must not be read as an answer.
+    # Output that the mechanism prints must not be read as an answer.
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     del sys.path[0]  # the folder that contains this file

@@ -1,4 +1,4 @@
-"""Mechanisms that add noise of known distribution at the end; values before noise are available."""
+"""Mechanisms that finally add noise of a known distribution to values that are available."""
 
 from __future__ import annotations
 
@@ -35,18 +35,20 @@ class AdditiveNoise:
     Parameters
     ----------
     centers : callable
-        ``centers(data, size, *, rng) -> [size, d]`` or ``[size]`` returns independent centres of
-        `size` runs. A function without an argument ``rng`` is deterministic. It is ``centers(data)
-        -> [d]``, or returns a number.
+        ``centers(data, size, *, rng) -> [size, d]`` or ``[size]`` returns the independent centres
+        of `size` runs. A function without an argument ``rng`` is deterministic. Such a function is
+        ``centers(data) -> [d]``, or returns a number.
     noise : {"gaussian", "laplace"}, optional
-        Distribution of the final noise, which is independent on every coordinate. Default
+        Distribution of the final noise. The noise of each coordinate is independent. Default
         "gaussian".
     scale : float
-        Standard deviation of Gaussian noise, or the scale b of Laplace noise; from 1e-50 to 1e50.
+        Standard deviation of Gaussian noise, or the scale b of Laplace noise. Between 1e-50 and
+        1e50.
     ball : tuple of (center, radius), or callable, optional
         A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``. The
-        smaller the ball on either dataset, the smaller the deltas that can be certified. Soundness
-        rests on this promise. Every drawn centre is checked against the ball.
+        smaller the ball, the smaller the deltas that can be certified. The certificate is sound
+        only if the ball really contains every centre. Every drawn centre is therefore checked
+        against the ball.
 
     Raises
     ------
@@ -97,7 +99,7 @@ class AdditiveNoise:
         return noisy
 
     def with_centers(self, centers: Callable[..., Any], **options: Any) -> AdditiveNoise:
-        """Return the mechanism with other centres, and with another `ball` if `ball` is given."""
+        """Return the mechanism with other centres, and with another ball if `ball` is given."""
         ball = options.get("ball", self._ball)
         return AdditiveNoise(centers, self.noise.kind, self.noise.scale, ball=ball)
 
@@ -106,15 +108,15 @@ class AdditiveNoise:
         return AdditiveNoise(self.centers, self.noise.kind, scale, ball=self._ball)
 
     def center(self, data: Array) -> Floats:
-        """Return the centre of a deterministic mechanism, ``[d]``, checked."""
+        """Return the checked centre of a deterministic mechanism, ``[d]``."""
         first, again = (
             _numbers(self._called(self.centers, self.name, data, _RANDOM), self.name)
             for _ in range(2)
         )
         if first.ndim > 1 or first.size == 0:
             raise MechanismError(
-                f"{self.name} must return one centre, a number or [d], because it takes no rng, "
-                f"got shape {first.shape}"
+                f"{self.name} must return one centre (a number or an array [d]), because it "
+                f"takes no rng, got shape {first.shape}"
             )
         if not np.array_equal(first, again, equal_nan=True):
             raise MechanismError(
@@ -125,13 +127,13 @@ class AdditiveNoise:
         return only
 
     def ball(self, data: Array) -> tuple[Floats, float] | None:
-        """Return centre and radius of the declared ball for these data; None without a ball."""
+        """Return the centre and the radius of the declared ball for these data, or None."""
         if not callable(self._ball):
             return None if self._ball is None else _checked_ball(self._ball, self.noise)
         return _checked_ball(self._called(self._ball, f"ball of {self.name}", data), self.noise)
 
     def _called(self, function: Any, name: str, data: Array, advice: str = "") -> Any:
-        """Return the value of a function on data; if the function raises, report its exception."""
+        """Return the value of a function on data; report the exception that the function raises."""
         watch = Watch()
         try:
             with watch.call(self.name):
@@ -147,7 +149,7 @@ class AdditiveNoise:
             ) from error
 
     def checked(self, outputs: Any, ball: tuple[Floats, float] | None) -> Floats:
-        """Return centres as ``[size, d]``; refuse infinite, huge and out-of-ball centres.
+        """Return centres as ``[size, d]``; refuse infinite or huge ones, and ones outside the ball.
 
         Raises
         ------
@@ -171,31 +173,31 @@ class AdditiveNoise:
         size, most = float(np.abs(centers).max(initial=0.0)), FARTHEST * self.noise.scale
         if size > most:
             raise MechanismError(
-                f"{self.name} must return centres within {FARTHEST:g} noise scales of 0, that is "
-                f"within {most:g}, got a centre of size {size:g}"
+                f"{self.name} must return centres of size at most {FARTHEST:g} noise scales, "
+                f"which is {most:g}, got a centre of size {size:g}"
             )
         if ball is None:
             return centers
         middle, radius = ball
         if len(middle) != centers.shape[1]:
             raise MechanismError(
-                f"{self.name} returns centres of length {centers.shape[1]}, but the declared ball "
-                f"has a centre of length {len(middle)}"
+                f"{self.name} must return centres of length {len(middle)}, the length of the "
+                f"declared ball's centre, got length {centers.shape[1]}"
             )
         distance = np.linalg.norm(centers - middle, axis=1)
         at = int(distance.argmax())
         if distance[at] > radius + slack(middle, radius):
             raise MechanismError(
-                f"{self.name} left its declared ball: centre "
-                f"{centers[at].tolist()} has distance "
-                f"{distance[at]:.9g} from {middle.tolist()}, which is {distance[at] - radius:.3g} "
-                f"more than the radius {radius:.9g}"
+                f"{self.name} must return centres inside its declared ball, got "
+                f"{centers[at].tolist()}. Its distance from {middle.tolist()} is "
+                f"{distance[at]:.9g}, which exceeds the radius {radius:.9g} by "
+                f"{distance[at] - radius:.3g}"
             )
         return centers
 
 
 def slack(middle: Floats, radius: float) -> float:
-    """Return how far rounding errors may move a centre out of a ball."""
+    """Return the distance by which rounding errors may move a centre out of a ball."""
     return _ROUNDING * max(radius, float(np.abs(middle).max()))
 
 
@@ -211,7 +213,9 @@ def _numbers(value: Any, name: str) -> Floats:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise MechanismError(f"{name} must return an array of centres ({error})") from None
+        raise MechanismError(
+            f"{name} must return an array of centres, but the conversion failed ({error})"
+        ) from None
     if array.dtype.kind not in "biuf":
         raise MechanismError(f"{name} must return centres that are numbers, got {array.dtype}")
     return array.astype(float)
@@ -228,7 +232,7 @@ def _checked_ball(ball: Any, noise: Noise) -> tuple[Floats, float]:
     radius, most = _validate.nonnegative(radius=radius), FARTHEST * noise.scale
     if radius > most or np.abs(center).max() > most:
         raise ArgumentError(
-            f"ball must have a centre and a radius of at most {FARTHEST:g} noise scales, that "
-            f"is {most:g}, got {ball!r}"
+            f"ball must have a centre and a radius of size at most {FARTHEST:g} noise "
+            f"scales, which is {most:g}, got {ball!r}"
         )
     return center, radius

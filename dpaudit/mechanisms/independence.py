@@ -1,12 +1,12 @@
-"""A test of whether the certifying draws on one dataset are independent.
+"""A test of independence for the certifying draws on one dataset.
 
 Certified counts are binomial only if the draws are independent. The mechanism promises this
-independence. This module searches for violations of that promise. For example, a whole call, a
-group of draws or a tile may share its noise. The noise may come from too few seeds, or calls may
-repeat each other. Both statistics are e-values: if draws are independent, their expectation is at
-most 1 for *any* distribution. By Ville's inequality an honest mechanism is therefore refused with
-probability at most 1e-9. The bound holds however often and whenever the statistics are evaluated.
-The bound is not asymptotic.
+independence. The test searches for violations of this promise. For example, a whole call, a group
+of draws or a block of draws may share its noise. The noise may come from too few seeds, or calls
+may repeat each other. Both statistics of the test are e-values: if the draws are independent, the
+expectation is at most 1 for *any* distribution. By Ville's inequality, an honest mechanism is
+therefore refused with probability at most 1e-9. This bound holds however often, and whenever, the
+statistics are evaluated. The bound holds for any number of draws.
 
 **Forecasts.** An event occurs in a sequence x_1, x_2, ... of independent draws with one unknown
 rate p. A forecaster gives ``q_t``, its probability that draw t lies in the event. The forecaster
@@ -17,17 +17,18 @@ may use all draws before t. For every p the product of ``q_t(x_t) / p(x_t)`` is 
 
 is at most a martingale of mean 1 (universal inference: Wasserman, Ramdas and Balakrishnan 2020).
 Each forecaster uses one *context*. The context may be the previous draw in the same call, the draw
-some places earlier, or the draw one tile earlier. The context may be the rate in the call so far.
-The context may also be the same place in the previous call, in the first call, or in an earlier
-call that began with the same draws.
+a fixed number of places earlier, or the draw one block earlier. The context may also be the rate in
+the call so far. The context may also be the same place in the previous call, in the first call, or
+in an earlier call that began with the same draws.
 
 Within a context, the forecaster uses the rule of Krichevsky and Trofimov, whose product depends
-only on counts. If draws are independent, every context is useless, and its forecaster loses about
-half the logarithm of the number of draws. If draws are dependent, some context gains with every
-draw. Other forecasters give every call its own rate. The rates follow a beta-binomial distribution
-whose variance is a fixed multiple of the variance of independent draws. These forecasters detect
-dependence that no context detects, such as noise that draws share in any order. They detect it once
-it inflates the variance about fourfold.
+only on counts. If draws are independent, every context is useless, and the loss of its forecaster
+is about half the logarithm of the number of draws. If draws are dependent, the forecaster of some
+context gains with every draw. Other forecasters assume that every call has its own rate. The rates
+follow a beta-binomial distribution whose variance is a fixed multiple of the variance of
+independent draws. These forecasters detect dependence that no context detects, such as noise that
+draws share in any order. These forecasters detect dependence that multiplies the variance by about
+four.
 
 The forecasters share one capital. When the event changes, for example between the batches of a
 sequential audit, the product continues with a new denominator. Part of the capital enters at each
@@ -35,13 +36,14 @@ change of the event, so that a long honest beginning does not hide later depende
 
 **Repeats.** Suppose a call begins with exactly the same draw as an earlier call. The later call may
 be a copy of the earlier call. Let u and v be two neighbouring draws of the earlier call, and let w
-be the draw of the later call at the place of u. If draws are independent, they carry no information
-about the order of u and v. So if w equals exactly one of u and v, then w equals u with probability
-one half. If w always equals u, the call is a copy. This holds for continuous and for discrete
-draws. Each call is compared once, as the copy or as the original. So the tosses use different draws
-and are independent, and the test may stop after any toss. Draws are compared as values. The padding
-bytes between the fields of a record, or behind a short text, are not part of the draw. Padding
-bytes depend on the place and on the other draws of the call.
+be the draw of the later call at the place of u. If draws are independent, they contain no
+information about the order of u and v. So if w equals exactly one of u and v, then w equals u with
+probability one half. If w equals u every time, the call is a copy. This holds for continuous and
+for discrete draws. Each call is compared once, as the copy or as the original. Each comparison is
+like the toss of a coin. The tosses use different draws, so they are independent, and the test may
+stop after any toss. Draws are compared as values. The padding bytes between the fields of a record,
+or after a short text, are not part of the draw. Padding bytes depend on the place of the draw and
+on the other draws of the call.
 
 References
 ----------
@@ -96,7 +98,7 @@ FORECASTERS = len(_SO_FAR) + len(_AS_ONE)
 
 @dataclass
 class _Segment:
-    """Counts while the events stay the same, [forecasters, events, contexts, in event or not]."""
+    """Counts while the events do not change, [forecasters, events, contexts, in event or not]."""
 
     events: int
     counts: NDArray[np.int64] = field(init=False)
@@ -123,7 +125,7 @@ class _Segment:
         return mean
 
     def add(self, whole: Fired, starts: list[bytes]) -> None:
-        """Count one call from two facts: which draws lie in each event, and how the call began."""
+        """Count one call: which of its draws lie in each event, and how the call began."""
         size = whole.shape[1]
         fired = whole[:, :_WINDOW]
         seen = fired.shape[1]
@@ -168,7 +170,7 @@ class _Segment:
         table[:, 0, 0] += then.shape[1] - known - after + both
 
     def _whole_call(self, fired: Fired) -> None:
-        """Forecast the call as a whole; its rate scatters around the rate of earlier calls."""
+        """Forecast the whole call by a rate that varies around the rate of earlier calls."""
         size, hits = fired.shape[1], fired.sum(axis=1)
         rate = self.hits / (self.draws + 1.0)
         for row, by in enumerate(INFLATIONS):
@@ -177,7 +179,7 @@ class _Segment:
             self.calls[row] += special.betaln(a + hits, b + size - hits) - special.betaln(a, b)
 
     def _running(self, row: int, fired: Fired) -> None:
-        """Count what follows the call's rate so far, relative to the rate of earlier calls."""
+        """Count the outcomes after each rate so far, relative to the rate of earlier calls."""
         rate = self.hits / (self.draws + 1.0)
         place = np.arange(fired.shape[1])
         so_far: NDArray[np.intp] = np.cumsum(fired, axis=1) - fired
@@ -191,13 +193,13 @@ class _Segment:
 
 
 def _best(ones: Any, zeros: Any) -> Any:
-    """Return the logarithm of the largest probability of these counts under any constant rate."""
+    """Return the logarithm of the largest probability of these counts under a constant rate."""
     total = np.maximum(ones + zeros, 1)
     return special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
 
 
 class Call(NamedTuple):
-    """The record of one call: the draws that lie in some events, and the start of the call."""
+    """The record of one call: the draws in each event, and the start of the call."""
 
     fired: NDArray[np.uint8]
     size: int
@@ -233,13 +235,16 @@ class IndependenceCheck:
             Whether each draw lies in each event, for some events. These events were chosen before
             this call.
         key : object, optional
-            Identifies the events; a new key reports that the events changed.
+            Identifies the events. A new key reports that the events changed.
         """
         self.take(self.call(outputs, fired), key)
 
     @staticmethod
     def call(outputs: Array, fired: Fired) -> Call:
-        """Return the record of one call; the process that draws may make this record."""
+        """Return the record of one call.
+
+        The process that draws may make the record.
+        """
         chosen = np.unique(np.linspace(0, len(fired) - 1, _EVENTS).round().astype(int))
         return Call(np.packbits(fired[chosen], axis=1), fired.shape[1], _cells(outputs[:_COPIED]))
 
@@ -254,8 +259,7 @@ class IndependenceCheck:
         starts = [call.cells[:length].tobytes() for length in PREFIXES]
         self._segment.add(fired, starts)
         self._calls += 1
-        # Compare with an earlier call that began with the same draw, one pair of draws after the
-        # other.
+        # Compare with an earlier call that began with the same draw, pair by pair.
         cells, waiting = call.cells, self._originals.setdefault(call.cells[0].tobytes(), [])
         if not waiting:
             if len(self._originals) <= _REMEMBERED:
@@ -273,7 +277,7 @@ class IndependenceCheck:
         self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
 
     def _grown(self) -> Floats:
-        """Return the logarithm of each forecaster's capital, including this segment."""
+        """Return the logarithm of each forecaster's capital, including the current segment."""
         assert self._segment is not None
         entering = -math.log((self._segments + 1) * (self._segments + 2))
         grown: Floats = np.logaddexp(self._started, entering) + self._segment.log_evidence()
@@ -291,7 +295,7 @@ class IndependenceCheck:
         return float(special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(FORECASTERS)
 
     def _repeated(self) -> float:
-        """Return the logarithm of a bet on u with a uniform prior over the bias of the coin."""
+        """Return the log capital of a bet on u, with a uniform prior over the coin's bias."""
         tosses = self._same + self._other
         return tosses * math.log(2) + float(special.betaln(self._same + 1, self._other + 1))
 
@@ -307,12 +311,12 @@ class IndependenceCheck:
 
     def judge(self) -> None:
         """Raise :class:`MechanismError` if the draws so far cannot be independent."""
-        limit = math.log(4 / FALSE_REFUSAL)  # two datasets, two statistics
+        limit = math.log(4 / FALSE_REFUSAL)  # two datasets and two statistics
         if self._repeated() > limit:
             raise MechanismError(
-                f"{self._name} ignores rng: of {self._calls} calls, {self._copies} repeat the "
-                "draws of another call, though their generators differ. Draw only from rng. "
-                "Seed any other generator with at least 128 bits of rng"
+                f"{self._name} ignores rng: in {self._copies} of {self._calls} calls, the "
+                "draws repeat the draws of another call, although the generators differ. "
+                "Draw only from rng. Seed any other generator with at least 128 bits of rng"
             )
         if self._foretold() > limit:
             how = [*_SO_FAR, *_AS_ONE][int(self._grown().argmax())]
@@ -369,5 +373,5 @@ def same_draws(a: Array, b: Array) -> bool:
 
 
 def is_constant(draws: Array) -> bool:
-    """Return whether all draws are equal."""
+    """Return whether all draws are equal to each other."""
     return same_draws(draws, np.broadcast_to(draws[:1], draws.shape))

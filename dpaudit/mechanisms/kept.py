@@ -47,7 +47,9 @@ class Kept:
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str], mechanism: Any, role: str) -> Kept:
-        """Return the stored calls of a mechanism; each role, such as a mutant, has its own folder.
+        """Return the stored calls of a mechanism.
+
+        Each role, such as a mutant, has its own folder.
 
         Raises
         ------
@@ -56,7 +58,7 @@ class Kept:
         """
         if Path(folder).exists() and not Path(folder).is_dir():
             raise StoreError(
-                f"cache_dir must be the path of a directory, got {str(folder)!r}, a file"
+                f"cache_dir must be the path of a directory, got the file {str(folder)!r}"
             )
         told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
         # A changed mutant gets another folder, but a changed mechanism is an error.
@@ -71,7 +73,7 @@ class Kept:
                 write_atomic(manifest, json.dumps(told))
             known = decode(dict[str, str], loads(read_regular(inside(here, _MANIFEST), _LARGEST)))
         except (OSError, ValueError) as error:
-            raise StoreError(f"{folder} cannot keep the calls of a mechanism: {error}") from error
+            raise StoreError(f"cannot store calls of a mechanism in {folder}: {error}") from error
         if known != told:
             same = known.get("mechanism") == told["mechanism"]
             reason = "its code has changed since" if same else f"this one is {told['mechanism']}"
@@ -82,7 +84,7 @@ class Kept:
         return cls(here)
 
     def get(self, key: tuple[Any, ...]) -> tuple[Any, float] | None:
-        """Return the outputs and the seconds of a call; None if the call was not made."""
+        """Return the outputs of a call and its seconds, or None if the call was not made."""
         path = self._path(key)
         try:
             content = read_regular(inside(self.folder, path.name), sys.maxsize)
@@ -99,7 +101,7 @@ class Kept:
             return None
         except Exception as error:  # reading a damaged archive may raise anything
             raise StoreError(
-                f"{path} is not a complete call of a mechanism: {error}. Delete the file"
+                f"{path} does not hold a complete call of a mechanism: {error}. Delete the file"
             ) from error
 
     def put(self, key: tuple[Any, ...], outputs: Array, seconds: float) -> None:
@@ -118,7 +120,7 @@ class Kept:
 
 
 def _code(mechanism: Any) -> str:
-    """Return a digest of a mechanism's code: its files, and the values bound in the code.
+    """Return a digest of a mechanism's code and of the values bound in the code.
 
     The digest covers the complete file of each function of the mechanism, the values in its
     closures, the arguments bound by ``partial`` and the attributes of an object. The digest does
@@ -152,7 +154,10 @@ def _code(mechanism: Any) -> str:
 
 
 def _source(function: Any) -> bytes:
-    """Return the file that defines an object; else its source in a notebook, else only its name."""
+    """Return the file that defines an object.
+
+    In a notebook, return its source or only its name.
+    """
     try:
         file = inspect.getsourcefile(function)
         if file is not None and Path(file).is_file():

@@ -1,4 +1,4 @@
-"""Conversion of functions that return one draw into mechanisms that return many draws."""
+"""Conversion of functions that return one draw to mechanisms that return many draws."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ _SHARED = tuple(
 
 @contextmanager
 def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
-    """Make the functions of ``numpy.random`` and ``random`` draw from a given generator.
+    """Let the functions of ``numpy.random`` and ``random`` draw from a given generator.
 
     Mutants can then change the noise of code that draws from global generators, because a mutant
-    passes a generator that records. Only the names in the two modules are replaced. A function that
-    was imported by its name still draws from its own source. The same holds for a RandomState.
+    passes a recording generator. Only the names in the two modules are replaced. Therefore a
+    function that was imported by its name still draws from its own source. A RandomState also draws
+    from its own source.
     """
 
     def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
@@ -103,7 +104,7 @@ _PADDED_TO = 4  # sizes are padded to powers of 4: few compilations, little wast
 
 
 class OneDraw:
-    """A function that returns one draw, as a mechanism that returns many; see :func:`one_draw`."""
+    """A mechanism that makes many draws by calling a function that makes one draw."""
 
     def __init__(
         self,
@@ -149,7 +150,7 @@ class OneDraw:
         return make, (self.function,)
 
     def of(self, function: Callable[..., Any]) -> OneDraw:
-        """Return another function as a mechanism of the same kind."""
+        """Return a mechanism of the same kind for another function."""
         return OneDraw(function, randomness=self.randomness, vmap=self.vmap)
 
     def __call__(
@@ -169,7 +170,7 @@ class OneDraw:
         catches: bool = False,
         **arguments: Any,
     ) -> Sequence[Any]:
-        """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
+        """Return `size` independent draws as the function returns them."""
         function = functools.partial(self.function, **arguments) if arguments else self.function
         if self.vmap:
             drawn = self._mapped(function, arguments, data, size, rng)
@@ -187,7 +188,7 @@ class OneDraw:
         then: Then | None,
         catches: bool,
     ) -> Any:
-        given = handed(data)  # a draw must not change the data of the next one
+        given = handed(data)  # a draw must not change the data of the next draw
 
         def finished() -> Any:
             draw = _drawn(self.randomness, function, given, rng)
@@ -208,13 +209,16 @@ class OneDraw:
         size: int,
         rng: np.random.Generator,
     ) -> Sequence[Any]:
-        """Draw by one compiled call; sizes are padded, so that few different sizes compile."""
+        """Draw by one compiled call.
+
+        Sizes are rounded up, so that few sizes are compiled.
+        """
         jax = needed("jax", 'randomness="jax"')
         words = repr(sorted(arguments.items()))
         many = self._many.get(words)
         if many is None:
             many = jax.jit(jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0)))
-            # The repr of an array omits values, and the values may change.
+            # The repr of an array omits values, and these values may change.
             if all(type(value) in _PLAIN for value in arguments.values()):
                 self._many[words] = many
         padded = 1
@@ -253,19 +257,19 @@ def one_draw(
             The function takes ``rng``, a :class:`numpy.random.Generator`. This is the default.
         "integer"
             The function takes ``seed``, a whole number below 2**32. Mutants can change noise from
-            generators that the function makes by ``numpy.random.default_rng(seed)``, called by that
-            name.
+            generators that the function makes by ``numpy.random.default_rng(seed)``, if the call
+            uses this name.
         "legacy"
             The function draws from the global generators of numpy and of ``random``. The generators
             are seeded for each draw, and their states are restored afterwards. Mutants can change
-            the noise of functions such as ``np.random.laplace()``, called by these names.
+            the noise of functions such as ``np.random.laplace()``, if the call uses such a name.
         "torch"
             The function draws from PyTorch's global generators, which are seeded for each draw, and
-            from the generators of "legacy".
+            also from the generators of "legacy".
         "jax"
             The function takes ``key``, a JAX key.
         None
-            The function draws from an entropy source of its own, which cannot be seeded. `dpaudit
+            The function draws from its own source of entropy, which cannot be seeded. `dpaudit
             replay` then compares only the verdicts, not the counts.
     vmap : bool, optional
         For "jax": whether many draws are made at once by ``jax.jit(jax.vmap(f))``. Only a small
@@ -274,7 +278,7 @@ def one_draw(
     Returns
     -------
     callable
-        ``f(data, size, *, rng)``; a decorator if no function is given.
+        A mechanism ``f(data, size, *, rng)``; a decorator if no function is given.
 
     Raises
     ------
@@ -312,7 +316,7 @@ def _drawn(
             return function(data, seed=number)
     np.random.seed(number)  # noqa: NPY002
     random.seed(number)
-    if randomness == "torch":  # another seed, because the same one would repeat numpy's numbers
+    if randomness == "torch":  # another seed, because the same seed would repeat numpy's numbers
         sys.modules["torch"].manual_seed(seed_of(rng))
     with global_functions_of(rng) if records else nullcontext():
         return function(data)
@@ -335,7 +339,7 @@ def _global_state_kept(randomness: str | None) -> Iterator[None]:
 
 
 def _find(mechanism: OneDraw) -> str | None:
-    """Return the global name of a decorated function; None if the function has no such name."""
+    """Return the global name of a decorated function, or None if it has no such name."""
     home = mechanism.function.__module__
     if home == "__main__" or travels_by_value(home):
         return None  # another process does not know the names of this module
@@ -352,14 +356,17 @@ _CHECKED_SIZE = 64
 
 
 class Scored:
-    """``score(mechanism(data, size, rng=rng))``, which is post-processing and so equally private.
+    """``score(mechanism(data, size, rng=rng))``.
+
+    By post-processing, it is as private.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng) -> [size, ...]``.
     score : callable
-        ``score(outputs) -> [size]``: one number for each draw, which depends on that draw alone.
+        ``score(outputs) -> [size]`` returns one number for each draw, which depends only on that
+        draw.
     """
 
     def __init__(self, mechanism: Callable[..., Any], score: Callable[[Any], Any]) -> None:
@@ -368,7 +375,7 @@ class Scored:
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def of(self, mechanism: Callable[..., Any]) -> Scored:
-        """Return another mechanism followed by the same score."""
+        """Return another mechanism that is followed by the same score."""
         return Scored(mechanism, self.score)
 
     @property
@@ -391,8 +398,8 @@ class Scored:
             alone = self._scores(outputs[:half], half)
             if not np.allclose(alone, scores[:half], rtol=1e-6, atol=1e-9, equal_nan=True):
                 raise MechanismError(
-                    f"score {mechanism_name(self.score)} must score each draw by itself, but gave "
-                    "the same draws other scores when fewer draws were passed"
+                    f"score {mechanism_name(self.score)} must score each draw by itself, got "
+                    "other scores for the same draws when fewer draws were passed"
                 )
         return scores
 

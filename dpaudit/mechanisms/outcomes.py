@@ -1,16 +1,16 @@
-"""Conversion of outputs to arrays; outputs may be dicts, frames, lists, None or exceptions.
+"""Conversion of outputs to arrays.
 
-Every conversion is a fixed function of a single draw and is declared before any draw is made. So
-the conversion is post-processing, and everything certified for the arrays holds for the original
-outputs.
+Outputs may be dicts, frames, lists, None or exceptions. Every conversion is a fixed function of a
+single draw and is declared before any draw is made. So the conversion is post-processing, and
+everything certified for the arrays holds for the original outputs.
 
 Rows are an array ``[size]`` of objects, and each object is an array of float64. Draws of one shape
-are not changed. Draws of one shape become rows only if there are also draws of another shape.
+are not changed. If draws of another shape occur as well, all draws become rows.
 
-A call may hold only None, only exceptions, or only the texts of a mechanism that also returns
-numbers. The conversion of a draw must not depend on the other draws of the same call. Otherwise the
-draws of one call would depend on each other. So the calls that check the contract fix the kind of
-the draws, and the draws of later calls are converted to this kind.
+A single call may hold only None, only exceptions, or only the texts of a mechanism that also
+returns numbers. The conversion of a draw must not depend on the other draws of the same call.
+Otherwise the draws of one call would depend on each other. Therefore the calls that check the
+contract fix the kind of the draws, and later draws are converted to this kind.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ Array = NDArray[Any]
 
 
 class Unbound(np.ndarray[Any, Any]):
-    """Draws made of lists; their common shape may be accidental, unlike that of an array.
+    """Draws made of lists.
 
-    If a mechanism returns an array, the shape of its draws is intended, and any other shape is
-    refused.
+    Their common shape may be accidental; an array's shape is intended. If a mechanism returns an
+    array, the shape of its draws is intended, and all other shapes are refused.
     """
 
 
 def as_rows(outputs: Any) -> Array | None:
-    """Return a sequence of arrays, lists or numbers as rows; None if an element is of another type.
+    """Return arrays, lists or numbers as rows; None if an element has another type.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def as_made(outputs: Array) -> Any:
 
 
 def to_rows(draws: Array) -> Array:
-    """Return draws as rows, also if all draws have one shape."""
+    """Return draws as rows, even if all draws have the same shape."""
     return draws if draws.dtype == object else object_array(list(draws.astype(np.float64)))
 
 
 def joined(parts: Sequence[Array]) -> Array:
-    """Concatenate draws: as one array, or as rows if shapes differ.
+    """Concatenate draws to one array, or to rows if their shapes differ.
 
     Examples
     --------
@@ -117,13 +117,13 @@ def words_of_draws(draws: Array) -> str:
     Examples
     --------
     >>> words_of_draws(np.zeros((9, 3))), words_of_draws(np.array(["a", "b"]))
-    ('arrays of numbers of shape (3,)', 'one text each')
+    Return a description of the kind and the shape of each draw.
     """
     return words_of(kind_of(draws), None if draws.dtype == object else draws.shape[1:], " each")
 
 
 def words_of(kind: str, shape: tuple[int, ...] | None, each: str = "") -> str:
-    """Describe the kind and the shape of a draw; the shape is None if shapes vary."""
+    """Return the kind and the shape of a draw in words; a shape of None varies between draws."""
     if shape == ():
         return f"one {kind}{each}"
     if shape is None:
@@ -144,7 +144,7 @@ _OURS = (MechanismError, KeyboardInterrupt, SystemExit)
 
 
 class LateFailure(MechanismError):
-    """A call failed on data on which the trial calls had not failed."""
+    """A call failed on data on which no trial call had failed."""
 
 
 class Outcomes:
@@ -158,10 +158,11 @@ class Outcomes:
         and :class:`Subprocess` are allowed, too.
     keys : sequence, optional
         Keys of draws, if draws are dicts, Series or frames. The absence of a key is an outcome, and
-        so is the presence of an undeclared key. Without `keys`, all draws must have the same keys.
+        the presence of an undeclared key is an outcome. Without `keys`, all draws must have the
+        same keys.
     errors : {"raise", "outcome"}, optional
-        If "outcome", exceptions and infinite numbers are outcomes. If a call of many draws fails,
-        nobody knows which draws failed. So if trial calls fail, each draw is made by a separate
+        With "outcome", exceptions and infinite numbers are outcomes. If a call of many draws fails,
+        it is unknown which draws failed. So if trial calls fail, each draw is made by a separate
         call. The default is "raise".
     then : callable, optional
         Function applied to each draw, for example the predictions of a model on fixed points.
@@ -171,10 +172,10 @@ class Outcomes:
     Raises
     ------
     LateFailure
-        If `errors` is "outcome", and a call fails on data on which the trial calls did not fail, or
-        trial calls fail on only one dataset. Both sides must be called in the same way, because a
-        failed call loses all its draws. :func:`dpaudit.audit` then begins again with `apart`, for
-        the other half of `failure_prob`.
+        If `errors` is "outcome", and a call fails on data on which no trial call failed, or trial
+        calls fail on only one dataset. Both sides must be called in the same way, because a failed
+        call loses all its draws. :func:`dpaudit.audit` then begins again with `apart`, at the other
+        half of `failure_prob`.
 
     Examples
     --------
@@ -240,7 +241,10 @@ class Outcomes:
         return unbound(draws, as_array(draws, self.keys, catches=catches))
 
     def _fails_on(self, data: Any) -> bool:
-        """Return whether a trial call fails; the answer is fixed for given data."""
+        """Return whether a trial call fails.
+
+        The answer is fixed for given data.
+        """
         seen = digest(data)
         if seen not in self._fails:
             rng = np.random.default_rng(list(seen))
@@ -250,7 +254,7 @@ class Outcomes:
             self._fails[seen] = any(isinstance(one, Failure) for one in tried)
         if len(set(self._fails.values())) > 1:
             raise LateFailure(
-                f"{self.__name__} raises exceptions on some data and not on others. Pass "
+                f"{self.__name__} raises exceptions on some data but not on others. Pass "
                 "apart=True, so that each draw is made by a separate call on all data"
             )
         return self._fails[seen]
@@ -285,7 +289,10 @@ def attempt(draw: Callable[[], Any]) -> Any:
 
 
 def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[Any]:
-    """Apply a function to each draw; its exceptions are outcomes if exceptions are caught."""
+    """Apply a function to each draw.
+
+    If exceptions are caught, they are outcomes.
+    """
     if then is None:
         return list(draws)
     if not catches:
@@ -297,7 +304,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
 
 
 def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """Return the method that draws one at a time, if it exists, and the arguments bound to it."""
+    """Return the method that draws one at a time, and its bound arguments; None without one."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:
         bound = {**mechanism.keywords, **bound}
@@ -311,15 +318,16 @@ def as_array(
     """Return draws of any kind as an array or as rows.
 
     Numbers stay numbers, and None becomes NaN among numbers. Arrays whose shapes differ become
-    rows; in rows, None is a single NaN. Texts stay texts. Dicts, Series and frames become records;
-    an absent key has the value NaN and a flag. If some draws are numbers and others are texts, a
-    record has one field for numbers and one for texts. The conversion of a draw must not depend on
-    the other draws of the same call. Otherwise the draws of one call would depend on each other.
+    rows. In rows, None is a row with a single NaN. Texts stay texts. Dicts, Series and frames
+    become records. An absent key has the value NaN and a flag. If some draws are numbers and others
+    are texts, a record has one field for numbers and one for texts. The conversion of a draw must
+    not depend on the other draws of the same call. Otherwise the draws of one call would depend on
+    each other.
 
     Parameters
     ----------
     draws : sequence
-        At least one draw.
+        Sequence of at least one draw.
     keys : tuple, optional
         Declared keys, if draws are dicts.
     catches : bool
@@ -329,7 +337,7 @@ def as_array(
     Raises
     ------
     MechanismError
-        For draws of other types. Also for dicts with different keys if no keys are declared.
+        If draws have other types. Also if dicts have different keys and no keys are declared.
     """
     if isinstance(draws, np.ndarray) and draws.dtype != object:
         return _finite(draws) if catches else draws
@@ -339,7 +347,7 @@ def as_array(
     ):
         return _records(draws, keys, catches)
     if any(isinstance(draw, str) for draw in held):
-        # An empty list may occur among lists of texts; lists of texts are already joined to one
+        # An empty list may occur among lists of texts. Lists of texts are already joined to one
         # text here.
         draws = [
             "" if isinstance(d, list | tuple | np.ndarray) and np.shape(d) == (0,) else d
@@ -366,7 +374,7 @@ def unbound(draws: Any, array: Array) -> Array:
 
 
 def value_or_text(values: Array, texts: Array) -> Array:
-    """Return records of a number and a text; the field that does not hold the draw is empty."""
+    """Return records of a number and a text, in which the unused field is empty."""
     return _columns({"value": values, "text": texts})
 
 
@@ -409,7 +417,10 @@ def _words_of_kind(draw: Any) -> str:
 
 
 def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: bool) -> Array:
-    """Return dicts as records of the values of the keys and of flags for present keys."""
+    """Return dicts as records.
+
+    Each key has a value and a flag that says whether it is present.
+    """
     dicts = [{} if d is None or isinstance(d, Failure) else _as_dict(d) for d in draws]
     columns: dict[str, Array] = {}
     if keys is None:
@@ -439,7 +450,7 @@ def _values(values: list[Any], catches: bool) -> Array:
         return np.array(["" if value is None else value for value in values], dtype="U64")
     shapes = {np.shape(value) for value in held} or {()}
     if len(shapes) > 1:
-        raise MechanismError(f"the values of a key must have one shape, got {sorted(shapes)}")
+        raise MechanismError(f"the values of a key must have equal shapes, got {sorted(shapes)}")
     missing = np.full(shapes.pop(), math.nan)
     numbers = _numbers([missing if value is None else value for value in values])
     return _finite(numbers) if catches else numbers
@@ -481,7 +492,7 @@ def failures_in(draws: Array) -> Counter[str]:
 
 
 def of_columns(outputs: Any, size: int) -> Array | None:
-    """Return `size` draws that were returned as a dict of arrays or a frame; else None."""
+    """Return `size` draws that were returned as a dict of arrays or a frame; otherwise None."""
     if isinstance(outputs, Mapping):
         columns = {str(key): np.asarray(values) for key, values in outputs.items()}
     elif is_frame(outputs):
@@ -502,9 +513,9 @@ def of_columns(outputs: Any, size: int) -> Array | None:
 def _as_dict(draw: Any) -> dict[Hashable, Any]:
     """Convert a draw that is a mapping, a Series or a frame to a dict.
 
-    The cells of a frame are identified by the index of their row. If rows are only numbered, the
-    first column of texts identifies the rows. If a frame has only one other column, the row label
-    alone is the key.
+    The cells of a frame are identified by the index of their rows. If the index only numbers the
+    rows, the first column of texts identifies the rows. If a frame has only one other column, the
+    row label alone is the key.
     """
     if isinstance(draw, Mapping):
         return dict(draw)
@@ -553,7 +564,7 @@ def _text(draw: Any) -> str:
 
 
 def _finite(array: Array) -> Array:
-    """Replace infinite numbers by the largest finite numbers; NaN is not changed."""
+    """Replace infinite numbers by the largest finite numbers, and keep NaN."""
     if array.dtype.names:
         made = array.copy()
         for name in array.dtype.names:
@@ -573,7 +584,7 @@ _MIXED = value_or_text(np.zeros(1), np.array([""])).dtype
 
 
 class Kinds:
-    """The kind of the draws of one mechanism, and the shape of draws on each side of a pair.
+    """The kind of one mechanism's draws, and the shape of the draws on each side of a pair.
 
     Parameters
     ----------
@@ -587,10 +598,10 @@ class Kinds:
     width : int
         Number of cells of one draw.
     is_probing : bool
-        Whether calls only check the contract; the kind may still change then.
+        Whether calls only check the contract. During these calls, the kind may still change.
     is_bound : bool
-        Whether the shape of draws is intended, as for arrays; a common shape of lists may be
-        accidental.
+        Whether the shape of draws is intended. The shape of an array is, and a common shape of
+        lists may be accidental.
     """
 
     def __init__(self, name: str, *, finite: bool) -> None:
@@ -615,10 +626,10 @@ class Kinds:
         return self._dtype is not None and self._dtype.names is not None
 
     def admit(self, array: Array, side: str, *, bound: bool) -> Array:
-        """Check draws against earlier draws: both sides need one kind, each side one shape or rows.
+        """Check draws against earlier draws.
 
-        The shape of an array that is `bound` is intended. A common shape of lists may be
-        accidental.
+        The sides need the same kind; each side needs one shape. If an array is `bound`, its shape
+        is intended. A common shape of lists may be accidental.
         """
         self.is_bound &= bound
         array = self._brought_in(array)
@@ -675,7 +686,7 @@ class Kinds:
         return array if fit is None else fit
 
     def _wider(self, array: Array) -> np.dtype[Any] | None:
-        """Return the common kind of these draws and earlier draws; None if there is none."""
+        """Return the common kind of these draws and earlier draws, or None if there is none."""
         assert self._dtype is not None
         kinds = {kind_of(array), kind_of(self._dtype)}
         if kinds == {"number", "text"} and self._only_missing:
@@ -690,7 +701,7 @@ class Kinds:
 
 
 def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
-    """Return draws converted to the dtype of other calls; None if the conversion is impossible.
+    """Return draws in the dtype of other calls, or None if the conversion is impossible.
 
     Examples
     --------
@@ -730,7 +741,7 @@ def _values_in(draws: Array) -> Array:
 
 
 def _texts_in(draws: Array) -> Array | None:
-    """Return each draw as a text or ""; None if a draw is neither a number nor a text."""
+    """Return each draw as a text or ""; return None if a draw is neither a number nor a text."""
     if draws.dtype.kind == "S":
         return np.asarray(np.strings.decode(draws, "latin-1"))
     if draws.dtype.kind == "U" or draws.dtype.names == _MIXED.names:
@@ -760,7 +771,10 @@ def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
 
 
 def _wider_field(one: np.dtype[Any], other: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the wider dtype of a field; a dtype of plain numbers may have come from None."""
+    """Return the wider dtype of a field.
+
+    A dtype of plain numbers may have come from None.
+    """
     return other if one.base.kind != "U" and one.shape == () else one
 
 

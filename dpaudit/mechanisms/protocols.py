@@ -1,8 +1,8 @@
-"""The possible forms of a mechanism, and the name of a mechanism in messages.
+"""The possible forms of a mechanism, and the name that messages give a mechanism.
 
 A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``. One call returns `size`
 independent draws. An *exact* mechanism has a finite range and a method ``pmf(data) -> [k]``. The
-divergences of an exact mechanism are computed and not estimated.
+divergences of an exact mechanism are computed and need no estimation.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def is_seeded(mechanism: Any) -> bool:
 
 
 def counts_changes(mechanism: Any) -> Any:
-    """Return the part of a mutant that counts changes in ``changed``; None for other mechanisms."""
+    """Return the part of a mutant that counts changes in ``changed``, or None."""
     return getattr(mechanism, "centers", mechanism)
 
 
@@ -118,7 +118,7 @@ def _short(value: Any) -> str:
 
 
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
-    """Return the generator of one role in one audit; root seed and labels determine it.
+    """Return the generator of one role in one audit, determined by the root seed and labels.
 
     Examples
     --------
@@ -145,12 +145,13 @@ def seed_of(rng: np.random.Generator, below: int = 2**32) -> int:
 
 
 class Watched(np.random.Generator):
-    """The generator of one call, which counts how often code passes it as a seed.
+    """The generator of one call.
 
-    ``default_rng(seed)`` returns its argument unchanged if the argument is a generator. Code may
-    build two generators from one seed. If the seed is a number, both draw the same noise. If the
-    seed is a generator, the two noises are fresh. So passing a generator would hide this mistake.
-    Only variables whose names suggest a seed count, because code that takes `rng` may pass `rng` on
+    It counts how often code passes it as a seed. ``default_rng(seed)`` returns its argument
+    unchanged if the argument is a generator. Code may build two generators from one seed. If the
+    seed is a number, both generators draw the same noise. If the seed is a generator, both noises
+    are independent. So the generator would hide this mistake if its use as a seed were not counted.
+    Only variables whose names suggest a seed count, because code that takes `rng` may pass `rng`
     any number of times.
     """
 
@@ -187,10 +188,10 @@ def recorded_generators(rng: np.random.Generator) -> Iterator[None]:
 
 @contextmanager
 def global_generators_kept() -> Iterator[None]:
-    """Restore the states of numpy's global generator and of ``random`` after a block of code.
+    """Restore the states of numpy's global generator and of ``random`` after a code block.
 
-    This context is for code of other authors that draws from these generators. The caller must seed
-    the generators inside the block.
+    Use this context for code of other authors that draws from these generators. The caller must
+    seed the generators inside the block.
     """
     ours, python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
@@ -221,7 +222,10 @@ def keys_differ(*names: tuple[str, ...] | None) -> str:
 
 
 def _as_code(name: str) -> str:
-    """Return a key as code: numbers and (row, column) pairs have no quotes."""
+    """Return a key as code.
+
+    Numbers and (row, column) pairs have no quotes.
+    """
     try:
         ast.literal_eval(name)
     except (SyntaxError, ValueError):
@@ -235,7 +239,7 @@ def needs_care(draw: Any) -> bool:
 
 
 def no_array(outputs: Any) -> str | None:
-    """Return what was returned instead of an array, and what to do; None for an array."""
+    """Return what was returned instead of an array, and advice; None for an array."""
     if outputs is None:
         return "None. Add the missing return statement"
     if inspect.iscoroutine(outputs):
@@ -280,7 +284,7 @@ def hint(mechanism: Any) -> str:
 
 
 def by_its_seed(function: Any) -> str:
-    """Return how to make a mechanism of a function that takes a seed; empty without a seed."""
+    """Return how to make a mechanism from a function that takes a seed; "" if it takes no seed."""
     if lacks(function, "seed") or not lacks(function, "rng") or not _takes(function, None):
         return ""
     called = getattr(function, "__name__", "f")
@@ -289,7 +293,7 @@ def by_its_seed(function: Any) -> str:
 
 
 def takes_another(mechanism: Any) -> str:
-    """Return the parameter that received `size`, if it has a default and another name."""
+    """Return the parameter that received `size` if it has a default and another name."""
     try:
         _, second, *_ = inspect.signature(mechanism).parameters.values()
     except (TypeError, ValueError):
@@ -307,7 +311,9 @@ def takes_another(mechanism: Any) -> str:
 
 
 def needed(module: str, what: str = "this adapter", package: str = "") -> Any:
-    """Import a module of another package; the error for a missing package says how to install it.
+    """Import a module of another package.
+
+    The error says how to install a missing package.
 
     Raises
     ------
@@ -333,7 +339,7 @@ def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
 
 
 def lacks(function: Any, name: str) -> bool:
-    """Return whether a function is known not to take an argument of this name."""
+    """Return whether a function certainly takes no argument of this name."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
 """Checked and timed calls of a mechanism.
 
-Soundness requires independent draws, made by the generator that is passed in, from data that do not
-change. The class :class:`Sampler` checks these conditions as far as possible. The checks are made
-before the first draw that counts.
+Soundness requires independent draws. They must be made by the generator that is passed in, from
+data that do not change. The class :class:`Sampler` checks these conditions as far as possible. All
+checks are made before the first draw that counts.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ _CHUNK_DRAWS = 2**18
 
 
 class Sampler:
-    """Draws from one mechanism for one audit; the draws are made in chunks, checked and timed.
+    """Draws from one mechanism for one audit.
+
+    The draws are made in chunks, checked and timed.
 
     Parameters
     ----------
@@ -95,14 +97,14 @@ class Sampler:
     seed : int
         Root seed.
     labels : tuple of str
-        Audit id and role ("mechanism" or "mutant").
+        Audit id and role. The role is "mechanism" or "mutant".
     watch : Watch, optional
         Object that records every call and limits its time.
     finite : bool, optional
-        Whether the sampler refuses inf. False for centres of additive noise, which must have one
-        shape on both sides. The caller then refuses inf with a message of its own.
+        Whether the sampler refuses inf. False for centres of additive noise. Centres must have one
+        shape on both sides. The caller then refuses inf with its own message.
     workers : Workers, optional
-        Workers that draw if there is more than one chunk; by default, this process draws.
+        Workers that draw if there is more than one chunk. By default, this process draws.
     kept : Kept, optional
         Store of calls, so that no call is made twice.
     """
@@ -141,7 +143,10 @@ class Sampler:
         """Whether draws certify at this stage of an audit, or explore; None if either may occur."""
 
     def begin(self, left: Any, right: Any) -> None:
-        """Switch to a pair and check the contract on both sides, whose draws must have one kind."""
+        """Switch to a pair and check the contract on both sides.
+
+        Their draws must have one kind.
+        """
         self.turn()
         self.kinds.is_probing = True
         try:
@@ -151,17 +156,18 @@ class Sampler:
             self.kinds.is_probing = False
         if self.has_other_keys and not self._has_declared_keys:
             raise MechanismError(
-                f"keys must be keys of the draws, but {self.name} returned none of them in any "
-                "draw, and returned others. Use the labels of the rows as the keys of a frame, or "
+                f"keys must be keys of the draws, got draws of {self.name} that have none of "
+                "them but have others. Use the labels of the rows as the keys of a frame, or "
                 "(row, column) pairs if the frame has several columns"
             )
 
     def _probe(self, data: Any, side: str) -> None:
         """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
 
-        Draws that do not follow the generator are refused, because replay would be impossible.
-        Draws that are equal for all generators are refused, because chunks would be copies. Noise
-        that all draws of one call share is refused, because the draws would be dependent.
+        Draws that do not follow the generator are refused, because replay would be impossible. A
+        mechanism is refused if its draws are equal for all generators, because all chunks would be
+        copies. A mechanism is refused if all draws of one call share noise, because the draws would
+        be dependent.
         """
         given = handed(data)
         before = digest(given)
@@ -171,8 +177,8 @@ class Sampler:
         calls = [self.call(given, PROBE_SIZE, "probe", 0, side=side, is_copy=True)]
         if digest(given) != before:
             raise MechanismError(
-                f"{self.name} changes its input: the data are not the same after the call. "
-                "Work on a copy of the data"
+                f"{self.name} must not change its input, got data that changed during the "
+                "call. Work on a copy of the data"
             )
         calls += [self.call(data, PROBE_SIZE, "probe", seed, side=side) for seed in (0, 1, 2, 3)]
         per_draw = max(self.fastest - one, 0.0) / PROBE_SIZE
@@ -221,7 +227,7 @@ class Sampler:
         """Warn at once if the planned draws would take more than three minutes."""
         watch = self.watch
         seconds = per_draw * watch.total + per_call * 2 * CALLS
-        # No warning if the user limits the time, or if a mutant follows its mechanism.
+        # No warning is needed if the user limits the time, or if a mutant follows its mechanism.
         if watch.is_warned or watch.max_seconds is not None or not watch.total or seconds <= LONG:
             return
         watch.is_warned = True
@@ -229,18 +235,22 @@ class Sampler:
         warnings.warn(words, SlowAuditWarning, stacklevel=2)
 
     def turn(self) -> None:
-        """Switch to another pair that was checked before; its draws may have another shape."""
+        """Switch to another pair that was checked before.
+
+        Its draws may have another shape.
+        """
         self.kinds.turn()
         self.raised = {}
 
     def chunks(
         self, data: Any, draws: int, role: str, side: str, *, calls: int = CALLS
     ) -> Iterator[Array]:
-        """Yield `draws` draws in at least `calls` chunks; each chunk has its own generator.
+        """Yield `draws` draws in at least `calls` chunks.
 
-        The chunks depend only on the root seed, the labels, the role and the side. The sizes of the
-        chunks are fixed here, before the first chunk is drawn. If two sides are requested together,
-        their chunks have equal sizes, even if their outputs have different widths.
+        Each chunk has its own generator. The chunks depend only on the root seed, the labels, the
+        role and the side. The sizes of the chunks are fixed here, before the first chunk is drawn.
+        If two sides are requested together, their chunks have equal sizes, even if their outputs
+        have different widths.
         """
         return self.mapped(data, draws, role, side, _as_they_are, calls=calls)
 
@@ -254,13 +264,15 @@ class Sampler:
         *,
         calls: int = CALLS,
     ) -> Iterator[Any]:
-        """Yield the value of a function on each chunk, and the index of the chunk's first draw.
+        """Yield a function's value on each chunk, and the index of the chunk's first draw.
 
-        If there are workers, they apply the function, so that outputs need not be transferred.
+        If there are workers, they apply the function, so that no outputs are transferred.
         """
         if self.certifies is not None and self.certifies != role.startswith(_CERTIFYING):
             stage = "certify" if self.certifies else "explore"
-            raise AssertionError(f"draws of the role {role!r} must not be made to {stage}")
+            raise AssertionError(
+                f"draws of the role {role!r} must not be made at this stage, which is to {stage}"
+            )
         bounded = max(min(_CHUNK_CELLS // self.kinds.width, _CHUNK_DRAWS), 256)
         step = max(min(bounded, math.ceil(draws / calls)), 1)
         return self._chunks(data, draws, role, side, step, function)
@@ -289,7 +301,10 @@ class Sampler:
             yield function(outputs, start)
 
     def _can_travel(self, workers: Workers) -> bool:
-        """Return whether workers can receive the mechanism; otherwise this process draws."""
+        """Return whether workers can receive the mechanism.
+
+        If not, this process draws.
+        """
         try:
             workers.ship(self.mechanism, self.name)
         except MechanismError:
@@ -308,7 +323,10 @@ class Sampler:
         starts: range,
         function: Callable[[Array, int], Any],
     ) -> Iterator[Any]:
-        """Let workers draw the chunks; the content of a chunk does not depend on its worker."""
+        """Let workers draw the chunks.
+
+        The content of a chunk does not depend on its worker.
+        """
         shipped = (
             workers.ship(self.mechanism, self.name),
             workers.ship(data, f"the data of {self.name}"),
@@ -337,7 +355,10 @@ class Sampler:
             yield value
 
     def draw(self, data: Any, draws: int, role: str, side: str) -> Array:
-        """Return all chunks as one array, for exploring; a few draws need only a few calls."""
+        """Return all chunks as one array, for exploration.
+
+        A few draws need only a few calls.
+        """
         calls = min(CALLS, max(draws // _DRAWN_AT_ONCE, 1))
         return joined(list(self.chunks(data, draws, role, side, calls=calls)))
 
@@ -350,7 +371,7 @@ class Sampler:
         is_copy: bool = False,
         again: bool = False,
     ) -> Array:
-        """Return `size` checked draws of one call; the labels determine the generator."""
+        """Return `size` checked draws of one call, whose generator the labels determine."""
         key: tuple[Any, ...] = (self._seed, self._labels, labels, size)
         known = None
         if self.kept is not None:
@@ -371,14 +392,14 @@ class Sampler:
         return checked
 
     def _called(self, given: Any, size: int, labels: tuple[str | int, ...]) -> Any:
-        """Return the mechanism's output; report an exception and the place where it was raised."""
+        """Return the mechanism's output; report an exception and where it was raised."""
         rng = generator(self._seed, *self._labels, *labels)
         try:
             with self.watch.call(self.name):
                 return self.mechanism(given, size, rng=rng)
         except (MechanismTimeout, LateFailure):
             raise
-        except MechanismError as error:  # a wrapper raised this error with a sufficient message
+        except MechanismError as error:  # a wrapper raised this error, with a sufficient message
             named = "" if self.name in str(error) else f"{self.name}: "
             raise MechanismError(f"{named}{error}") from error
         except BaseException as error:
@@ -387,7 +408,8 @@ class Sampler:
             words = f"{type(error).__name__}: {error}"
             if "read-only" in str(error) or "WRITEABLE" in str(error):
                 raise MechanismError(
-                    f"{self.name} changes its input, which is read-only ({words}). Work on a copy"
+                    f"{self.name} must not change its input, which is read-only ({words}). Work "
+                    "on a copy"
                 ) from error
             where = "/".join(map(str, (*self._labels, *labels)))
             raise MechanismError(
@@ -463,7 +485,7 @@ class Sampler:
         return array
 
     def _check_values(self, values: Array, draws: Array) -> None:
-        """Record whether there are values that are not integers, and refuse infinite numbers."""
+        """Record whether some values are not integers, and refuse infinite numbers."""
         if not self.saw_reals:
             known = values[np.isfinite(values)]
             self.saw_reals = bool((known != np.rint(known)).any())
@@ -484,10 +506,11 @@ def draw_chunk(
     labels: tuple[str, str, int],
     start: int,
 ) -> tuple[Any, Sampler, int]:
-    """Draw one chunk on a worker; return counts, the sampler, and the changes of a mutant.
+    """Draw one chunk on a worker.
 
-    The controlling process needs everything that a sampler stores between calls, because a result
-    must not depend on the worker that drew.
+    Return counts, the sampler, and the changes of a mutant. The controlling process needs
+    everything that a sampler stores between calls, because a result must not depend on which worker
+    drew.
     """
     sampler = copy.copy(known)
     sampler.mechanism, sampler.seconds, sampler.raised = mechanism, 0.0, {}

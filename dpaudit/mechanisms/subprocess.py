@@ -1,4 +1,4 @@
-"""Mechanisms of other environments, for example another Python or an old release of a package.
+"""Mechanisms of other environments, such as another Python or an old release of a package.
 
 A process of the other Python starts at the first call and answers calls until the process is
 closed. The process runs `_serve.py`, which imports nothing of dpaudit and needs only numpy. Data
@@ -39,9 +39,10 @@ class Subprocess:
         ``module:function``, or ``file.py:function``.
     style : {"vectorised", "rng", "integer", "legacy", "none"}, optional
         "vectorised" (the default) is for ``f(data, size, rng=rng)``. The other values are for
-        functions that return one draw; see `randomness` of :func:`one_draw`.
+        functions that return one draw, as `randomness` of :func:`one_draw`.
     by : str, optional
-        Column that identifies users, if data are frames. The process receives frames of pandas.
+        Column that identifies users, if data are frames. The process receives these frames as
+        frames of pandas.
 
     Raises
     ------
@@ -97,11 +98,11 @@ class Subprocess:
         then: Then | None = None,
         catches: bool = False,
     ) -> Array | list[Any]:
-        """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
+        """Return `size` independent draws as the function returns them."""
         if catches and self.style == "vectorised":
             raise ArgumentError(
-                'errors must be "raise" unless the function returns one draw, because in a call '
-                "of many draws the failed draws are not known. Pass style="
+                'errors must be "raise" unless the function returns one draw, because it is '
+                "unknown which draws of a call failed. Pass style="
             )
         form = form_of(data, by=self.by or ("" if is_frame(data) else None))
         packed = form.packed(data)
@@ -163,8 +164,8 @@ class Subprocess:
         module = self.target.rpartition(":")[0]
         if file_hash(module) != self._source:
             raise MechanismError(
-                f"{module} must be the file that the audit began with, got another version. Give "
-                "each worker the same version of the file"
+                f"{module} must be the same file as at the start of the audit, got another "
+                "version. Give each worker the same version of the file"
             )
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         command = [self.python, _serve.__file__, self.target, self.style]
@@ -193,7 +194,7 @@ class Subprocess:
         return self._process
 
     def _stderr(self) -> str:
-        """Return the end of what the process wrote to its standard error."""
+        """Return the end of the text that the process wrote to its standard error."""
         self._errors.seek(0)
         tail_text = self._errors.read().decode(errors="replace").strip()
         return f". Its standard error ended with: {tail_text[-_TAIL:]}" if tail_text else ""

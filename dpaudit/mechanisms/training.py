@@ -1,4 +1,7 @@
-"""DP-SGD as a mechanism: gradients of sampled users are clipped and summed, and noise is added."""
+"""DP-SGD as a mechanism.
+
+Gradients of sampled users are clipped and summed, and noise is added.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,19 @@ Side = tuple[Floats, "Participation"]
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio:
-    """Logarithm of the density ratio of left to right, as a score of outputs.
+    """Logarithm of the density ratio of left to right, used as a score of outputs.
 
     Parameters
     ----------
     left, right : (ndarray, Participation)
-        The differing user on either side: the clipped gradient, shape (d,), and the participation
-        of the user. The gradient is zero on a side that lacks the user.
+        The clipped gradient, shape (d,), and the participation of the differing user, on either
+        side. The gradient is zero on a side that lacks the user.
     scale : float
         Standard deviation (> 0) of the noise on each coordinate of a sum.
     steps : int
         Number of steps of a run.
     last : (ndarray, float), optional
-        Start and learning rate, if only the last iterate is released; None if all sums are
-        released.
+        Start and learning rate if only the last iterate is released; None if all sums are released.
     """
 
     left: Side
@@ -56,7 +58,10 @@ class LikelihoodRatio:
         return density(seen, *self.left) - density(seen, *self.right)
 
     def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Return the log-density ratio of all sums; the density with the user is a mixture."""
+        """Return the log-density ratio of all sums.
+
+        With the user, the density is a mixture.
+        """
         variance = self.scale**2
         each = (sums @ gradient - gradient @ gradient / 2) / variance
         slots = user.slots
@@ -100,10 +105,11 @@ class Participation:
     Parameters
     ----------
     rate : float
-        Probability in each step, independently of other steps; used only if `slots` is empty.
+        Probability of participation in each step, independently of other steps. Used only if
+        `slots` is empty.
     slots : tuple of float
-        Probabilities of the steps of an epoch. The user takes part in exactly one step of an epoch.
-        The last epoch may be incomplete.
+        Probability of participation in each step of an epoch. The user takes part in exactly one
+        step of an epoch. The last epoch may be incomplete.
     """
 
     rate: float
@@ -127,9 +133,9 @@ class Sampling:
     Parameters
     ----------
     kind : {"poisson", "fixed", "shuffle", "balls_in_bins"}
-        With "poisson", a separate coin decides for each user in each step. With "fixed",
+        With "poisson", a separate coin flip decides for each user in each step. With "fixed",
         `batch_size` users are drawn without replacement, independently in each step. With
-        "shuffle", all users are put in a random order, anew in each epoch. Each step takes the next
+        "shuffle", each epoch puts all users in a new random order. Each step takes the next
         `batch_size` users. With "balls_in_bins", each user is in one of the ``1 / q`` steps of an
         epoch, independently of other users (Chua et al. 2024, "Balls-and-Bins Sampling for
         DP-SGD").
@@ -152,8 +158,8 @@ class Sampling:
             wanted, other = other, wanted
         if getattr(self, wanted) is None or getattr(self, other) is not None:
             raise ArgumentError(
-                f"{wanted} must be given for {self.kind} sampling, and {other} must not; got "
-                f"q={self.q!r} and batch_size={self.batch_size!r}"
+                f"{wanted} must be given for {self.kind} sampling, and {other} must not be "
+                f"given, got q={self.q!r} and batch_size={self.batch_size!r}"
             )
         if wanted == "batch_size":
             _validate.integer(1, batch_size=self.batch_size)
@@ -170,11 +176,11 @@ class Sampling:
     def batches(
         self, n_users: int, size: int, *, rng: np.random.Generator
     ) -> Iterator[NDArray[np.bool_]]:
-        """Yield, for each step, an array ``[size, n_users]`` of who takes part in each run."""
+        """Yield an array ``[size, n_users]`` for each step; it says who takes part in each run."""
         q, batch = self.q or 0.0, self.batch_size or 0
         if self.kind == "fixed" and n_users < batch:
             raise MechanismError(
-                f"batch_size must be at most the number of users, {n_users}, got {batch}"
+                f"batch_size must be at most {n_users}, the number of users, got {batch}"
             )
         slot = np.zeros((size, n_users), dtype=np.int64)
         for step in range(self.steps):
@@ -192,7 +198,7 @@ class Sampling:
             yield slot == step % epoch
 
     def participation(self, n_users: int) -> Participation:
-        """Return the participation of one user if there are so many users."""
+        """Return the participation of one user for a given number of users."""
         if self.kind == "poisson":
             return Participation(self.q or 0.0)
         if self.kind == "fixed":
@@ -221,7 +227,7 @@ _RUNS, _STILL = 256, 1e-9
 
 
 class DPSGD:
-    """Differentially private stochastic gradient descent; many runs are computed at once.
+    """Differentially private stochastic gradient descent that computes many runs at once.
 
     In each of `steps` steps, users are sampled, and their gradients are clipped to `clip_norm` and
     summed. Gaussian noise of standard deviation ``sigma * clip_norm`` is added on every coordinate.
@@ -234,31 +240,31 @@ class DPSGD:
     gradient : callable
         ``gradient(params, data)`` returns ``[size, n_users, d]`` or ``[size, n_users, m, d]``: the
         gradient of each user, or of each of the user's m items. `params` has the shape (size, d).
-        If the first axis has length 1, the gradients are used for all runs. The function must not
-        draw random numbers.
+        If the first axis has length 1, all runs use the same gradients. The function must not draw
+        random numbers.
     start : array_like
-        Parameters before the first step, shape (d,); these are public.
+        Parameters before the first step, shape (d,). They are public.
     clip_norm : float
         Largest Euclidean norm of a clipped gradient, > 0.
     sigma : float
         Noise multiplier, > 0.
     steps : int
-        At least 1.
+        Number of steps, at least 1.
     q : float, optional
-        In (0, 1]. With "poisson", the probability that a user takes part in a step. With
-        "balls_in_bins", 1 divided by the number of bins, which must be a whole number.
+        Sampling probability, in (0, 1]. With "poisson", the probability that a user takes part in a
+        step. With "balls_in_bins", 1 divided by the number of bins, which must be a whole number.
     batch_size : int, optional
-        Users in a batch ("fixed", "shuffle"), at least 1.
+        Number of users in a batch, at least 1, for "fixed" and "shuffle".
     learning_rate : float, optional
-        > 0. Default 0.1.
+        Learning rate, > 0. The default is 0.1.
     clip : {"user", "example"}, optional
-        Whether the sum of a user's gradients is clipped (the default), or each gradient. If each
-        gradient is clipped, a user of m items moves a sum by up to ``m * clip_norm``.
+        Whether the sum of a user's gradients is clipped (the default) or each gradient is clipped.
+        If each gradient is clipped, a user of m items moves a sum by up to ``m * clip_norm``.
     sampling : {"poisson", "fixed", "shuffle", "balls_in_bins"}, optional
-        Sampling of the users; see :class:`dpaudit.mechanisms.training.Sampling`.
+        Sampling of the users, as described in :class:`dpaudit.mechanisms.training.Sampling`.
     release : {"white_box", "last", "loss"}, optional
-        The released values. The default is all noisy sums ``[size, steps, d]``. This is the
-        strongest adversary, and the sums determine all iterates. The other options are the last
+        The released values. The default is all noisy sums ``[size, steps, d]``. The sums give the
+        strongest adversary, because they determine all iterates. The other options are the last
         iterate ``[size, d]`` and the `loss` of the last iterate.
     loss : callable, optional
         ``loss(params) -> [size]``, for ``release="loss"``; for example the loss of a canary user.
@@ -273,8 +279,8 @@ class DPSGD:
     If `clip` is "user", adding or removing one user moves each noisy sum by at most `clip_norm`.
     Replacing one user moves each noisy sum by at most twice as much. With Poisson sampling, the
     privacy loss of all steps is then at most that of ``SelfComposedDpEvent(PoissonSampledDpEvent(q,
-    GaussianDpEvent(sigma)), steps)``. Broken versions override :meth:`clipped`, :meth:`total` and
-    :meth:`noise`.
+    GaussianDpEvent(sigma)), steps)``. To build a broken version, override :meth:`clipped`,
+    :meth:`total` or :meth:`noise`.
 
     Examples
     --------
@@ -314,7 +320,7 @@ class DPSGD:
         self.release = _validate.choice(RELEASES, release=release)
         if (loss is None) == (self.release == "loss"):
             raise ArgumentError(
-                f'loss must be given with release="loss" and only then, got {loss!r} with '
+                f'loss must be given if and only if release="loss", got {loss!r} and '
                 f"release={release!r}"
             )
         _validate.choice(SAMPLINGS, sampling=sampling)
@@ -357,7 +363,7 @@ class DPSGD:
         return np.asarray(clipped.sum(axis=2) if by_item else clipped)
 
     def total(self, clipped: Floats, takes_part: NDArray[np.bool_]) -> Floats:
-        """Return the sums ``[size, d]`` over the participants, ``[size, n]``."""
+        """Return the sums ``[size, d]`` over the participants ``[size, n]``."""
         if len(clipped) == 1:
             return np.asarray(takes_part @ clipped[0], dtype=float)
         return np.asarray(np.einsum("sn,snd->sd", takes_part, clipped), dtype=float)
@@ -378,10 +384,11 @@ class DPSGD:
     def likelihood_ratio(self, pair: Any) -> Callable[[Any], Floats]:
         """Return the logarithm of the likelihood ratio of the released values, as a score.
 
-        The score is exact, and so the most powerful one, if two conditions hold. First, the
-        differing user's clipped gradient is the same at all iterates. Second, this gradient is
-        orthogonal to the gradients of the others. Otherwise, the score is still post-processing, so
-        the audit is sound. The score depends on the mechanism and the pair, but not on any draw.
+        The score is exact, and therefore the most powerful score, if two conditions hold. First,
+        the differing user's clipped gradient is the same at all iterates. Second, this gradient is
+        orthogonal to the gradients of all other users. Otherwise, the score is still
+        post-processing, so the audit is sound. The score depends on the mechanism and the pair, but
+        not on any draw.
 
         Parameters
         ----------
@@ -391,14 +398,14 @@ class DPSGD:
         Returns
         -------
         callable
-            ``score(outputs) -> [size]`` for ``audit(score=...)``. The score is larger where left is
-            more likely.
+            ``score(outputs) -> [size]``, for ``audit(score=...)``. The score is larger where left
+            is more likely.
 
         Raises
         ------
         ArgumentError
-            If a loss is released, because a loss is already a number. Also for a pair of query
-            values.
+            If a loss is released. A loss is already a number and needs no score. Also if the pair
+            consists of query values.
         """
         if self.release == "loss":
             raise ArgumentError(
@@ -413,11 +420,11 @@ class DPSGD:
     def along(self, pair: Any, *, rng: np.random.Generator) -> AdditiveNoise:
         """Return the release along the differing user's gradient as centres plus noise.
 
-        Suppose the gradients along this direction are the same at all iterates. Then the release
-        along this direction is a sum over the participants plus Gaussian noise. The sum is drawn,
-        and the audit integrates the noise out in closed form. If the sum on a dataset is known, the
-        computation for this dataset is exact. So 20,000 draws certify deltas that could not be
-        certified by counting 20,000 draws.
+        Suppose that the gradients along this direction are the same at all iterates. Then the
+        release along this direction is a sum over the participants plus Gaussian noise. The sum is
+        drawn, and the audit integrates the noise out in closed form. If the sum on a dataset is
+        known, the computation for that dataset is exact. For example, 20,000 draws certify deltas
+        that counting 20,000 draws could not certify.
 
         Parameters
         ----------
@@ -430,14 +437,14 @@ class DPSGD:
         Returns
         -------
         AdditiveNoise
-            The mechanism has one centre for each step, or a single centre for "last". Soundness
-            rests on the promise that the gradients are the same. The comparison only tests this
-            promise.
+            The mechanism has one centre for each step, or a single centre for "last". The
+            certificate is sound only if the gradients really are the same. The comparison tests
+            this condition only on the 256 runs.
 
         Raises
         ------
         ArgumentError
-            If a loss is released, if :meth:`total` or :meth:`noise` is overridden, if the users
+            If a loss is released, if :meth:`total` or :meth:`noise` is overridden, if all users
             have the same gradient, or if gradients along the direction differ between iterates.
         """
         whole = all(
@@ -445,13 +452,15 @@ class DPSGD:
         )
         if self.release == "loss" or not whole:
             raise ArgumentError(
-                "along needs all sums or the last iterate, and DP-SGD's own total and noise, got "
-                f"{self}"
+                "along requires a DPSGD that releases all sums or the last iterate and does "
+                f"not override total and noise, got {self}"
             )
         left, right = self._moved(pair)
         length = float(np.linalg.norm(left - right))
         if length == 0:
-            raise ArgumentError(f"pair must differ in a user's gradient, got {pair!r}")
+            raise ArgumentError(
+                f"the two sides of pair must differ in a user's gradient, got {pair!r}"
+            )
         direction = (left - right) / length
         for data in (pair.left, pair.right):
             self._check_still(data, direction, rng)
@@ -484,13 +493,13 @@ class DPSGD:
         step: int,
         rng: np.random.Generator,
     ) -> tuple[Floats, Floats]:
-        """Return the noisy sums of one step, and the parameters after it."""
+        """Return the noisy sums of one step and the parameters after that step."""
         total = self.total(self.clipped(self._gradients(params, data)), takes_part)
         total = total + self.noise(total.shape, takes_part, step, rng=rng)
         return total, params - self.learning_rate * total
 
     def _moved(self, pair: Any) -> list[Floats]:
-        """Return the differing user's clipped gradient on either side; zero for a missing user."""
+        """Return the differing user's clipped gradient on either side, or zero for no user."""
         if pair.user is None:
             raise ArgumentError(f"pair must hold datasets that differ in one user, got {pair!r}")
         moved = [np.zeros_like(self.start), np.zeros_like(self.start)]
@@ -500,19 +509,19 @@ class DPSGD:
         return moved
 
     def _moves(self, params: Floats, data: Array, direction: Floats) -> Floats:
-        """Return users' clipped gradients projected on a direction, ``[size or 1, n]``."""
+        """Return users' clipped gradients, projected on a direction, ``[size or 1, n]``."""
         return np.asarray(self.clipped(self._gradients(params, data)) @ direction)
 
     def _check_still(self, data: Array, direction: Floats, rng: np.random.Generator) -> None:
-        """Refuse gradients whose component along a direction differs between iterates."""
+        """Refuse gradients whose components along a direction differ between iterates."""
         params, size = np.tile(self.start, (_RUNS, 1)), _RUNS
         first = self._moves(self.start[None], data, direction)
         for step, takes_part in enumerate(self.sampling.batches(len(data), size, rng=rng)):
             off = np.abs(self._moves(params, data, direction) - first).max(initial=0.0)
             if off > _STILL * self.clip_norm:
                 raise ArgumentError(
-                    "gradient must have the same component along the differing user's gradient at "
-                    f"all iterates, but at step {step} one was off by {off:.3g}. Use "
+                    "gradient must have the same component along the differing user's gradient "
+                    f"at all iterates, got a difference of {off:.3g} at step {step}. Use "
                     "likelihood_ratio instead"
                 )
             _, params = self._step(params, data, takes_part, step, rng)

@@ -48,8 +48,9 @@ class Watch:
     Parameters
     ----------
     progress : callable, optional
-        ``progress(done, total)``, called after each call of a mechanism with the number of draws
-        made so far and the number planned, over both datasets and all mechanisms of the audit.
+        ``progress(done, total)`` is called after each call of a mechanism. Its arguments are the
+        number of draws made so far and the number planned, over both datasets and all mechanisms of
+        the audit.
     time_limit : float, optional
         Seconds that the whole audit may take.
     call_limit : float, optional
@@ -83,7 +84,7 @@ class Watch:
         _validate.integer(0, total=self.total)
 
     def note(self, draws: int) -> None:
-        """Count draws that were made and report progress; warn once if an audit takes long."""
+        """Count draws and report progress; warn once if an audit takes long."""
         self.done += draws
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
@@ -91,7 +92,7 @@ class Watch:
             return
         passed = time.perf_counter() - self.begun
         left = passed * (self.total / self.done - 1)
-        if passed > _JUDGED_AFTER and left > LONG:  # because of the mechanism or its outputs
+        if passed > _JUDGED_AFTER and left > LONG:  # if the mechanism or its outputs are the cause
             self.is_warned = True
             warnings.warn(
                 f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "
@@ -119,7 +120,7 @@ class Watch:
 
     @contextmanager
     def calls_within(self, seconds: float) -> Iterator[None]:
-        """Limit each call inside a block to this many seconds, or fewer if the limit is lower."""
+        """Limit each call inside a block to this many seconds, or to a lower existing limit."""
         before = self.call_limit
         self.call_limit = seconds if before is None else min(before, seconds)
         try:
@@ -128,17 +129,17 @@ class Watch:
             self.call_limit = before
 
     def finish(self) -> None:
-        """Report that no draws are left to make, if fewer draws were made than planned."""
+        """Report that no more draws will be made, if fewer draws were made than planned."""
         self.note(max(self.total - self.done, 0))
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
-        """Guard one call of a mechanism: its time, its output, its interrupts and its process.
+        """Guard one call of a mechanism: its time, its output, its interrupts, and its process.
 
         Raises
         ------
         MechanismTimeout
-            If a time limit passed; the message says which limit.
+            If a time limit passed. The message says which limit.
         """
         process = os.getpid()
         out, err = (_LimitedOutput(stream, self, name) for stream in (sys.stdout, sys.stderr))
@@ -154,12 +155,12 @@ class Watch:
             error.__context__ = error.__cause__ = None
             raise error.with_traceback(None) from None
         finally:
-            if os.getpid() != process:  # a call that forked returns in the child process too
+            if os.getpid() != process:  # if the call forked, it returns in the child process, too
                 os._exit(1)
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Record which interrupts come from outside, in the main thread; restore the handlers."""
+        """Record which interrupts come from outside (in the main thread); restore the handlers."""
 
         def note(handler: Any, number: int, frame: FrameType | None) -> None:
             self.interrupted = True
@@ -178,10 +179,10 @@ class Watch:
 
     @contextmanager
     def _limit(self, name: str) -> Iterator[None]:
-        """End one call of a mechanism when the time of the call, or of the audit, is over.
+        """End one call of a mechanism when the time limit of the call or of the audit has passed.
 
-        In the main thread of a system with interval timers, the call is interrupted, unless
-        compiled code does not return. Elsewhere, the time is checked only when the call returns.
+        In the main thread of a system with interval timers, the call is interrupted unless compiled
+        code does not return. In all other cases, the time is checked only when the call returns.
         """
         left = math.inf
         if self.time_limit is not None:
@@ -223,7 +224,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # also if the alarm fires while the timer is being stopped
+    finally:  # needed also if the alarm fires while the timer is being stopped
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if remaining:
             left = max(remaining - (time.perf_counter() - begun), 1e-6)
@@ -231,7 +232,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
 
 
 class _LimitedOutput:
-    """A standard stream that passes on the first characters and then reports that it stops."""
+    """A standard stream that passes on its first characters and then reports that it stops."""
 
     def __init__(self, stream: Any, watch: Watch, name: str) -> None:
         self._stream, self._watch, self._name = stream, watch, name
@@ -240,7 +241,7 @@ class _LimitedOutput:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Pass on a text as far as the limit allows; under a debugger, pass on all of it."""
+        """Pass on a text up to the limit; under a debugger, pass on all of it."""
         watch = self._watch
         if sys.gettrace() is not None or self._stream is None:
             return len(text) if self._stream is None else int(self._stream.write(text))

@@ -1,12 +1,12 @@
-"""Workers that draw chunks; workers are processes of this machine, or any executor.
+"""Workers that draw chunks.
 
-The content of a chunk is a pure function of its seed and labels. So the result of an audit is the
-same to the last bit, whichever worker draws a chunk. This holds even if a chunk is drawn again
-because a worker died.
+Workers are processes of this machine, or any executor. The content of a chunk is a pure function of
+its seed and labels. So the result of an audit is the same to the last bit, whichever worker draws a
+chunk. This holds even if a chunk is drawn again because a worker died.
 
-A worker may be unable to import the file of an audit, or may hold another version of it. So
+A worker may be unable to import the file of an audit, or may hold another version of it. Therefore
 functions and classes of the user's own files are sent together with their code. If an object can be
-sent only by name, and the worker's file has other content, the object is refused.
+sent only by name, and the worker's file differs, the object is refused.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _ORIGINAL = functools.lru_cache(lambda: None)
 
 
 def packed(what: Any) -> bytes:
-    """Return an object as bytes, with the hashes of the source files to which it may refer.
+    """Return an object as bytes, with the hashes of the source files that it may need.
 
     Raises
     ------
     Exception
-        If the object cannot be pickled; any type of exception is possible.
+        If the object cannot be pickled. Any type of exception is possible.
     """
     own = _own_modules()
     mine = [module for module in own.values() if not _is_dpaudit(module.__name__)]
@@ -123,7 +123,10 @@ def _by_value() -> set[str]:
 
 
 def _dumps(what: Any, modules: list[ModuleType]) -> bytes:
-    """Pickle an object; pickle everything that belongs to the given modules by value."""
+    """Pickle an object.
+
+    Everything that belongs to the given modules is pickled by value.
+    """
     file, before = io.BytesIO(), _by_value()
     added = [module for module in modules if module.__name__ not in before]
     for module in added:
@@ -164,7 +167,7 @@ def _hash_of(module: ModuleType) -> str | None:
 
 
 def file_hash(file: str) -> str | None:
-    """Return the hash of a Python file; None if it is not a Python file or cannot be read."""
+    """Return the hash of a Python file; None for other files and for unreadable files."""
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file.endswith(".py") else None
     except OSError:
@@ -198,19 +201,22 @@ _BROKEN = (
 
 
 class Shipped(NamedTuple):
-    """An object that workers have or can get: the digest of the object, and its location."""
+    """An object that workers have or can get.
+
+    The fields are its digest and its location.
+    """
 
     digest: str
     place: Any
 
 
 class Workers:
-    """Draws chunks on an executor and returns the chunks in order.
+    """Sender of chunks to an executor, which returns the results in order.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
-        Executor that draws; this class does not close the executor.
+        Executor that draws. The class does not close this executor.
     count : int
         Approximate number of tasks that run at once.
     """
@@ -220,7 +226,10 @@ class Workers:
         self._shipped: dict[int, tuple[Any, Shipped]] = {}
 
     def ship(self, what: Any, words: str) -> Shipped:
-        """Send an object to the workers once; `words` describe the object in the error message."""
+        """Send an object to the workers once.
+
+        `words` describe the object in the error message.
+        """
         known = self._shipped.get(id(what))
         if known is None:
             try:
@@ -238,7 +247,7 @@ class Workers:
         return known[1]
 
     def _deliver(self, content: bytes) -> Any:
-        """Put an object where workers can find it."""
+        """Put an object where the workers can find it."""
         return content
 
     def map(
@@ -255,11 +264,11 @@ class Workers:
         Parameters
         ----------
         function : callable
-            A function of a module, so that workers can import it by its name.
+            A function of a module that workers can import by name.
         shipped : tuple of Shipped
-            Its first arguments.
+            First arguments of the function, which every task shares.
         tasks : iterable of tuple
-            Its other arguments.
+            Other arguments of the function, one tuple for each task.
         deadline : float, optional
             Time on the clock of ``time.perf_counter`` at which the audit's time limit ends.
         call_limit : float, optional
@@ -270,7 +279,7 @@ class Workers:
         MechanismError
             If workers die repeatedly.
         MechanismTimeout
-            If a worker does not answer in time; the worker is killed if possible.
+            If a worker does not answer in time. The worker is killed if that is possible.
         WorkersLost
             If no worker is left.
         """
@@ -294,7 +303,7 @@ class Workers:
     def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
         try:
             return self.executor.submit(run_task, function, tuple(shipped), task)
-        except BrokenProcessPool as error:  # also raised before any work was done
+        except BrokenProcessPool as error:  # this error is also raised before any work was done
             self._replace_workers(error)
             return self.executor.submit(run_task, function, tuple(shipped), task)
 
@@ -306,9 +315,12 @@ class Workers:
         deadline: float | None,
         call_limit: float | None,
     ) -> Any:
-        """Return the first result; if a worker died, submit all unfinished tasks again."""
+        """Return the first result.
+
+        If a worker died, submit all unfinished tasks again.
+        """
         for _ in range(_DEATHS):
-            # The first task is in progress, because tasks are begun in order.
+            # The first task is in progress, because executors begin tasks in order.
             limits = [] if deadline is None else [deadline - time.perf_counter()]
             limits += [] if call_limit is None else [2 * call_limit + _GRACE]
             left = max(min(limits), 0.0) if limits else None
@@ -330,8 +342,8 @@ class Workers:
                 for task in tasks:
                     under_way.append((task, self._submit(function, shipped, task)))
         raise MechanismError(
-            f"workers died {_DEATHS} times while one chunk was waited for. Check whether the "
-            "mechanism needs more memory than there is, or ends its process"
+            f"workers died {_DEATHS} times during one chunk. Check whether the mechanism "
+            "needs too much memory or ends its process"
         )
 
     def _result(self, future: Any, timeout: float | None) -> Any:
@@ -349,11 +361,11 @@ class Workers:
         return sent
 
     def close(self) -> None:
-        """Release everything that was started here."""
+        """Release everything that this object started."""
 
 
 class Processes(Workers):
-    """Processes of this machine; a dead process is replaced.
+    """Processes of this machine, with replacement of dead processes.
 
     Parameters
     ----------
@@ -376,8 +388,7 @@ class Processes(Workers):
         return pool
 
     def _deliver(self, content: bytes) -> str:
-        # A file lets each worker read the content once, instead of receiving the content with every
-        # chunk.
+        # With a file, each worker reads the content once, and not with every chunk.
         path = self._folder / hashlib.sha256(content).hexdigest()
         path.write_bytes(content)
         return str(path)
@@ -401,7 +412,7 @@ def checked_workers(workers: int | Workers | None, executor: Executor | None) ->
     Raises
     ------
     ValueError, TypeError
-        For arguments that are refused.
+        If the arguments are refused.
     """
     if workers is not None and executor is not None:
         raise ArgumentError("one of workers and executor must be None, got both")
@@ -415,7 +426,7 @@ def checked_workers(workers: int | Workers | None, executor: Executor | None) ->
 def working(
     workers: int | Workers | None, executor: Executor | None = None
 ) -> Iterator[Workers | None]:
-    """Yield the workers that draw, or None for this process; end workers that were started here."""
+    """Yield the workers that draw, or None for this process; end workers that this call started."""
     checked_workers(workers, executor)
     if isinstance(workers, Workers):
         yield workers
@@ -437,7 +448,7 @@ _HERE: OrderedDict[str, Any] = OrderedDict()
 
 
 def _end_with_parent(parent: int, folder: str) -> None:
-    """End this process soon after its parent died, even during a call, and remove its folder."""
+    """End this process and remove its folder soon after its parent died, even during a call."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -452,7 +463,7 @@ def run_task(
     function: Callable[..., Any], shipped: tuple[Shipped, ...], task: tuple[Any, ...]
 ) -> Any:
     """Return the value of a function on shipped objects and a task."""
-    for digest, place in shipped:  # each object is read once
+    for digest, place in shipped:  # each worker reads each object once
         if digest not in _HERE:
             _HERE[digest] = unpacked(Path(place).read_bytes() if isinstance(place, str) else place)
         _HERE.move_to_end(digest)
@@ -489,7 +500,7 @@ class Cluster(Workers):
     ----------
     address : str
         Address of the scheduler, such as ``tcp://10.0.0.5:8786``. The address "local" starts a
-        scheduler here.
+        scheduler on this machine.
     timeout : float, optional
         Seconds to wait for an answer.
     """
@@ -502,13 +513,15 @@ class Cluster(Workers):
         self._local: Any = None
         try:
             if address == "local":
-                # Any free port, because several processes of a run may each have their own cluster.
+                # Any free port is used, because several processes of a run may each have their own
+                # cluster.
                 self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
             self._client: Any = distributed.Client(self._local or address, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
             raise ArgumentError(
-                f"dask must be the address of a scheduler that answers, or local, got {address!r} "
-                f"without an answer in {timeout:g} s ({type(error).__name__}: {error})"
+                'dask must be "local" or the address of a scheduler that answers, got '
+                f"{address!r}, which did not answer in {timeout:g} s ({type(error).__name__}: "
+                f"{error})"
             ) from error
         cores = int(sum(self._client.nthreads().values()))
         super().__init__(self._client.get_executor(pure=False), max(cores, 1))
@@ -522,7 +535,7 @@ class Cluster(Workers):
             if self._answers():
                 raise
             raise WorkersLost(
-                f"the Dask scheduler at {self._address} does not answer any more "
+                f"the Dask scheduler at {self._address} no longer answers "
                 f"({type(error).__name__}). Start it again, and resume a run with --resume"
             ) from error
 
@@ -535,7 +548,8 @@ class Cluster(Workers):
         return bool(self._client.status == "running")
 
     def _deliver(self, content: bytes) -> Any:
-        # A new key, because content that was lost with a worker is not found under the old key.
+        # A new key is needed, because content that was lost with a worker is not found under the
+        # old key.
         with self._connected():
             return self._client.scatter(content, broadcast=True, hash=False)
 
@@ -568,7 +582,7 @@ class Cluster(Workers):
             )
 
     def close(self) -> None:
-        """Close the connection, and end the cluster if it was started here."""
+        """Close the connection, and end the cluster if this object started it."""
         self._client.close()
         if self._local is not None:
             self._local.close()

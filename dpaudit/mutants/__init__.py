@@ -1,8 +1,8 @@
-"""Mutants: copies of a mechanism that each contain one mistake, which an audit must detect.
+"""Mutants: copies of a mechanism with one mistake each, which an audit should detect.
 
-:func:`of_noise` makes the mutants of a mechanism's noise automatically. :func:`without`,
-:func:`patch`, :func:`quieter` and :func:`scaled` make other mutants, for the argument ``mutants``
-of an audit.
+func:`of_noise` makes the mutants of a mechanism's noise automatically. :func:`without`,
+:func:`patch`, :func:`quieter` and :func:`scaled` make other mutants. Pass these in the argument
+``mutants`` of an audit.
 """
 
 from dpaudit.mutants.added import LAPLACE, AddedNoise, added_noise

@@ -1,13 +1,13 @@
-"""Test whether a mechanism adds noise of a known distribution, by runs with less noise.
+"""Test by runs with less noise whether a mechanism adds noise of a known distribution.
 
-Suppose that an output is a fixed value plus a linear map of the noise. Then halving the noise moves
-the output halfway to its value without noise. The test requires this for every draw that is tried,
-on both datasets of a pair. The test also requires that the outputs on the two datasets differ by
-one fixed shift if both use the same noise. Then the noise determines the distribution of the
-outputs. Gaussian noise gives a Gaussian distribution for every linear map. Laplace noise gives a
-Laplace distribution if each number of an output has its own noise draw. The test tries only a small
-number of draws, so it may miss rare behaviour. Results that rest on this test are therefore
-estimates.
+Suppose that an output is a fixed value plus a linear map of the noise. Then half the noise gives an
+output halfway between the noisy and the noiseless output. The test requires this for every tried
+draw, on both datasets of a pair. The test also requires that the outputs on the two datasets differ
+by one fixed shift if both runs use the same noise. If both conditions hold, the distribution of the
+noise determines the distribution of the outputs. Gaussian noise gives a Gaussian distribution for
+every linear map. Laplace noise gives a Laplace distribution if each number of an output has its own
+noise draw. The test tries only a small number of draws, so it may miss rare behaviour. So results
+that rely on this test are labelled as estimates.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True)
 class AddedNoise:
-    """Noise that a mechanism adds to a fixed value of either dataset.
+    """Noise that a mechanism adds to a fixed value of each dataset.
 
     Parameters
     ----------
     kind : {"Laplace", "Gaussian"}
         Distribution of all noise of the mechanism.
     shifts : tuple of float
-        Difference of each number of an output between the two datasets.
+        Difference between the two datasets, for each number of an output.
     scale : float or None
-        Scale of the noise of each number, if these noises are independent of each other. None if
-        numbers share draws, or have noise of several scales.
+        Scale of the noise of each number, if the noises of the numbers are independent of each
+        other. None if several numbers share a draw, or if the noise of a number has several scales.
     """
 
     kind: str
@@ -69,7 +69,7 @@ def added_noise(
     seed: int,
     watch: Watch,
 ) -> AddedNoise | None:
-    """Return the noise that a mechanism adds on a pair; None if the mechanism does anything else.
+    """Return the noise that a mechanism adds on a pair, or None if it does anything else.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def added_noise(
 
 @dataclass(frozen=True)
 class _Ray:
-    """Some draws on one dataset, each split into value and noise.
+    """Some draws on one dataset, each split into a value and noise.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class _Ray:
     noise : ndarray, shape (RUNS, d)
         Noise in the outputs.
     drawn : list of ndarray
-        Numbers that the generator drew, call by call; empty if there are too many numbers.
+        Numbers that the generator drew, call by call. Empty if there are too many numbers.
     rounding : ndarray, shape (d,)
         Largest rounding error of each number.
     """
@@ -137,7 +137,10 @@ class _Ray:
     def of(
         cls, mechanism: Callable[..., Any], data: Any, found: Recording, seed: int, watch: Watch
     ) -> _Ray | None:
-        """Draw with full, half and no noise; None if the outputs do not lie on a line."""
+        """Draw with full, half and no noise.
+
+        Return None if the outputs do not lie on a line.
+        """
         outputs, drawn, precision = [], [], 0.0
         for change in (None, HALVED, REMOVED):
             plans = [Plan(key, change) for key in found.keys] if change else []
@@ -161,14 +164,14 @@ class _Ray:
         return cls(bare, whole - bare, drawn[0], rounding)
 
     def scale(self, found: Recording) -> float | None:
-        """Return the scale of each number's noise, if each number has draws of equal scale."""
+        """Return the scale of each number's noise, if all draws in a number have one scale."""
         scales = {value for site in found.sites for value in site.amount_range or (1.0, 1.0)}
         if len(scales) != 1 or any(key[0] not in _SCALED for key in found.keys):
             return None
         columns = self.noise.shape[1]
         if not self.drawn or sum(part.size for part in self.drawn) != RUNS * columns:
             return None
-        # One row for each draw; both possible orders are tried.
+        # Each draw has one row, and both possible orders are tried.
         orders = [np.concatenate([part.ravel() for part in self.drawn]).reshape(RUNS, columns)]
         if all(part.ndim and len(part) == RUNS for part in self.drawn):
             orders.append(np.concatenate([part.reshape(RUNS, -1) for part in self.drawn], axis=1))

@@ -1,4 +1,4 @@
-"""Mutants made by changing code: remove a function, replace a function, or scale a parameter.
+"""Mutants made by changing code: a function is removed or replaced, or a parameter is scaled.
 
 Pass such mutants to an audit instead of hand-written mutants: ``mutants=[without("my.clip")]``.
 """
@@ -39,7 +39,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A mistake that can be made in a mechanism; pass it to an audit in ``mutants``.
+    """A mistake that can be made in a mechanism.
+
+    Pass it to an audit in ``mutants``.
 
     Parameters
     ----------
@@ -57,17 +59,20 @@ class Change:
         _validate.function("a function apply(mechanism)", apply=self.apply)
 
     def __call__(self, mechanism: Any) -> Any:
-        """Return the mechanism with the mistake, which is put inside a score or a conversion."""
+        """Return the mechanism with the mistake.
+
+        A score or a conversion is kept around it.
+        """
         if isinstance(mechanism, Outcomes | Scored):
             return mechanism.of(self(mechanism.mechanism))
         return self.apply(mechanism)
 
 
 def without(name: str) -> Change:
-    """Remove a function: while the mechanism runs, the function returns its first argument.
+    """Remove a function, which then returns its first argument while the mechanism runs.
 
-    Use this for clipping, projections and normalisations, which map data to data. Use :func:`patch`
-    to replace a test.
+    Use this for clipping, projections and normalisations, whose first argument and result are both
+    data. Use :func:`patch` for a test, which returns True or False.
 
     Parameters
     ----------
@@ -116,8 +121,8 @@ def quieter(name: str, factor: float = 0.0) -> Change:
     """Multiply the noise that a function adds to its first argument.
 
     Use this for noise that code draws in several steps, such as by inverting a distribution
-    function. Then no single line produces the noise. The function draws as before. The return value
-    of the function is moved towards the first argument.
+    function. In such code, no single line produces the noise. The function makes the same draws as
+    before. The return value of the function is moved towards the first argument.
 
     Parameters
     ----------
@@ -125,12 +130,12 @@ def quieter(name: str, factor: float = 0.0) -> Change:
         ``module.function``. The function must return its first argument, or arrays of it, with
         noise added.
     factor : float
-        At least 0 and below 1; a factor of 0 removes the noise.
+        Factor, at least 0 and below 1. A factor of 0 removes the noise.
 
     Raises
     ------
     ArgumentError
-        As for :func:`without`; also for a factor out of range.
+        As for :func:`without`. Also if the factor is out of range.
 
     Examples
     --------
@@ -157,15 +162,15 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     ----------
     of : functools.partial, optional
         Factory of the mechanism, which takes parameters as keywords. By default, the mechanism
-        itself is a ``partial``, or `one_draw` of a ``partial``. The keywords of the ``partial`` are
-        scaled.
+        itself is the factory: a ``partial``, or `one_draw` of a ``partial``. The keywords of the
+        ``partial`` are scaled.
     **factors : float
         Factor for each parameter, by name.
 
     Raises
     ------
     ArgumentError
-        If the parameter is not a keyword of the ``partial``, or its value is not a number.
+        If a parameter is not a keyword of the ``partial``, or if its value is not a number.
 
     Examples
     --------
@@ -176,7 +181,10 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     {'scale': 1.0}
     """
     if not factors:
-        raise ArgumentError("factors must name a parameter, got none. Pass one: scaled(scale=0.5)")
+        raise ArgumentError(
+            "factors must contain at least one parameter, got none. Pass one, such as "
+            "scaled(scale=0.5)"
+        )
     factors = {key: _validate.finite(**{key: value}) for key, value in factors.items()}
     if of is not None:
         _keywords(of, factors, "of")
@@ -204,7 +212,7 @@ def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.part
     for key, factor in factors.items():
         if key not in made.keywords:
             known = ", ".join(made.keywords) or "none"
-            raise ArgumentError(f"{key} must be a keyword of {name}, which has {known}")
+            raise ArgumentError(f"{key} must be a keyword of {name}, whose keywords are {known}")
         try:
             scaled[key] = made.keywords[key] * factor
         except TypeError:
@@ -229,7 +237,7 @@ class Target:
     original : callable
         The function.
     skipped : int
-        Number of arguments before the first argument that the caller writes; 1 for a method.
+        Number of arguments before the first argument that a caller writes; 1 for a method.
     """
 
     name: str
@@ -238,20 +246,19 @@ class Target:
 
     @classmethod
     def named(cls, name: str) -> Target:
-        """Return the target of a name; refuse a name that is unknown or is not a function."""
+        """Return the target with a name; refuse a name that is unknown or is not a function."""
         if not isinstance(name, str) or "." not in name:
             raise ArgumentError(f"name must be module.function, got {name!r}")
         owner, found = _resolve(name)
         original = inspect.getattr_static(owner, name.rpartition(".")[2])
         if not callable(found):
             raise ArgumentError(
-                f"name must be that of a function, got {name!r}, which is {found!r}"
+                f"name must be the name of a function, got {name!r}, which is {found!r}"
             )
         if isinstance(owner, type) and not owner.__flags__ & _HEAP_TYPE:
             raise ArgumentError(
-                f"name must be that of a function in Python code, got {name!r}, a method of a "
-                "built-in "
-                "type, which cannot be replaced"
+                f"name must be the name of a function in Python code, got {name!r}, a method "
+                "of a built-in type, which cannot be replaced"
             )
         with_self = (types.FunctionType, classmethod)
         is_method = isinstance(owner, type) and isinstance(original, with_self)
@@ -261,7 +268,9 @@ class Target:
         """Return the first argument of a call."""
         found = [*args[self.skipped :], *kwargs.values()]
         if not found:
-            raise ArgumentError(f"{self.name} must have at least one argument to return, got none")
+            raise ArgumentError(
+                f"{self.name} must take at least one argument, which the mutant returns, got none"
+            )
         return found[0]
 
     def holders(self) -> list[tuple[Any, str]]:
@@ -320,13 +329,13 @@ class Patch:
         done = []
         try:
             for owner, key in self.holders:
-                done.append((owner, key))  # set first, because an alarm may interrupt at any moment
+                done.append((owner, key))  # set first, because an alarm may interrupt at any time
                 setattr(owner, key, self.put_in)
             yield
         finally:
             for owner, key in done:
                 setattr(owner, key, self.target.original)
-            # A module that was imported in the meantime may hold the replacement.
+            # A module that was imported while the function was replaced may hold the replacement.
             for name in set(sys.modules) - known:
                 for key, value in list(vars(sys.modules[name]).items()):
                     if value is self.put_in:
@@ -334,7 +343,7 @@ class Patch:
 
 
 class Patched:
-    """A mechanism that replaces a function during its calls; it is called like the mechanism."""
+    """A mechanism that replaces a function during its calls."""
 
     def __init__(self, mechanism: Any, patch: Patch) -> None:
         self.mechanism, self.patch = mechanism, patch
@@ -367,7 +376,7 @@ def _patched(mechanism: Any, target: Target, replacement: Callable[..., Any]) ->
         return PatchedPmf(mechanism, made)
     if not isinstance(mechanism, AdditiveNoise):
         return Patched(mechanism, made)
-    # The replaced function may be the function that keeps the centres in their ball.
+    # The replaced function may be the function that keeps the centres inside their ball.
     centers = Patched(mechanism.centers, made)
     return mechanism.with_centers(functools.wraps(mechanism.centers)(centers), ball=None)
 
@@ -383,13 +392,13 @@ def _owners() -> Iterator[Any]:
 
 
 def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
-    """Return what else refers to a function and may call it; empty if there is nothing else."""
+    """Return what else refers to a function and may call it; empty if nothing else does."""
     spaces = set()
     for owner, _ in holders:
         space = vars(owner)
         inner = gc.get_referents(space) if isinstance(owner, type) else [space]
         spaces |= {id(one) for one in inner}
-    itself = id(original)  # a closure over the function would be found among its referrers
+    itself = id(original)  # a closure over the function would be among its referrers
     for referrer in gc.get_referrers(original):
         if type(referrer).__module__.startswith("numpy.ma"):
             continue  # older numpy's np.ma.clip and similar functions, which are separate functions
@@ -416,7 +425,7 @@ def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
 
 
 def _is_closed_over(cell: Any) -> bool:
-    """Return whether a function that may belong to a mechanism closes over a cell."""
+    """Return whether a function that may belong to a mechanism has a closure over a cell."""
     closures = [one for one in gc.get_referrers(cell) if isinstance(one, tuple)]
     functions = [one for closure in closures for one in gc.get_referrers(closure)]
     return any(isinstance(one, types.FunctionType) and is_own(one.__code__) for one in functions)
@@ -433,12 +442,12 @@ def _resolve(name: str) -> tuple[Any, Any]:
                 f"name must begin with the name of a module that can be imported, got {name!r}"
             ) from None
         raise ArgumentError(
-            f"name must be that of a function, but importing {parent} failed: {error}"
+            f"name must be the name of a function, but importing {parent} failed: {error}"
         ) from error
     except AttributeError as error:
-        raise ArgumentError(f"name must be that of a function: {error}") from None
+        raise ArgumentError(f"name must be the name of a function: {error}") from None
     if last in dir(owner):
         return owner, getattr(owner, last)
     close = difflib.get_close_matches(last, dir(owner), n=1)
     hint = f". Did you mean {close[0]}?" if close else ""
-    raise ArgumentError(f"name must be that of a function, but {parent} has no {last}{hint}")
+    raise ArgumentError(f"name must be the name of a function, but {parent} has no {last}{hint}")

@@ -51,14 +51,14 @@ class Mutant:
     Parameters
     ----------
     name : str
-        Description of the mutant; no other mutant of the mechanism has the same one.
+        Description of the mutant, different from all other descriptions for the mechanism.
     mechanism : callable, AdditiveNoise or ExactMechanism
         The mechanism with the mistake.
     noise : str
-        Description of the noise that was changed; empty for a mistake of another kind.
+        Description of the noise that was changed; empty for other kinds of mistake.
     change : str
-        The change: "removed", "halved", "stale", "low end" or "high end"; empty for another kind of
-        mistake.
+        Change of the noise: "removed", "halved", "stale", "low end" or "high end". Empty for other
+        kinds of mistake.
     calls : {"all", "first", "last"}
         The calls of the noise that are changed.
     """
@@ -71,12 +71,12 @@ class Mutant:
 
     @property
     def has_effect(self) -> bool:
-        """Whether any draw was changed so far; True if that is unknown."""
+        """Whether the change had an effect on any draw so far; True if that is unknown."""
         return bool(getattr(counts_changes(self.mechanism), "changed", 1))
 
     @property
     def rank(self) -> int:
-        """Sort key of mutants; the largest mistakes are audited first."""
+        """Sort key of mutants; an audit runs the largest mistakes first."""
         alone = 0 if self.calls == ALL else 3
         return alone + (0 if self.change in CERTAIN else 2 if self.change == STALE else 1)
 
@@ -90,9 +90,9 @@ class NoiseMutants:
     sites : tuple of Site
         Sites at which the mechanism draws.
     mutants : tuple of Mutant
-        Mutants; the largest mistakes come first.
+        Mutants, with the largest mistakes first.
     unseen : str
-        Why some randomness of the mechanism gives no mutants; empty if all of it gives mutants.
+        Why some randomness of the mechanism has no mutants; empty if all of it has mutants.
     recording : Recording or None
         The record of the sites; None if the mechanism was not run.
     """
@@ -103,7 +103,7 @@ class NoiseMutants:
     recording: Recording | None = None
 
     def __str__(self) -> str:
-        """Return lines about each noise: how often it is drawn and how it is changed."""
+        """Return lines that say how often each noise is drawn and how it is changed."""
         often = {_noise_of(site): site.frequency for site in self.sites}
         lines = []
         for noise in dict.fromkeys(mutant.noise for mutant in self.mutants):
@@ -125,9 +125,9 @@ def of_noise(
     Parameters
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
-        Mechanism that is run to find its noise; see :func:`dpaudit.mutants.record`. For an
+        Mechanism that is run to find its noise, as in :func:`dpaudit.mutants.record`. For an
         :class:`AdditiveNoise`, the final noise gives further mutants. For a pmf, one mutant squares
-        the pmf and one makes the outcome certain.
+        the pmf, and one mutant makes one outcome certain.
     datasets : iterable of ndarray
         Inputs on which the mechanism is run.
     seed : int
@@ -162,7 +162,7 @@ def of_noise(
 
 
 class ChangedNoise:
-    """A mechanism with changes at some of its sites; it is called like the original mechanism.
+    """A mechanism with changes at some of its sites.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class ChangedNoise:
     change : str
         The change of their draws.
     calls : {"all", "first", "last"}
-        The calls that are changed; all calls if several sites are changed.
+        The calls that are changed. All calls are changed if there are several sites.
     words : str
         Description of the change.
     """
@@ -197,7 +197,10 @@ class ChangedNoise:
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Any:
-        """Return `size` draws, made one at a time if calls within a draw are distinguished."""
+        """Return `size` draws.
+
+        They are made one at a time if the calls within a draw are distinguished.
+        """
         in_order = self.calls != ALL or self.change == STALE
         if not (in_order and self.site.by_run) or size == 0:
             return self._draw(data, size, rng)
@@ -247,8 +250,8 @@ def _of_sampled(
             words = f"{noise} {done}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
-    # A mistake in a sensitivity that all noise shares changes the scale of all noise. Uniform
-    # numbers are not changed: a coin that always falls at 0.5 removes no noise.
+    # A mistake in a sensitivity that determines all noise changes the scale of all noise. Uniform
+    # numbers are not changed, because a coin that always falls at 0.5 removes no noise.
     noises = [key for key in found.keys if TREATMENTS[key[0]].is_noise]
     for change in (REMOVED, HALVED) if len(noises) >= least else ():
         words = f"{ALL_NOISE} {_WORDS[change]}"
@@ -288,7 +291,7 @@ class ChangedPmf:
         self.__name__ = f"{mechanism_name(mechanism)}, pmf {_PMF_WORDS[change]}"
 
     def pmf(self, data: Array) -> Array:
-        """Return the normalised square of the pmf, or put all probability on its first mode."""
+        """Return the square of the pmf, normalised, or give its first mode all probability."""
         pmf = np.asarray(self.mechanism.pmf(data), dtype=float)
         if self.change == REMOVED:
             return np.asarray(np.arange(len(pmf)) == pmf.argmax(), dtype=float)

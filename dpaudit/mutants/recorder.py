@@ -1,4 +1,4 @@
-"""A generator that records where it is used, and changes its draws at some places.
+"""A generator that records where the mechanism uses it, and changes its draws at some places.
 
 A mechanism receives a :class:`Recorder` in place of its generator. The recorder is a
 ``numpy.random.Generator`` with the same bits. So a recorder without changes draws exactly the same
@@ -54,11 +54,11 @@ class Seen:
     numbers : int
         Total number of values drawn.
     amounts : list of float
-        Smallest and largest value of the argument that determines the amount of noise.
+        Smallest and largest value of the argument that sets the amount of noise.
     in_threads : bool
         Whether the method was called in a thread other than that of the mechanism's call.
     has_probabilities : bool
-        Whether a call passed probabilities that can be sharpened.
+        Whether a call was given probabilities that can be sharpened.
     """
 
     calls: int = 0
@@ -79,7 +79,7 @@ class Plan:
     change : str
         Name of the change; see :mod:`dpaudit.mutants.treatments`.
     only : int, optional
-        Index of the only call that is changed; by default all calls are changed.
+        Index of the only call that is changed. By default, all calls are changed.
     """
 
     key: Key
@@ -130,7 +130,7 @@ class Recorder(Generator):
         self.log = log
 
     def spawn(self, n_children: int) -> list[Generator]:
-        """Spawn child generators that record, too."""
+        """Spawn child generators that are recorders, too."""
         seeds = Generator.bit_generator.__get__(self).spawn(n_children)
         return [Recorder(Generator(bits), log=self.log) for bits in seeds]
 
@@ -140,7 +140,10 @@ class Recorder(Generator):
 
     @property
     def bit_generator(self) -> Any:
-        """The source of bits; draws of other generators that use this source are not recorded."""
+        """The source of bits.
+
+        Draws of other generators that use this source are not recorded.
+        """
         if not getattr(self.log.inside, "numpy", False):
             self._noted(("bit_generator", _lines(sys._getframe(1))), {})
         return Generator.bit_generator.__get__(self)
@@ -157,10 +160,10 @@ class Recorder(Generator):
             log.calls += 1
             if log.calls > log.most:
                 raise MechanismError(
-                    f"the mutant must end, but its rng was called {log.calls:,} times, a hundred "
-                    "times as often as by the mechanism that it was made of"
+                    f"the mutant must end, got {log.calls:,} calls of its rng, a hundred times as "
+                    "many as its mechanism makes"
                 )
-            if log.plans and method not in log.methods:  # plans: record nothing else
+            if log.plans and method not in log.methods:  # plans record nothing else
                 return drawn_by(self, *args, **kwargs)
             key = (method, _lines(sys._getframe(2)))
             plan = log.plans.get(key)
@@ -194,7 +197,7 @@ class Recorder(Generator):
             inside.numpy = False
 
     def _stale(self, key: Key, draw: Callable[[], Any]) -> Any:
-        """Draw with the bits of the first call at this site; the stream does not advance."""
+        """Draw with the bits of the first call at this site, without advancing the stream."""
         bits = Generator.bit_generator.__get__(self)
         if key not in self.log.states:
             self.log.states[key] = bits.state
@@ -207,7 +210,7 @@ class Recorder(Generator):
             bits.state = now
 
     def _noted(self, key: Key, arguments: Mapping[str, Any], drawn: Any = None) -> Any:
-        """Record a call, and return what was drawn."""
+        """Record a call, and return its draws."""
         seen = self.log.seen.setdefault(key, Seen())
         seen.calls += 1
         if key[0] in _KEPT:
@@ -237,7 +240,7 @@ class Recorder(Generator):
 def _put(
     method: str, change: str, arguments: Mapping[str, Any], before: Mapping[str, Any], drawn: Any
 ) -> Any:
-    """Return changed draws, or write them to the array into which the method writes."""
+    """Return changed draws, or write them to the array that the method was asked to fill."""
     treatment = TREATMENTS[method]
     if method == "shuffle":
         x = before["x"]
@@ -271,7 +274,7 @@ _OWN: dict[CodeType, bool] = {}
 
 
 def is_own(code: CodeType) -> bool:
-    """Return whether code belongs to the mechanism and not to a library that draws for it."""
+    """Return whether code is the mechanism's own, and not in a library that draws for it."""
     known = _OWN.get(code)
     if known is None:
         file = code.co_filename
@@ -281,11 +284,11 @@ def is_own(code: CodeType) -> bool:
 
 
 def _lines(frame: FrameType | None) -> tuple[Line, ...]:
-    """Return the lines of the mechanism that led to this call, from the innermost outwards.
+    """Return the lines of the mechanism that led to this call, with the innermost line first.
 
-    The lines end where the mechanism was called, or where a function calls itself. Otherwise, every
-    depth of a recursion would be a separate site. If the mechanism is itself a function of a
-    library, only the line that made the draw is returned.
+    The last line is the one where the mechanism was called, or where a function calls itself.
+    Without this rule, every depth of a recursion would be a separate site. If the mechanism is
+    itself a function of a library, only the line that made the draw is returned.
     """
     lines: list[Line] = []
     codes: set[CodeType] = set()
@@ -310,10 +313,10 @@ def run(
     *plans: Plan,
     calls: float = math.inf,
 ) -> tuple[Any, Log]:
-    """Call a mechanism with a recorder; return the draws and the record.
+    """Call a mechanism with a recorder, and return the draws and the record.
 
-    `calls` is the expected number of calls of `rng`; a hundred times as many calls are an error.
-    Without this limit, a loop that waits for noise would never end.
+    `calls` is the expected number of calls of `rng`. The function raises an error after a hundred
+    times as many calls. Without this limit, a loop that waits for noise would never end.
     """
     recorder = Recorder(rng, *plans)
     recorder.log.most = _LEAST_END + 100 * calls

@@ -1,4 +1,7 @@
-"""The sites at which a mechanism draws its noise; the sites are found by running the mechanism."""
+"""The sites at which a mechanism draws its noise.
+
+They are found by running the mechanism.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +44,21 @@ class Site:
     method : str
         Method of ``numpy.random.Generator``.
     lines : tuple of (file, function, number)
-        Lines of code that led to the call, from the innermost outwards; file names have no paths.
+        Lines of code that led to the call, with the innermost line first and without directories.
     least, most : int
         Smallest and largest number of calls of the method. If `by_run` is True, the calls of one
-        draw of the mechanism are counted. Otherwise the calls for all draws are counted together.
+        draw of the mechanism are counted. If not, the calls for all draws together are counted.
     by_run : bool
-        Whether every draw of the mechanism makes separate calls, as in a loop over draws.
+        Whether every draw of the mechanism makes separate calls, for example in a loop over draws.
     amount_range : (float, float) or None
-        Smallest and largest value of the argument that determines the amount of noise.
+        Smallest and largest value of the argument that sets the amount of noise.
     in_threads : bool
         Whether threads of the mechanism call the method, so that calls have no fixed order.
     has_probabilities : bool
         Whether the method selects with given probabilities.
     via : int
         Index of the line that distinguishes the site from another site with the same innermost
-        line; 0 if there is no such line.
+        line. If there is no such line, the index is 0.
     copy : int
         Number that distinguishes sites if no line distinguishes them.
     """
@@ -104,11 +107,12 @@ class Recording:
     Parameters
     ----------
     sites : tuple of Site
-        Sites in the order in which they were first used.
+        Sites, in the order of their first use.
     keys : tuple of Key
         Keys of the sites in the recorder.
     unseen : str
-        Why some randomness was not recorded, and what to do; empty if all was recorded.
+        Why some randomness was not recorded, and what to do about it; empty if all of it was
+        recorded.
     """
 
     sites: tuple[Site, ...]
@@ -134,8 +138,8 @@ def record(
     mechanism : callable
         ``f(data, size, *, rng) -> [size, ...]``.
     datasets : iterable of ndarray
-        Data on which calls of one draw and of seven draws are made. Sites that are used only on
-        other data are not found.
+        Data on which the mechanism makes a call of one draw and a call of seven draws. Sites that
+        are used only on other data are not found.
     seed : int
         Seed of the generators.
     watch : Watch, optional
@@ -144,7 +148,7 @@ def record(
     Raises
     ------
     MechanismError
-        If the mechanism raises an exception or takes too long.
+        If the mechanism raises an exception or exceeds the time limits.
     """
     datasets = list(datasets)
     watch = Watch() if watch is None else watch
@@ -198,12 +202,12 @@ def _site(key: Key, recordings: list[tuple[Log, Log]]) -> Site:
     one = [log.seen[key] for log, _ in recordings if key in log.seen]
     many = [log.seen[key] for _, log in recordings if key in log.seen]
     by_run = False
-    if one and many:  # whether more draws lead to more calls, rather than to larger calls
+    if one and many:  # whether more draws lead to more calls, and not to larger calls
         before, after = sum(s.calls for s in one), sum(s.calls for s in many)
         each = sum(s.numbers for s in many) / after
         numbers = each / max(sum(s.numbers for s in one) / before, 1e-9)
         by_run = after / before > RUNS / 3 and numbers < RUNS / 3
-    # If one call serves all draws together, count the calls made for several draws.
+    # If one call serves all draws together, the calls for several draws are counted.
     counted = [s.calls for s in (one if by_run else many or one)]
     absent = len(recordings) - len(one if by_run else many)
     amounts = [value for s in one + many for value in s.amounts]
@@ -227,7 +231,7 @@ def _unseen(
     seed: int,
     watch: Watch,
 ) -> str:
-    """Return a reason if outputs vary although all sites are made certain; else return ""."""
+    """Return a reason if outputs vary although all sites are made certain; otherwise return ""."""
     advice = "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...)"
     if taken:
         return (

@@ -1,20 +1,21 @@
-"""Table of the changes that mutants make to the draws of each method of the generator.
+"""Table of changes that mutants make to the draws of each method of the generator.
 
-Every change starts from the values that the method drew. So a mutant consumes the same amount of
-randomness as its mechanism.
+Every change first calls the method and then replaces the drawn values. So a mutant consumes the
+same amount of randomness as its mechanism.
 
-*Noise* has a centre. The centre is the mean, or the median for methods that may have no finite
-mean. ``removed`` replaces every draw by the centre. ``halved`` halves the deviation of each draw
-from the centre. Integer draws stay integers and are rounded towards the centre.
+A method of the kind *noise* has a centre. The centre is the mean, or the median for methods that
+may have no finite mean. ``removed`` replaces every draw by the centre. ``halved`` halves the
+deviation of each draw from the centre. Integer draws stay integers and are rounded towards the
+centre.
 
-*Selection* makes a decision instead of adding noise, for example which users are sampled, or how a
-coin falls. ``low end`` and ``high end`` make the decision certain. The results are the smallest or
-largest value, the first or last elements, or the unchanged or reversed order. Uniform numbers serve
-both purposes, so they are treated in both ways. If a selection is given probabilities, ``halved``
-squares and normalises the probabilities, which halves the temperature.
+A method of the kind *selection* makes a decision, for example which users are sampled, or how a
+coin falls. ``low end`` and ``high end`` make the decision certain. The decision is then the
+smallest or largest value, the first or last elements, or the unchanged or reversed order. Uniform
+numbers serve both purposes, so both kinds of change are made to them. If a selection is given
+probabilities, ``halved`` squares and normalises the probabilities, which halves the temperature.
 
 ``stale`` needs no entry in the table. For ``stale``, the generator returns to its state before the
-first call. So the same deviates are drawn again, whatever the parameters are.
+first call. So the same random numbers are drawn again, whatever the parameters are.
 """
 
 from __future__ import annotations
@@ -41,16 +42,17 @@ class Treatment:
     Parameters
     ----------
     centre : callable, optional
-        ``centre(arguments) -> array_like`` computes the centre from the arguments of the call, by
-        name. None if the method draws no noise.
+        ``centre(arguments) -> array_like`` computes the centre from the arguments of the call,
+        given by name. None if the method draws no noise.
     low, high : callable, optional
         ``low(arguments, drawn) -> array_like`` returns a certain decision in place of the draws.
         None if the method does not select.
     amount : str
         Name of the argument that determines the amount of noise; empty if no argument does.
     sharpen : callable, optional
-        ``sharpen(arguments) -> arguments`` squares and normalises probabilities, as if an
-        exponential mechanism spent its epsilon twice. None if the call is given no probabilities.
+        ``sharpen(arguments) -> arguments`` squares and normalises probabilities. An exponential
+        mechanism would have these probabilities if it spent twice its epsilon. None if the call
+        takes no probabilities.
     """
 
     centre: Callable[[Arguments], ArrayLike] | None = None
@@ -96,9 +98,9 @@ class Treatment:
             value = _towards(np.asarray(self.centre(arguments)), seen, change)
         kind = seen.dtype.kind
         if kind in "iu" and value.dtype.kind == "f":
-            info = np.iinfo(seen.dtype)  # the ends of the range, as doubles within the range
+            info = np.iinfo(seen.dtype)  # the ends of the range, as doubles inside the range
             value = np.clip(value, float(info.min), np.nextafter(float(info.max), 0.0))
-        # A text may be longer than the drawn text.
+        # A text may be longer than the drawn text, so it needs a wider dtype.
         changed = value.astype(seen.dtype if kind not in "US" else value.dtype)
         if isinstance(drawn, np.ndarray):
             return changed
@@ -106,7 +108,7 @@ class Treatment:
 
 
 def _towards(centre: Array, drawn: Array, change: str) -> Array:
-    """Move draws to their centre, or half of the way to it."""
+    """Move draws to their centre, or halfway to their centre."""
     integers = drawn.dtype.kind in "iu"
     centre = np.broadcast_to(np.rint(centre) if integers else centre, drawn.shape)
     if change == REMOVED:
@@ -124,7 +126,7 @@ def _logseries(p: Array) -> Array:
 
 
 def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments], ArrayLike]:
-    """Return a function that computes a centre from some arguments by a formula."""
+    """Return a function that computes a centre by a formula from some of the arguments."""
 
     def centre(arguments: Arguments) -> ArrayLike:
         return formula(*(np.asarray(arguments[name], dtype=float) for name in names))
@@ -136,7 +138,7 @@ def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments],
 
 
 def _chosen(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Choose the first or last elements that have a positive probability, in order."""
+    """Choose the first or the last elements with positive probability, in order."""
     a, axis = arguments["a"], arguments["axis"]
     size = arguments["size"]
     count = 1 if size is None else int(np.prod(size))
@@ -192,7 +194,7 @@ def _one_category(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
-    """Take the sample from the first or from the last colours, as far as they suffice."""
+    """Take the sample from the first or from the last colours, as far as these colours suffice."""
     colors = np.asarray(arguments["colors"])
     ordered = colors[::-1] if last else colors
     before = np.concatenate([[0], np.cumsum(ordered)[:-1]])
@@ -201,13 +203,13 @@ def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
-    """Square probabilities and normalise; a binomial probability uses its complement."""
+    """Square and normalise probabilities; a binomial also has the complement of its own."""
 
     def sharpen(arguments: Arguments) -> dict[str, Any] | None:
         if arguments[name] is None:
             return None
         p = np.asarray(arguments[name], dtype=float)
-        if name == "p" and "n" in arguments:  # a binomial
+        if name == "p" and "n" in arguments:  # of a binomial distribution
             return {**arguments, name: p**2 / (p**2 + (1 - p) ** 2)}
         squares = (p / p.max()) ** 2
         return {**arguments, name: squares / squares.sum(axis=-1, keepdims=True)}
@@ -218,7 +220,7 @@ def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
 _PERMUTED = Treatment(low=_ordered, high=_reversed)
 
 TREATMENTS: dict[str, Treatment] = {
-    # noise around its location
+    # noise around a location
     "normal": Treatment(_of(np.asarray, "loc"), amount="scale"),
     "laplace": Treatment(_of(np.asarray, "loc"), amount="scale"),
     "logistic": Treatment(_of(np.asarray, "loc"), amount="scale"),

@@ -1,10 +1,10 @@
 """Neighbouring pairs: recipes for adversarial pairs, families, spaces, and the portfolio.
 
-Datasets are arrays ``[n_users, m, ...]``: axis 0 is the user, axis 1 that user's items. A recipe
-returns one :class:`NeighborPair`, or a :class:`SearchSpace` of pairs in which an audit searches for
-the worst. The documentation of a recipe says which weakness the recipe targets. All recipes share
-the keyword arguments ``n_users``, ``m``, ``dim``, ``low``, ``high`` and ``relation``. The table
-:data:`RECIPES` lists them. An audit without a pair searches :func:`portfolio`.
+Datasets are arrays ``[n_users, m, ...]``. Axis 0 is the user, and axis 1 is the item of that user.
+A recipe returns one :class:`NeighborPair`, or a :class:`SearchSpace` of pairs. The documentation of
+a recipe says which weakness the recipe targets. All recipes share the keyword arguments
+``n_users``, ``m``, ``dim``, ``low``, ``high`` and ``relation``. The table :data:`RECIPES` lists all
+recipes. An audit without a pair searches the pairs of :func:`portfolio`.
 """
 
 from dpaudit.neighbors.frames import Schema

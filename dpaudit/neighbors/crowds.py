@@ -1,7 +1,7 @@
 """The pairs of a portfolio: many ordinary users, and one user with a large influence.
 
-Datasets have any shape ``[n_users, ...]`` and any dtype. The values that users hold are *levels*:
-the lowest, a middle and the highest possible value.
+Datasets have any shape ``[n_users, ...]`` and any dtype. The values of users are *levels*: the
+lowest, a middle and the highest possible value.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ class Levels:
 def crowds(
     crowd: Crowd, scales: Sequence[Levels], kinds: Array, *, missing: bool
 ) -> tuple[NeighborPair, ...]:
-    """Return the pairs of a portfolio; the pairs that expose the most mistakes come first.
+    """Return the pairs of a portfolio.
+
+    Pairs that expose many mistakes come before other pairs.
 
     Parameters
     ----------
     crowd : Crowd
         Builder of the pairs.
     scales : sequence of Levels
-        Levels for each size that the data may have, from the largest size to the smallest.
+        Levels for each possible size of the data, from the largest size to the smallest.
     kinds : ndarray, shape (k,)
         Different values in order, used as the values of a category; at least two.
     missing : bool
@@ -79,7 +81,7 @@ def crowds(
         for others, left, right, words, at in draft:
             try:
                 pair = crowd.pair(others, left, right, words, at)
-            except PairError:  # data so few or so small give no such pair
+            except PairError:  # data with so few users or values give no such pair
                 continue
             if not pair.is_null:
                 found.setdefault((pair.left.tobytes(), pair.right.tobytes()), pair)
@@ -87,7 +89,7 @@ def crowds(
 
 
 def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield pairs of one user against all others, across the domain, and between two halves."""
+    """Yield pairs of one user against all others, at both ends of the domain, and of two halves."""
     low, mid, high = levels.low, levels.mid, levels.high
     top, middle, bottom = crowd.row(high), crowd.row(mid), crowd.row(low)
     others = crowd.n_users - 1
@@ -102,7 +104,7 @@ def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _spreads(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield pairs in which the others are spread out; the user is at an end or a duplicate."""
+    """Yield pairs in which the others are spread out, and the user is at an end or a duplicate."""
     low, high, values = levels.low, levels.high, levels.spread
     others = values[np.linspace(0, len(values) - 1, crowd.n_users - 1).round().astype(int)]
     words = f"spread({low} to {high}"
@@ -127,7 +129,7 @@ def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _places(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield the user first and in the middle; in all other pairs, the user is last."""
+    """Yield pairs whose user is first or in the middle; in all other pairs, the user is last."""
     low, mid, high = levels.low, levels.mid, levels.high
     for at in sorted({0, crowd.n_users // 2}):
         words = f"place(user {at}, others={mid}, {high} to {low})"
@@ -148,7 +150,7 @@ def _kinds(crowd: Crowd, values: Array) -> Iterator[Draft]:
 
 
 def _empty(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield pairs with missing data: all items of a user are NaN, or one item is."""
+    """Yield pairs with missing data: one item or all items of a user are NaN."""
     if not crowd.item_shape:
         return
     others, middle, nan = crowd.rows(levels.mid), crowd.row(levels.mid), np.nan
@@ -178,12 +180,12 @@ def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def holders(crowd: Crowd, kinds: Array, levels: Levels) -> SearchSpace:
-    """Return the space of pairs with `count` users of a value on one side, one fewer on the other.
+    """Return the pairs with `count` holders of a value on one side, and one fewer on the other.
 
-    It targets counts that are compared with a threshold, and quantiles: rare categories,
-    propose-test-release, "enough users" checks, bounds estimated from the data. The search chooses
-    `count` and the value `held`. Either `held` is a category and all others hold another one, or
-    `held` is the highest value and all others hold the lowest.
+    The space targets counts that are compared with a threshold, and quantiles. Examples are rare
+    categories, propose-test-release, "enough users" checks, and bounds estimated from the data. The
+    search chooses `count` and the value `held`. Either `held` is a category and all other users
+    hold another category, or `held` is the highest value and all other users hold the lowest value.
     """
     ends = ((kinds[1], kinds[0]), (levels.high, levels.low))
     values = {f"{held} against {rest}": scalars(crowd, rest, held) for held, rest in ends}
@@ -282,7 +284,7 @@ def around(
 
 
 def thinned(values: Array, most: int) -> Array:
-    """Return at most `most` of the values, evenly chosen, including both ends."""
+    """Return at most `most` of the values, evenly chosen; both ends are among them."""
     if len(values) <= most:
         return values
     return np.asarray(values[np.linspace(0, len(values) - 1, most).round().astype(int)])

@@ -30,7 +30,7 @@ MAX_ROWS = 10**6
 _N_USERS, _ITEMS = 20, 4
 _CATEGORIES = 6  # Categories of a schema's column that are tried.
 _FRAME_CATEGORIES = 4  # Categories of a frame's column: the most common ones, and the rarest.
-_USERS = 64  # Users among which a search chooses.
+_USERS = 64  # Users from whom a search chooses.
 _NAMED = 6  # Users who are tried with their own rows.
 
 Row = dict[str, Any]
@@ -43,10 +43,10 @@ class Schema:
     Parameters
     ----------
     columns : dict, optional
-        Possible values of each column. ``(low, high)`` is a range of numbers; they are whole
-        numbers if both ends are whole. A list gives the categories. An :class:`Interval`,
-        :class:`Integer` or :class:`Choice` is also allowed. If a frame is given, list only the
-        columns that may hold values beyond those in the frame.
+        Possible values of each column. ``(low, high)`` is a range of numbers. The numbers are whole
+        if both ends are whole. A list gives the categories. An :class:`Interval`, :class:`Integer`
+        or :class:`Choice` is also allowed. If a frame is given, list only the columns that may hold
+        values beyond the values in the frame.
     user : str, optional
         Name of the column that identifies users.
     special : sequence, optional
@@ -58,7 +58,7 @@ class Schema:
     Raises
     ------
     ValueError, TypeError
-        For columns that cannot be read, or special values that are not numbers.
+        If columns cannot be read, or if special values are not numbers.
     """
 
     columns: Mapping[str, Any] | None = None
@@ -92,7 +92,7 @@ class Schema:
         _validate.choice(FRAMES, frame=self.frame)
 
     def specials(self, missing: bool) -> tuple[float, ...]:
-        """Return the special values, with NaN if items may be missing."""
+        """Return the special values, and also NaN if items may be missing."""
         values = tuple(self.special)
         return (*values, nan) if missing and not any(map(isnan, values)) else values
 
@@ -100,7 +100,7 @@ class Schema:
 def _range_of(name: Any, holds: Any) -> Range:
     """Return the possible values of a column as a range."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"columns must have names that are texts, got {name!r}")
+        raise TypeError(f"columns must have keys that are texts, got {name!r}")
     if isinstance(holds, Interval | Integer):
         return holds
     values: Any = holds.values if isinstance(holds, Choice) else holds
@@ -137,7 +137,7 @@ class Column:
     name : str
         Name of the column.
     range : Interval, Integer or Choice
-        Range of a search; a choice for categories.
+        Range of a search. The range of a category is a choice.
     mid : object
         A typical value.
     special : tuple
@@ -151,7 +151,7 @@ class Column:
 
     @property
     def categories(self) -> tuple[Any, ...]:
-        """All categories; empty for numbers."""
+        """All categories; the list is empty for numbers."""
         return self.range.values if isinstance(self.range, Choice) else ()
 
     @property
@@ -161,12 +161,15 @@ class Column:
 
     @property
     def high(self) -> Any:
-        """The highest value, or the last category, which stays rare."""
+        """The highest value, or the last category.
+
+        The last category stays rare.
+        """
         return self.categories[-1] if self.categories else self.range.high
 
     @property
     def common(self) -> tuple[Any, ...]:
-        """Values of the other users; if there are several categories, all except the last."""
+        """Values of the other users: all categories except the last, if there are several."""
         return self.categories[:-1] if len(self.categories) > 1 else (self.mid,)
 
 
@@ -182,7 +185,7 @@ def _column(name: str, values: Range, special: tuple[Any, ...]) -> Column:
 
 
 class _Tables:
-    """Builder of pairs of tables in which the last user differs."""
+    """Builder of pairs of tables whose last user differs."""
 
     columns: tuple[Column, ...]
     by: str | None
@@ -192,7 +195,10 @@ class _Tables:
     default_items: int | None = None
 
     def held(self, count: int | None = None, **values: Any) -> Any:
-        """Return identical rows for one user; columns that are not named hold typical values."""
+        """Return identical rows for one user.
+
+        Columns that are not given hold typical values.
+        """
         raise NotImplementedError
 
     def pair(
@@ -208,7 +214,7 @@ class _Tables:
         raise NotImplementedError
 
     def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs with different sides; the most important pairs come first."""
+        """Yield pairs whose sides differ, with the most important pairs first."""
         met = set()
         for pair in self._pairs(relation):
             sides = digest(pair.left), digest(pair.right)
@@ -227,7 +233,7 @@ class _Tables:
     def made(
         self, relation: Relation, others: Any, parameters: Mapping[str, Any], usual: Row
     ) -> NeighborPair:
-        """Return the pair in which the user holds the values that a search chose for each side."""
+        """Return the pair for the user's values that a search chose for each side."""
         names = [c.name for c in self.columns]
         left = {name: parameters[name] for name in names}
         right = {name: parameters.get(f"{name} right", usual[name]) for name in names}
@@ -258,8 +264,8 @@ class SchemaTables(_Tables):
         self.columns = tuple(_column(*one, special) for one in schema.columns.items())
         if special and not any(c.special for c in self.columns):
             raise ArgumentError(
-                f"special values {', '.join(map(str, special))} need a column of real numbers. "
-                "Pass one such as (0.0, 1.0)"
+                f"the special values {', '.join(map(str, special))} need a column of real "
+                "numbers. Declare one, such as (0.0, 1.0)"
             )
         self.n_users = _N_USERS if n_users is None else _validate.integer(2, n_users=n_users)
         self.items = _ITEMS if items is None else _validate.integer(1, m=items)
@@ -310,8 +316,8 @@ class SchemaTables(_Tables):
         data: dict[str, list[Any]] = {self.user: [i for i, held in enumerate(users) for _ in held]}
         for c in self.columns:
             data[c.name] = [row[c.name] for held in users for row in held]
-        # One more row fixes the dtypes, so that columns without a row have the same dtype as on the
-        # other side.
+        # One extra row fixes the dtypes, so that columns without a row have the same dtype on both
+        # sides.
         data = {name: [*cells, low] for (name, cells), low in zip(data.items(), lows, strict=True)}
         return self.library.DataFrame(data)[:-1]
 
@@ -349,7 +355,7 @@ class SchemaTables(_Tables):
             yield make(others, some, held(), f"{name} = {value} once")
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces over the values of the user on either side and the values of the others."""
+        """Yield spaces over the user's values on either side and the other users' values."""
 
         def build(**parameters: Any) -> NeighborPair:
             others = self.others(parameters.get("others", "typical"))
@@ -364,11 +370,12 @@ class SchemaTables(_Tables):
 
 
 class FrameTables(_Tables):
-    """Builder of pairs around one frame; by default the user with the most rows differs.
+    """Builder of pairs around one frame.
 
-    All other users keep their data. Changing one user's real data seldom exposes a mistake. So the
-    user is replaced by users with extreme but possible data. For example, such a user has as many
-    rows as any user, and all rows hold an extreme value or one category.
+    By default, the user with the most rows differs. All other users keep their data. Changing one
+    user's real data seldom exposes a mistake. So the user is replaced by users with extreme but
+    possible data. For example, such a user has as many rows as the largest user, and all these rows
+    hold an extreme value or one category.
     """
 
     space = "like"
@@ -379,8 +386,8 @@ class FrameTables(_Tables):
         declared = schema.columns or {}
         if not set(declared) <= set(self.table.cells):
             raise ArgumentError(
-                f"columns must be a dict of some of {', '.join(self.table.cells)}, got "
-                f"{', '.join(declared)}"
+                f"columns must be a dict whose keys are among {', '.join(self.table.cells)}, "
+                f"got {', '.join(declared)}"
             )
         special = schema.specials(missing)
         self.columns = tuple(
@@ -398,13 +405,13 @@ class FrameTables(_Tables):
         others = [value for value in dict.fromkeys(values) if value not in column.categories]
         if column.categories and others:
             raise ArgumentError(
-                f"columns[{name!r}] must name all categories of the frame, got "
-                f"{list(column.categories)!r} without {', '.join(map(repr, others[:5]))}"
+                f"columns[{name!r}] must list all categories of the frame, got "
+                f"{list(column.categories)!r}, which lacks {', '.join(map(repr, others[:5]))}"
             )
         return column
 
     def _seen(self, name: str, special: tuple[Any, ...]) -> Column:
-        """Return the column that the kind and the values of the frame's column suggest."""
+        """Return a column with the kind and the range that the frame's column suggests."""
         kind, (values, gaps) = self.table.kind(name), self.table.seen(name)
         special = (*special, *gaps) if kind == "real" else gaps
         if kind != "other" and len(set(values)) > 1:
@@ -427,7 +434,10 @@ class FrameTables(_Tables):
         return self.rows(self.who, count, **values)
 
     def rows(self, who: Any, count: int | None = None, **values: Any) -> Any:
-        """Return identical rows for one user; columns that are not named hold typical values."""
+        """Return identical rows for one user.
+
+        Columns that are not given hold typical values.
+        """
         typical = {c.name: c.categories[0] if c.categories else c.mid for c in self.columns}
         return self.table.filled(who, typical | values, self.items if count is None else count)
 
@@ -484,7 +494,7 @@ class FrameTables(_Tables):
         yield make(one, held(**high), held(**low), "one other user")
 
     def _named(self, numbers: Sequence[Column]) -> list[Any]:
-        """Return distinctive users: most rows, fewest rows, or an extreme value of a column."""
+        """Return distinctive users: with most rows, fewest rows or an extreme value of a column."""
         sizes, owners = list(self.table.sizes), self.table.owners
         found = [sizes[0], sizes[-1]]
         for c in numbers:
@@ -494,7 +504,7 @@ class FrameTables(_Tables):
         return list(dict.fromkeys(found))[:_NAMED]
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces over the values of a user on either side and over the choice of the user."""
+        """Yield spaces over the user's values on either side and over the choice of the user."""
 
         def made(**parameters: Any) -> NeighborPair:
             others, usual = self.table.without(self.who), {c.name: c.mid for c in self.columns}

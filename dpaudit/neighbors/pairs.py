@@ -35,23 +35,23 @@ NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 
 @dataclass(frozen=True, eq=False)
 class NeighborPair:
-    """The two inputs differ in one user, or are query values within a declared sensitivity.
+    """Two inputs that differ in one user, or two query values within a declared sensitivity.
 
     Parameters
     ----------
     left, right : object
         Two datasets of one kind. They may be arrays ``[n_users, ...]``, lists of users (each with
         any number of items), or frames of pandas or polars with a column of users. Dicts of these
-        are allowed, too, and any objects if `differ` is given. For ``within_sensitivity`` they are
-        query values of one shape. The datasets are copied, so a mechanism that changes its input
-        does not change the pair.
+        kinds are allowed. If `differ` is given, any objects are allowed. For
+        ``within_sensitivity``, they are query values of one shape. The datasets are copied, so a
+        mechanism that changes its input does not change the pair.
     relation : Relation, optional
-        Default ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER``, one of the datasets
-        lacks one user.
+        The default is ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER``, one of the
+        datasets lacks one user.
     recipe : str, optional
         Description of how the pair was made.
     by : str, optional
-        Column of a frame that names the user of each row.
+        Column of a frame that identifies the user of each row.
     differ : callable, optional
         ``differ(left, right)`` returns the users that differ, as a list. `differ` is needed for
         objects that dpaudit cannot compare; its answer is trusted.
@@ -59,16 +59,16 @@ class NeighborPair:
     Attributes
     ----------
     users : tuple
-        All differing users. For groups there may be several, and otherwise there is one. Empty for
-        equal sides and query values.
+        All differing users. A pair of groups may have several differing users; any other pair has
+        one. The tuple is empty for equal sides and for query values.
     user : hashable
-        The first differing user: the index of its row, or its name if a column names users. None if
-        no user differs.
+        The first differing user: the index of its row, or its name if a column identifies users.
+        None if no user differs.
 
     Raises
     ------
     PairError
-        If the two datasets differ anywhere else, or by more than the relation allows.
+        If anything but the users differs, or if more users differ than the relation allows.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class NeighborPair:
             form = common(*(form_of(side, by=self.by, differ=self.differ) for side in sides))
         parts = [p for s in sides for p in (s.values() if isinstance(s, dict) else (s,))]
         if self.by is not None and not any(map(is_frame, parts)):
-            raise ArgumentError(f"by must be left out for data without a frame, got {self.by!r}")
+            raise ArgumentError(f"by must not be given for data without a frame, got {self.by!r}")
         left, right = (form.frozen(s, n) for s, n in zip(sides, ("left", "right"), strict=True))
         if isinstance(form, ArrayForm):
             left, right = _alike(left, right)
@@ -132,7 +132,10 @@ class NeighborPair:
                 return ()
 
         def census(side: Any, label: Any = None) -> Census:
-            """Return the users of a side; rows are numbered as in the whole side."""
+            """Return the users of a side.
+
+            Rows have the numbers that they have in the whole side.
+            """
             made = form.census(side, label)
             if not start:
                 return made
@@ -145,7 +148,7 @@ class NeighborPair:
         ):
             raise PairError(
                 f"the datasets must differ only in the label {relation.label!r}, got user "
-                f"{users[0]!r}, who differs elsewhere too"
+                f"{users[0]!r}, who also differs in something else"
             )
         return users
 
@@ -158,27 +161,28 @@ class NeighborPair:
         drop: Any = None,
         replace: Mapping[Any, Any] | None = None,
     ) -> NeighborPair:
-        """Return a pair of a frame and the same frame without a user, or with a replaced user.
+        """Return a pair of a frame and the same frame in which a user is removed or replaced.
 
-        The rows of all other users have the same positions on both sides. So a mechanism that
-        depends on the order of rows is not refuted only because rows shift. If only one side has
-        some of the user's rows, these rows come last. If the pair moves rows, its recipe says so.
+        The rows of all other users have the same positions on both sides. Therefore a mechanism
+        that depends on the order of rows is not refuted only because rows shift. If only one side
+        has some of the user's rows, these rows come last. If the pair moves rows, the text `recipe`
+        mentions the move.
 
         Parameters
         ----------
         frame : pandas.DataFrame or polars.DataFrame
-            Rows are items; dtypes are kept on both sides.
+            The frame, whose rows are items. Both sides keep its dtypes.
         user : str
-            Column that names the user of each row.
+            Column that identifies the user of each row.
         drop : hashable or list, optional
-            The user that the right side lacks, or a list of users for a group. The relation of the
-            pair is ``ADD_REMOVE_USER``.
+            The user that the right side lacks. A list of users gives a pair of groups. The relation
+            of the pair is ``ADD_REMOVE_USER``.
         replace : dict, optional
-            Maps a user to its rows on the right side. The rows are a frame, or a dict from columns
-            to a value or a list of values. These rows take the places of the user's rows, and
-            additional rows come last. If the column of the users is left out, the user keeps its
+            Maps a user to the user's rows on the right side. The rows are a frame, or a dict from
+            columns to a value or a list of values. These rows take the places of the user's rows.
+            Additional rows come last. If the rows lack the column of users, the user keeps its
             name. The relation of the pair is ``REPLACE_USER``. If `drop` holds the same user, the
-            left side has these rows and the right side has none of that user.
+            left side has these rows, and the right side has no rows of that user.
 
         Returns
         -------
@@ -231,13 +235,13 @@ class NeighborPair:
         if left is None or right is None:
             return []
         sides = [(set(own), n) for own, n in (left, right)]
-        if self.relation.name == "add_remove_user":  # in an array, that row is another user's
+        if self.relation.name == "add_remove_user":  # in an array, that row belongs to another user
             smaller = int(left[1] > right[1])
             sides[smaller] = set(), sides[smaller][1]
         return sides
 
     def places(self) -> Iterator[NeighborPair]:
-        """Yield the pair with the differing rows at every other place, if both sides allow this."""
+        """Yield the pairs that have the differing rows elsewhere, if both sides allow this."""
         rows = self._rows()
         if not rows or rows[0] != rows[1] or not rows[0][0]:
             return
@@ -271,14 +275,16 @@ class NeighborPair:
 
 @dataclass(frozen=True, eq=False)
 class PairFamily:
-    """Several pairs for one audit, which explores all pairs and certifies on one pair.
+    """Several pairs for one audit.
+
+    The audit explores all pairs and certifies on one of them.
 
     Parameters
     ----------
     name : str
         Description for reports.
     pairs : sequence of NeighborPair
-        At least one.
+        At least one pair.
     """
 
     name: str
@@ -304,7 +310,7 @@ class PairFamily:
 
 
 def of_one_kind(pairs: Sequence[NeighborPair], where: str) -> None:
-    """Refuse pairs of different relations if some of the pairs are query values."""
+    """Refuse pairs of different relations if only some of the pairs are query values."""
     names = sorted({str(pair.relation) for pair in pairs})
     if len(names) > 1 and not all(pair.relation.is_of_users for pair in pairs):
         raise ArgumentError(
@@ -353,7 +359,7 @@ def _alike(left: Array, right: Array) -> tuple[Array, Array]:
 
 
 def _same(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Return elementwise equality, where NaN equals NaN, also inside records."""
+    """Return elementwise equality, where NaN equals NaN (also inside records)."""
     if a.dtype.names:
         fields = [_same(a[name], b[name]).reshape(*a.shape, -1) for name in a.dtype.names]
         return np.asarray(np.concatenate(fields, axis=-1).all(axis=-1))
@@ -365,22 +371,22 @@ def _unequal_rows(left: Array, right: Array, relation: Relation) -> tuple[int, A
     """Remove the equal rows at the beginning and the end of two arrays; also return an offset.
 
     The offset is the number of equal rows at the beginning. If no change of so few users makes the
-    arrays equal, the arrays are returned whole.
+    arrays equal, the whole arrays are returned.
     """
     if not left.ndim or not right.ndim:
         side = "right" if left.ndim else "left"
         raise PairError(f"{side} must be a dataset [n_users, ...], got a scalar")
     if left.shape[1:] != right.shape[1:]:
         raise PairError(
-            "all users of left and right must hold items of one shape, got left "
-            f"{left.shape} and right {right.shape}"
+            "all users of left and right must hold items of equal shape, got shape "
+            f"{left.shape} on the left and {right.shape} on the right"
         )
     gap, shorter = abs(len(left) - len(right)), min(len(left), len(right))
     if not (0 < gap <= relation.users if relation.name == "add_remove_user" else gap == 0):
         return 0, left, right
 
     def alike(a: Array, b: Array) -> int:
-        """Return the number of equal rows before the first unequal one."""
+        """Return the number of equal rows before the first unequal row."""
         equal = _same(a, b).reshape(len(a), -1).all(axis=1) if a.size else np.ones(len(a), bool)
         return len(a) if equal.all() else int(equal.argmin())
 
@@ -393,8 +399,8 @@ def _check_values(left: Array, right: Array, relation: Relation) -> None:
     """Refuse anything but query values within the distance that a relation allows."""
     if left.shape != right.shape or left.size == 0:
         raise PairError(
-            "query values must be two arrays of one shape, not empty, "
-            f"got left {left.shape} and right {right.shape}"
+            "query values must be two nonempty arrays of equal shape, got shape "
+            f"{left.shape} on the left and {right.shape} on the right"
         )
     if left.dtype.kind not in "biuf" or right.dtype.kind not in "biuf":
         raise PairError(f"query values must be numbers, got {left.dtype} and {right.dtype}")

@@ -41,7 +41,7 @@ FARTHEST = 1e6
 
 _SMALLEST = 1e-5
 _MOST_CELLS = 10**6
-_WHOLE = 2**53  # floats represent whole numbers exactly up to this size
+_WHOLE = 2**53  # up to this size, floats represent whole numbers exactly
 _KINDS = 32
 _SIZES = (20, 8)
 _SMALL_SIZES = (1, 2, 3, 4)  # users of small datasets; without the one who leaves there are 0 to 3
@@ -57,20 +57,19 @@ class Portfolio:
     name : str
         Description for reports.
     pairs : tuple of NeighborPair
-        Candidates; the most important come first, for the case of a small budget.
+        Candidate pairs. The most important pairs come first, for the case of a small budget.
     spaces : tuple of SearchSpace
         Spaces that are searched.
     ends : tuple of NeighborPair
-        Members of `pairs` that are always finalists, because in them the user moves as far as
-        possible.
+        Members of `pairs` that are always finalists, because their user moves as far as possible.
     small : tuple of NeighborPair
-        Members of `pairs` that hold only a very small number of users. If a mechanism raises an
+        Members of `pairs` that contain only a very small number of users. If a mechanism raises an
         exception on such a pair, the pair is not covered, and the report lists it.
     variant : callable, optional
         ``variant(relation=...)`` and ``variant(items=1)`` return the same portfolio with another
-        value of an argument that the author did not set.
+        value of an argument that the user did not set.
     items : int, optional
-        Default number of items of a user; None if the author chose the number.
+        Default number of items of a user; None if the user chose the number.
     """
 
     name: str
@@ -110,7 +109,7 @@ class Portfolio:
         """Return the pairs of one relation, or the whole portfolio if no pair has the relation.
 
         A portfolio that :func:`portfolio` made for two relations is built again for `relation`. If
-        `relation` is one of query values, the new portfolio holds query values.
+        `relation` is a relation of query values, the new portfolio holds query values.
         """
         checked_relation(relation)
         if self.variant is not None and len(self.relations) > 1:
@@ -128,7 +127,7 @@ class Portfolio:
 
     @property
     def is_ready_made(self) -> bool:
-        """Whether :func:`portfolio`, whose arguments declare the data, made this portfolio."""
+        """Whether :func:`portfolio` made this portfolio, so that its arguments declare the data."""
         return self.name.startswith("portfolio(")
 
     @property
@@ -154,39 +153,40 @@ def portfolio(
 ) -> Portfolio:
     """Return pairs and spaces of pairs that expose realistic mistakes.
 
-    In these pairs, the user stands far out, at the boundary, in the majority or against the
-    majority. The user moves all items or one item. The other users are equal, spread out or in
-    clusters. The user is first, last or in the middle. Some pairs have rare values, duplicates,
-    counts at a threshold, or users without data.
+    In these pairs, the user is an outlier, at the boundary, in the majority or against the
+    majority. The user moves all of its items, or only one item. The other users are equal, spread
+    out or in clusters. The user is first, last or in the middle. Some pairs have rare values,
+    duplicates, counts at a threshold, or users without data.
 
-    Pairs are made for both relations: replacing a user and removing a user. An audit searches the
-    pairs of its claim's relation. :meth:`Portfolio.under` returns the portfolio of one relation.
-    Under ``within_sensitivity``, that portfolio holds the patterns of :func:`value_pattern` for
-    `dim` queries.
+    Pairs are made for both relations: replacing a user and removing a user. An audit searches only
+    the pairs of its claim's relation. :meth:`Portfolio.under` returns the portfolio of one
+    relation. Under ``within_sensitivity``, that portfolio holds the patterns of
+    :func:`value_pattern` for `dim` queries.
 
     Parameters
     ----------
     like : array_like or DataFrame, optional
-        A typical dataset of the mechanism. The portfolio takes shape, dtype and range from this
-        dataset. Pairs around this dataset are searched too; in them, each of its users is replaced
-        or removed. An array is [n_users, m], [n_users, m, dim], or [n_users] for m = 1, and holds
-        numbers, booleans, strings or records. A frame of pandas or polars needs `schema`, which
-        names the column of its users. A few hundred rows are enough, because every draw runs the
-        mechanism on all rows.
+        A typical dataset, or a frame, that the mechanism takes. The portfolio takes its shape,
+        dtype and range from this dataset. Pairs around this dataset are searched too. In these
+        pairs, each user of the dataset is replaced or removed. An array is [n_users, m], [n_users,
+        m, dim], or [n_users] for m = 1, and holds numbers, booleans, strings or records. A frame of
+        pandas or polars needs `schema`, which gives the column of its users. A few hundred rows are
+        enough, because every draw runs the mechanism on all rows.
     schema : dict or Schema, optional
         Possible values of the columns, such as ``{"age": (0, 120), "city": ["Aix", "Brest"]}``, for
         mechanisms that take tables; :class:`Schema` has more options.
     n_users, m : int, optional
         Numbers of users (at least 2) and of items per user (at least 1). The default is 20 users of
-        8 items. By default there are also datasets of 0 to 4 users, which expose a noise scale that
-        depends on the number of users. With a schema, the default is 20 users of at most 4 rows.
+        8 items. By default, there are also datasets of 0 to 4 users, which expose a noise scale
+        that depends on the number of users. With a schema, the default is 20 users of at most 4
+        rows.
     dim : int, optional
-        Dimension of an item; by default items are scalars. For query values, `dim` is the number of
-        queries.
+        Dimension of an item. By default, items are scalars. For query values, `dim` is the number
+        of queries.
     low, high : float, optional
-        The domain of the data: all values stay within it. If both are whole numbers (``int``), the
-        data are whole numbers, too. Without a domain and without data, values of both signs from
-        0.001 to 1,000,000 are tried.
+        The domain of the data. All values stay within the domain. If both are whole numbers
+        (``int``), the data are whole numbers, too. Without a domain and without data, the portfolio
+        tries values of both signs from 0.001 to 1,000,000.
     missing : bool, optional
         Whether items may be NaN. If some items of `like` are NaN, items may always be NaN.
 
@@ -197,7 +197,7 @@ def portfolio(
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, or data that are neither a rectangular array nor a frame.
+        If an argument is out of range, or if the data are neither a rectangular array nor a frame.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def _of_tables(
     items: int | None,
     relation: Relation | None = None,
 ) -> Portfolio:
-    """Return the portfolio of tables with a number of rows for each user."""
+    """Return the portfolio of tables in which each user has a number of rows."""
     tables, relations = make(items), BOTH if relation is None else (relation,)
     if not set(relations) <= set(BOTH):
         raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
@@ -248,7 +248,10 @@ def _of_tables(
 
 
 def _of_arrays(like: Any, given: dict[str, Any], relation: Relation | None = None) -> Portfolio:
-    """Return the portfolio of arrays; `given` holds the arguments of :func:`portfolio`."""
+    """Return the portfolio of arrays.
+
+    `given` holds the arguments of :func:`portfolio`.
+    """
     made = [_of_relation(like, one, **given) for one in (BOTH if relation is None else (relation,))]
     first, m = made[0], given["m"]
     knows_items = m is not None or like is not None or not first.pairs[0].relation.is_of_users
@@ -298,7 +301,7 @@ def _of_relation(
     if math.prod((n_users, *item_shape)) > _MOST_CELLS:
         raise ArgumentError(
             f"like or n_users must give a dataset of at most {_MOST_CELLS:,} values, got "
-            f"n_users={n_users} with items of shape {item_shape}. Pass some of the users"
+            f"n_users={n_users} with items of shape {item_shape}. Use fewer users"
         )
     if missing and dtype.kind != "f":
         raise ArgumentError(
@@ -330,7 +333,7 @@ def _of_relation(
 
 
 def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
-    """Yield the first element of each series, then the second, so that small budgets reach all."""
+    """Yield the first element of each series, then each second element, and so on."""
     rounds = zip_longest(*series)
     return (pair for each in rounds for pair in each if pair is not None)
 
@@ -368,7 +371,7 @@ def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None
 
 
 def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[Any]) -> None:
-    """Refuse a domain that does not contain the data, or that their dtype cannot hold."""
+    """Refuse a domain that does not contain the data, or that the dtype of the data cannot hold."""
     low, high = domain
     if dtype.kind not in "iuf":
         raise ArgumentError(f"low and high must be None unless the data are numbers, got {dtype}")
@@ -389,11 +392,11 @@ def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[A
 def _levels(
     crowd: Crowd, data: Array | None, domain: tuple[Any, Any] | None
 ) -> tuple[list[Levels], Array, Interval | Magnitude | None]:
-    """Return levels for each size of the data, values of categories, and positions of users."""
+    """Return levels for each size of the data, values of categories, and the users' positions."""
     seen = None
     if data is not None:
         seen = np.unique(data[np.isfinite(data)] if data.dtype.kind == "f" else data)
-        # Whole numbers this large are identifiers, which floats could not represent.
+        # Whole numbers as large as this are identifiers, which floats could not represent.
         names = crowd.dtype.kind in "iu" and max(-int(seen[0]), int(seen[-1])) > _WHOLE
         if names or crowd.dtype.kind not in "iuf":
             return [_of_values(seen, data)], thinned(seen, _KINDS), None
@@ -412,7 +415,10 @@ def _levels(
 
 
 def _numbers(crowd: Crowd, low: Any, high: Any) -> Levels:
-    """Return levels of numbers; the levels are whole numbers if the data are."""
+    """Return levels of numbers.
+
+    The levels are whole numbers if the data are whole numbers.
+    """
     mid = low / 2 + high / 2
     spread = np.unique(scalars(crowd, *np.linspace(low, high, max(crowd.n_users, _KINDS))))
     ends = scalars(crowd, low, mid, high)
@@ -420,7 +426,7 @@ def _numbers(crowd: Crowd, low: Any, high: Any) -> Levels:
 
 
 def _of_values(seen: Array, data: Array) -> Levels:
-    """Return levels of data that are not numbers: the first and the last value, and the mode."""
+    """Return levels of data that are not numbers: the first value, the last value, and the mode."""
     if len(seen) < 2:
         raise ArgumentError(f"like must hold at least two different values, got {seen[0]!r} only")
     _, counts = np.unique(data, return_counts=True)
@@ -439,7 +445,7 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
 
 
 def _small_datasets(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
-    """Return pairs of very few users; they expose noise scaled by the number of users."""
+    """Return pairs of very few users, which expose noise scaled by the number of users."""
     low, high = crowd.row(levels.low), crowd.row(levels.high)
     return tuple(
         small_crowd.pair(
@@ -455,11 +461,11 @@ def _small_datasets(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
 def _query_values(
     data: Array | None, dim: int | None, domain: tuple[Any, Any] | None, relation: Relation
 ) -> Portfolio:
-    """Return the patterns of query values, around the given values and at any centre."""
+    """Return the patterns of query values, both around the given values and at any centre."""
     if data is None and dim is None:
         raise ArgumentError(
-            "dim must be the number of queries, or like an example of them, to search query values "
-            f"under {relation}, got neither"
+            "dim must be the number of queries, or like must be an example of the query "
+            f"values, because the relation is {relation}, got neither"
         )
     if data is not None and (data.ndim != 1 or data.dtype.kind not in "iuf" or not len(data)):
         raise ArgumentError(

@@ -1,9 +1,9 @@
-"""Recipes for adversarial pairs and for spaces of pairs, listed in one table.
+"""Recipes for adversarial pairs and for spaces of pairs, and the table that lists them.
 
-A recipe of users is a function of a :class:`Crowd`, and its docstring says which weakness the
-recipe targets. :data:`RECIPES` holds one row for each recipe. The rows define the public functions
-with their signatures and documentation, the syntax on the command line, and the spaces of a
-portfolio.
+A recipe of users is a function of a :class:`Crowd`. The docstring of a recipe says which weakness
+the recipe targets. :data:`RECIPES` holds one row for each recipe. The rows define the public
+functions with their signatures and documentation, the syntax on the command line, and the spaces of
+a portfolio.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Crowd:
     Parameters
     ----------
     n_users : int
-        At least 2.
+        Number of users, at least 2.
     item_shape : tuple of int
         Shape of one user's data: ``(m,)``, ``(m, dim)``, or ``()``.
     dtype : numpy.dtype
@@ -60,7 +60,8 @@ class Crowd:
     low, high : float
         Domain of the data.
     wide : bool
-        Whether positions and sizes are spread over many magnitudes, because no domain was declared.
+        Whether positions and sizes are spread over many magnitudes. This is so if no domain was
+        declared.
     name : str
         Description of a pair that has no description of its own.
     """
@@ -81,7 +82,7 @@ class Crowd:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the user is replaced rather than removed."""
+        """Whether the user is replaced and not removed."""
         return self.relation.name == "replace_user"
 
     # --- ranges of the searches ---
@@ -96,7 +97,10 @@ class Crowd:
 
     @property
     def sizes(self) -> Interval:
-        """Range of the distances between users; whole numbers are at least 1 apart."""
+        """Range of the distances between users.
+
+        Whole numbers have distances of at least 1.
+        """
         width = float(self.high) - float(self.low)
         least = width * (_SMALLEST_WIDE if self.wide else _SMALLEST)
         return Interval(
@@ -110,7 +114,7 @@ class Crowd:
     # --- data ---
 
     def row(self, value: ArrayLike) -> Array:
-        """Return a user whose items all hold `value`, or one given value for each item."""
+        """Return a user whose items all hold one `value`, or hold one given value each."""
         values = self.cast(value)
         row = np.empty(self.item_shape, dtype=self.dtype)
         if values.ndim == 1:
@@ -119,7 +123,7 @@ class Crowd:
         return row
 
     def rows(self, values: ArrayLike) -> Array:
-        """Return the other users, from one value for each user or one value for all users."""
+        """Return the other users, from one value for each user or from one common value."""
         rows = np.empty((self.n_users - 1, *self.item_shape), dtype=self.dtype)
         rows[...] = self.cast(values).reshape(-1, *[1] * len(self.item_shape))
         return rows
@@ -131,10 +135,10 @@ class Crowd:
         return row
 
     def along(self, values: ArrayLike) -> Array:
-        """Return users who hold one number each, as the first coordinate of all their items.
+        """Return users who each hold one number, as the first coordinate of all their items.
 
-        A number outside the domain moves to the nearest end of the domain. A coordinate of 0
-        outside the domain also moves to the nearest end.
+        A number outside the domain moves to the nearest end of the domain. If a coordinate of 0 is
+        outside the domain, it also moves to the nearest end.
         """
         inside = np.clip(np.atleast_1d(np.asarray(values)), self.low, self.high)
         shape = len(inside), self.m, math.prod(self.item_shape[1:])
@@ -143,7 +147,10 @@ class Crowd:
         return self.cast(made.reshape(len(inside), *self.item_shape))
 
     def cast(self, value: ArrayLike) -> Array:
-        """Return values in the dtype of the data, rounded if the data are whole numbers."""
+        """Return values in the dtype of the data.
+
+        The values are rounded if the data are whole numbers.
+        """
         array = np.asarray(value)
         if self.dtype.kind in "iu" and array.dtype.kind == "f":
             array = np.rint(array)
@@ -154,9 +161,9 @@ class Crowd:
     def pair(
         self, others: Array, left: Array, right: Array, words: str, at: int | None = None
     ) -> NeighborPair:
-        """Insert a user who holds `left` or `right` among the others; the default position is last.
+        """Insert a user who holds `left` or `right` among the other users, by default at the end.
 
-        A user who leaves is always last, so that no other user changes places.
+        A user who is removed is always last, so that no other user changes places.
         """
         at = len(others) if at is None or not self.is_replaced else at
         # A row of a one-dimensional array of texts is a scalar and cannot be indexed.
@@ -175,7 +182,7 @@ class Crowd:
         words: str | None = None,
         at: int | None = None,
     ) -> NeighborPair:
-        """Return the pair of a user who moves along the first coordinate; see :meth:`along`."""
+        """Return the pair of a user who moves along the first coordinate."""
         rest = self.along(np.broadcast_to(others, self.n_users - 1))
         top, bottom = self.along([left, right])
         return self.pair(rest, top, bottom, words or self.name, at)
@@ -203,8 +210,8 @@ class Recipe:
     build : callable, optional
         ``build(crowd, **own)`` makes the pair or the space of a recipe of users.
     searched : callable, optional
-        ``searched(crowd)`` returns the arguments of `build` for the search of a portfolio, or None
-        if portfolios do not search the recipe.
+        ``searched(crowd)`` returns the arguments of `build` for the search of a portfolio. It
+        returns None if portfolios do not search the recipe.
     """
 
     function: Callable[..., Any]
@@ -250,8 +257,8 @@ def _of_users(
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Enter a recipe of users into the table, and return the function that users call.
 
-    The function takes the shared arguments of all recipes, with the defaults `low` and `high`, and
-    the further arguments of `build`. If `low` is an integer, the data are whole numbers.
+    The function takes the shared arguments of all recipes, with defaults for `low` and `high`, and
+    the other arguments of `build`. If `low` is an integer, the data are whole numbers.
     """
     whole = isinstance(low, int)
     dtype = np.dtype(np.int64 if whole else np.float64)
@@ -325,11 +332,12 @@ def checked_ends(low: Any, high: Any) -> tuple[float, float]:
 
 @_of_users(0.0, 100.0)
 def far_user(crowd: Crowd) -> NeighborPair:
-    """One user at `high` who returns to `low`, where all others are.
+    """One user at `high` who moves to `low`, where all other users are.
 
-    The recipe targets unbounded influence: missing or wrong clipping, or a mean where a robust mean
-    is needed. The recipe also targets noise whose scale is estimated from the data (standard
-    deviation, quartiles, MAD). Without the user, the estimate is 0.
+    The recipe targets unbounded influence, for example missing or wrong clipping, or a mean where a
+    robust mean is needed. The recipe also targets noise whose scale is estimated from the data, for
+    example by the standard deviation, quartiles or the MAD. If the user moves to `low`, this
+    estimate is 0.
     """
     return crowd.moved(crowd.low, crowd.high, crowd.low)
 
@@ -346,10 +354,11 @@ def clip_boundary_user(crowd: Crowd) -> NeighborPair:
 
 @_of_users(0.0, 2.0)
 def two_clusters(crowd: Crowd) -> NeighborPair:
-    """Two clusters of equal size, at `low` and at `high`; the user moves from `high` to `low`.
+    """Two clusters of equal size, at `low` and at `high`.
 
-    The recipe targets medians, modes, cluster centres and every statistic that jumps when the
-    balance changes. If `n_users` is odd, the two clusters have equal size without the user.
+    The user moves from `high` to `low`. The recipe targets medians, modes, cluster centres and all
+    statistics that jump when the balance changes. If `n_users` is odd, the two clusters have equal
+    size without the user.
     """
     others = np.arange(crowd.n_users - 1) >= (crowd.n_users - 1) // 2
     return crowd.moved(np.where(others, crowd.high, crowd.low), crowd.high, crowd.low)
@@ -370,10 +379,11 @@ def majority_flip(crowd: Crowd) -> NeighborPair:
 
 @_of_users(0, 1)
 def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
-    """Exactly `threshold` users hold `high` if the user is counted, and one fewer otherwise.
+    """Exactly `threshold` users hold `high` if the user is counted, and one user fewer if not.
 
-    The recipe targets noiseless comparisons of a count with a threshold: propose-test-release,
-    stability-based histograms, "enough users" checks. `threshold` must be from 1 to `n_users`.
+    The recipe targets noiseless comparisons of a count with a threshold, such as
+    propose-test-release, stability-based histograms and "enough users" checks. `threshold` must be
+    from 1 to `n_users`.
     """
     if _validate.integer(1, threshold=threshold) > crowd.n_users:
         raise ArgumentError(f"threshold must be at most n_users = {crowd.n_users}, got {threshold}")
@@ -385,10 +395,10 @@ def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
 def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> NeighborPair:
     """Random users, and one user whose items are constant on the left and random on the right.
 
-    The recipe targets per-user statistics that assume independent items of one user: concentration
-    scores, within-user variances, outlier tests. Random items are normal, drawn from `rng`. Their
-    mean is the middle of the domain, and the ends of the domain are one standard deviation away
-    from the mean.
+    The recipe targets per-user statistics that assume independent items of one user, such as
+    concentration scores, within-user variances and outlier tests. Random items are normal, drawn
+    from `rng`. Their mean is the middle of the domain, and the ends of the domain are one standard
+    deviation away from the mean.
     """
     _validate.generator(rng=rng)
     middle, scale = (crowd.low + crowd.high) / 2, (crowd.high - crowd.low) / 2
@@ -401,12 +411,12 @@ def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> Neighb
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def edge(crowd: Crowd) -> SearchSpace:
-    """All others at one position, which may be next to a threshold that the user crosses.
+    """All other users at one position, which may be next to a threshold that the user crosses.
 
-    The recipe targets data-dependent branches without noise: propose-test-release, clipping at an
-    estimated bound, "if the mean is large". The search chooses the `position` of the others and the
-    user's `step`. A `step` of "across" goes from `high` on the left to `low` on the right. A step
-    "up" goes from `high` to the others, and a step "down" from the others to `low`.
+    The recipe targets data-dependent branches without noise, such as propose-test-release, clipping
+    at an estimated bound, and "if the mean is large". The search chooses the `position` of the
+    others and the user's `step`. A `step` of "across" goes from `high` on the left to `low` on the
+    right. A step "up" goes from `high` to the others. A step "down" goes from the others to `low`.
     """
 
     def build(*, position: float, step: str) -> NeighborPair:
@@ -424,12 +434,12 @@ def edge(crowd: Crowd) -> SearchSpace:
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def outlier(crowd: Crowd) -> SearchSpace:
-    """One user who stands apart from others who lie close together.
+    """One user who is far from the others, who lie close together.
 
-    The recipe targets influence that is bounded only for data of the expected size, and scales
-    estimated from the data. The search chooses the position of the `others`, their `spread`, the
-    `size` of the user's distance from the middle of the others, and the `direction` of this
-    distance. On the right side, the user returns to the middle or is absent.
+    The recipe targets influence that is bounded only for data of the expected size, and scales that
+    are estimated from the data. The search chooses the position of the `others`, their `spread`,
+    the `size` of the user's distance from their middle, and the `direction` of this distance. On
+    the right side, the user returns to the middle or is absent.
     """
 
     def build(*, others: float, spread: float, size: float, direction: int) -> NeighborPair:
@@ -450,12 +460,13 @@ def outlier(crowd: Crowd) -> SearchSpace:
     0.0, 1.0, lambda crowd: {"most": min(5, crowd.n_users - 1)} if crowd.n_users > 2 else None
 )
 def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
-    """Clusters of about equal size; the user leaves the first one for another.
+    """Clusters of about equal size.
 
-    The recipe targets medians, modes, cluster centres and histograms, which jump when a balance
-    changes. The search chooses the `count` of clusters from 2 to `most`, the `separation` of the
-    clusters, the position of their `middle`, and the cluster that the user `joins`. The user joins
-    the next, the middle or the last cluster.
+    The user leaves the first cluster for another cluster. The recipe targets medians, modes,
+    cluster centres and histograms, which jump when a balance changes. The search chooses the
+    `count` of clusters from 2 to `most`, the `separation` of the clusters, the position of their
+    `middle`, and the cluster that the user `joins`. The user joins the next, the middle or the last
+    cluster.
     """
     if _validate.integer(2, most=most) >= crowd.n_users:
         raise ArgumentError(f"most must be below n_users = {crowd.n_users}, got {most}")
@@ -480,11 +491,11 @@ def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
 
 @_of_users(0.0, 1.0, lambda crowd: {} if crowd.m > 1 else None)
 def some_items(crowd: Crowd) -> SearchSpace:
-    """One user who moves some items from `high` to `low`, in all coordinates.
+    """One user who moves some items from `high` to `low`, in all coordinates of these items.
 
-    The recipe targets limits on items that should be limits on users, and users with unequal items.
-    The search chooses the `count` of items, the position of all `others`, and the position of the
-    user's `own` other items.
+    The recipe targets limits on items that should be limits on users. It also targets mistakes with
+    users whose items differ. The search chooses the `count` of items, the position of all `others`,
+    and the position of the user's `own` other items.
     """
 
     def build(*, count: int, others: float, own: float) -> NeighborPair:
@@ -498,11 +509,12 @@ def some_items(crowd: Crowd) -> SearchSpace:
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def which_user(crowd: Crowd) -> SearchSpace:
-    """One user, at any place in the order of the data, who goes from `high` to `low`.
+    """One user, at any place in the order of the data, who moves from `high` to `low`.
 
-    The recipe targets algorithms that process users in order: streams, early stopping, trees of
-    partial sums, a forgotten first or last user. The search chooses the index of the `user` and the
-    value of all `others`. Under add/remove, the user is last, so that no other user changes places.
+    The recipe targets algorithms that process users in order, such as streams, early stopping,
+    trees of partial sums, and loops that forget the first or last user. The search chooses the
+    index of the `user` and the value of all `others`. Under add/remove, the user is last, so that
+    no other user changes places.
     """
 
     def build(*, user: int, others: float) -> NeighborPair:
@@ -517,13 +529,13 @@ def which_user(crowd: Crowd) -> SearchSpace:
     0.0, 1.0, lambda crowd: {"batch_size": crowd.n_users // 4} if crowd.n_users > 3 else None
 )
 def which_batch(crowd: Crowd, *, batch_size: int) -> SearchSpace:
-    """One user, in any of the batches of an algorithm, who goes from `high` to `low`.
+    """One user, in any batch of an algorithm, who moves from `high` to `low`.
 
-    The recipe targets clipping, normalising or stopping by batch, and a last batch that is too
-    small for its noise. The search chooses the `batch`, the user's `place` in the batch (first or
-    last), the value of the `mates` in the batch, and the value of all `others`. Under add/remove,
-    the user is the last user of the last batch, so that no other user changes places. `batch_size`
-    must be below `n_users`.
+    The recipe targets clipping, normalising or stopping by batch. It also targets a last batch that
+    is too small for its noise. The search chooses the `batch`, the user's `place` in the batch
+    (first or last), the value of the other users in the batch (`mates`), and the value of all
+    `others`. Under add/remove, the user is the last user of the last batch, so that no other user
+    changes places. `batch_size` must be below `n_users`.
     """
     n_users = crowd.n_users
     if _validate.integer(1, batch_size=batch_size) >= n_users:
@@ -558,7 +570,8 @@ def searched(crowd: Crowd) -> list[SearchSpace]:
 
 # --- query values -----------------------------------------------------------------------------
 
-# Ding, Wang, Wang, Zhang and Kifer (2018), Table 1: the move of each query from right to left.
+# Ding, Wang, Wang, Zhang and Kifer (2018), Table 1. Each row is the move of the queries from right
+# to left.
 _PATTERNS: dict[str, Callable[[int], Array]] = {
     "one_above": lambda k: np.eye(1, k)[0],
     "one_below": lambda k: -np.eye(1, k)[0],
@@ -579,11 +592,11 @@ def value_pattern(
     relation: Relation = Relation.WITHIN_SENSITIVITY,
     center: float = 0.0,
 ) -> NeighborPair:
-    """Two vectors of `dim` query values at the declared distance, in a pattern of the literature.
+    """Two vectors of `dim` query values at the declared distance, in a known pattern.
 
     The recipe targets mechanisms that take query values. Each pattern makes answers add up in a
     different way. Moving all queries together is the worst case of an unlimited budget. Crossing is
-    the worst case of a threshold shared by all.
+    the worst case of one threshold for all queries.
 
     Parameters
     ----------
@@ -598,7 +611,7 @@ def value_pattern(
         A :func:`~dpaudit.within_sensitivity` relation; the distance between the vectors equals its
         radius.
     center : float, optional
-        Value of the queries that do not move.
+        Value of the queries that are equal on both sides.
 
     Examples
     --------
@@ -619,7 +632,7 @@ def value_pattern(
         left, right = right + np.maximum(step, 0), right + np.maximum(-step, 0)
     if np.array_equal(left, right):
         raise ArgumentError(
-            f"center must be a number that the radius of {relation} moves, got {center!r}"
+            f"center must be small enough that the radius of {relation} changes it, got {center!r}"
         )
     words = f"value_pattern({pattern}, dim={dim})"
     return NeighborPair(left, right, relation=relation, recipe=words)
@@ -648,12 +661,12 @@ def query_values(
     high: float = 10.0,
     relation: Relation = Relation.WITHIN_SENSITIVITY,
 ) -> SearchSpace:
-    """Vectors of `dim` query values at the declared distance, in all patterns of the literature.
+    """Vectors of `dim` query values at the declared distance, in all known patterns.
 
-    The recipe targets mechanisms that take query values and treat them differently by size:
-    thresholds, clipping, relative errors. The search chooses the `pattern` of
-    :func:`~dpaudit.neighbors.value_pattern` and the `center` of the values that do not move, in
-    [`low`, `high`].
+    The recipe targets mechanisms that treat query values differently by size, for example by
+    thresholds, clipping or relative errors. The search chooses the `pattern` of
+    :func:`~dpaudit.neighbors.value_pattern` and the `center` of the values that are equal on both
+    sides, in [`low`, `high`].
     """
     value_pattern("one_above", dim, relation=relation)  # this call checks the arguments
     build: Any = functools.partial(value_pattern, dim=dim, relation=relation)
@@ -665,16 +678,16 @@ def query_values(
 
 
 def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
-    """Return the pair, family, space or portfolio that words of the command line describe.
+    """Return the pair, family, space or portfolio that a text of the command line describes.
 
     Parameters
     ----------
     text : str
-        Name of a recipe, then optional ``:name=value,...``. Values are numbers, words, or
+        Name of a recipe, optionally followed by ``:name=value,...``. Values are numbers, words, or
         ``relation=add_remove_user``. A recipe of one pair also accepts ranges, and the audit
         searches these ranges. ``lo..hi`` is a range of whole numbers if both ends are written as
-        whole numbers. ``log:lo..hi`` is a range that is evenly spread in the logarithm. ``a|b|c``
-        is a choice between values.
+        whole numbers. ``log:lo..hi`` is a range with evenly spaced logarithms. ``a|b|c`` is a
+        choice between values.
     rng : numpy.random.Generator
         Generator for recipes that draw random numbers.
 
@@ -685,7 +698,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     Raises
     ------
     ValueError, TypeError
-        For an unknown recipe or argument, or a bad range; the message lists the existing names.
+        For an unknown recipe or argument, or a bad range. The message lists the existing names.
 
     Examples
     --------
@@ -696,7 +709,7 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
     {'n_users': Integer(low=20, high=40), 'high': Interval(low=0.1, high=10.0, log=True)}
     """
     if not isinstance(text, str):
-        raise TypeError(f"pair must be words such as far_user:n_users=20, got {text!r}")
+        raise TypeError(f"pair must be a text such as far_user:n_users=20, got {text!r}")
     name, _, rest = text.partition(":")
     if name not in RECIPES:
         close = difflib.get_close_matches(name, RECIPES, n=1)
@@ -710,10 +723,11 @@ def pairs_from_words(text: str, *, rng: np.random.Generator) -> Any:
         key, _, words = item.partition("=")
         if not words or key not in known:
             raise ArgumentError(
-                f"the recipe {name} takes name=value for {', '.join(known)}, got {item!r}"
+                f"the recipe {name} takes name=value, where name is one of "
+                f"{', '.join(known)}, got {item!r}"
             )
         if key in given:
-            raise ArgumentError(f"{key} must be given only once, got {item!r} as a second value")
+            raise ArgumentError(f"{key} must be given only once, got a second value {item!r}")
         given[key] = _value(key, words)
     missing = [key for key, p in known.items() if p.default is p.empty and key not in given]
     if missing:

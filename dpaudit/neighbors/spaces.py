@@ -1,6 +1,7 @@
-"""Search spaces: a function that builds pairs, and the ranges of its arguments.
+"""Search spaces.
 
-Every range is a map of the unit interval. So designs and steps are made in the unit cube.
+Each has a function that builds pairs, and ranges of the function's arguments. Every range is a map
+from the unit interval. Therefore a search makes its designs and steps in the unit cube.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Numbers of either sign up to `most`, spread evenly in the logarithm down to `least`.
+    """Numbers of either sign from `least` to `most` in size, evenly spread in the logarithm.
 
     This range suits data of unknown size. Half of the unit interval holds numbers below
     ``sqrt(least * most)``.
@@ -151,21 +152,21 @@ def _cell(u: float, steps: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """A set of pairs in which a search looks for the worst.
+    """A set of pairs in which a search looks for the worst pair.
 
     Parameters
     ----------
     build : callable
-        ``build(**parameters) -> NeighborPair``: a recipe of :mod:`dpaudit.neighbors` with some
-        arguments bound, or a function of your own. `build` may take `rng`. If `build` takes `rng`,
-        every trial gets a generator in the same state, so that trials differ only by their
-        parameters. `build` may raise ``PairError`` or ``ArgumentError`` for parameters that give no
-        pair.
+        Function ``build(**parameters) -> NeighborPair``. It is a recipe of :mod:`dpaudit.neighbors`
+        with some arguments bound, or your own function. `build` may take an argument `rng`. If
+        `build` takes `rng`, every trial gets a generator in the same state, so that trials differ
+        only by their parameters. `build` may raise ``PairError`` or ``ArgumentError`` for
+        parameters that give no pair.
     parameters : dict
         The ranges of the arguments to search, each an :class:`Interval`, :class:`Magnitude`,
         :class:`Integer` or :class:`Choice`.
     name : str, optional
-        Name in reports; by default the name of `build`.
+        Name in reports. The default is the name of `build`.
 
     Examples
     --------
@@ -195,7 +196,9 @@ class SearchSpace:
             if not isinstance(values, Range):
                 raise TypeError(f"{key} must be an Interval, Integer or Choice, got {values!r}")
         if "rng" in self.parameters:
-            raise ArgumentError("parameters must not hold rng. Every call of build gets it anyway")
+            raise ArgumentError(
+                "parameters must not contain rng. Every call of build gets rng anyway"
+            )
         try:
             known = inspect.signature(self.build)
             known.bind(**self.parameters, **self._generator(None))
@@ -203,12 +206,13 @@ class SearchSpace:
             return
         except TypeError as error:
             raise ArgumentError(
-                f"parameters must be all arguments of {self.name} ({', '.join(known.parameters)}) "
-                f"that are not bound with partial, got an error: {error}"
+                f"parameters must be all arguments of {self.name} "
+                f"({', '.join(known.parameters)}) that are not bound with partial, but the "
+                f"call fails: {error}"
             ) from None
 
     def _generator(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Return the generator as an argument of `build` if `build` takes one."""
+        """Return a dict with the generator as `rng` if `build` takes `rng`, else an empty dict."""
         try:
             return {"rng": rng} if "rng" in inspect.signature(self.build).parameters else {}
         except ValueError:
@@ -225,7 +229,7 @@ class SearchSpace:
         return math.prod(math.inf if r.steps is None else r.steps for r in self.ranges)
 
     def snapped(self, point: Point) -> Point:
-        """Return a point of the unit cube; discrete coordinates are cell centres."""
+        """Return a point of the unit cube, after moving discrete coordinates to cell centres."""
         return np.array(
             [
                 float(u) if r.steps is None else (_cell(float(u), r.steps) + 0.5) / r.steps
@@ -239,10 +243,10 @@ class SearchSpace:
         return {key: values.at(float(u)) for u, (key, values) in both}
 
     def pair(self, parameters: Mapping[str, Any], *, rng: np.random.Generator) -> NeighborPair:
-        """Return the pair; raise ``ArgumentError`` if the parameters give none.
+        """Return the pair.
 
-        Any other exception of `build` is a mistake in `build` and becomes a
-        :class:`~dpaudit.RecipeError`.
+        Raise ``ArgumentError`` if the parameters give no pair. Any other exception of `build` is a
+        mistake in `build` and becomes a :class:`~dpaudit.RecipeError`.
         """
         try:
             pair = self.build(**parameters, **self._generator(rng))
@@ -256,16 +260,16 @@ class SearchSpace:
         if not isinstance(pair, NeighborPair):
             raise TypeError(f"build must return a NeighborPair, got {type(pair).__name__}")
         if digest(pair.left) == digest(pair.right):
-            raise PairError("the two sides of a pair must differ, got equal ones")
+            raise PairError("the two sides of a pair must differ, got equal sides")
         return pair
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
-        """Return some valid pair of the space; it is the centre if the centre is valid.
+        """Return some valid pair of the space, which is the centre if the centre is valid.
 
         Raises
         ------
         ArgumentError
-            If no tried parameters give a valid pair; the message gives the reasons.
+            If none of the tried parameters gives a valid pair. The message gives the reasons.
         """
         entropy = int(rng.integers(2**63))
         reasons = []
@@ -280,7 +284,7 @@ class SearchSpace:
 
 
 def no_valid_pair(name: str, reasons: list[str]) -> ArgumentError:
-    """Return the error for a search space in which no parameters gave a valid pair."""
+    """Return the error for a search space in which no tried parameters gave a valid pair."""
     return ArgumentError(
         f"no parameters of the search space {name} give a valid pair, of {len(reasons)} "
         f"that were tried. The first reasons are: {'; '.join(reasons[:_REASONS])}"
@@ -310,7 +314,7 @@ def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> ND
 
 
 def _name_of(build: Callable[..., Any]) -> str:
-    """Return the name of a function and the keywords that ``partial`` bound."""
+    """Return the name of a function, and the keywords that a ``partial`` bound."""
     bound: dict[str, Any] = {}
     while isinstance(build, functools.partial):
         bound = {**build.keywords, **bound}

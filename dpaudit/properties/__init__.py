@@ -3,7 +3,7 @@
 Falsifiers search a :class:`Domain`, or any hypothesis strategy, for a case that violates
 ``lhs <= rhs``. The ledger uses falsifiers to test the statements of papers.
 
-Names are imported when they are first used. So stored attempts can be read without importing
+Names are imported when they are first used. Therefore stored attempts can be read without importing
 hypothesis, which takes a second.
 """
 

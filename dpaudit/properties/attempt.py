@@ -1,6 +1,7 @@
-"""One attempt to violate a claim ``lhs <= rhs``, as plain data with its cases and counterexample.
+"""One attempt to violate a claim ``lhs <= rhs``, with its cases and counterexample, as plain data.
 
-The *ratio* lhs / rhs says how tight a claim is. It is at most 1 where the claim holds.
+The *ratio* lhs / rhs says how tight a claim is. The ratio of a case is at most 1 if the claim holds
+for the case.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dpaudit.results import MutantResult, MutantStatus
 
 
 class Method(StrEnum):
-    """Method by which a verdict was reached; the strongest methods come first."""
+    """Method that led to a verdict, with the strongest method first."""
 
     EXACT = "exact"
     NUMERIC = "numeric"
@@ -43,7 +44,7 @@ class Power(StrEnum):
 
 
 class Role(StrEnum):
-    """The subject of an attempt."""
+    """The subject of an attempt, such as a statement or a step of its proof."""
 
     STATEMENT = "statement"
     """The statement of the paper."""
@@ -66,10 +67,10 @@ class Counterexample:
     Parameters
     ----------
     case : dict
-        The inputs, as plain data that can be passed to the check again.
+        The inputs as plain data, which can be passed to the check again.
     lhs, rhs : float
-        The two sides at this case. A NaN on a side breaks any claim. The NaN is replaced by the
-        infinity that breaks the claim.
+        The two sides of the claim for this case. A claim fails if a side is NaN. A NaN is stored as
+        the infinity that breaks the claim.
     exact : bool
         Whether the sides were also computed in exact or high-precision arithmetic.
     nan : bool
@@ -96,7 +97,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Trace:
-    """The ratio as a function of the searched coordinates, for some of the judged cases.
+    """The ratio as a function of the searched coordinates, for some judged cases.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class Trace:
     log : tuple of bool
         Whether each coordinate was searched on a logarithmic scale.
     points : tuple of tuple of float
-        For each case, its coordinates, followed by its ratio.
+        For each case, its coordinates followed by its ratio.
     """
 
     names: tuple[str, ...]
@@ -132,15 +133,15 @@ class Attempt:
     examples : int
         Number of cases that were judged.
     rejected : int
-        Number of cases outside the hypotheses; these cases show nothing.
+        Number of cases outside the hypotheses of the claim. These cases show nothing.
     tightest : float or None
-        Largest lhs / rhs among the cases; None if the claim is not an inequality.
+        Largest lhs / rhs among the cases. None if the claim is not an inequality.
     error : float or None
         For an equality, the largest relative difference among the cases.
     where : dict
         The case with the largest ratio or difference.
     counterexample : Counterexample or None
-        A counterexample, in simplified form.
+        A counterexample in simplified form.
     power : Power
         Whether the mutant was refuted. By default, the mutant is the same claim with its constant
         halved.
@@ -155,20 +156,20 @@ class Attempt:
         Subject of the attempt.
     subject : str
         For a step of the proof, the name of the step. For an edge, the convention that is violated.
-        For a reading and for a repair, the text of the reading or repair.
+        For a reading or a repair, the text of the reading or repair.
     fix : str
-        For a step that fails, how the proof can be repaired.
+        For a step that fails, a repair of the proof.
     lhs, rhs : str
         Descriptions of the two sides.
     end_to_end : bool
-        Whether the object itself was run or computed completely. Then the result does not depend on
-        the assumptions of the proof.
+        Whether the object itself was run or computed completely. If True, the result does not
+        depend on the assumptions of the proof.
     trace : Trace or None
         The ratio as a function of the searched coordinates.
     mutants : tuple of MutantResult
         For an audit, the results of the mutants of the mechanism.
     survivors : str
-        Why mutants of the mechanism survive, if any do.
+        Why mutants of the mechanism survive, if any mutants do.
     """
 
     claim: str
@@ -200,7 +201,10 @@ class Attempt:
 
     @property
     def empty(self) -> bool:
-        """Whether no case was judged, so that the absence of a violation is no evidence."""
+        """Whether no case was judged.
+
+        Then the absence of a violation is no evidence.
+        """
         return self.examples == 0 and self.method is not Method.ARGUMENT
 
     @property
@@ -212,11 +216,12 @@ class Attempt:
 
 
 def ratio(lhs: float, rhs: float) -> float:
-    """Return how tight ``lhs <= rhs`` is; the value is at most 1 exactly where the claim holds.
+    """Return how tight ``lhs <= rhs`` is.
 
-    If both sides are positive, the value is their quotient. If rhs is 0, the value is 0 or
-    infinite. If a side is negative, the value is 1 plus the difference relative to the larger side.
-    A NaN on either side breaks any claim, so the value is infinite.
+    The value is at most 1 if and only if the claim holds. If both sides are positive, the value is
+    their quotient. If rhs is 0, the value is 0 or infinite. If a side is negative, the value is 1
+    plus the difference of the sides, relative to the larger side. A NaN on either side breaks any
+    claim, so the value is infinite.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Domains of cases: named numbers and arrays between bounds, for both searches of a falsifier.
 
-The library hypothesis draws from a domain and shrinks cases inside the domain. The numeric search
-moves in the unit cube of the domain.
+The library hypothesis draws cases from a domain and shrinks cases within the domain. The numeric
+search moves in the unit cube of the domain.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Array:
     entries : Interval
         Range of every entry.
     shape : tuple of int or str
-        Shape of the array; no axis is empty. A name refers to another part of the domain, which is
-        an Integer or a Choice of integers. An example is ``Domain(points=Array(UNIT, ("n", "d")),
-        n=Integer(1, 6), d=2)``.
+        Shape of the array. No axis is empty. A name in the shape refers to another part of the
+        domain, which is an Integer or a Choice of integers. An example is
+        ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1, 6), d=2)``.
     """
 
     entries: Interval
@@ -68,7 +68,7 @@ class Array:
         return math.prod(self.lengths)
 
     def sized(self, lengths: Mapping[str, int]) -> Array:
-        """Return the array after its named axes are replaced by lengths."""
+        """Return the array with lengths in place of the names of axes."""
         return Array(
             self.entries, tuple(lengths[s] if isinstance(s, str) else s for s in self.shape)
         )
@@ -84,8 +84,8 @@ class Domain:
     Parameters
     ----------
     **parts
-        Interval, Integer, Choice or Array; anything else is a constant of every case. A part that
-        gives the length of an axis is also part of the case.
+        Each part is an Interval, Integer, Choice or Array. Anything else is a constant of every
+        case. A part that gives the length of an axis is also a part of the case.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -106,7 +106,7 @@ class Domain:
                     )
 
     def sized(self) -> list[Domain]:
-        """Return domains with a fixed length of every axis; the extreme lengths are included."""
+        """Return domains with a fixed length of every axis, including the extreme lengths."""
         arrays = {key: part for key, part in self.parts.items() if isinstance(part, Array)}
         axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
         if not axes:
@@ -153,7 +153,7 @@ class Domain:
         return all(_holds(part, case[key]) for key, part in self.parts.items())
 
     def strategy(self) -> st.SearchStrategy[dict[str, Any]]:
-        """Return the hypothesis strategy of the cases; it shrinks towards simple numbers."""
+        """Return the hypothesis strategy of the cases, which shrinks towards simple numbers."""
         return st.fixed_dictionaries({key: _strategy(part) for key, part in self.parts.items()})
 
 
@@ -169,7 +169,7 @@ def _values(part: Any) -> tuple[Any, ...]:
 
 
 def _representatives(values: tuple[int, ...]) -> list[int]:
-    """Return all values, or some: both ends, and more values near the lower end."""
+    """Return all values, or only both ends and more values near the lower end."""
     if len(values) <= _MOST_LENGTHS:
         return list(values)
     at = np.geomspace(1, len(values), _MOST_LENGTHS).round().astype(int) - 1

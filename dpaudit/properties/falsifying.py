@@ -1,13 +1,13 @@
 """Falsifiers, which search for a case in which ``lhs <= rhs`` fails, or for the tightest case.
 
-Hand-built extremal cases come first. In such cases, for example, a proof is tight or a definition
-has an edge. Then simple cases and corners of a :class:`~dpaudit.properties.Domain` are tried. After
-them, an evolution strategy with restarts climbs the ratio lhs / rhs in the unit cube. Any other
-hypothesis strategy is searched by hypothesis, which draws and shrinks cases but does not climb the
-ratio. The hill climb of hypothesis is not used, because it has no budget. In one example, this hill
-climb tried parts of a case against each other for ten minutes.
+Hand-built extremal cases come first. For example, such a case is one for which a proof is tight, or
+one at the edge of a definition. Simple cases and corners of a :class:`~dpaudit.properties.Domain`
+come next. Last, an evolution strategy with restarts increases the ratio lhs / rhs in the unit cube.
+If the cases are a hypothesis strategy that is no domain, hypothesis draws and shrinks cases, and
+the ratio is not increased. The targeted search of hypothesis is not used, because it has no budget.
+In one example, this search compared parts of a case with each other for ten minutes.
 
-A case that breaks the claim is then simplified. The module :mod:`dpaudit.properties.judging`
+A case that breaks the claim is simplified. The module :mod:`dpaudit.properties.judging`
 distinguishes violations from rounding.
 """
 
@@ -40,14 +40,14 @@ _WIDE = 100.0  # ratio of its ends above which a positive coordinate is shown on
 def trace_of(
     seen: Sequence[tuple[Mapping[str, float], float]], counterexample: Counterexample | None
 ) -> Trace | None:
-    """Return the ratio as a function of the coordinates that explain most; None without any.
+    """Return the ratio as a function of the coordinates that explain most, or None.
 
     Parameters
     ----------
     seen : sequence of (numbers by name, ratio)
         The judged cases.
     counterexample : Counterexample or None
-        If given, the case of the counterexample is an additional point.
+        If given, the case of the counterexample is added as a point.
     """
     points = [(case, ratio) for case, ratio in seen if math.isfinite(ratio)]
     if counterexample is not None and 0 < counterexample.rhs < counterexample.lhs < math.inf:
@@ -82,9 +82,10 @@ _MOST_ENTRIES = 64  # largest size of an array whose entries are simplified one 
 
 
 def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
-    """Replace the breaking case of a judge by a simpler breaking case of the same domain.
+    """Replace the breaking case of a judge by a simpler breaking case from the same domain.
 
-    Only cases in one of the domains are tried. A case that lies in no domain is not changed.
+    Only cases in one of the domains are tried. If the breaking case lies in no domain, it is not
+    changed.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
 
 
 def _simpler(part: Any, value: Any) -> Iterator[Any]:
-    """Yield values that are simpler than the given value; the simplest come first."""
+    """Yield values that are simpler than the given value, with the simplest first."""
     if isinstance(part, Integer):
         low = int(part.low)
         tried = [low, low + 1, low + 2, low + (int(value) - low) // 2, int(value) - 1]
@@ -192,21 +193,24 @@ def falsify(
     cases : SearchStrategy, Domain or sequence of Domain
         Cases to search. Domains are searched numerically as well.
     inequality : callable
-        ``inequality(case) -> (lhs, rhs)``. It returns None if the case lies outside the hypotheses.
+        ``inequality(case) -> (lhs, rhs)``. It returns None if the case does not satisfy the
+        hypotheses of the claim.
     seed : int
         Seed of both searches.
     examples : int
-        Least number of cases that each search must judge; if fewer are judged, the attempt is weak.
+        Smallest number of cases that each search must judge. If fewer cases are judged, the attempt
+        is weak.
     extremal : iterable
         Hand-built cases, judged first.
     exact : callable, optional
-        Like `inequality`, but in exact or high-precision arithmetic. This function decides every
-        case that is broken, or nearly broken, in floats. This function may return None, too.
+        Like `inequality`, but in exact or high-precision arithmetic. `exact` decides every case
+        that is broken, or nearly broken, in floats. `exact` may return None, too.
     tolerance : float
-        Relative excess of floats that is attributed to rounding if `exact` is not given.
+        Relative excess of lhs over rhs in floats that is attributed to rounding if `exact` is not
+        given.
     mutant : float or callable or None
-        A mutant of the claim that the same search must refute. A factor below 1 multiplies rhs
-        where rhs is positive. A callable is another inequality.
+        A mutant of the claim, which the same search must refute. A factor below 1 multiplies rhs if
+        rhs is positive. A callable is another inequality.
     claim : str
         Description of the claim that is tested.
 
@@ -248,9 +252,9 @@ def sweep(
     Parameters
     ----------
     cases : iterable
-        All cases, or a grid of cases. The cases are used twice if `mutant` is a callable.
+        All cases, or a grid of cases. If `mutant` is a callable, the cases are used twice.
     method : Method
-        EXACT only if these are all cases, and the sides are computed without a relevant error.
+        Use EXACT only if these are all cases, and if the sides are computed without relevant error.
     inequality, exact, tolerance, mutant, claim
         As for :func:`falsify`.
     """
@@ -295,7 +299,7 @@ def _attempt(
         else:
             halved = mutant == MUTANT_FACTOR
             words = "the constant halved" if halved else f"the right side times {mutant:g}"
-            # This gives the same answer as judging lhs <= mutant * rhs at the same cases.
+            # This gives the same answer as judging lhs <= mutant * rhs for the same cases.
             killed = judge.share > mutant * (1 + judge.tolerance)
             if judge.judged and not judge.share:
                 weak.append(
@@ -345,7 +349,7 @@ def _search(
     extremal: Iterable[Any],
     shrinks: int = _SHRINKS,
 ) -> Judge:
-    """Run the three searches until a search breaks the claim; then simplify the case."""
+    """Run the three searches until one of them breaks the claim, and then simplify the case."""
     for case in extremal:
         judge(case)
         if judge.counterexample is not None:
@@ -407,11 +411,11 @@ def _hypothesis(
     except (_Broken, _Enough):
         pass  # the shrunk case is the case that was judged last
     except hypothesis.errors.Unsatisfiable:
-        pass  # the number of rejected cases reports this
+        pass  # the number of rejected cases reports the fault
 
 
 def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
-    """Climb the ratio in the unit cube by (1 + 1) evolution with restarts and sparse steps."""
+    """Increase the ratio in the unit cube by a (1 + 1) evolution strategy with restarts."""
     dimension = domain.dimension
     for u in _corners(dimension, budget // 4):
         judge(domain.at(u))
@@ -454,7 +458,10 @@ def _corners(dimension: int, most: int) -> Iterable[Any]:
 
 
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
-    """Move some coordinates; sometimes move one to an edge, or to another one's value (ties)."""
+    """Move some coordinates.
+
+    Sometimes move one to an edge, or to the value of another (a tie).
+    """
     there = here.copy()
     moved = rng.random(len(here)) < max(1.5 / len(here), 0.25)
     moved[rng.integers(len(here))] = True

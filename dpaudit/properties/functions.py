@@ -1,9 +1,8 @@
-"""Tests of sensitivity, Lipschitz constants and contraction of a user's deterministic function.
+"""Tests of sensitivity, Lipschitz constants and contraction for a user's deterministic function.
 
 One violating pair of inputs is a proof, so these tests are not statistical. The falsifier searches
-for the pair, simplifies it, and compares the measured value with the declared value. A function
-with randomness is checked after its randomness is fixed, for example the indices that it would
-draw.
+for the pair, simplifies it, and compares the measured value with the declared value. If a function
+uses randomness, fix the randomness first, for example the indices that it would draw.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class FunctionCheck:
     claim : str
         Description of the declared bound.
     attempt : Attempt
-        How the bound was tested, how tight the bound is, and the pair that violates it.
+        How the bound was tested, how tight it is, and the pair that violates it.
     declared : float, optional
         The declared constant, if the bound is a constant times a distance.
     """
@@ -68,7 +67,7 @@ class FunctionCheck:
         )
 
     def assert_not_violated(self) -> None:
-        """Raise ``AssertionError`` with the pair, if a pair violates the bound."""
+        """Raise ``AssertionError`` with the pair if a pair violates the bound."""
         if self.violated:
             raise AssertionError(f"\n{self}")
 
@@ -106,19 +105,20 @@ def check_sensitivity(
     Parameters
     ----------
     function : callable
-        ``function(data) -> number or array``; it must be deterministic.
+        ``function(data) -> number or array``. The function must be deterministic.
     bound : float
         Declared sensitivity, >= 0.
     norm : {"l1", "l2", "linf"}
-        Norm in which outputs are compared; a NaN on only one side is an infinite distance.
+        Norm in which outputs are compared. If only one of two outputs is NaN, their distance is
+        infinite.
     pairs : strategy, NeighborPair or several, optional
-        Pairs to search. The default is ``strategies.neighbor_pairs(special=True)``: small datasets
-        of numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities. Restrict
-        the pairs to the domain of the function and to its shape, for example by
+        Pairs to search. The default is ``strategies.neighbor_pairs(special=True)``. These are small
+        datasets of numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities.
+        Restrict the pairs to the domain and shape of the function's input, for example by
         ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``. Add ``m=4, missing=True`` for users
-        with only a few items or none.
+        who have only a few items or none.
     examples : int
-        Least number of pairs that are tried if `pairs` is a strategy.
+        Smallest number of pairs that are tried if `pairs` is a strategy.
     seed : int
         Seed of the search.
 
@@ -161,8 +161,8 @@ def check_lipschitz(
     function : callable
         ``function(x) -> number or array`` of a point ``[d]``.
     bound : float
-        Declared Lipschitz constant, >= 0. If the function is a gradient, this is a smoothness
-        constant.
+        Declared Lipschitz constant, >= 0. If the function is a gradient, this constant is a
+        smoothness constant.
     norm : {"l1", "l2", "linf"}
         Norm of points and of values.
     points : strategy or iterable of pairs, optional
@@ -191,19 +191,19 @@ def check_contraction(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> FunctionCheck:
-    """Search for two points that a map moves further apart than ``max(factor * distance, slack)``.
+    """Search for points that a map moves further apart than ``max(factor * distance, slack)``.
 
-    This condition with `slack` is what the analysis of a noisy iteration needs, if a map contracts
-    only points that are not close to each other.
+    The analysis of a noisy iteration needs this condition with `slack` if a map contracts only
+    points that are not close to each other.
 
     Parameters
     ----------
     function : callable
         ``function(x) -> x'``, a map of points ``[d]``.
     factor : float
-        Declared factor, >= 0; 1 for a map that does not expand.
+        Declared factor, >= 0. A factor of 1 is for a map that does not expand distances.
     slack : float
-        Distance that two images may always have, >= 0.
+        Distance that two images may have in any case, >= 0.
     norm, points, d, examples, seed
         As for :func:`check_lipschitz`.
     """
@@ -220,7 +220,10 @@ def check_contraction(
 def point_pairs(
     draw: Callable[[st.SearchStrategy[Any]], Any], *, d: int = 1, bound: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Pairs of points of [-bound, bound]^d, many close to each other or of opposite sign."""
+    """Pairs of points of [-bound, bound]^d.
+
+    Many are close to each other or of opposite sign.
+    """
     x = draw(strategies.vectors(d=d, bound=bound))
     kind = draw(st.sampled_from(["apart", "close", "mirrored"]))
     if kind == "mirrored":
@@ -270,14 +273,14 @@ def _checked(
         attempt = sweep(given, steady, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
     if attempt.empty:
         raise ArgumentError(
-            f"pairs must allow a test of the {claim}: none differs by a finite amount, or all "
-            "values are NaN or infinite"
+            f"pairs must allow a test of the {claim}, but no pair differs by a finite "
+            "amount, or all values are NaN or infinite"
         )
     return FunctionCheck(mechanism_name(function), claim, attempt, declared)
 
 
 def _of_points(function: Function, norm: str, factor: float, slack: float = 0.0) -> Any:
-    """Return the inequality: values are at most ``max(factor * distance, slack)`` apart."""
+    """Return the inequality that values are at most ``max(factor * distance, slack)`` apart."""
 
     def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
         apart = _distance(x, y, norm)
@@ -323,9 +326,10 @@ def _value(function: Function, data: NDArray[Any]) -> NDArray[np.float64]:
 def _moved(
     function: Function, x: Floats, y: Floats, norm: str, allowed: float
 ) -> tuple[float, float] | None:
-    """Return the distance of two values and the allowed distance; None for no comparison.
+    """Return the distance of two values and the allowed distance, or None.
 
-    A distance that exceeds the allowed distance only by rounding is set to the allowed distance.
+    If only rounding makes a distance exceed the allowed distance, it is set to the allowed
+    distance.
     """
     a, b = _value(function, x), _value(function, y)
     moved = _distance(a, b, norm)
@@ -336,16 +340,19 @@ def _moved(
     sizes = np.maximum(np.abs(a), np.abs(b))
     doubles = np.finfo(float)
     ulps = np.where(np.isfinite(sizes), sizes, 0.0) * (_ULPS * doubles.eps)
-    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles, the unit is constant
+    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles, this unit is constant
     rounding = _distance(ulps, np.zeros_like(ulps), norm)
     return (moved if moved > allowed + rounding else allowed), allowed
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
-    """Return the distance of two values; equal NaN or infinite entries have distance 0."""
+    """Return the distance of two values.
+
+    Equal NaN or infinite entries have distance 0.
+    """
     if a.shape != b.shape:
         raise ArgumentError(
-            f"the values of a function must have one shape, got {a.shape} and {b.shape}"
+            f"the values of a function must have equal shapes, got {a.shape} and {b.shape}"
         )
     with np.errstate(all="ignore"):
         apart = np.where(_same(a, b), 0.0, np.abs(a - b)).ravel()
@@ -360,4 +367,4 @@ def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((a == b) | ((a != a) & (b != b)))  # a NaN is not even equal to itself
+    return np.asarray((a == b) | ((a != a) & (b != b)))  # a NaN is not equal to itself

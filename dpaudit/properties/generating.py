@@ -1,4 +1,7 @@
-"""Import of hypothesis, which generates cases; it is an extra, because audits do not need it."""
+"""Import of hypothesis, which generates cases.
+
+It is an extra, because audits do not need it.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Judgement of cases: whether ``lhs <= rhs`` fails beyond rounding, and how tight the claim is.
 
-Because of rounding, a careless comparison could be wrong in both directions. So integers and
-fractions are compared exactly, without a tolerance. In floats, a claim is broken only if lhs
+Without care, a comparison could be wrong in both directions because of rounding. Therefore integers
+and fractions are compared exactly, without a tolerance. In floats, a claim is broken only if lhs
 exceeds rhs by more than `tolerance`, relative to the sides. If `exact` computes the sides in exact
 or high-precision arithmetic, `exact` decides every case that is broken in floats. `exact` also
-decides cases so tight that floats might hide a violation. Two infinities of one sign are not
-compared. Such a case is ignored, like a case outside the hypotheses.
+decides cases that are so tight that floats might hide a violation. Two infinities of one sign are
+not compared. A case with two such sides is ignored, like a case outside the hypotheses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _PICTURE = 150  # least number of cases in a picture, if as many are judged
 
 @dataclass
 class Judge:
-    """Judges cases one by one; keeps the tightest case and the first case that breaks the claim.
+    """Judge of cases, one by one.
+
+    It keeps the tightest case and the first case that breaks the claim.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ class Judge:
         The same sides in exact or high-precision arithmetic, for example Fraction, Decimal or
         mpmath.
     nan_breaks : bool
-        Whether a NaN breaks the claim. For a mutant, a NaN does not break the claim. Otherwise, a
+        Whether a NaN breaks the claim. For a mutant, a NaN does not break the claim. If it did, a
         mutant that computes nothing would always be killed.
     """
 
@@ -72,7 +74,7 @@ class Judge:
     _every: int = 1
 
     def __call__(self, case: Any) -> float | None:
-        """Return the ratio of a case; None if the case shows nothing."""
+        """Return the ratio of a case, or None if the case shows nothing."""
         found = self._judged(case)
         if found is None:
             self.rejected += 1
@@ -99,14 +101,13 @@ class Judge:
             self.seen, self._every = self.seen[1::2], 2 * self._every
 
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
-        """Return ratio, both sides, and whether the claim fails; None for no comparison."""
+        """Return the ratio, both sides, and whether the claim fails; None for no comparison."""
         found = call(self.inequality, case)
         if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
             raise TypeError(
-                f"inequality must return the same sides for the same case, got {found!r} first and "
-                "others later. Fix the randomness, for example by np.random.default_rng(0). The "
-                "case is "
-                f"{plain_case(case)}"
+                f"inequality must return the same sides for the same case, got {found!r} "
+                "first and other sides later. Fix the randomness, for example by "
+                f"np.random.default_rng(0). The case is {plain_case(case)}"
             )
         if found is None:
             return None
@@ -146,9 +147,9 @@ def apart(a: Any, b: Any, floor: float) -> float:
             f"values must hold at least one number, and only real numbers, got {a!r} and {b!r}"
         )
     if left.shape != right.shape:
-        raise ArgumentError(f"values must have one shape, got {left.shape} and {right.shape}")
+        raise ArgumentError(f"values must have equal shapes, got {left.shape} and {right.shape}")
     left, right = left.astype(float), right.astype(float)
-    different = ~(left == right)  # equal infinities agree, but a NaN agrees with nothing
+    different = ~(left == right)  # equal infinities agree, but a NaN agrees with no value
     left, right = left[different], right[different]
     with np.errstate(invalid="ignore"):
         apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
@@ -166,7 +167,7 @@ def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
 
 
 def _alike(one: Any, two: Any) -> bool:
-    """Return whether two computations of one case gave equal sides; NaN equals NaN."""
+    """Return whether two computations of one case gave equal sides, where NaN equals NaN."""
     if one is None or two is None:
         return one is two
     try:

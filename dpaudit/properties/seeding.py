@@ -1,8 +1,8 @@
 """A backend of hypothesis whose cases depend only on the seed.
 
 hypothesis sometimes draws a literal that it found in the source of a loaded project module. These
-literals depend on other imports, so a replay could not draw these cases again. The documented way
-to prevent this is a custom backend.
+literals depend on other imports, so a replay could not draw the same cases. The documented way to
+prevent this is a custom backend.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""hypothesis strategies for datasets, neighbours and vectors; they shrink towards simple cases.
+"""hypothesis strategies for datasets, neighbours and vectors, which shrink towards simple cases.
 
 Examples
 --------
@@ -38,7 +38,7 @@ def _sizes(sizes: Sizes, name: str, least: int = 1) -> Strategy[int]:
 
 
 def _entries(bound: float, *, special: bool = False) -> Strategy[float]:
-    """Return numbers of size up to `bound`, with ties at the bounds and at 0."""
+    """Return numbers with absolute value up to `bound`, with ties at the bounds and at 0."""
     bound = _validate.positive(bound=bound)
     numbers = st.sampled_from([0.0, bound, -bound]) | st.floats(-bound, bound)
     return numbers | st.sampled_from([math.nan, math.inf, -math.inf]) if special else numbers
@@ -60,8 +60,8 @@ def user_data(
     Parameters
     ----------
     n_users, m, d : int or (int, int)
-        Numbers of users, of items per user (default 1), and of coordinates per item. Bounds of
-        these numbers are also allowed. If `d` is not given, items are numbers.
+        Numbers of users, of items per user (default 1), and of coordinates per item. Each may also
+        be a pair of bounds. If `d` is not given, items are numbers.
     bound : float
         Largest absolute value of a coordinate.
     special : bool
@@ -80,7 +80,7 @@ def user_data(
     if d is not None:
         shape.append(draw(_sizes(d, "d")))
     data = draw(hnp.arrays(np.float64, tuple(shape), elements=_entries(bound, special=special)))
-    for user in data if missing else ():  # a user loses no item, all items, or the last items
+    for user in data if missing else ():  # a user lacks no items, all items, or the last items
         lost = draw(st.sampled_from([0, len(user)]) | st.integers(0, len(user)))
         user[len(user) - lost :] = math.nan
     if shape[0] > 1 and draw(st.booleans()):  # a repeated user
@@ -105,8 +105,8 @@ def neighbor_pairs(
     Parameters
     ----------
     n_users, m, d, bound, special, missing
-        As for :func:`user_data`. For ADD_REMOVE_USER, `n_users` is the size of the larger dataset.
-        It is at least 2, because a dataset is never empty.
+        As for :func:`user_data`. For ADD_REMOVE_USER, `n_users` is the number of users of the
+        larger dataset. This number is at least 2, because a dataset is never empty.
     relation : Relation
         REPLACE_USER or ADD_REMOVE_USER.
     """

@@ -1,4 +1,4 @@
-"""Audits in reports."""
+"""The section of audits in reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REASON = 80
 
 
 class AuditSection(Section[AuditResult]):
-    """Audits; the first page of a run shows them."""
+    """Section of audits, which are on the first page of a run."""
 
     noun = "audit"
     rules: ClassVar = {
@@ -68,7 +68,7 @@ class AuditSection(Section[AuditResult]):
         return record.summary(verbose=verbose, word=word, replay=replay)
 
     def numbers(self, record: AuditResult) -> str:
-        """Return verdict, certified numbers and hits."""
+        """Return the verdict, the certified numbers and the number of hits."""
         counts, right = record.witness.counts, record.witness.right
         hits = "" if counts is None else f", {counts.hits_left} and {counts.hits_right} hits"
         if right is not None:
@@ -79,11 +79,14 @@ class AuditSection(Section[AuditResult]):
         )
 
     def is_shown(self, record: AuditResult, *, verbose: bool = False) -> bool:
-        """Whether the audit needs attention; if `verbose`, also whether it found a violation."""
+        """Whether the audit needs attention.
+
+        If `verbose`, also whether it found a violation.
+        """
         return record.status.key not in ("not_refuted", *["known"] * (not verbose))
 
     def rank(self, record: AuditResult) -> int:
-        """Return the rank of the status."""
+        """Return the rank of the audit's status."""
         return list(STATUSES).index(record.status.key)
 
     def tally(self, records: Sequence[AuditResult]) -> list[str]:
@@ -128,7 +131,7 @@ class AuditSection(Section[AuditResult]):
         return audit_changes(old, new)
 
     def fault(self, record: AuditResult) -> What:
-        """Return the statement that the claim is refuted; None if the claim is not refuted."""
+        """Return the change "the claim is refuted", or None if the claim is not refuted."""
         return What.REFUTED if record.status.key == "refuted" else What.UNDECLARED
 
 

@@ -2,18 +2,19 @@
 
 **Verdicts.** REFUTED is certified, and the other verdicts are weaker. A violation that is no longer
 found may indicate a fixed mechanism or a smaller budget. So a change from REFUTED to another
-verdict counts as better or worse only if the later audit had the same claim and no smaller budget.
-Otherwise, the change is reported as not comparable.
+verdict counts as better or worse only if the later audit had the same claim and at least the same
+budget. In all other cases, the change is reported as not comparable.
 
-Mutants that are barely killed may survive other draws by chance. So a mutant that now survives, and
-an audit that has less power, are reported but do not fail the comparison by default. However, a run
-fails if a mutant that the user gave survives.
+Mutants that are barely killed may survive other draws by chance. So an audit that has less power,
+or whose mutant now survives, is reported but does not fail the comparison by default. However, a
+run fails if a mutant that the user gave survives.
 
-**Epsilons.** Certified epsilons are lower bounds. If one lower bound lies above another, the
+**Epsilons.** Certified epsilons are lower bounds. If one lower bound is larger than another, the
 epsilons that the mechanisms need may still be equal. So an epsilon counts as changed only if the
 certified intervals of the two results are disjoint, on the same pair and at the same delta. The
-interval ends at the upper bound that the result knows. Computed audits know an upper bound. Audits
-by draws do not know an upper bound, so for two such audits only the estimates are reported.
+interval ends at the upper bound of the result, if there is an upper bound. Computed audits have an
+upper bound. Audits by draws have no upper bound. For two such audits, only the estimates are
+compared.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ROUNDING = 1e-9
 
 
 class What(StrEnum):
-    """Kinds of change of an audit or a statement; the most important for a reader come first."""
+    """Kinds of change of an audit or a statement, in the order of importance for a reader."""
 
     REFUTED = "newly refuted"
     LOST = "known violation lost"
@@ -67,7 +68,7 @@ class VerdictChange:
     id : str
     what : What
     before, now : str
-        The verdicts in words; empty if there is no verdict.
+        The verdicts in words. Empty if there is no verdict.
     reason : str
         Reason for the change, in one sentence.
     """
@@ -81,7 +82,7 @@ class VerdictChange:
 
 
 def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
-    """Yield the changes of the verdict of an audit, and of its mutants."""
+    """Yield the changes of an audit's verdict and of its mutants."""
     found = _verdict_change(old, new)
     if found is not None:
         what, reason = found
@@ -99,7 +100,7 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
 
 
 def _statuses(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
-    """Return the status of each mutant by its name, and by its number among equal names."""
+    """Return the status of each mutant by its name and its number among equal names."""
     seen: Counter[str] = Counter()
     found = {}
     for mutant in result.mutants:
@@ -109,7 +110,7 @@ def _statuses(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
 
 
 def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
-    """Return the change of the verdict; None if the verdict and its meaning are the same."""
+    """Return the change of the verdict, or None if the verdict and its meaning are the same."""
     if Verdict.REFUTED in (old.verdict, new.verdict):
         return _refutation_change(old, new)
     less = less_than_before(old, new)
@@ -123,7 +124,7 @@ def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | No
 
 
 def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
-    """Return the change of a claim that is refuted before, now or both times."""
+    """Return the change for a claim that is refuted before, now, or both times."""
     if old.verdict is new.verdict:
         return _declaration_change(old, new)
     if new.verdict is Verdict.REFUTED:
@@ -144,7 +145,7 @@ def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] |
 
 
 def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
-    """Return the change of an audit whose verdict is the same, but perhaps not its declaration."""
+    """Return the change of declaration of an audit with an unchanged verdict, or None."""
     if old.mismatch is None and new.mismatch is not None:
         worse = {"refuted": What.REFUTED, "lost": What.LOST, "no_power": What.POWER}
         sentence = f"{new.mismatch} (before, as declared: {old.status.word})"
@@ -155,7 +156,7 @@ def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] 
 
 
 def less_than_before(old: AuditResult, new: AuditResult) -> str:
-    """Return why finding no violation is weaker evidence in the later audit; empty if it is not."""
+    """Return why "no violation found" is weaker evidence in the later audit, or ""."""
     if _claim(old) != _claim(new):
         return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
     budgets = budget(old), budget(new)
@@ -168,13 +169,16 @@ def less_than_before(old: AuditResult, new: AuditResult) -> str:
 
 
 def budget(result: AuditResult) -> int:
-    """Return the largest number of draws per dataset that an audit could take; 0 if computed."""
+    """Return the largest number of draws per dataset that an audit could make; 0 if computed."""
     path = result.diagnostics.sequential
     return sum(result.draws.values()) if path is None else path.budget
 
 
 def _claim(result: AuditResult) -> dict[str, Any]:
-    """Return the claim; for a curve, without the point at which it was compared."""
+    """Return the claim.
+
+    For a curve, omit the point at which it was compared.
+    """
     names = ["parameters"] if "parameters" in result.claim else ["epsilon", "delta"]
     return {name: result.claim[name] for name in ["notion", "relation", *names]}
 
@@ -224,7 +228,7 @@ class EpsilonChange:
 
 
 def epsilon_change(old: AuditResult, new: AuditResult) -> EpsilonChange:
-    """Compare the certified intervals of the epsilon in two results of one audit."""
+    """Compare the certified intervals of epsilon in two results of one audit."""
 
     def change(movement: Movement, reason: str) -> EpsilonChange:
         return EpsilonChange(old, new, movement, reason)
@@ -235,7 +239,7 @@ def epsilon_change(old: AuditResult, new: AuditResult) -> EpsilonChange:
         words = f"epsilon at delta = {old.claimed_delta:g} before and at {new.claimed_delta:g} now"
         return change(Movement.NOT_COMPARABLE, words)
     before, now = old.epsilon, new.epsilon
-    known = [  # an upper bound; a computed epsilon may be infinite
+    known = [  # the upper bound, because a computed epsilon may be infinite
         epsilon.upper < math.inf or (epsilon.failure_prob == 0 and epsilon.lower == epsilon.upper)
         for epsilon in (before, now)
     ]

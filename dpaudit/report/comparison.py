@@ -46,9 +46,9 @@ class Side:
     name : str
         Name of the run, as it was given.
     run : StoredRun or None
-        None if the side is the file of one record.
+        The run, or None if the side is the file of one record.
     records : dict
-        Records by kind and id, without those that a comparison does not include.
+        Records by kind and id, without records that a comparison does not include.
     """
 
     name: str
@@ -77,15 +77,15 @@ class Comparison:
     changes : tuple of VerdictChange
         Changes for the worse come first.
     epsilons : tuple of EpsilonChange
-        Changes of epsilon, for audits that are not the same to the last bit.
+        Changes of epsilon, for audits that are not identical to the last bit.
     same : int
-        Number of audits and statements that are the same to the last bit.
+        Number of audits and statements that are identical to the last bit.
     notes : tuple of str
-        Differences of the two runs, in one sentence each.
+        Differences of the two runs as a whole, in one sentence each.
     may_be_missing : bool
-        Whether a missing record is not counted as a change for the worse.
+        Whether a missing record does not count as a change for the worse.
     power_counts : bool
-        Whether less power is counted as a change for the worse.
+        Whether less power counts as a change for the worse.
     """
 
     old: Side
@@ -114,13 +114,13 @@ class Comparison:
 
 
 def read_side(path: Path) -> Side:
-    """Read a directory of a run, its ``results.json``, or the file of one record.
+    """Read the directory of a run, its ``results.json``, or the file of one record.
 
     Raises
     ------
     StoreError
-        If any part is missing, is damaged, or was changed after it was written. In this case,
-        nothing is compared, and no file is set aside.
+        If any part is missing, damaged, or changed after it was written. In this case, nothing is
+        compared, and all files stay where they are.
     """
     if path.is_dir() or path.name == RESULTS:
         run, records = read_whole_run(path if path.is_dir() else path.parent)
@@ -134,16 +134,16 @@ def read_side(path: Path) -> Side:
 def compare(
     old: Side, new: Side, *, may_be_missing: bool = False, power_counts: bool = False
 ) -> Comparison:
-    """Return what changed.
+    """Return the changes between two sides.
 
     Parameters
     ----------
     old, new : Side
         If either side is the file of one record, only this record is compared.
     may_be_missing : bool
-        Whether a missing record is not counted as a change for the worse.
+        Whether a missing record does not count as a change for the worse.
     power_counts : bool
-        Whether less power is counted as a change for the worse.
+        Whether less power counts as a change for the worse.
     """
     both = _in_both(old, new)
     if old.run is None or new.run is None:
@@ -181,12 +181,12 @@ def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
 
 
 def is_same(old: Record, new: Record) -> bool:
-    """Return whether two records are the same to the last bit, except times and origin."""
+    """Return whether two records are identical to the last bit, except for times and origin."""
     return not any(differences("", old.to_json(), new.to_json()))
 
 
 def differences(name: str, old: Any, new: Any) -> Iterator[str]:
-    """Yield each value that differs between two pieces of plain data, except for `MAY_DIFFER`."""
+    """Yield each value that differs between two pieces of plain data, except `MAY_DIFFER`."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new} - MAY_DIFFER):
             yield from differences(f"{name}.{key}".lstrip("."), old.get(key), new.get(key))
@@ -215,7 +215,7 @@ def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
 
 
 def _why_gone(record: Record, run: StoredRun | None) -> str:
-    """Return what the later run reports of the function that made a record."""
+    """Return what the later run reports about the function that made a record."""
     node = f"{record.origin.get('path')}::{record.origin.get('item')}: "
     if run is None:
         return "it is not there"
@@ -268,7 +268,7 @@ def _settings(old: Side, new: Side) -> Iterator[str]:
 
 
 def headline(found: Comparison) -> str:
-    """Return what changed in one line."""
+    """Return the changes in one line."""
     moved = sum(one.has_moved for one in found.epsilons)
     parts = [f"{len(found.worse)} worse", _many(len(found.others), "other change")]
     parts += [f"{_many(moved, 'epsilon')} moved", f"{found.same} the same"]
@@ -276,7 +276,7 @@ def headline(found: Comparison) -> str:
 
 
 def method(found: Comparison) -> str:
-    """Return how epsilons were compared."""
+    """Return the method by which epsilons were compared."""
     if not found.epsilons and not found.same:
         return "no epsilon could be compared: no audit is in both runs"
     if not found.epsilons:
@@ -288,7 +288,7 @@ def method(found: Comparison) -> str:
 
 
 def epsilon_words(one: EpsilonChange) -> str:
-    """Return how the epsilon of one audit changed."""
+    """Return the change of the epsilon of one audit in words."""
     old, new = one.old, one.new
     parts = [
         f"estimated {number(old.estimated_epsilon)} before, {number(new.estimated_epsilon)} now",
@@ -310,7 +310,7 @@ def _many(count: int, noun: str) -> str:
 
 
 def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]:
-    """Return the changes of these kinds, the largest change of an estimate first."""
+    """Return the changes of these kinds, with the largest changes of estimates first."""
 
     def size(one: EpsilonChange) -> float:
         before, now = one.old.estimated_epsilon, one.new.estimated_epsilon
@@ -323,7 +323,7 @@ def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """Return the changes in one line each; changes for the worse come first."""
+    """Return the changes in one line each, with changes for the worse first."""
     lines = [f"note: {note}" for note in found.notes]
     for title, changes in (("WORSE", found.worse), ("changed", found.others)):
         lines += [
@@ -344,13 +344,15 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
-    """Return a comment with a table of the changes for the worse; other changes are folded.
+    """Return a comment with a table of the changes for the worse.
+
+    Other changes are folded.
 
     Parameters
     ----------
     found : Comparison
     limit : int
-        Largest number of characters. Rows that do not fit are counted instead.
+        Largest number of characters. Rows that do not fit are counted but not shown.
     """
     head = [f"### dpaudit: {headline(found)}", ""]
     head += [f"- {_plain(note)}" for note in found.notes]
@@ -398,7 +400,7 @@ def _table(title: str, names: Sequence[str], rows: list[list[str]], space: int) 
 
 
 def _plain(text: str) -> str:
-    """Return a text without any markup, link or user name that would be interpreted."""
+    """Return a text whose markup, links and user names are not interpreted."""
     return _FREE.sub(lambda found: f"&#{ord(found.group())};", " ".join(text.split()))
 
 

@@ -41,11 +41,11 @@ class Card:
     anchor : str
         Anchor of the full text of the audit on the page.
     sentence : str
-        Claimed and certified number, in one sentence.
+        The claimed and the certified number, in one sentence.
     scale : Markup
-        Bar of the certified number relative to the claim.
+        Bar that shows the certified number relative to the claim.
     differs : str
-        What the differing user holds; empty if no pair is stored.
+        What the differing user holds. Empty if no pair is stored.
     next : str
         What to do next.
     """
@@ -67,11 +67,11 @@ class Decisions:
     tone : str
         Key of the most urgent status.
     sentence, more : str
-        Summary of the run, and remarks on it.
+        Summary of the run, and remarks on the run.
     cards : tuple of Card
-        The most urgent audits, in order.
+        The most urgent audits, in order of urgency.
     lines : tuple of (AuditResult, str, str)
-        Further audits: the result, its anchor, and the distance of its number from the claim.
+        Further audits: each result with its anchor and the distance of its number from the claim.
     left_out : int
         Number of audits that are not listed for lack of space.
     """
@@ -85,13 +85,13 @@ class Decisions:
 
 
 def by_concern(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results sorted by urgency; the most urgent come first."""
+    """Return results sorted by urgency, with the most urgent first."""
     order = list(STATUSES)
     return sorted(results, key=lambda r: (order.index(r.status.key), -severity.severity(r)))
 
 
 def decisions(results: Sequence[AuditResult], anchors: Sequence[str]) -> Decisions:
-    """Return the head of the page for `results` in the order of :func:`by_concern`."""
+    """Return the head of the page for `results`, which :func:`by_concern` has sorted."""
     placed = list(zip(results, anchors, strict=True))
     full = [(result, anchor) for result, anchor in placed if result.status.key in _IN_FULL]
     brief = [(result, anchor) for result, anchor in placed if result.status.key in _IN_A_LINE]
@@ -114,7 +114,7 @@ def _card(result: AuditResult, anchor: str) -> Card:
 
 
 def _close(result: AuditResult) -> str:
-    """Return how far the number is from the claim, and why a known violation is known."""
+    """Return how far the number is from the claim; for a known violation, add why it is known."""
     reason = str(result.origin.get("reason", "")) if result.expected is not None else ""
     close = severity.closeness(result)
     return f"{close}: {short(reason, _REASON)}" if reason else close
@@ -188,7 +188,7 @@ def how_badly(result: AuditResult) -> str:
 
 
 def next_step(result: AuditResult) -> str:
-    """Return what to do about an audit; may be empty."""
+    """Return advice on what to do about an audit, or ""."""
     if result.status.key == "lost":
         return "Remove the mark if the mechanism was fixed. Otherwise, fix the audit."
     return result.advice

@@ -1,6 +1,6 @@
 """Shared parts of report pages: templates, styles, script and content security policy.
 
-A page loads nothing from the network; its content security policy forbids this.
+A page loads nothing from the network, and its content security policy forbids such loads.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
     template : str
         Name of a file in the assets.
     *styles : str
-        Names of the style sheets in the assets, put into the page.
+        Names of the style sheets in the assets that are put into the page.
     assets : Path
         Directory of the templates and style sheets, in addition to those of this package.
     **values
-        Values that the template shows. All of them are escaped.
+        Values that the template shows. The template escapes all values.
     """
     environment = _environment(assets)
     assert environment.loader is not None
@@ -43,7 +43,8 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
         environment.loader.get_source(environment, name)[0] for name in ("report.js", *styles)
     )
     return environment.get_template(template).render(
-        # These are files of the project, not of a user, and the only text that is not escaped.
+        # These files belong to the project, not to a user, and they are the only text that is not
+        # escaped.
         style=Markup("\n".join(sheets)),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -53,7 +54,10 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
 
 @functools.cache
 def _environment(assets: Path) -> Environment:
-    """Return the templates, compiled once, because this takes longer than to fill a page."""
+    """Return the compiled templates.
+
+    They are cached, because compiling takes longer than filling.
+    """
     environment = Environment(
         loader=FileSystemLoader([assets, ASSETS]),
         autoescape=True,
@@ -77,18 +81,18 @@ def _environment(assets: Path) -> Environment:
 
 
 def kept(run: StoredRun, kind: str) -> Mapping[str, KeptRecord]:
-    """Return the older records of one kind that a run of a selection kept, by id."""
+    """Return older records of one kind, by id, which a run of a selection kept."""
     return {older.id: older for older in run.kept if older.kind == kind}
 
 
 def typed(path: Path) -> Path:
-    """Return a path in the form in which a user types it in the working directory."""
+    """Return a path as a user would type it in the working directory."""
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd())
     return path
 
 
 def _breakable(text: str) -> Markup:
-    """Allow a line break after the joints of a long name."""
+    """Insert possible line breaks after the joints of a long name."""
     parts = re.split(r"(?<=[_,:/(\[-])(?=[^\s_:])", str(text))
     return Markup("<wbr>").join(escape(part) for part in parts)

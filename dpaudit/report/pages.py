@@ -1,4 +1,7 @@
-"""One page for a whole run, which contains everything: styles, script and figures."""
+"""One page for a whole run.
+
+It contains everything: styles, script and figures.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     compressed inside the page. The page's script unpacks them when a reader opens them.
 
     Other kinds of records write separate pages, such as ``out/ledger.html``, which the first page
-    links. If a run has no such records, the page of an earlier run is removed.
+    links. If a run has no such records, such a page of an earlier run is removed.
 
     Parameters
     ----------
@@ -58,12 +61,12 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     Returns
     -------
     Path
-        The written page.
+        Path of the written page.
 
     Raises
     ------
     StoreError
-        If the page cannot be written; an existing page is not changed.
+        If the page cannot be written. An existing page stays unchanged.
     """
     out = Path(out)
     for name, own in by_kind(records).items():
@@ -74,9 +77,10 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
 
 
 def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
-    """Return the first page of a run as text; the arguments are those of :func:`write_report`.
+    """Return the first page of a run as text.
 
-    The page shows audits in full. Other kinds of records have a card here and separate pages.
+    The arguments are those of :func:`write_report`. The page shows audits in full. Other kinds of
+    records have a card on this page and pages of their own.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
     audits: list[dict[str, Any]] = []
@@ -151,7 +155,7 @@ def _note(result: AuditResult) -> str | None:
 
 
 def _languages(result: AuditResult) -> list[tuple[str, str]]:
-    """Return certified bounds for other notions of privacy: the bound, and the notion."""
+    """Return certified bounds for other notions of privacy, each with the name of its notion."""
     curves = result.diagnostics.curves
     if curves is None or curves.certified_mu <= 0:
         return []
@@ -167,6 +171,6 @@ def _languages(result: AuditResult) -> list[tuple[str, str]]:
 
 
 def _upper(estimate: Estimate) -> str | None:
-    """Return the upper bound as text; None if the audit has no upper bound."""
+    """Return the upper bound as text, or None if the audit has no upper bound."""
     nothing_known = estimate.upper == math.inf or estimate.upper >= 1.0 > estimate.lower
     return None if nothing_known or estimate.failure_prob == 0 else number(estimate.upper)

@@ -1,8 +1,8 @@
 """A run as SARIF 2.1.0, which code scanning displays next to the lines of the audits.
 
 There is a result for each refuted audit, for each audit without power, and for each statement whose
-verdict is not as declared. A known violation is also a result; its mark suppresses it in the
-source. A failure is a notification of the tool, because it is not a finding.
+verdict is not as declared. A known violation is also a result, but it is marked as suppressed. A
+failure is a notification of the tool, because it is not a finding.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _result(record: Record, alert: Alert, more: dict[str, Any]) -> dict[str, Any
 
 
 def _physical(path: str, line: int | None) -> dict[str, Any]:
-    """Return the location of a file inside the directory of the run; empty for any other file."""
+    """Return the location of a file inside the directory of the run, or nothing for other files."""
     try:
         inside(Path.cwd(), path)
     except StoreError:
@@ -153,7 +153,7 @@ def _notification(level: str, text: str, path: str, line: int | None) -> dict[st
 
 
 def _message(text: str) -> dict[str, str]:
-    """Return a message that is plain text: no placeholder (3.11.5) and no link (3.11.6)."""
+    """Return a message as plain text, without placeholders (3.11.5) and links (3.11.6)."""
     escaped = re.sub(r"[\\\[\]]", r"\\\g<0>", text)
     return {"text": escaped.replace("{", "{{").replace("}", "}}")}
 
@@ -162,7 +162,7 @@ def _message(text: str) -> dict[str, str]:
 
 
 def node_and_reason(sentence: str) -> tuple[str, str]:
-    """Split a sentence of a run into pytest's name of the function or file, and the rest.
+    """Split a sentence of a run into pytest's name of a function or file, and the rest.
 
     Examples
     --------

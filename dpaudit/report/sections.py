@@ -1,7 +1,7 @@
-"""Report sections, one for each kind of record: lines, alerts for CI systems, pages, changes.
+"""Report sections, one for each kind of record, with lines, alerts, pages and changes.
 
 A package registers a :class:`Section` for each of its kinds of records. The entry-point group is
-``dpaudit.sections``, and the name is that of the kind.
+``dpaudit.sections``, and the entry has the name of the kind.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Alert:
     Parameters
     ----------
     rule : str
-        Key of one of the section's rules.
+        Key of one of the rules of the section.
     level : {"error", "warning", "note"}
-        Severity.
+        Severity of the alert.
     text : str
         The finding, in a few lines.
     facts : dict
         Further properties, as plain data.
     accepted : str
-        Reason why the finding is known and suppressed; empty if it is not suppressed.
+        Reason why the finding is known and suppressed. Empty if it is not suppressed.
     """
 
     rule: str
@@ -62,10 +62,10 @@ class Section(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     def finding(self, record: R, out: Path | None = None, *, verbose: bool = False) -> str:
-        """Return the result in a few lines, with the command that replays it.
+        """Return the finding in a few lines, with the command that replays it.
 
-        `out` is the directory of the stored results, if the results are stored. With `verbose`, add
-        the evidence.
+        `out` is the directory of the stored results, if the results are stored. With `verbose`, the
+        evidence is added.
         """
 
     @abc.abstractmethod
@@ -81,7 +81,10 @@ class Section(abc.ABC, Generic[R]):
         return True
 
     def rank(self, record: R) -> int:
-        """Return the rank of a record in reports; smaller ranks come first."""
+        """Return the rank of a record in reports.
+
+        Records with smaller ranks come first.
+        """
         return 0
 
     @abc.abstractmethod
@@ -90,12 +93,15 @@ class Section(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     def summary(self, records: Sequence[R], *, verbose: bool = False) -> tuple[str, str] | None:
-        """Return title and text of a section of pytest's summary; None if there is no section."""
+        """Return title and text of a section of pytest's summary, or None."""
 
     # --- pages ---
 
     def card(self, run: StoredRun, records: Sequence[R]) -> Markup:
-        """Return a card for the first page; empty if that page shows the records themselves."""
+        """Return a card for the first page.
+
+        Empty if that page shows the records themselves.
+        """
         return Markup("")
 
     def write_pages(self, out: Path, run: StoredRun, records: Sequence[R]) -> None:
@@ -122,7 +128,7 @@ class Section(abc.ABC, Generic[R]):
         """Yield the changes between two records of one id, and whether each is worse."""
 
     def fault(self, record: R) -> What:
-        """Return the kind of change for a new record whose verdict is not as declared."""
+        """Return the kind of change for a new record whose verdict is not the declared one."""
         return What.UNDECLARED
 
 
@@ -148,7 +154,7 @@ def counted(records: Iterable[Record]) -> str:
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Return records kind by kind, in each kind the most urgent first."""
+    """Return records kind by kind, with the most urgent records of each kind first."""
     return [r for section, own in by_section(records) for r in sorted(own, key=section.rank)]
 
 

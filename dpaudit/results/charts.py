@@ -1,4 +1,4 @@
-"""Descriptions of the charts of a result, which two back ends draw.
+"""Descriptions of the charts of a result, which two back ends can draw.
 
 Each function describes one chart of a result as plain data: :func:`profile`, :func:`histogram`,
 :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`, :func:`landscape` and :func:`guesses`.
@@ -55,8 +55,8 @@ _SMALLEST_DELTA, _LONG_FLOOR = 1e-12, 1e-10  # estimated profiles end a little b
 _SMALLEST_POWER = 1e-9  # least power of tests drawn on a log scale; it lies outside the chart
 _RARE_EVENT = 0.01
 _SMALL_ERROR = 0.02
-_LOG_SPAN = 100.0  # Values with a larger ratio are drawn on a log scale.
-_FEW = 6  # Up to this number, whole numbers are shown as categories.
+_LOG_SPAN = 100.0  # If the ratio of two values is larger, a log scale is used.
+_FEW = 6  # Up to this number of values, whole numbers are shown as categories.
 _DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
 _CURVES = ("gaussian_dp", "renyi_dp", "zcdp", "approx_zcdp", "accounted")
@@ -64,7 +64,7 @@ _SIDES = ("left", "right")
 _STAGES = {"design": "mutant", "local": "estimated", "semifinal": "right", "final": "certified"}
 
 Kind = Literal["line", "dots", "rings", "band", "bars"]
-_SHADES = (("event", 1.0), ("muted", 0.3))  # shades of a guess of left, and of a guess of right
+_SHADES = (("event", 1.0), ("muted", 0.3))  # shade of a guess "left", shade of a guess "right"
 Point = tuple[float, float]
 _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
@@ -80,16 +80,16 @@ class Axis:
     Parameters
     ----------
     low, high : float
-        Values at the two ends of the axis: left and right, or bottom and top. `low` may exceed
-        `high`.
+        Values at the two ends of the axis, which are left and right, or bottom and top. `low` may
+        exceed `high`.
     label : str
         Name of the axis.
     ticks : sequence of (float, str), optional
-        Values and their words. By default, round numbers are ticked.
+        Values of the ticks, with their words. By default, there are ticks at round numbers.
     log : bool
         Whether the scale is logarithmic.
     bare : bool
-        Whether the ticks are words without marks, as for categories.
+        Whether the ticks have words but no marks, as for categories.
     """
 
     low: float
@@ -100,9 +100,9 @@ class Axis:
     bare: bool = False
 
     def place(self, value: float) -> float:
-        """Return the position of a value, from 0 to 1.
+        """Return the relative position of a value, from 0 to 1.
 
-        The position of a value beyond an end is that end.
+        A value beyond an end gets the position of that end.
         """
         low, high = self.low, self.high
         if self.log:
@@ -129,22 +129,22 @@ class Series:
     Parameters
     ----------
     kind : {"line", "dots", "rings", "band", "bars"}
-        A band fills the space between two curves; bars fill rectangles.
+        A band fills the space between two curves. Bars fill rectangles.
     role : str
         Key of the colour of the marks in :data:`COLOURS`.
     points : sequence of (float, float)
-        Points of the series; one corner of each bar; one of the two curves of a band.
+        Points of the series. For bars, one corner of each; for a band, one of its two curves.
     label : str
-        Text in the legend; a series with an empty label is not in the legend. A series may exist
+        Text in the legend. A series with an empty label is not in the legend. A series may exist
         only to appear in the legend.
     ends : sequence of (float, float)
-        The opposite corners of bars, or the other curve of a band.
+        For bars, the opposite corners; for a band, its other curve.
     size : float
         Width of a line, or radius of a dot.
     dash : tuple of float
-        Lengths of dashes and gaps; empty for a solid line.
+        Lengths of dashes and gaps. Empty for a solid line.
     opacity : float
-        Opacity of a surface.
+        Opacity of a filled area.
     """
 
     kind: Kind
@@ -180,12 +180,12 @@ class Chart:
     title : str
         Name of the chart, also for screen readers.
     panels : sequence of Panel
-        Usually one panel; several panels are laid out in rows of two. All panels share one legend.
+        One panel, or several panels in rows of two. All panels share one legend.
     caption : str
         One or two sentences that explain the chart.
     width, height : float
-        Size in pixels, with legend and labels. If there are several rows of panels, each row has a
-        fixed height.
+        Size in pixels, including legend and labels. If there are several rows of panels, each row
+        has a fixed height.
     """
 
     title: str
@@ -237,7 +237,7 @@ def round_numbers(low: float, high: float, most: int = 5, *, log: bool = False) 
 def between(
     low: Sequence[Point], high: Sequence[Point], *, log_x: bool = False, log_y: bool = False
 ) -> tuple[list[Point], list[Point]]:
-    """Return `low` and the higher of two curves over the same x, with their crossings added."""
+    """Return `low` and the higher of two curves at the same x, with added crossings."""
     (grid, first), (_, second) = np.transpose(low), np.transpose(high)
     grid = np.log(grid) if log_x else grid
     first, second = (np.log(curve) if log_y else curve for curve in (first, second))
@@ -291,7 +291,7 @@ def profile(result: AuditResult) -> Chart:
     if long is not None:
         epsilon, delta, error = long.epsilon, long.estimated_delta, long.standard_error
     if exact:
-        if far:  # the exact curve goes on after the grid of the audit
+        if far:  # the exact curve continues after the grid of the audit
             certified, certified_delta = epsilon, (*certified_delta, *delta[len(certified) :])
         epsilon, delta, error = (), (), ()
     log = min(visible) < 0.01 * max(visible) or far
@@ -349,7 +349,7 @@ def profile(result: AuditResult) -> Chart:
 
 
 def _is_informative(curves: Curves | None) -> bool:
-    """Return whether the certified trade-off band says more than perfect privacy would."""
+    """Return whether the certified trade-off band says anything about the mechanism."""
     return curves is not None and any(
         beta < 1 - alpha - 1e-9
         for alpha, beta in zip(curves.alpha, curves.certified_beta, strict=True)
@@ -359,9 +359,9 @@ def _is_informative(curves: Curves | None) -> bool:
 def tradeoff(result: AuditResult) -> Chart:
     """Describe the certified band of the trade-off curve, and the claimed curve.
 
-    Both curves show type II errors against type I errors of tests that distinguish the two inputs.
-    The curve of the mechanism lies on or below the band. The claim is violated where the claimed
-    curve lies above the band. If the decision lies at small type I errors, both axes are
+    Both curves show the type II error against the type I error of tests that distinguish the two
+    inputs. The curve of the mechanism lies on or below the band. The claim is violated where the
+    claimed curve lies above the band. If the decision depends on small type I errors, both axes are
     logarithmic and stretch the corner (0, 1).
     """
     curves, own = result.diagnostics.curves, result.profile
@@ -407,7 +407,10 @@ def tradeoff(result: AuditResult) -> Chart:
 
 
 def _error(power: float) -> str:
-    """Return a type II error, which is near 1 if the power of a test is small."""
+    """Return a type II error.
+
+    It is near 1 if the power of a test is small.
+    """
     return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 
 
@@ -415,10 +418,10 @@ def _error(power: float) -> str:
 
 
 def histogram(result: AuditResult) -> Chart:
-    """Describe how the outputs of both sides are distributed, with the event shaded.
+    """Describe the distribution of the outputs of both sides, with the event shaded.
 
-    The heights are shares of the draws. For a guess, the region in which right is guessed is shaded
-    darker than the region in which left is guessed. Rare categories are summed.
+    The heights are shares of the draws. For a guess, the region of the guess "right" is shaded
+    darker than the region of the guess "left". Rare categories are summed.
     """
     own, sampled = result.diagnostics.histogram, result.failure_prob > 0
     centres, is_guess = (
@@ -461,7 +464,7 @@ def histogram(result: AuditResult) -> Chart:
 def _commonest(
     bins: list[str], shares: _Floats, shades: _Flags
 ) -> tuple[list[str], _Floats, _Flags]:
-    """Keep the most common categories in their order, and sum the others for each shade."""
+    """Keep the most common categories in their order; sum the other categories for each shade."""
     kinds: dict[tuple[bool, ...], str] = {(True,): " in the event", (False,): ""}
     if len(shades) > 1:
         kinds = {(True, False): " where left is guessed", (False, True): " where right is guessed"}
@@ -480,14 +483,14 @@ def _commonest(
 def _bins(
     edges: _Floats, bins: list[str], shares: _Floats, shades: _Flags, label: str, y: Axis
 ) -> Panel:
-    """Return outlines of both sides over numeric bins; other bins follow at the right end."""
-    # The outermost bins hold all outputs beyond them; an infinite edge is drawn at the end of its
-    # bin.
+    """Return outlines of both sides over numeric bins, with other bins at the right end."""
+    # The outermost bins contain all outputs beyond them. An infinite edge is drawn at the end of
+    # its bin.
     finite = edges[np.isfinite(edges)].tolist() or [0.0, 1.0]
     low, high = min(finite), max(finite)
     high = high if high > low else low + 1.0
     edges, k, width = np.clip(edges, low, high), len(edges) - 1, 0.05 * (high - low)
-    x, start = Axis(low, high, label), high + 2 * width  # start of the bars beside the axis
+    x, start = Axis(low, high, label), high + 2 * width  # x of the bars next to the axis
     if beside := len(bins) > k:
         ticks = [tick for tick in x.marks() if tick[0] < high - 2 * width]
         x = Axis(low, start + 3 * width, label, [*ticks, (start + width, short(bins[k], 16))])
@@ -508,7 +511,7 @@ def _bins(
 
 
 def _categories(bins: list[str], shares: _Floats, shades: _Flags, label: str) -> Panel:
-    """Return two bars for each category, one below the other."""
+    """Return two bars for each category, one bar below the other."""
     x = Axis(0.0, 1.05 * (float(shares.max(initial=0.0)) or 1.0), label)
     names = [(float(place), short(name, 24)) for place, name in enumerate(bins)]
     series = []
@@ -522,13 +525,13 @@ def _categories(bins: list[str], shares: _Floats, shades: _Flags, label: str) ->
 
 
 def _boxes(role: str, boxes: Sequence[Sequence[float]], opacity: float) -> Series:
-    """Return rectangles from (x, y, x2, y2)."""
+    """Return rectangles from rows (x, y, x2, y2)."""
     corners = np.array(boxes, float).reshape(-1, 4).T
     return Series("bars", role, _joined(*corners[:2]), "", _joined(*corners[2:]), opacity=opacity)
 
 
 def _runs(where: _Flags) -> list[tuple[int, int]]:
-    """Return the first index of each run of true values, and the index after the last."""
+    """Return the start of each run of true values, and the index after its end."""
     ends = np.flatnonzero(np.diff(np.concatenate([[0], where, [0]])))
     return [(first, last) for first, last in ends.reshape(-1, 2).tolist()]
 
@@ -551,7 +554,7 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
 
 
 def wealth(result: AuditResult) -> Chart:
-    """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for other audits."""
+    """Describe the wealth of a sequential audit; raise ``ValueError`` for other audits."""
     path = result.diagnostics.sequential
     if path is None:
         raise ValueError(f"{result.id} must be the result of a sequential audit")
@@ -580,10 +583,10 @@ def wealth(result: AuditResult) -> Chart:
 
 
 def noise_margin(result: AuditResult) -> Chart:
-    """Describe certified epsilon against the multiplier of the noise.
+    """Describe the certified epsilon as a function of the multiplier of the noise.
 
-    The audited mechanism itself is the point at multiplier 1. Raise ``ValueError`` for a result
-    without a noise margin.
+    The audited mechanism is the point at multiplier 1. Raise ``ValueError`` for a result that has
+    no noise margin.
     """
     own, claimed = result.diagnostics.noise_margin, result.claimed_epsilon
     if own is None:
@@ -621,9 +624,9 @@ def noise_margin(result: AuditResult) -> Chart:
 def guesses(result: AuditResult) -> Chart:
     """Describe epsilon as a function of the number of guesses of an audit in one run.
 
-    The estimates from the share of correct guesses carry no guarantee. The chart also shows the
+    The estimates use the share of correct guesses and carry no guarantee. The chart also shows the
     claimed epsilon and the certified epsilon. The certified epsilon holds for all numbers of
-    guesses together. Raise ``ValueError`` for another audit.
+    guesses together. Raise ``ValueError`` for other audits.
     """
     own, claimed, certified = (
         result.diagnostics.canaries,
@@ -658,10 +661,10 @@ def guesses(result: AuditResult) -> Chart:
 
 
 def landscape(result: AuditResult) -> Chart:
-    """Describe what each trial of a search is expected to certify, against each parameter.
+    """Describe the expected certified value of each trial of a search, against each parameter.
 
-    Trials of a portfolio are grouped by the search space that they came from. Raise ``ValueError``
-    for an audit without a search.
+    Trials of a portfolio are grouped by their search space. Raise ``ValueError`` for an audit
+    without a search.
     """
     record = result.diagnostics.search
     if record is None:

@@ -1,4 +1,4 @@
-"""The two datasets of a pair in readable form: the differing user, and the data of the others."""
+"""The two datasets of a pair in readable form: the differing user and the data of the others."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ Array = NDArray[Any]
 
 ITEMS = 8
 """Number of items of the differing user that are shown; items in which the sides differ first."""
-_NAMED = 2  # number of these items in one line
+_NAMED = 2  # number of items that one line shows
 _ABSENT = "absent"
 _VALUES = 12  # Number of values of an item that are shown.
 _LETTERS = 160
-_COUNTED_VALUES = 10_000  # Number of values among which distinct ones are counted.
+_COUNTED_VALUES = 10_000  # Number of values among which different values are counted.
 
 
 @dataclass(frozen=True)
 class ItemRow:
-    """One item of the differing user on both sides; an absent user has no items."""
+    """One item of the differing user on both sides.
+
+    An absent user has no items.
+    """
 
     name: str
     left: str
@@ -36,20 +39,20 @@ class ItemRow:
 
 @dataclass(frozen=True)
 class Datasets:
-    """The text about a pair that a page shows.
+    """The text about a pair on a page.
 
     Parameters
     ----------
     title : str
-        Description of the user that differs.
+        Description of the differing user.
     items : tuple of ItemRow
-        The items of the differing user, or the query values, of both sides.
+        The items of the differing user on both sides, or the query values.
     left_out : str
-        Description of the items that are not shown; may be empty.
+        Description of the items that are not shown, or "".
     others : str
-        Values of the other users; empty for query values.
+        Values of the other users. Empty for query values.
     who : str
-        Return the start of a line: the differing user, and the side on which the user is absent.
+        Return the start of a line: the differing user, and the side on which it is absent.
     """
 
     title: str
@@ -60,9 +63,9 @@ class Datasets:
 
 
 def datasets(pair: NeighborPair) -> Datasets:
-    """Return the text about a pair that a page shows; texts of users are not escaped here.
+    """Return the text about a pair on a page.
 
-    If a group of users differs, the first user of the group is shown.
+    Texts of users are not escaped here. If the users of a group differ, the first of them is shown.
     """
     sides, is_array = (pair.left, pair.right), isinstance(pair.form, ArrayForm)
     if pair.relation.name == "within_sensitivity":
@@ -73,7 +76,7 @@ def datasets(pair: NeighborPair) -> Datasets:
     if not pair.users:
         return Datasets("The two datasets", (), "", f"Both hold {words}.")
     first, longest = pair.users[0], max(map(len, sides)) if is_array else 0
-    one, two = [  # in arrays, the users behind an absent user move up
+    one, two = [  # in arrays, the users behind an absent user move up by one
         None if is_array and len(side) < longest else pair.form.items(side, first) for side in sides
     ]
     who = f"user {first}" + f", one of {len(pair.users)}" * (len(pair.users) > 1)
@@ -90,7 +93,7 @@ def datasets(pair: NeighborPair) -> Datasets:
 
 
 def who_differs(pair: NeighborPair) -> str:
-    """Return in one line what the differing user holds on both sides; empty if no user differs.
+    """Return what the differing user holds on both sides, on one line; "" if no user differs.
 
     Examples
     --------
@@ -138,13 +141,16 @@ def _side_by_side(
 
 
 def _key(item: Any) -> bytes | str:
-    """Return a key that distinguishes two items; numbers are compared bit for bit."""
+    """Return a key that differs if two items differ.
+
+    Numbers are compared bit for bit.
+    """
     is_plain = isinstance(item, np.generic | np.ndarray) and not item.dtype.hasobject
     return item.tobytes() if is_plain else words_of(item)
 
 
 def _range(rows: Array) -> str:
-    """Return the smallest, mean and largest value, for each field if there are fields."""
+    """Return the smallest, mean and largest value; if there are fields, for each field."""
     if rows.dtype.names:
         fields = [f"{name}{_range(rows[name])}" for name in rows.dtype.names[:4]]
         return f" ({'; '.join(fields)})"
@@ -158,7 +164,9 @@ def _range(rows: Array) -> str:
 
 
 def words_of(value: Any) -> str:
-    """Return one item as a short text; long items are cut in the middle, numbers are complete.
+    """Return one item as a short text.
+
+    Long items are cut in the middle, and numbers are complete.
 
     Examples
     --------

@@ -22,17 +22,18 @@ class Estimate:
     value : float
         Point estimate from the certifying draws, without guarantee.
     lower, upper : float
-        One-sided bounds. ``upper`` is ``inf`` or 1 if no upper bound is known, for example in a
-        black-box audit.
+        One-sided bounds of the number. ``upper`` is ``inf`` or 1 if no upper bound is known, as in
+        a black-box audit.
     failure_prob : float
-        Probability that a bound is wrong; 0 if the bound was computed exactly.
+        Probability that a bound is wrong. It is 0 if the bound was computed exactly.
     method : str
-        How the bounds were obtained.
+        Method that computed the bounds.
     counts : Counts or None
-        Counts behind the bounds; None if the bounds were computed exactly. For a guess: the numbers
-        of correct and wrong guesses, each among all draws.
+        Counts from which the bounds were computed; None if the bounds were computed exactly. For a
+        guess, the numbers of correct and of wrong guesses, each among all draws.
     certified : bool
-        Whether `lower` may be quoted as certified; False for an estimate that rests on assumptions.
+        Whether `lower` may be quoted as certified. False for an estimate that depends on
+        assumptions.
     """
 
     value: float
@@ -46,7 +47,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Profile:
-    """Privacy profiles on one grid of epsilons; all certified deltas hold simultaneously."""
+    """Privacy profiles on one grid of epsilons.
+
+    All certified deltas hold simultaneously.
+    """
 
     epsilon: tuple[Nonnegative, ...]
     certified_delta: tuple[Probability, ...]
@@ -66,10 +70,10 @@ class LongProfile:
     epsilon : tuple of float
         The grid starts with the grid of the audit and continues it.
     estimated_delta : tuple of float
-        ``max(mean X - e^epsilon mean Y, 0)`` of the event with the largest value, among events
-        chosen on other draws; exact for deterministic centres.
+        For each epsilon, ``max(mean X - e^epsilon mean Y, 0)`` of the event with the largest value.
+        The events were chosen on other draws. For deterministic centres, the values are exact.
     standard_error : tuple of float
-        Asymptotic standard error for that event; 0 for deterministic centres.
+        Asymptotic standard error for the event of each epsilon; 0 for deterministic centres.
     """
 
     epsilon: tuple[Nonnegative, ...]
@@ -89,15 +93,15 @@ class Histogram:
     label : str
         Label of the axis.
     bins : tuple of str
-        Label of each bin; there are k bins.
+        Label of each of the k bins.
     edges : tuple of float, optional
         The k + 1 edges of a numeric axis.
     left, right : tuple of int
         Certifying draws in each bin, among the first million of each side.
     inside : tuple of bool
-        Whether the event contains the bin; for a guess, whether left is guessed in the bin.
+        Whether the event contains the bin. For a guess, whether left is guessed in the bin.
     inside_right : tuple of bool
-        Whether right is guessed in the bin; empty for an event and in older files.
+        Whether right is guessed in the bin. Empty for an event, and in older files.
     """
 
     label: str
@@ -113,7 +117,7 @@ class Histogram:
         if self.inside_right:
             same_length(self, "bins", "inside_right")
         if self.edges is not None and not 1 < len(self.edges) <= len(self.bins) + 1:
-            raise ValueError(f"edges must hold 2 to {len(self.bins) + 1} values")
+            raise ValueError(f"edges must hold from 2 to {len(self.bins) + 1} values")
 
 
 @dataclass(frozen=True)
@@ -124,24 +128,24 @@ class Witness:
     ----------
     event : str
         The event in words, such as "coordinate 0 > 1.73". An event of more than two intervals is
-        summarised; see `definition`.
+        summarised, and `definition` has its complete form.
     likelier : {"left", "right"}
         Side on which the event was declared more likely.
     counts : Counts or None
-        Counts of the certifying draws; None if probabilities were computed or averaged. For a
-        guess: counts of the outputs at which left is guessed.
+        Counts of the certifying draws. None if probabilities were computed or averaged. For a
+        guess, counts of the outputs at which left is guessed.
     likely, rare : float
-        Rates of the event on the likelier side and on the less likely side. If counts certify,
-        these rates are the point of the confidence region that comes closest to satisfying the
-        claim. If the probabilities were computed, the rates are exact. If bets certify, the rates
-        are observed and carry no guarantee. For a guess, the rates are those of correct and of
-        wrong guesses.
+        Rates of the event, first on the likelier side and then on the other side. If counts
+        certify, the rates are the point of the confidence region that comes closest to satisfying
+        the claim. If the probabilities were computed, the rates are exact. If bets certify, the
+        rates are observed and carry no guarantee. For a guess, the rates are those of correct and
+        of wrong guesses.
     right : Counts or None
-        Counts of the outputs at which right is guessed; None for an event.
+        Counts of the outputs at which right is guessed. None for an event.
     definition : str
-        The event with up to 1,000 parts and all digits of its thresholds; empty if `event` is
-        already complete. A learnt score is only named. For computed probabilities, averages over
-        noise and runs of canaries, no definition is stored.
+        The event with up to 1,000 parts and all digits of its thresholds. Empty if `event` is
+        already complete. For a learnt score, the definition contains only the name of the score. No
+        definition is stored for computed probabilities, averages over noise, and runs of canaries.
     """
 
     event: str
@@ -153,7 +157,10 @@ class Witness:
     definition: str = field(default="", metadata=LATER)
 
     def sentence(self, unit: str = "randomised draws") -> str:
-        """Return the witness and its counts in words; `unit` is what is guessed."""
+        """Return the witness and its counts in words.
+
+        `unit` says what is guessed.
+        """
         if self.counts is not None and self.right is not None:
             c, d = self.counts, self.right
             of_left, of_right = c.hits_left + c.hits_right, d.hits_left + d.hits_right
@@ -175,12 +182,12 @@ class Witness:
 
 @dataclass(frozen=True)
 class SequentialPath:
-    """The wealth of a sequential audit at each interim analysis.
+    """The wealth of a sequential audit at its interim analyses.
 
     Parameters
     ----------
     stopped : str
-        Why the audit stopped, in words.
+        Reason why the audit stopped, in words.
     budget : int
         Largest number of draws per dataset.
     refuted_at : float
@@ -188,7 +195,7 @@ class SequentialPath:
     draws : tuple of int
         Draws per dataset at each interim analysis.
     log_wealth : tuple of float
-        Logarithm of the wealth of the bet against the claim at each interim analysis.
+        Logarithm of the wealth of the bets against the claim at each interim analysis.
     """
 
     stopped: str
@@ -203,16 +210,16 @@ class SequentialPath:
 
 @dataclass(frozen=True)
 class CanaryGuesses:
-    """The guesses of an audit in one run, and certified epsilons at further deltas.
+    """The guesses of an audit in one run, and the certified epsilons at further deltas.
 
     Parameters
     ----------
     canaries, included : int
-        Number of canaries, and how many of them were included.
+        Number of canaries, and number of included canaries.
     chosen : str
         How the number of guesses was chosen, in words.
     stages, correct : tuple of int
-        Numbers of guesses that were tested, and the number of correct guesses at each.
+        Tested numbers of guesses, with the number of correct guesses at each.
     guesses, guessed_right : int
         Guesses and correct guesses at the test with the strongest evidence.
     deltas, certified_epsilons : tuple of float
@@ -237,12 +244,12 @@ class CanaryGuesses:
 
 @dataclass(frozen=True)
 class MarginPoint:
-    """Result for the same mechanism when its noise is multiplied by a factor.
+    """Result for the same mechanism with its noise multiplied by a factor.
 
     Parameters
     ----------
     multiplier : float
-        Factor of the noise.
+        Factor by which the noise is multiplied.
     certified_epsilon : float
         Certified lower bound of epsilon at the claimed delta.
     refuted : bool
@@ -256,7 +263,7 @@ class MarginPoint:
 
 @dataclass(frozen=True)
 class NoiseMargin:
-    """Audits of the mechanism with less noise, which bound how far its noise can be reduced.
+    """Audits of the mechanism with less noise, which show how far its noise can be reduced.
 
     Parameters
     ----------
@@ -305,7 +312,7 @@ class ClaimFacts(_Claim, total=False):
 
 
 class Origin(TypedDict, total=False):
-    """How a record was made: the data that a replay needs."""
+    """How a record was made, as data for a replay."""
 
     kind: str
     path: Name

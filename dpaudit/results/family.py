@@ -1,4 +1,4 @@
-"""Joint evaluation of all refutations of a run."""
+"""Joint evaluation of all refuted claims of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dpaudit.results.verdicts import Verdict
 
 
 def step_down(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down, in the given order.
+    """Adjust p-values in their given order by Holm's step-down.
 
-    The few lines below avoid a dependency on statsmodels, which needs pandas (150 MB installed).
+    Using statsmodels instead would need pandas (150 MB installed).
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -29,8 +29,9 @@ def holm(results: Sequence[AuditResult]) -> dict[str, float]:
     If all claims with an adjusted p-value of at most alpha are called violated, the probability of
     any wrong call is at most alpha. No assumption about dependence is needed. Holm's method uses
     how strongly each claim is refuted. The union bound is the sum of the failure probabilities of
-    the run, which were fixed before the draws. If the union bound is smaller, it is returned
-    instead. Claims that were not refuted count with a p-value of 1, and mutants do not count.
+    the run, which were fixed before all draws. If the union bound is smaller than the adjusted
+    p-value, it is returned instead. Claims that were not refuted count with a p-value of 1, and
+    mutants do not count.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Draw the description of a chart with matplotlib, for papers and for comparing results.
 
-Drawing uses figure objects only and never pyplot. So it opens no window, changes no global state
-and works with any backend.
+The module uses figure objects only, and never pyplot. So it opens no window, changes no global
+state, and works with any backend.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
         name="matplotlib",
     ) from None
 
-_POINTS = 0.8  # points of matplotlib for each pixel of a description
+_POINTS = 0.8  # points of matplotlib per pixel of a description
 _SIZE = (4.1, 2.85)
 _LEGEND: dict[str, Any] = {
     "loc": "lower left",
@@ -49,12 +49,12 @@ def draw(chart: Chart, ax: Axes | None = None) -> Axes:
     chart : Chart
         A description from :mod:`dpaudit.results.charts`.
     ax : Axes, optional
-        Axes to draw on. A chart of several panels needs separate axes.
+        Axes to draw on. A chart of several panels brings its own axes.
 
     Raises
     ------
     ValueError
-        If `ax` is given for a chart of several panels.
+        If `ax` is given, and the chart has several panels.
     """
     if ax is not None and len(chart.panels) > 1:
         raise ValueError(f"ax must be None for a chart of {len(chart.panels)} panels")
@@ -96,7 +96,7 @@ def _draw_panel(panel: Panel, ax: Axes) -> None:
 def _tick(axis: Axis, ruler: Ruler) -> None:
     """Place the ticks of the description on the axes.
 
-    Linear axes without ticks keep the default ticks of matplotlib.
+    Linear axes without described ticks keep the default ticks of matplotlib.
     """
     if axis.ticks is None and not axis.log:
         return

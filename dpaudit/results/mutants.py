@@ -1,4 +1,4 @@
-"""Results of the mutants of an audit, and what these results show about its power."""
+"""Results of the mutants of an audit, and the power that they show."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ class MutantStatus(StrEnum):
 
 @dataclass(frozen=True)
 class MutantResult:
-    """Result of one mutant, audited on the same claim and pairs as the mechanism.
+    """Result of one mutant, which is audited on the same claim and pairs as the mechanism.
 
     Parameters
     ----------
     name : str
-        The planted mistake, in words.
+        The mistake in words.
     status : MutantStatus
         Whether the audit killed the mutant.
     certified_epsilon : float
-        Certified lower bound of the mutant's epsilon at the claimed delta; 0 if nothing is
+        Certified lower bound of the mutant's epsilon at the claimed delta. It is 0 if nothing is
         certified.
     failure_prob : float
         Probability that this bound is wrong.
     draws : int
-        Total draws of the mutant, per dataset.
+        Total number of draws of the mutant per dataset.
     pair_words : str
-        The pair on which the mutant was killed, else the pair audited last; empty if the mutant was
-        not run.
+        The pair on which the mutant was killed, or else the pair that was audited last. Empty if
+        the mutant was not run.
     event : str
-        The event that killed the mutant; empty if it was not killed.
+        The event that killed the mutant. Empty if the mutant was not killed.
     noise : str
-        The noise that was changed, in words; empty for a mutant given by the user.
+        The changed noise in words. Empty for a mutant given by the user.
     certain : bool
-        Whether that noise was removed completely.
+        Whether the noise was removed completely.
     calls : {"all", "first", "last"}
-        Description of the calls of the noise that were changed.
+        Description of the calls whose noise was changed.
     note : str
-        Why the mutant was not audited; empty if the mutant was audited.
+        Why the mutant was not audited. Empty if the mutant was audited.
     change : str
-        Change of the noise, such as "removed" or "halved"; empty for a mutant given by the user.
+        Change of the noise, such as "removed" or "halved". Empty for a mutant given by the user.
     """
 
     name: str
@@ -74,7 +74,10 @@ class MutantResult:
 
     @property
     def is_given(self) -> bool:
-        """Whether the user gave the mutant; if False, dpaudit made the mutant."""
+        """Whether the user gave the mutant.
+
+        If False, dpaudit made the mutant.
+        """
         return not self.noise
 
     @property
@@ -83,7 +86,7 @@ class MutantResult:
         return self.status is MutantStatus.KILLED
 
     def words(self, claimed_epsilon: float) -> str:
-        """Return the status and the evidence for it, in one line."""
+        """Return the status of the mutant and the evidence for it, in one line."""
         if self.note:
             return f"{self.status}: {self.note}"
         bound = beyond(self.certified_epsilon, claimed_epsilon)
@@ -105,7 +108,10 @@ def score_words(mutants: Sequence[MutantResult]) -> str:
 
 
 def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:
-    """Return one line per mutant; mutants that were not run for the same reason share a line."""
+    """Return one line per mutant.
+
+    Mutants that were not run for the same reason share a line.
+    """
     reasons = Counter(m.note for m in mutants if m.note)
     single = [m for m in mutants if reasons[m.note] < _SHARED]
     lines = [f"    {m.words(claimed_epsilon)}  {m.name}" for m in single]
@@ -120,11 +126,11 @@ _SHARED = 3
 
 
 def undetected(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return each noise whose removal the audit did not detect, and the number of draws used.
+    """Return each noise whose removal the audit did not detect, with the number of draws used.
 
-    A removal counts as detected if at least one mutant without the noise was killed. A noisy
+    A removal counts as detected if at least one mutant without this noise was killed. A noisy
     selection has two such mutants, one for each extreme answer. Mutants that were not run are
-    ignored. Removals in all calls are listed first.
+    ignored. Removals in all calls come first.
     """
     judged = [m for m in mutants if m.certain and m.status is not MutantStatus.NOT_RUN]
     detected = {(m.noise, m.calls) for m in judged if m.killed}
@@ -138,9 +144,9 @@ def undetected(mutants: Sequence[MutantResult]) -> dict[str, int]:
 
 
 def undetected_halvings(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return each noise whose removal was detected but whose halving was not, and the draws used.
+    """Return noises whose removal was detected but whose halving was not, with the draws used.
 
-    Only halvings of all calls count, because halving one call of many may be harmless.
+    Only halvings of all calls count, because halving one of many calls may be harmless.
     """
     gone = undetected(mutants)
     return {
@@ -152,7 +158,7 @@ def undetected_halvings(mutants: Sequence[MutantResult]) -> dict[str, int]:
 
 
 def undetected_words(mutants: Sequence[MutantResult]) -> list[str]:
-    """Return each undetected change of a noise in a few words, the most serious first."""
+    """Return each undetected change of a noise in a few words, most serious first."""
     found = [
         f"{noise} {change}" + f", in {draws:,} draws" * bool(draws)
         for change, noises in (

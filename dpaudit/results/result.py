@@ -1,4 +1,4 @@
-"""The result of an audit, as plain data that JSON stores without loss."""
+"""The result of an audit, as plain data that JSON can store without loss."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ _POINTS = ("pure_dp", "approx_dp")
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Evidence for a result, and how it was obtained.
+    """Evidence for a result, and details of the audit.
 
     Attributes
     ----------
     histogram : Histogram
         Outputs of both sides along the score of the witness.
     versions : dict
-        Versions of dpaudit, of Python and of the libraries that the numbers depend on.
+        Versions of dpaudit, of Python, and of all libraries that affect the numbers.
     mechanism_seconds : float
         Seconds spent in the code of the mechanism and of its mutants.
     curves : Curves or None
-        Bounds that follow from the certified profile: on the trade-off curve, on mu of Gaussian DP
-        and on Renyi divergences. None if nothing is certified.
+        Bounds on the trade-off curve, on mu of Gaussian DP and on Renyi divergences, which follow
+        from the certified profile. None if nothing is certified.
     sequential : SequentialPath or None
-        The wealth at each interim analysis of a sequential audit.
+        The wealth of a sequential audit at each interim analysis.
     canaries : CanaryGuesses or None
-        The guesses and further certified epsilons of :func:`dpaudit.audit_one_run`.
+        The guesses of :func:`dpaudit.audit_one_run`, and its certified epsilons at further deltas.
     long_profile : LongProfile or None
         Estimated profile down to negligible deltas, for a mechanism of additive noise.
     search : SearchRecord or None
-        The search for the pair, if there was one.
+        Record of the search for the pair, if there was a search.
     noise_margin : NoiseMargin or None
         Results for the same mechanism with less noise, if they were requested.
     """
@@ -85,9 +85,9 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Result of an audit, with all that is needed to repeat it.
+    """Result of an audit, with everything that is needed to repeat the audit.
 
-    The prefix of a number's name gives the kind of the number. ``claimed_`` numbers come from the
+    The prefix of a number's name says what kind of number it is. ``claimed_`` numbers come from the
     claim. ``certified_`` numbers are lower bounds. The probability that any of these bounds is
     wrong is at most ``failure_prob``. ``estimated_`` numbers are point estimates without guarantee.
 
@@ -98,16 +98,16 @@ class AuditResult:
     mechanism : str
         Name of the audited function.
     claim : dict
-        ``notion, epsilon, delta, relation, source, words`` and the parameters of the notion.
-        `epsilon` and `delta` are the point at which the claim is compared with the certified
-        numbers. For a claim that is a curve, this point is where the certified profile exceeds the
-        curve most, or comes closest to the curve.
+        The claim: ``notion, epsilon, delta, relation, source, words`` and the parameters of the
+        notion. `epsilon` and `delta` are the point at which the claim is compared with the
+        certified numbers. For a curve, this is the point where the certified profile exceeds the
+        curve most or comes closest to it.
     pair_words : str
         The pair of datasets, in words.
     verdict : Verdict
         REFUTED, NOT_REFUTED or NO_POWER.
     reason : str
-        The reason for the verdict, in one sentence.
+        The reason for the verdict in one sentence.
     epsilon : Estimate
         Epsilon that the mechanism needs at the claimed delta.
     delta : Estimate
@@ -117,43 +117,46 @@ class AuditResult:
     witness : Witness
         The event or guess that certifies `epsilon`.
     failure_prob : float
-        Probability that any certified number of the mechanism is wrong; 0 if computed exactly.
-        The same probability holds separately for all certified numbers of the mutants together.
+        Probability that any certified number of the mechanism is wrong. It is 0 if all were
+        computed exactly. For all certified numbers of the mutants together, the same probability
+        holds separately.
     p_value : float
-        p-value of the claim. It is the smallest failure probability, divided in the same way, at
-        which these draws refute the claim. It is 1 if these draws do not refute the claim.
+        p-value of the claim. The p-value is the smallest failure probability, divided in the same
+        way, at which these draws refute the claim. It is 1 if these draws do not refute the claim.
     draws : dict
-        Draws per dataset: ``explore`` draws choose events, and ``certify`` draws test them. Guesses
-        by rank need no exploration and use all of these draws; see `draws_by_rank`.
+        Number of draws per dataset: ``explore`` draws choose events, and ``certify`` draws test
+        them. Guesses by rank need no exploration, and use all of these draws (see `draws_by_rank`).
     mutants : tuple of MutantResult
-        Results of the mutants, those given by the user first. Empty if no mutants were requested,
-        no mutants could be made, or the claim is refuted.
+        Results of the mutants. The mutants that the user gave come first. The tuple is empty if no
+        mutants were requested, if none could be made, or if the claim is refuted.
     expected : Expectation or None
-        Declared expectation; None for a direct call.
+        The expected verdict. None for a direct call.
     seed : int
         Root seed.
     seconds : float
-        Wall time of the audit with its mutants, in seconds.
+        Wall-clock time of the audit and its mutants, in seconds.
     diagnostics : Diagnostics
         Evidence: histogram, curves, search, versions.
     detectable_epsilon : float or None
-        Power of the audit. Suppose that the mechanism had less noise and needed this epsilon on
-        this pair at the claimed delta. Then the audit would refute the claim with probability about
-        0.9. `detectable` is an estimate. ``inf`` if no epsilon is detected with this probability.
-        None if the claim is refuted, if the result was computed, or if the distributions are not
-        known well enough.
+        Power of the audit: the smallest detectable epsilon. Suppose that the mechanism had less
+        noise, so that it needed this epsilon on this pair at the claimed delta. Then the audit
+        would refute the claim with probability about 0.9. `detectable` is an estimate. The value is
+        ``inf`` if no epsilon is detected with this probability. The value is None if the claim is
+        refuted, if the result was computed, or if the distributions are not known well enough.
     notes : tuple of str
         Further remarks for the reader.
     origin : dict
-        Data with which `dpaudit replay` repeats the audit; empty for a direct call.
+        Data with which `dpaudit replay` repeats the audit. Empty for a direct call.
     advice : str
-        What to do next; may be empty.
+        Advice on what to do next, or "".
     not_covered : tuple of str
-        What the audit did not test, because there were too few draws or an option was not set.
+        What the audit did not test, because there were too few draws or because an option was not
+        set.
     pair : NeighborPair or None
-        The two datasets. The pair is stored in a file of its own; None if that file is missing.
+        The two datasets. The pair is stored in a separate file, and is None if that file is
+        missing.
     event : Event or None
-        The event as a function, ``event(outputs) -> bool [size]``; not stored.
+        The event as a function ``event(outputs) -> bool [size]``. It is not stored.
     """
 
     id: str
@@ -184,30 +187,31 @@ class AuditResult:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "an AuditResult has no truth value, since `assert audit(...)` would pass for a refuted "
-            "claim. Call result.assert_not_refuted(), or compare result.verdict"
+            "an AuditResult has no truth value, because `assert audit(...)` would pass "
+            "for a refuted claim. Call result.assert_not_refuted(), or compare "
+            "result.verdict"
         )
 
     def assert_not_refuted(self, *, power: bool = True) -> None:
-        """Raise ``AssertionError`` with the summary, unless the verdict is NOT_REFUTED.
+        """Raise ``AssertionError`` with the summary unless the verdict is NOT_REFUTED.
 
         Parameters
         ----------
         power : bool, optional
-            Whether to raise for NO_POWER too. Default True.
+            Whether to raise the error for NO_POWER, too. The default is True.
         """
         if self.verdict is Verdict.REFUTED or (power and self.verdict is Verdict.NO_POWER):
             raise AssertionError(f"\n{self.summary()}")
 
     @property
     def status(self) -> Status:
-        """The verdict compared with the expected one."""
+        """The verdict, compared with the expected verdict."""
         given = any(mutant.is_given for mutant in self.mutants)
         return status_of(self.verdict, self.expected, has_given=given)
 
     @property
     def mismatch(self) -> str | None:
-        """Why the result makes a run fail, in one sentence; None if it does not."""
+        """The reason why the result makes a run fail, in one sentence; None if it does not."""
         sentences = {
             "refuted": f"the claim is refuted: {self.reason}",
             "no_power": f"the audit has no power: {self.reason}",
@@ -218,12 +222,12 @@ class AuditResult:
 
     @property
     def claimed_epsilon(self) -> float:
-        """Epsilon of the claim at the point of comparison."""
+        """Epsilon of the claim at the compared point."""
         return float(self.claim["epsilon"])
 
     @property
     def claimed_delta(self) -> float:
-        """Delta of the claim at the point of comparison."""
+        """Delta of the claim at the compared point."""
         return float(self.claim["delta"])
 
     @property
@@ -243,16 +247,17 @@ class AuditResult:
 
     @property
     def draws_by_rank(self) -> int:
-        """Draws per dataset on which guesses by rank certify `epsilon`; 0 for other methods.
+        """Number of draws per dataset from which guesses by rank certify `epsilon`.
 
-        These are all draws, or, for given outputs, the draws that the randomised design uses.
+        It is 0 for other methods. These are all draws of the audit. For given outputs, they are the
+        draws that the randomised design uses.
         """
         counts = self.epsilon.counts
         return counts.draws_left // 2 if counts and self.epsilon.method == BY_RANK else 0
 
     @property
     def total_failure_prob(self) -> float:
-        """Bound on the probability that any certified number, also of the mutants, is wrong."""
+        """Bound on the probability that any certified number, also of a mutant, is wrong."""
         spent = [self.failure_prob, *(mutant.failure_prob for mutant in self.mutants)]
         if (margin := self.diagnostics.noise_margin) is not None:
             spent.append(len(margin.points) * margin.failure_prob)
@@ -260,22 +265,25 @@ class AuditResult:
 
     @property
     def mutation_score(self) -> float | None:
-        """Killed mutants as a share of the mutants that were run; None if none was run."""
+        """Share of killed mutants among the mutants that were run.
+
+        None if no mutant was run.
+        """
         killed, judged = mutation_score(self.mutants)
         return killed / judged if judged else None
 
     def summary(
         self, *, verbose: bool = False, word: str | None = None, replay: str | None = None
     ) -> str:
-        """Return the result as text: verdict, numbers, pair, command to repeat it, next steps.
+        """Return the result as text: verdict, numbers, pair, command to repeat it, and next steps.
 
         Parameters
         ----------
         verbose : bool, optional
-            Whether to add the evidence: witness with its counts, estimates, search, every mutant
-            and all notes. The default is False, for at most 12 lines.
+            Whether to add the evidence, which is the witness with its counts, the estimates, the
+            search, every mutant and all notes. The default is False and gives at most 12 lines.
         word : str, optional
-            A label instead of the verdict, such as "REFUTED (known)".
+            Label that replaces the verdict, such as "REFUTED (known)".
         replay : str, optional
             The command that repeats the audit.
         """
@@ -325,14 +333,14 @@ class AuditResult:
         """Return the certified epsilon, rounded down, after the first of two `signs`.
 
         If the bound exceeds the claim only in digits that are not shown, return the claim after the
-        second sign.
+        second of the signs.
         """
         refuted = self.verdict is Verdict.REFUTED
         claimed = self.claimed_epsilon if refuted else math.inf
         return beyond(self.certified_epsilon, claimed, signs).strip()
 
     def _power(self) -> list[tuple[str, str]]:
-        """Return what the audit can detect and what it cannot, unless the claim is refuted."""
+        """Return what the audit can and cannot detect, unless the claim is refuted."""
         if self.verdict is Verdict.REFUTED:
             return []
         if self.verdict is Verdict.NO_POWER:
@@ -396,8 +404,8 @@ class AuditResult:
         Returns
         -------
         Axes
-            Axes of matplotlib. Without `ax`, the axes belong to a new figure that no window shows.
-            Save the figure with ``result.plot_tradeoff().figure.savefig("tradeoff.svg")``.
+            Axes of matplotlib on which to draw. Without `ax`, a new figure is made, which no window
+            shows. Save the figure with ``result.plot_tradeoff().figure.savefig("tradeoff.svg")``.
         """
         from dpaudit.results import charts, figures
 
@@ -406,15 +414,15 @@ class AuditResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the certified, estimated and claimed privacy profile on `ax`, or on new axes.
 
-        For an audit in one run, epsilon is plotted against the number of guesses instead.
+        For an audit in one run, plot epsilon against the number of guesses instead.
 
         Needs matplotlib (the extra ``plot``).
 
         Returns
         -------
         Axes
-            Axes of matplotlib. Without `ax`, the axes belong to a new figure that no window shows.
-            Save the figure with ``result.plot().figure.savefig("profile.svg")``.
+            Axes of matplotlib on which to draw. Without `ax`, a new figure is made, which no window
+            shows. Save the figure with ``result.plot().figure.savefig("profile.svg")``.
         """
         from dpaudit.results import charts, figures
 
@@ -422,11 +430,11 @@ class AuditResult:
         return figures.draw(chart(self), ax)
 
     def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
-        """Return a copy with origin and expectation of the result, which only the runner knows."""
+        """Return a copy with the origin and expectation of the result, which the runner knows."""
         return replace(self, origin=dict(origin), expected=expected)
 
     def row(self) -> dict[str, Any]:
-        """Return the row of ``results.json``: plain data, with ``inf`` as text."""
+        """Return the row of ``results.json`` as plain data, with ``inf`` as text."""
         mutants = [
             {
                 "name": m.name,
@@ -460,14 +468,14 @@ class AuditResult:
         return {key: encode(value) for key, value in row.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as plain data, without `pair` and `event`; see :meth:`from_json`."""
+        """Return the result as plain data without `pair` and `event`, for :meth:`from_json`."""
         stored = encode(replace(self, event=None, pair=None))
         del stored["event"], stored["pair"]
         return {"schema": SCHEMA_VERSION, **stored}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AuditResult:
-        """Rebuild a result from :meth:`to_json`; raise ``ValueError`` for other data."""
+        """Rebuild a result from its :meth:`to_json`; raise ``ValueError`` for other data."""
         if data.get("schema") != SCHEMA_VERSION:
             raise ValueError(
                 f"schema must be {SCHEMA_VERSION} for this version of dpaudit, "

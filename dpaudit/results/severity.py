@@ -1,4 +1,4 @@
-"""How badly a claim is violated, or how close an audit came: certified over claimed.
+"""How badly a claim is violated, or how close an audit came: certified divided by claimed.
 
 The bar is linear from 0 to the claim, so that bounds of 0 and of 98 % of the claim look different.
 The bar is logarithmic from the claim to infinity, so that twice, ten times and a hundred times the
@@ -27,9 +27,10 @@ _LAST_FINITE = 0.97
 
 
 def severity(result: AuditResult) -> float:
-    """Return certified epsilon divided by claimed epsilon; it is above 1 for a violated claim.
+    """Return certified epsilon divided by claimed epsilon.
 
-    A claim of epsilon = 0 limits only delta, so the deltas are compared instead.
+    It is above 1 for a violated claim. A claim of epsilon = 0 limits only delta, so for this claim
+    the deltas are compared.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def closeness(result: AuditResult) -> str:
 
 
 def detectable_words(result: AuditResult) -> str:
-    """Return in words the smallest epsilon that the audit detects; empty if unknown."""
+    """Return the smallest epsilon that the audit detects, in words; "" if it is unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
         return ""
@@ -87,7 +88,7 @@ def detectable_words(result: AuditResult) -> str:
 
 
 def bar(result: AuditResult) -> str:
-    """Return the bar for a table: without text, stretched to the width of its cell."""
+    """Return the bar for a table, without text and stretched to the width of its cell."""
     ratio, refuted = severity(result), result.verdict is Verdict.REFUTED
     length = coordinate(400 * place(ratio))
     marks = "".join(f"M{coordinate(400 * place(tick))} 2v6" for tick in TICKS[1:-1])
@@ -122,7 +123,7 @@ def scale(result: AuditResult) -> str:
 
 
 def _detectable_place(result: AuditResult) -> float | None:
-    """Return the position of the detectable epsilon on the bar; None if there is no position."""
+    """Return the position of the detectable epsilon on the bar, or None if it has none."""
     detectable = result.detectable_epsilon
     if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:
         return None

@@ -1,8 +1,8 @@
-"""Draw the description of a chart as SVG text, for pages. No dependencies.
+"""Draw the description of a chart as SVG text, for pages.
 
-A page of sixty audits holds about three hundred charts. Hand-written SVG code takes a millisecond
-and a few kilobytes for a chart, a tenth of what a plotting library needs. The colours may be
-variables of the page's theme.
+The module has no dependencies. A page of sixty audits holds about three hundred charts. Direct SVG
+code takes a millisecond and a few kilobytes per chart, which is a tenth of what a plotting library
+needs. The colours may be CSS variables of the page's theme.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def coordinate(value: float) -> str:
 
 
 def text_width(text: str, size: float = TEXT) -> float:
-    """Return an estimate of the width of a text; it is rather too large, because fonts differ."""
+    """Return an estimate of the width of a text.
+
+    The estimate is rather too large, because fonts differ.
+    """
     widths = (
         0.38 if c in _NARROW else 1.0 if c in _WIDE or ord(c) > 0x2E80 else 0.63 for c in text
     )
@@ -65,7 +68,10 @@ def svg_of(chart: Chart) -> str:
 
 
 def wrap(body: str, title: str, width: float, height: float) -> str:
-    """Return an ``<svg>`` element; for screen readers, an element with links is a group."""
+    """Return an ``<svg>`` element.
+
+    For screen readers, an element with links is a group.
+    """
     role = "group" if "<a " in body else "img"
     return (
         f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="{role}" '

@@ -1,6 +1,7 @@
-"""Verdicts, expectations and statuses; a status is a verdict compared with its expectation.
+"""Verdicts, expectations and statuses.
 
-The terminal, the pytest summary and the page all use the words in `STATUSES`.
+A status is a verdict compared with its expectation. The terminal, the pytest summary and the page
+all use the words in `STATUSES`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Verdict(StrEnum):
 
 
 class Expectation(StrEnum):
-    """Expected verdict, declared before the audit runs."""
+    """Expected verdict, which is declared before the audit runs."""
 
     NOT_REFUTED = "not_refuted"
     """Default: a refutation fails the run."""
@@ -62,7 +63,7 @@ class Status:
     word : str
         Label of the status in reports.
     category, letter : str
-        Label in pytest's summary line, and character in pytest's row of dots.
+        Label in pytest's summary line, and character in pytest's line of dots.
     style : str
         Style of the label on a terminal, in the notation of rich.
     meaning : str
@@ -103,7 +104,8 @@ STATUSES = {
 def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool) -> Status:
     """Return the status of an audit: its verdict compared with the expected one.
 
-    NO POWER fails every strict run. It fails any other run if the user gave a mutant (`has_given`).
+    NO POWER makes every strict run fail. It makes any other run fail if the user gave a mutant
+    (`has_given`).
     """
     refuted = verdict is Verdict.REFUTED
     if expected in (Expectation.REFUTED, Expectation.EITHER):
@@ -117,10 +119,9 @@ def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the most urgent of several statuses.
+    """Return the most urgent status of several.
 
-    Statuses that are not of audits, for example those of statements, rank last and keep their
-    order.
+    Statuses of other things than audits, such as statements, come last and keep their order.
     """
     order = {key: rank for rank, key in enumerate(STATUSES)}
     return min(statuses, key=lambda status: order.get(status.key, len(order)))

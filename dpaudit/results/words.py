@@ -1,6 +1,7 @@
 """Numbers, durations and dates as text.
 
-Certified bounds are rounded so that they remain true: lower bounds down, upper bounds up.
+Certified bounds are rounded so that they remain true. Lower bounds are rounded down, and upper
+bounds are rounded up.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def beyond(bound: float, claimed: float, signs: tuple[str, str] = (">=", ">")) -
 def claimed_below(bound: float, claimed: float, digits: int = DIGITS) -> str | None:
     """Return the claim, rounded up to the fewest digits for which it stays below the bound.
 
-    None if the bound exceeds the claim in its first `digits` digits, or does not exceed the claim.
+    Return None if the bound exceeds the claim in its first `digits` digits, or does not exceed it.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def claimed_below(bound: float, claimed: float, digits: int = DIGITS) -> str | N
 
 
 def number(value: float, digits: int = DIGITS) -> str:
-    """Return a number in `digits` significant digits; integers below a million in full.
+    """Return a number in `digits` significant digits; give integers below a million in full.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Runs of many audits: the pytest plugin, the stored results, the display and the commands.
 
-Names are imported when they are first used, so an idle plugin costs nothing.
+Names are imported when they are first used, so an unused plugin adds no import time.
 """
 
 import lazy_loader

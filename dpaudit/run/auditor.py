@@ -45,7 +45,9 @@ FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 
 
 @dataclass
 class Auditor:
-    """The fixture of an audit function; every call of :meth:`check` is one audit.
+    """The fixture of an audit function.
+
+    Every call of :meth:`check` is one audit.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class Auditor:
     expected : Expectation
         Expectation that the audit function declares.
     progress : ProgressWriter, optional
-        Object that receives the progress of each audit.
+        Object to which the progress of each audit is reported.
     """
 
     item: str
@@ -84,18 +86,18 @@ class Auditor:
         """Audit a mechanism with the budget and the seed of the run.
 
         The verdict of the function is determined when the audit function ends, so that all its
-        checks are made.
+        checks run.
 
         Parameters
         ----------
         mechanism, claim, pairs, mutants, score, float_attack
             As in :func:`dpaudit.audit`.
         draws : int, optional
-            Draws per dataset, whatever the profile is. It must not be given together with
+            Number of draws per dataset, for any profile. Do not give `draws` together with
             `draws_factor`.
         draws_factor : float, optional
-            Multiple of the profile's draws, > 0. Use less than 1 for slow mechanisms, and more than
-            1 if finding a violation needs more draws. The default is 1.
+            Factor by which the profile's draws are multiplied, > 0. Use a factor below 1 for slow
+            mechanisms, and above 1 if a violation needs more draws. The default is 1.
         method : {"fixed", "sequential"} or Instrument, optional
             As in :func:`dpaudit.audit`. The default is "sequential" if the run asks for it
             (``dpaudit run --sequential``) and the mechanism draws its outputs.
@@ -117,7 +119,7 @@ class Auditor:
         )
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
-        if method is None:  # use the method of the run if the method applies
+        if method is None:  # use the method of the run if it suits the mechanism
             draws_outputs = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
             method = "sequential" if self.settings.sequential and draws_outputs else "fixed"
         number = len(self.results) + 1
@@ -211,7 +213,7 @@ class Auditor:
         return self._function(check_sensitivity, function, bound, options)
 
     def check_lipschitz(self, function: Any, bound: float, **options: Any) -> FunctionCheck:
-        """Search for two points that violate a bound; see :func:`dpaudit.check_lipschitz`."""
+        """Search for two points that violate a bound, as :func:`dpaudit.check_lipschitz` does."""
         from dpaudit.properties import check_lipschitz
 
         return self._function(check_lipschitz, function, bound, options)
@@ -219,7 +221,7 @@ class Auditor:
     def check_contraction(
         self, function: Any, factor: float = 1.0, **options: Any
     ) -> FunctionCheck:
-        """Search for points that a map moves apart; see :func:`dpaudit.check_contraction`."""
+        """Search for points that a map moves apart, as :func:`dpaudit.check_contraction` does."""
         from dpaudit.properties import check_contraction
 
         return self._function(check_contraction, function, factor, options)
@@ -235,7 +237,7 @@ class Auditor:
 
 
 def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | None) -> bool:
-    """Return whether a replay of the audit must give the same counts."""
+    """Return whether a replay of the audit must give equal counts."""
     given = () if mutants is None or isinstance(mutants, str) else mutants
     seeded = all(map(is_seeded, [mechanism, *given]))
     return seeded and not ended_by_clock(result)
@@ -252,7 +254,10 @@ def ended_by_clock(result: AuditResult) -> bool:
 
 @functools.cache
 def drawn_by(workers: int | str) -> Workers | None:
-    """Return the workers of all audits of this process; they are closed when the process ends."""
+    """Return the workers of all audits of this process.
+
+    They are closed when the process ends.
+    """
     if workers == 1:
         return None
     begun: Workers = Cluster(workers) if isinstance(workers, str) else Processes(workers)

@@ -44,13 +44,13 @@ class Cargo:
     records : tuple of Record
         Records of the function.
     packed : tuple
-        The same records, packed by :func:`dpaudit.store.pack`.
+        The same records in the form that :func:`dpaudit.store.pack` returns.
     problems : tuple of str
-        Messages about stored files that could not be adopted.
+        Messages about stored files that could not be reused.
     whole : bool
-        Whether the function ended normally, so that its verdict is valid.
+        Whether the function ended normally, which makes its verdict valid.
     disk : str
-        Reason why a file could not be written, if this ended the function.
+        Reason why a file could not be written, if the function ended because of this.
     """
 
     records: tuple[Record, ...] = ()
@@ -90,7 +90,7 @@ def load_cargo(
 
 
 def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
-    """Return the data that a report carries; they are decoded only once."""
+    """Return the data that a report carries, decoded only once."""
     words = getattr(report, _ATTRIBUTE, None)
     if words is None:
         return Cargo()
@@ -132,7 +132,7 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (text if crash is None else str(crash.message)).strip().splitlines()
     reason = lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
-    # If a file cannot be collected, the line contains the last place in the traceback of the file.
+    # If a file cannot be collected, the line contains the last place in the file's traceback.
     places = re.findall(r'^(?:E +File "([^"]+)", line (\d+)|(\S+\.py):(\d+): in )', text, re.M)
     if isinstance(report, pytest.CollectReport) and places:
         quoted, line, file, number = places[-1]
@@ -143,5 +143,5 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def took_process_down(report: pytest.TestReport | pytest.CollectReport) -> bool:
-    """Return whether pytest-xdist made a report itself, for a worker that no longer exists."""
+    """Return whether pytest-xdist made a report itself, for a worker that has ended."""
     return getattr(report, "when", None) == "???"

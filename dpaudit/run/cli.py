@@ -1,6 +1,7 @@
 """The command line: ``dpaudit run | audit | plan | compare | report | replay``.
 
-A package can add commands by the entry-point group ``dpaudit.commands``. The ledger does this.
+A package can add commands with the entry-point group ``dpaudit.commands``. The ledger adds its
+command in this way.
 
 The exit codes are those of pytest: 0 no unexpected refutation, 1 refutation or failure, 2
 interrupted, 3 internal error, 4 wrong usage, 5 nothing collected.
@@ -114,14 +115,14 @@ def run(
     for path in given:
         if not path_of(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    if isinstance(workers, str):  # check this before any result of an earlier run is changed
+    if isinstance(workers, str):  # this is checked before any result of an earlier run is changed
         from dpaudit.mechanisms import check_scheduler
 
         check_scheduler(workers)
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     whole = not given and not chosen.keyword
     asked = Asked(repeat, whole, junit=chosen.junit, sarif=chosen.sarif)
-    # Collect only audits and checks, because the tests of a project have their own runner.
+    # Only audits and checks are collected, because the tests of a project have their own runner.
     return chosen.collect(given or default_paths(), settings, asked, RunDisplay(verbose=verbose))
 
 

@@ -1,4 +1,4 @@
-"""Damage that an audit may have done to its process, which would make later audits fail."""
+"""Damage that an audit may do to its process, and that would make later audits fail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Condition:
     folder: str = field(default_factory=_folder)
 
     def damage(self) -> str:
-        """Return the damage that would affect later audits, in words; empty if there is none."""
+        """Return the damage that would affect later audits, in words, or ""."""
         return ", ".join(self._damage())
 
     def _damage(self) -> Iterator[str]:

@@ -32,7 +32,8 @@ def audit_function(
     """Run the audit that is described by an ``origin`` of kind "function".
 
     If `root` is given, functions that are defined in code outside of that directory are refused.
-    `settings` are not part of the origin. The result records whether `max_seconds` ended the audit.
+    The origin does not contain `settings`. The result records whether `max_seconds` ended the
+    audit.
     """
     from dpaudit.engine import audit
     from dpaudit.mechanisms import Outcomes
@@ -121,7 +122,9 @@ def pairs_of(
         return pairs_from_words(origin["pair"], rng=rng)  # type: ignore[no-any-return]
     shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
     if origin["like"] is not None and shape:
-        raise click.UsageError(f"--{shape[0]} must not be given with --like, which has a shape")
+        raise click.UsageError(
+            f"--{shape[0]} must not be given with --like, because the data of --like have a shape"
+        )
     data = None
     if (like := origin["like"]) is not None:
         try:
@@ -143,8 +146,8 @@ _DESCRIBED = ("like", "users", "m", "dim", "range")
 def load_target(target: str, root: Path | None = None) -> Any:
     """Import MODULE:FUNCTION; MODULE is a dotted name or the path of a .py file.
 
-    If `root` is given, a function that is defined in code outside of that directory is refused. A
-    module inside may have imported such a function.
+    If `root` is given, a function that is defined outside of that directory is refused. The reason
+    is that a module inside the directory may have imported such a function.
     """
     module_name, function = split_target(target)
     import_from_here()
@@ -157,7 +160,7 @@ def load_target(target: str, root: Path | None = None) -> Any:
             assert spec is not None
             assert spec.loader is not None
             module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module  # dataclasses and pickle search here
+            sys.modules[spec.name] = module  # dataclasses and pickle look up modules here
             sys.path.insert(0, str(path.parent.resolve()))
             spec.loader.exec_module(module)
         else:
@@ -173,8 +176,8 @@ def load_target(target: str, root: Path | None = None) -> Any:
         found = getattr(found, part, None)
         if root is not None and not _is_defined_inside(found, root):
             raise click.UsageError(
-                f"{target} names code outside of this directory: a replay runs it. "
-                "Pass --trust if you trust the authors of the result and of that code"
+                f"{target} is code outside of this directory, which a replay would run. Pass "
+                "--trust if you trust the authors of the result and of that code"
             )
     if found is None:
         raise click.UsageError(f"module {module_name} has no function {function!r}")
@@ -182,7 +185,7 @@ def load_target(target: str, root: Path | None = None) -> Any:
 
 
 def _is_defined_inside(found: Any, root: Path) -> bool:
-    """Return whether code inside a directory defines a function or class, or made an object."""
+    """Return whether code inside a directory defines a function or class or made an object."""
     if isinstance(found, types.ModuleType):
         return False
     if not (isinstance(found, type | np.ufunc) or inspect.isroutine(found)):
@@ -202,7 +205,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def file_of(target: str) -> Path | None:
-    """Return the location of a target's module without running its code; None if there is none.
+    """Return the location of a target's module without running its code, or None.
 
     For a module in a package, return the location of the package. For a module without a file,
     return the location of Python.
@@ -213,7 +216,7 @@ def file_of(target: str) -> Path | None:
     import_from_here()
     try:
         spec = importlib.util.find_spec(module_name.partition(".")[0])
-    except (ImportError, ValueError):  # such as __main__, which can be imported anyway
+    except (ImportError, ValueError):  # a module such as __main__, which can be imported anyway
         return Path(sys.base_prefix)
     if spec is None:
         return None

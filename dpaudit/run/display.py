@@ -30,7 +30,7 @@ _LIVE_EVERY, _PLAIN_EVERY = 0.5, 30.0
 
 
 class RunDisplay:
-    """Prints one line for each record when it arrives, and the findings at the end.
+    """Prints one line for each record when it arrives, and all findings at the end.
 
     The output goes to a copy of standard output, which pytest does not capture.
 
@@ -48,7 +48,7 @@ class RunDisplay:
         self._copied = True
         try:
             self._file: IO[str] = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-        except (io.UnsupportedOperation, AttributeError):  # in a notebook or in a test
+        except (io.UnsupportedOperation, AttributeError):  # this happens in a notebook or in a test
             self._file, self._copied = sys.stdout, False
         self._console = Console(file=self._file, highlight=False, soft_wrap=True)
         self._bar: Bar | None = None

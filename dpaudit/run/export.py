@@ -1,4 +1,4 @@
-"""Write a refuted claim as a separate test; the test fails until the bug is fixed."""
+"""Write a refuted claim as a separate test, which fails until the bug is fixed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def export_test(stored: Path, file: Path) -> None:
     stored : Path
         The stored result.
     file : Path
-        Path of the test to write, below the working directory; the file must not exist.
+        Path of the new test, below the working directory. The file must not exist.
     """
     record, problems = load_record(stored)
     if not isinstance(record, AuditResult):
@@ -138,13 +138,17 @@ def export_test(stored: Path, file: Path) -> None:
 
 
 def _common(result: AuditResult, depth: int) -> dict[str, Any]:
-    """Return the fields of both templates; stored text enters code as a comment or by ``repr``."""
+    """Return the fields of both templates.
+
+    Stored text enters code only as a comment or by ``repr``.
+    """
     assert result.pair is not None
     words = (
         f"{result.claim['words']} is violated by {result.mechanism}, on {result.pair.describe()}."
     )
     return {
-        # Not above the docstring, because a comment in the first two lines may declare an encoding.
+        # The comment is below the docstring, because a comment in the first two lines may declare
+        # an encoding.
         "title": "\n".join(f"# {line}" for line in words.replace("\0", "").splitlines()),
         "name": re.sub(r"[^a-z0-9]+", "_", result.id.lower()).strip("_") or "audit",
         "depth": depth,
@@ -167,7 +171,7 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
 
 
 def _claim_code(origin: dict[str, Any]) -> str:
-    """Return the expression of a claim; its relation is that of the pair."""
+    """Return the expression of a claim, whose relation is that of the pair."""
     if origin["mu"] is not None:
         return f"GaussianDP({origin['mu']!r})"
     if origin["rho"] is not None and origin["delta"]:
@@ -195,7 +199,10 @@ def _item_test(result: AuditResult, file: Path, depth: int) -> str:
 
 
 def _pair_code(pair: NeighborPair, file: Path) -> str:
-    """Return the expression of a pair; large datasets are written into a separate file."""
+    """Return the expression of a pair.
+
+    Large datasets are written into a separate file.
+    """
     sides = [pair.left, pair.right]
     if not all(isinstance(side, np.ndarray) for side in sides):
         raise click.UsageError(

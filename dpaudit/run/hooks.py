@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
-    """Return the job of a function whose records a run stores; None for any other test."""
+    """Return the job of a function whose records a run stores, or None for any other test."""
 
 
 @pytest.hookspec(firstresult=True)
@@ -28,12 +28,14 @@ def pytest_dpaudit_functions(job: Job, checks: Sequence[FunctionCheck]) -> Recor
 def pytest_dpaudit_complete(
     session: AuditSession, records: list[Record]
 ) -> tuple[dict[str, Any], Sequence[str]] | None:
-    """Return what must be added to a run; also add its records that no function made, in order.
+    """Return what must be added to a run.
+
+    Also add, in order, records that no function made.
 
     Returns
     -------
     facts : dict
-        Facts that a run stores in addition to its records, keyed by the kind of record.
+        Facts that a run stores in addition to its records, by the kind of record.
     problems : sequence of str
         Problems of the run.
     """

@@ -33,7 +33,7 @@ PathArgument = functools.partial(click.Path, path_type=Path)
 def numbers_as_written(
     ctx: click.Context, param: click.Parameter, value: tuple[str, ...] | None
 ) -> tuple[int | float, ...] | None:
-    """Convert words to numbers: to integers if written without a point, else to floats."""
+    """Convert words to numbers: to integers if written without a point, otherwise to floats."""
     if value is None:
         return None
     try:
@@ -109,7 +109,7 @@ def failure_prob_option(meaning: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class RunSelection:
-    """The selection in `run_options`: what is run, by how many workers, and the output files."""
+    """Options in `run_options`: what is run, by how many workers, and the output files."""
 
     keyword: str
     jobs: str
@@ -119,20 +119,20 @@ class RunSelection:
     sarif: Path | None = None
 
     def __post_init__(self) -> None:
-        # Pytest has no public check of this, and a worker would find the fault only when it
-        # collects.
+        # Pytest has no public check of this, and a worker would find the fault only during
+        # collection.
         from _pytest.mark.expression import Expression
 
         try:
             Expression.compile(self.keyword)
-        except Exception as error:  # of a class that differs between versions
+        except Exception as error:  # an exception of a class that differs between versions
             words = getattr(error, "msg", None) or error
             raise click.UsageError(
                 f"-k must be an expression, got {self.keyword!r}: {words}"
             ) from None
 
     def words(self) -> list[str]:
-        """Return the options that repeat the selection."""
+        """Return the command-line options that repeat the selection."""
         return ["-k", self.keyword] if self.keyword else []
 
     def collect(
@@ -142,12 +142,13 @@ class RunSelection:
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]
         arguments += ["-o", "python_functions=audit_*", *targets]
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
-        # A file that cannot be collected is reported, and does not stop the other files.
+        # A file that cannot be collected is reported but does not stop the other files.
         arguments.append("--continue-on-collection-errors")
         arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
         if self.junit is not None:
-            # A restarted process reports its last function again, which takes no time. With the
-            # time of the call alone, pytest makes no second test case of that report.
+            # A restarted process reports its last function again, and this second report takes no
+            # time. If only the time of the call is recorded, pytest makes no second test case from
+            # that report.
             arguments += [f"--junitxml={self.junit}", "-o", "junit_suite_name=dpaudit"]
             arguments += ["-o", "junit_duration_report=call"]
         if self.resume:
@@ -166,20 +167,21 @@ def jobs_arguments(jobs: str) -> list[str]:
         raise click.UsageError(f"--jobs must be auto or an integer >= 0, got {jobs!r}")
     if workers == 0:
         return ["-p", "no:xdist"]
-    # Use a worker even if there is only one, because the code under audit may end its process.
+    # A worker is used even if there is only one, because the code under audit may end its process.
     restarts = f"--max-worker-restart={_MAX_RESTARTS}"
     return ["-n", str(workers), "--dist", "worksteal", restarts]
 
 
 def run_pytest(arguments: list[str], plugins: list[Any]) -> int:
-    """Run pytest in this process; the working directory is importable, as with `pytest` itself."""
+    """Run pytest in this process, with an importable working directory as in `pytest` itself."""
     import pytest
 
     import_from_here()
     # The addopts of a project are meant for its tests, for example coverage, -x or a terminal
     # style.
     arguments = [*arguments, "-p", "no:cacheprovider", "-o", "addopts="]
-    # Pytest would warn that dpaudit is already loaded. dpaudit contains no assertions to rewrite.
+    # Otherwise, pytest would warn that dpaudit is already loaded. dpaudit contains no assertions to
+    # rewrite.
     arguments += ["--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main(arguments, plugins=plugins))
 
@@ -199,7 +201,7 @@ def import_from_here() -> None:
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
-    # Workers of xdist are separate processes.
+    # workers of xdist are separate processes
     known = os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))

@@ -1,6 +1,6 @@
 """The life of a function whose records a run stores, from the setup to the report.
 
-The plugin makes a job for each such function and asks the job for its results. This module is
+The plugin makes a job for each such function, and asks the job for its results. This module is
 imported only if a session has such a function.
 """
 
@@ -78,14 +78,14 @@ class Job(abc.ABC):
         """Return the id of the first record that a function makes."""
 
     def take_over(self, out: Path) -> None:
-        """Adopt either all results that an interrupted run of the same function left, or none."""
+        """Reuse either all results that an interrupted run of the same function left, or none."""
         found, lost = load_finished(out, self.id, self.accepts)
         self.problems += [f"{problem}; made again" for problem in lost]
         self.records = [self._with_origin(r, r.origin) for r in found]
         self.taken = bool(found)
 
     def accepts(self, record: Record) -> bool:
-        """Return whether a stored record is equal to what this job would produce."""
+        """Return whether a stored record equals the record that this job would produce."""
         return is_current(record, self.settings, self.root)
 
     def end(self, seconds: float) -> None:
@@ -178,7 +178,8 @@ class AuditJob(Job):
         found = self._found()
         if not found:
             raise UnexpectedVerdict(
-                f"{self.id} made no check: call auditor.check at least once, or skip the audit"
+                f"{self.id} must call auditor.check at least once, got no call. Add a call, "
+                "or skip the audit"
             )
         return found
 

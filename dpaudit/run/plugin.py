@@ -1,9 +1,9 @@
 """The pytest plugin, which runs audits as tests with a verdict.
 
 This module is thin on purpose. Pytest collects, selects, parametrizes and runs functions. A
-:mod:`job <dpaudit.run.jobs>` makes the audits. This module passes results on and chooses the words.
-Other kinds of records, such as the statements of a ledger, use :mod:`hooks <dpaudit.run.hooks>`. No
-expensive module is imported before a session has an audit.
+:mod:`job <dpaudit.run.jobs>` makes the audits. The plugin itself passes results on and chooses the
+words. Other kinds of records, such as the statements of a ledger, use :mod:`hooks
+<dpaudit.run.hooks>`. No expensive module is imported before a session has an audit.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if name.startswith("dpaudit_")
     )
     if not (collects or asked):
-        return  # If collection is off, nothing of the engine is imported.
-    # A slow audit gives a warning. The warning never becomes a failure, even if warnings are
+        return  # If collection is off, no module of the engine is imported.
+    # A slow audit gives a warning. This warning never becomes a failure, even if warnings are
     # errors.
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")
-    settings = settings_of(config)  # refuse bad options before anything is run
+    settings = settings_of(config)  # bad options are refused before anything is run
     if out is None and config.getoption("--dpaudit-resume"):
         raise pytest.UsageError("--dpaudit-resume must be given with --dpaudit-out")
     if out is not None and not hasattr(config, "workerinput"):
@@ -183,19 +183,19 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Skip the body of a function whose records were adopted from an interrupted run."""
+    """Skip the body of a function whose records were reused from an interrupted run."""
     job = job_of(pyfuncitem)
     return True if job is not None and job.taken else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """End a process that an audit has damaged, before another audit is affected."""
+    """End a process that an audit has damaged before another audit is affected."""
     outcome = yield
     job = job_of(item)
     if job is not None and job.damage:
         if hasattr(item.config, "workerinput"):
-            os._exit(1)  # pytest-xdist starts another one
+            os._exit(1)  # pytest-xdist starts another worker
         item.session.shouldstop = f"{job.id} left its process damaged: {job.damage}"
     return outcome
 
@@ -215,7 +215,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     except KeyboardInterrupt as error:
         if watch.interrupted:
             raise
-        raise MechanismError(f"{job.id} raised KeyboardInterrupt by itself") from error
+        raise MechanismError(f"{job.id} raised KeyboardInterrupt itself") from error
     job.end(time.perf_counter() - begun)
     return outcome
 
@@ -245,7 +245,7 @@ def pytest_runtest_makereport(
         report.longrepr = str(error)
     if isinstance(error, WorkersLost):
         setattr(report, ENDS_RUN, str(error))
-    if hasattr(report, "wasxfail"):  # xfail would hide any verdict
+    if hasattr(report, "wasxfail"):  # xfail would hide every verdict
         del report.wasxfail
         report.outcome, report.longrepr, whole = "failed", job.no_xfail, False
     whole = whole and bool(job.records)
@@ -266,7 +266,10 @@ def pytest_runtest_makereport(
 def pytest_report_teststatus(
     report: pytest.TestReport | pytest.CollectReport, config: pytest.Config
 ) -> tuple[str, str, str] | None:
-    """Choose the words for a function that reached a verdict; any other outcome stays a failure."""
+    """Choose the words for a function that reached a verdict.
+
+    Any other outcome stays a failure.
+    """
     status = cargo_of(report).status
     return None if status is None else (status.category, status.letter, status.word)
 

@@ -33,7 +33,7 @@ class Progress:
     Parameters
     ----------
     id : str
-        Id of the audit.
+        Name of the audit.
     done, total : int
         Number of draws, or of other units that the audit counts.
     started : float
@@ -60,7 +60,7 @@ class Progress:
         return min(max(self.done / self.total, 0.0), 1.0) if self.total > 0 else 0.0
 
     def left(self, now: float) -> float | None:
-        """Return the seconds left at the present speed; None while the speed is unknown."""
+        """Return the seconds left at the present speed, or None while the speed is unknown."""
         known = self.share >= LEAST_SHARE
         return (now - self.started) * (1 / self.share - 1) if known else None
 
@@ -78,7 +78,9 @@ class Progress:
 
 
 class ProgressWriter:
-    """Writes the progress of a worker's audit; the engine calls :meth:`report_progress`.
+    """Writer of the progress of a worker's audit.
+
+    The engine calls :meth:`report_progress`.
 
     Parameters
     ----------
@@ -94,13 +96,16 @@ class ProgressWriter:
         self._ends: float | None = None
 
     def begin(self, id: str, time_limit: float | None = None) -> None:
-        """Begin the progress of another audit, which may take at most `time_limit` seconds."""
+        """Start the progress of another audit, which may take at most `time_limit` seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
         self._ends = None if time_limit is None else self._started + time_limit
         self._write(0, 0)
 
     def report_progress(self, done: int, total: int) -> None:
-        """Report that `done` of `total` units are done; most calls cost almost nothing."""
+        """Report that `done` of `total` units are done.
+
+        Most calls cost almost nothing.
+        """
         now = time.time()
         if now < self._next:
             return
@@ -130,7 +135,7 @@ def read_progress(out: Path) -> list[Progress]:
     found = []
     with contextlib.suppress(OSError):
         for file in (out / FOLDER).glob("*.json"):
-            # The file may have been removed; nothing depends on it.
+            # The file may have been removed. Nothing depends on it.
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found.append(Progress(**json.loads(file.read_text(encoding="utf-8"))))
     return sorted(found, key=lambda progress: (progress.started, progress.id))
@@ -152,7 +157,7 @@ def clear_progress(out: Path) -> None:
 
 
 class ProgressPoll:
-    """Reads the progress of a run at intervals, in a separate thread.
+    """Reader of the progress of a run, at intervals and in a separate thread.
 
     Parameters
     ----------

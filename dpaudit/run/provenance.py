@@ -1,4 +1,4 @@
-"""Code and versions on which the numbers of a record depend, and checks for changes of them."""
+"""Code and versions that determine the numbers of a record, and checks for changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST = 2**26  # largest size of a source file, in bytes
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of everything on which the numbers of audits and checks depend."""
+    """Return the versions of all software that determines the numbers of audits and checks."""
     try:
         return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
     except metadata.PackageNotFoundError:  # hypothesis is an extra, which audits do not need
@@ -37,7 +37,7 @@ def sources(root: Path) -> dict[str, str]:
     """Return a short hash of every file that a result of this process may depend on.
 
     These files are the loaded modules of the project, keyed by their path from the working
-    directory. dpaudit is hashed as a whole, loaded or not, because workers load only a part of it.
+    directory. dpaudit is hashed as a whole, because workers load only a part of it.
     """
     root = root.resolve()
     names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
@@ -49,14 +49,14 @@ def sources(root: Path) -> dict[str, str]:
 
 @functools.cache
 def _real(name: str) -> Path:
-    """Links are resolved once for each of some thousand modules, and not in every session."""
+    """Links are resolved once for each of about a thousand modules, and not in every session."""
     return Path(name).resolve()
 
 
 def is_own(file: Path, root: Path) -> bool:
-    """Return whether a resolved path belongs to a project: it is inside and is not installed there.
+    """Return whether a resolved path belongs to a project: inside it, and not installed there.
 
-    A project directory may be so large that it contains Python.
+    A project directory may be so large that it contains the Python installation.
     """
     if file.suffix != ".py" or not file.is_relative_to(root) or not file.is_file():
         return False
@@ -72,7 +72,8 @@ def is_installed(file: Path) -> bool:
 def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list[str]:
     """Return the names of files that have changed since a record was made.
 
-    A file outside of `root` (default: the working directory) is never read and counts as changed.
+    A file outside of `root` is never read and counts as changed. The default `root` is the working
+    directory.
     """
     root = Path.cwd() if root is None else root
     stored = origin.get("sources")
@@ -99,7 +100,7 @@ def changed_versions(origin: Mapping[str, Any]) -> list[str]:
 
 
 def is_current(record: Record, settings: RunSettings, root: Path | None = None) -> bool:
-    """Return whether a run with these settings would give the same record, because nothing changed.
+    """Return whether a run with these settings would give an equal record.
 
     `root` is the directory of the project. The default is the working directory.
     """
@@ -115,12 +116,12 @@ def _hash_inside(root: Path, name: str) -> str | None:
     """Return the hash of a file, given by its path in a record, inside `root`."""
     try:
         return _hash(inside(root, *Path(os.path.relpath(name, root)).parts))
-    except (StoreError, ValueError):  # a NUL in the name
+    except (StoreError, ValueError):  # the name contains a NUL
         return None
 
 
 def _hash(file: Path) -> str | None:
-    """Return a short hash of the content of a file; None if the file is gone."""
+    """Return a short hash of the content of a file, or None if the file is gone."""
     try:
         stat = file.stat()
         return _hash_of(file, stat.st_mtime_ns, stat.st_size)

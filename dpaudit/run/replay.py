@@ -1,4 +1,4 @@
-"""Replay of stored records: make a record again and compare it."""
+"""Replay of stored records: a record is made again and compared with the stored record."""
 
 from __future__ import annotations
 
@@ -68,16 +68,19 @@ def check_inside(record: Record) -> None:
     places |= {str(name): file_of(str(name)) for name in named if name is not None}
     for name, place in places.items():
         if place is None:
-            continue  # the module does not exist, so nothing would be run
+            continue  # the module does not exist, so no code would be run
         if not place.is_relative_to(here) or is_installed(place):
             raise click.UsageError(
-                f"{name} lies in {place}, outside of this directory: a replay runs it. "
-                "Pass --trust if you trust the authors of the result and of that code"
+                f"{name} lies in {place}, outside of this directory, and a replay would run "
+                "it. Pass --trust if you trust the authors of the result and of that code"
             )
 
 
 def make_again(stored: Record, *, trust: bool = False) -> Record:
-    """Make a record again in the same way; run only code inside this directory, or any."""
+    """Make a record again in the same way.
+
+    With a directory, run only code inside it.
+    """
     origin = stored.origin
     if isinstance(stored, AuditResult) and origin.get("kind") == "function":
         return audit_function(origin, stored.seed, root=None if trust else Path.cwd())
@@ -101,15 +104,17 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
         run_pytest(arguments, [])
         fresh = Path(scratch) / place_of(stored)
         if not fresh.exists():
-            raise DpauditError(f"the replay of {stored.id} found nothing. Run {path} to see why")
+            raise DpauditError(
+                f"the replay of {stored.id} produced no result. Run {path} to see why"
+            )
         return load_record(fresh)[0]
 
 
 def replays(record: Record) -> bool:
     """Return whether every number must be reproduced, and not only the verdict.
 
-    This does not hold for a mechanism that has a separate source of entropy, or for a check that
-    measures seconds.
+    Some numbers cannot be reproduced: those of a mechanism with its own source of entropy, and
+    those of a check that measures seconds.
     """
     return bool(record.origin.get("replays", True))
 

@@ -1,4 +1,7 @@
-"""The controlling process of a run, which stores records as they arrive and writes the report."""
+"""The controlling process of a run.
+
+It stores records as they arrive and writes the report.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ class Asked:
         Patterns of the files that the command collects. The default is the patterns of all kinds of
         records.
     junit, sarif : Path, optional
-        Files that the command writes for CI systems.
+        Files that the command writes for CI systems, with their paths.
     """
 
     command: str
@@ -72,12 +75,12 @@ class Asked:
     sarif: Path | None = None
 
     def clear_exports(self) -> None:
-        """Remove files of earlier runs, so that they are not mistaken for results of this run.
+        """Remove files of earlier runs, so that nobody takes them for results of this run.
 
         Raises
         ------
         StoreError
-            If a file cannot be written; this is detected before hours of work.
+            If a file cannot be written. This is detected before hours of work.
         """
         for path in filter(None, (self.junit, self.sarif)):
             if path.is_dir():
@@ -87,10 +90,10 @@ class Asked:
 
 
 class AuditSession:
-    """Collects records from all workers and writes them; a single writer prevents damaged files.
+    """Collects records from all workers and writes them.
 
-    A run of a selection keeps the results of earlier runs, and reports that it does so:
-    see :class:`~store.KeptRecord`.
+    A single writer prevents damaged files. A run of a selection keeps the results of earlier runs
+    and reports this, as described in :class:`~store.KeptRecord`.
 
     Parameters
     ----------
@@ -161,7 +164,7 @@ class AuditSession:
             self._give_up(f"{report.nodeid}: {cargo.disk}")
 
     def _store(self, cargo: Cargo) -> Iterator[Record]:
-        """Write the files of records and of rows with the same content; yield them all."""
+        """Write the files of records and of rows with the same content, and yield them all."""
         for record, packed in zip(cargo.records, cargo.packed, strict=True):
             if record.origin:
                 save_packed(self.out, record, *packed)
@@ -172,7 +175,7 @@ class AuditSession:
             yield record
 
     def _note(self, ran: str, made: list[Record], problems: list[str], skipped: list[str]) -> None:
-        """Append what a report added; write the whole run if a new file is involved."""
+        """Append the content of a report; write the whole run if a new file is involved."""
         homes = {record.origin["path"] for record in made if record.origin}
         if self._saved is None or homes - self._saved:
             self._saved = (self._saved or set()) | homes
@@ -200,7 +203,7 @@ class AuditSession:
         for record in (*self._made.values(), *(record for record, _ in self.before.records)):
             if record.origin:
                 save_record(self.out, record)
-        raise StoreError(f"{self.out} was removed or replaced while the run went on")
+        raise StoreError(f"{self.out} was removed or replaced during the run")
 
     def _give_up(self, reason: str) -> None:
         """End the run like an interruption: keep the results, so that --resume continues it."""
@@ -208,7 +211,7 @@ class AuditSession:
         pytest.exit(reason, returncode=int(pytest.ExitCode.INTERRUPTED))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note files that cannot be collected, or skip themselves."""
+        """Note a file that cannot be collected, or that skips itself."""
         if report.failed:
             self.problems.append(f"{report.nodeid}: {reason_of(report)}")
         elif report.skipped:
@@ -221,9 +224,9 @@ class AuditSession:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """End a run that cannot collect."""
+        """End a run whose workers cannot collect."""
         if error is not None and node not in self._workers:
-            # A new worker would import the same file and end in the same way.
+            # A new worker would import the same file and end in the same way, so the run ends.
             sentence = "a process ended while it collected: one of the files ends it when imported"
             self.problems.append(sentence)
             pytest.exit(sentence, returncode=int(pytest.ExitCode.TESTS_FAILED))
@@ -295,7 +298,7 @@ class AuditSession:
     # --- records that this run replaces ---
 
     def covers(self, record: Record) -> bool:
-        """Return whether this run replaces a stored record, even if it finds no new one."""
+        """Return whether this run replaces a stored record, even if it makes no new record."""
         config, path = self.config, Path(record.origin["path"])
         if any(
             config.getoption(name, default=None) for name in ("keyword", "markexpr", "deselect")
@@ -353,7 +356,7 @@ class Before:
     def kept(
         self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
     ) -> list[tuple[Record, KeptRecord]]:
-        """Return the records whose functions were not run, and what to report about each record."""
+        """Return the records of functions that were not run, with messages about these records."""
         self.records = [
             (record, facts)
             for record, facts in self.records
@@ -362,7 +365,7 @@ class Before:
         return self.records
 
     def problems(self, ran: set[str]) -> list[str]:
-        """Return problems of earlier runs with functions that were not run again."""
+        """Return problems of earlier runs, with functions that were not run again."""
         return self._lost + drop_rerun(() if self.run is None else self.run.problems, ran)
 
     def skipped(self, ran: set[str]) -> list[str]:
@@ -371,7 +374,10 @@ class Before:
 
 
 def asked_of(config: pytest.Config, settings: RunSettings) -> Asked:
-    """Return what a command requested; for pytest itself, return what its arguments request."""
+    """Return what a command requested.
+
+    For pytest itself, return what its arguments request.
+    """
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, Asked):
             return plugin

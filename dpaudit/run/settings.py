@@ -29,11 +29,11 @@ class RunSettings:
     failure_prob : float
         Failure probability of each audit, in (0, 1).
     sequential : bool
-        Whether audits stop as soon as the evidence suffices, unless they specify otherwise.
+        Whether audits stop as soon as the evidence suffices, unless an audit specifies otherwise.
     strict : bool
-        Whether NO POWER fails the run, even if no mutant was given.
+        Whether NO POWER makes the run fail, even if the user gave no mutant.
     time_limit : float, optional
-        Seconds after which an audit is stopped, > 0. The default is no limit.
+        Time limit of an audit in seconds, > 0. By default, there is no limit.
     workers : int or str
         Number of processes that draw for one audit, at least 1. Alternatively, the address of a
         Dask scheduler whose workers draw, or "local" for a scheduler on this machine. Results do
@@ -90,10 +90,13 @@ def workers_of(words: str) -> int | str:
 
 
 def settings_of(config: pytest.Config) -> RunSettings:
-    """Return the settings in the options of pytest; raise a usage error for bad ones."""
+    """Return the settings in the options of pytest.
+
+    Raise a usage error for bad options.
+    """
 
     def option(name: str, default: str) -> str:
-        # The options have no default, so that one can see whether any option is set.
+        # The options have no default values, so that it is known whether an option was set.
         value = config.getoption(f"--dpaudit-{name}")
         return default if value is None else str(value)
 

@@ -25,7 +25,7 @@ _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class Supervisor:
-    """The part of the controlling process that watches the other processes.
+    """The part of the controlling process that watches all other processes.
 
     Parameters
     ----------
@@ -42,7 +42,10 @@ class Supervisor:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Begin to watch time limits; on SIGTERM, end in the same way as after Ctrl-C."""
+        """Begin to watch time limits.
+
+        On SIGTERM, end the run in the same way as after Ctrl-C.
+        """
         self._poll.start()
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._terminate)
@@ -89,7 +92,10 @@ class Supervisor:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """Report why a process ended; damage was reported before the restart that it caused."""
+        """Report why a process ended.
+
+        Damage was reported before the restart that it caused.
+        """
         if crashitem in self._damaged:
             report.outcome, report.when = "passed", "setup"
             return
@@ -99,7 +105,7 @@ class Supervisor:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note damage; end the run if nothing can be drawn any more."""
+        """Note damage, and end the run if no more draws can be made."""
         if hasattr(report, DAMAGED):
             self._damaged.add(report.nodeid)
         if (words := getattr(report, ENDS_RUN, None)) is not None:

@@ -1,4 +1,4 @@
-"""The search for the pair on which most can be certified, among pairs and spaces of pairs.
+"""Search among pairs and spaces of pairs for the pair on which most can be certified.
 
 The package :mod:`dpaudit.neighbors` describes the pairs and spaces that can be searched.
 """

@@ -1,4 +1,4 @@
-"""Candidates of a search: given pairs, points of spaces, and steps around candidates."""
+"""Candidates of a search: given pairs, points of spaces, and steps from other candidates."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Candidate:
     index : int
         Number of the trial among all trials.
     arm : int
-        Index of the space of the trial; negative for a given pair.
+        Index of the trial's space. It is negative for a given pair.
     point : ndarray
-        Point in the unit cube of the space; empty for a given pair.
+        Point in the unit cube of the space. It is empty for a given pair.
     parameters : dict
         Plain values of the parameters, by name.
     make : callable
-        Function that returns the pair to draw on; a large pair is built again for each call.
+        Function that returns the pair to draw on. A large pair is built again for each call.
     stage : str
         The last stage that the trial reached.
     name : str
@@ -97,17 +97,22 @@ class Candidate:
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates sorted by their scores; equal candidates keep their order."""
+    """Return candidates sorted by their scores.
+
+    Equal candidates keep their order.
+    """
     return sorted(candidates, key=lambda c: (-c.score[0], -c.score[1], c.index))
 
 
 class Candidates:
-    """Factory of the candidates of one search; it makes each candidate once and stores all trials.
+    """Factory of the candidates of one search.
+
+    It makes each candidate once and stores all trials.
 
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Pairs and spaces to search; a space counts as a portfolio of one space.
+        Pairs and spaces to search. A single space counts as a portfolio.
     rng : numpy.random.Generator
         Seed that determines all points.
     """
@@ -119,7 +124,7 @@ class Candidates:
         self.pairs, self.spaces = (
             ((), (where,)) if isinstance(where, SearchSpace) else (where.pairs, where.spaces)
         )
-        # Every build gets a generator in the same state, so that trials differ only by their
+        # Every build gets a generator in the same state, so that trials differ only in their
         # parameters.
         self.entropy = int(rng.integers(2**63))
         self.example = where.example(rng=rng)
@@ -138,11 +143,11 @@ class Candidates:
         Parameters
         ----------
         count : int
-            Number of candidates that the budget allows; a quarter more candidates are made. Given
-            pairs take at most half of the places, in their given order. The spaces share the rest
-            equally.
+            Number of candidates that the budget allows. A quarter more candidates are made. Given
+            pairs keep their order and take at most half of the places. The spaces share the other
+            places equally.
         rounds : int
-            Number of later local rounds. The additional points that local rounds add to the designs
+            Number of later local rounds. Local rounds later add points to the designs. These points
             lie between the first points.
         """
         if isinstance(self.where, SearchSpace):
@@ -164,10 +169,10 @@ class Candidates:
         return candidates
 
     def _sizes(self, places: int) -> list[int]:
-        """Return the number of points of each space; a small space is tried completely.
+        """Return the number of points of each space.
 
-        The other spaces share the remaining places equally. If there are too few places, only the
-        first spaces get points.
+        A small space is tried completely. The other spaces share the remaining places equally. If
+        there are too few places, only the first spaces get points.
         """
         whole = [space.size <= places * _WHOLE for space in self.spaces]
         left = places - sum(int(s.size) for s, fits in zip(self.spaces, whole, strict=True) if fits)
@@ -188,17 +193,20 @@ class Candidates:
         return candidate
 
     def needs_no_answer(self, candidate: Candidate) -> bool:
-        """Return whether a candidate is a pair of few users, on which a mechanism may fail."""
+        """Return whether a candidate has only a few users, so that a mechanism may fail on it."""
         small = self.where.small if isinstance(self.where, Portfolio) else ()
         return any(self._of_pair.get(id(pair)) is candidate for pair in small)
 
     def leave_out(self, candidate: Candidate, error: MechanismError) -> None:
-        """Record that a mechanism failed on a candidate; raise if an answer is needed."""
+        """Record that a mechanism failed on a candidate.
+
+        Raise an error if an answer is needed.
+        """
         if not self.needs_no_answer(candidate) or isinstance(error, FATAL):
             where = candidate.name or self.where.name
             where += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
-            # Preserve the class of the error, because a call that takes too long is a timeout here,
-            # too.
+            # Preserve the class of the error, because a call that takes too long must raise a
+            # timeout.
             raise type(error)(f"{error}. The search found this error at {where}") from error
         trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {error}", draws=0)
         self.trials[candidate.index] = trial
@@ -225,7 +233,10 @@ class Candidates:
         return [c for c in candidates if c is not None]
 
     def _candidate(self, arm: int, point: Point, stage: str) -> Candidate | None:
-        """Build the pair at a point; return None for an invalid pair, or one seen before."""
+        """Build the pair at a point.
+
+        Return None for an invalid pair, or one seen before.
+        """
         space = self.spaces[arm]
         point = space.snapped(point)
         key = (arm, *point.tolist())
@@ -262,16 +273,16 @@ class Candidates:
     def proposals(
         self, candidates: list[Candidate], count: int, halvings: int, stage: str
     ) -> list[Candidate]:
-        """Return new candidates: steps around the best ones, and further points of the designs.
+        """Return new candidates: steps from the best ones, and further points of the designs.
 
         Parameters
         ----------
         candidates : list of Candidate
-            Candidates among which the best are chosen. There are no steps around given pairs.
+            Candidates from which the best are chosen. There are no steps around given pairs.
         count : int
             Number of new candidates.
         halvings : int
-            How often the radius of the steps was halved.
+            Number of times that the radius of the steps was halved.
         stage : str
             Name of the stage of the new candidates.
         """
@@ -297,7 +308,7 @@ class Candidates:
         return float(self._designs[arm] ** (-1.0 / dimension) / 2**halvings)
 
     def _near(self, centre: Candidate, radius: float) -> Point:
-        """Return a step in some of the parameters: by at most `radius`, or to another choice."""
+        """Return a step in some parameters, by at most `radius` or to another choice."""
         ranges = self.spaces[centre.arm].ranges
         point = centre.point.copy()
         moved = self.rng.random(len(ranges)) < 0.5
@@ -312,7 +323,7 @@ class Candidates:
         return np.clip(point, 0.0, 1.0)
 
     def _centres(self, candidates: list[Candidate], halvings: int) -> list[Candidate]:
-        """Return a small number of the best candidates that are more than a radius apart."""
+        """Return a small number of the best candidates, at distances of more than a radius."""
         centres: list[Candidate] = []
         for candidate in best_first(c for c in candidates if c.arm != _FIXED):
             radius = self._radius(candidate.arm, halvings)
@@ -348,7 +359,7 @@ class Candidates:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter in a type of JSON (number, text or boolean), or else as words."""
+    """Return a parameter as a number, text or boolean of JSON, or else as words."""
     value = value.item() if isinstance(value, np.generic) else value
     is_plain = value is None or isinstance(value, bool | int | str)
     return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else str(value)

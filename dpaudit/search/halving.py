@@ -1,9 +1,9 @@
-"""The search itself: a design, successive halving, local rounds, and finalists on fresh draws.
+"""The search: a design, successive halving, local rounds, and finalists on fresh draws.
 
-A candidate is judged from its own draws. The judgement is the value that the candidate's best event
-is expected to certify (:attr:`dpaudit.events.event.Selection.objective`). Only exploration draws
-are used. So the search consumes nothing of `failure_prob`, even if the search is long. The returned
-pair is certified on draws that the search never used.
+A candidate is judged only by its own draws. The judgement is the value that the candidate's best
+event is expected to certify (:attr:`dpaudit.events.event.Selection.objective`). The search uses
+only exploration draws. Therefore the search consumes no part of `failure_prob`, even if the search
+is long. The returned pair is certified on draws that the search never used.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ _BASES = 8  # number of pairs whose differing rows are moved to other places
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The most promising pair, the record of the search, and the exploration draws of the pair.
+    """The most promising pair, the record of the search, and the exploration draws on this pair.
 
     Parameters
     ----------
     pair : NeighborPair
-        The winner.
+        The chosen pair.
     record : SearchRecord
         All trials, as plain data.
     drawn : tuple of two arrays, shape [draws, ...]
-        Draws of the winner, on left and right. These are exploration draws, which no bound may use.
+        Draws of the chosen pair, on left and right. These are exploration draws, which no bound may
+        use.
     """
 
     pair: NeighborPair
@@ -64,12 +65,12 @@ class SearchResult:
 
 
 def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
-    """Yield the number of candidates of each round, and the draws added to each candidate.
+    """Yield the number of candidates of each round, and the number of new draws of each candidate.
 
-    The draws are in units of the first draws.
+    The number of draws is in units of the first draws.
 
     Every round halves the candidates and doubles the draws of the remaining ones. The rounds stop
-    at `keep` candidates, or at a few more if numbers are odd.
+    at `keep` candidates, or at a few more if a number is odd.
 
     Examples
     --------
@@ -119,39 +120,38 @@ def search(
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Pairs and spaces to search. If a space holds fewer parameters than its design has places,
-        all parameters are tried. The pairs and spaces of a portfolio compete for one budget.
+        Pairs and spaces to search. If a space has fewer parameters than places in its design, all
+        parameters are tried. The pairs and spaces of a portfolio compete for one budget.
     sampler : Sampler
         Source of draws. For example, trial 17 draws under the roles "search 17 look 0", ...
     budget : int
-        Draws per dataset, at least ``LEAST_BUDGET``. The search spends all of them.
+        Draws per dataset, at least ``LEAST_BUDGET``. The search spends this whole budget.
     goal : Goal
         Goal of the audit: what the audit will certify.
     finals : int, optional
-        Additional draws per dataset that only the finalists get.
+        Additional draws per dataset, made only for the finalists.
     rng : numpy.random.Generator
         Seed that determines all trials.
 
     Raises
     ------
     ArgumentError
-        For a budget that is too small, or a space without valid pairs.
+        If the budget is too small, or a space has no valid pairs.
 
     Notes
     -----
     1. The design consists of a shifted Sobol design of each space, with its centre and some
        corners, and of the given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or
-       more. Then the better half gets twice as many draws in total, and so on.
-    2. Local rounds make steps in some of the parameters around the best few distinct candidates.
+       more. Then the better half of the candidates gets twice as many draws in total, and so on. 2.
+       Local rounds make steps in some of the parameters around the best few distinct candidates.
        The radius of the steps shrinks. A quarter of the new candidates extend the design instead.
-       Each local round is halved like the design, so that no candidate competes with much fewer
-       draws than the others.
-    3. The best candidates are judged once more, because the winner of hundreds of comparisons looks
-       better than it is. The events are frozen before the draws that judge them are made. The pairs
-       at the ends of a portfolio's domain are also judged, even if they showed little before. A
-       small number of draws does not distinguish 1.2 times the claim from the claim, and the search
-       can miss the ends in many ways. The best two of all candidates get the remaining draws and
-       are judged again.
+       Each local round is halved like the design, so that all candidates that compete have similar
+       numbers of draws. 3. The best candidates are judged once more, because the winner of hundreds
+       of comparisons looks better than it is. The events are frozen before the judging draws are
+       made. The pairs at the ends of a portfolio's domain are also judged, even if their earlier
+       values were small. The reason is that a small number of draws cannot distinguish 1.2 times
+       the claim from the claim, and that the search can miss the ends. The best two of all
+       candidates get the remaining draws and are judged again.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
@@ -170,11 +170,11 @@ def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> t
 
 
 def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Judge a finalist on each half of its last draws, by an event learnt on all other draws.
+    """Judge a finalist on each half of its last draws, by an event learnt on all its other draws.
 
-    The best of thousands of events looks good on the draws that chose it, especially if outputs
-    have many coordinates. For this reason, a pair without any difference could win if the same
-    draws judged it.
+    The best of thousands of events looks good on the draws that selected it, especially if outputs
+    have many coordinates. If the same draws also judged the event, a pair without any difference
+    could win.
     """
     left, right = candidate.drawn()
     draws, last = candidate.draws, len(candidate.samples[-1][0])
@@ -223,7 +223,7 @@ class _Search:
         return SearchResult(pair, record, best.drawn())
 
     def _compare_keys(self) -> None:
-        """Draw once on each given pair if draws have keys; some keys may appear only there."""
+        """Draw once on each given pair if draws have keys, because keys may differ by pair."""
         where = self.candidates.where
         if not isinstance(where, Portfolio) or not self.sampler.kinds.has_fields:
             return
@@ -273,7 +273,7 @@ class _Search:
         """Add a pair on which outputs differ, if all outputs so far were equal.
 
         Noise that is fixed by position may hide a user at some places and not at others. So the
-        differing rows are put at every place, with one draw for each place.
+        differing rows are moved to every place, with one draw for each place.
         """
         best = best_first(survivors)[0]
         if not is_constant(joined(best.drawn())):
@@ -296,7 +296,10 @@ class _Search:
         return survivors
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
-        """Spend the remaining draws on the best candidates; fresh draws determine the winner."""
+        """Spend the remaining draws on the best candidates.
+
+        Fresh draws determine the chosen pair.
+        """
         capacity = max(self.left_over // _LEAST_FINAL, 1)
         ends = self.candidates.ends(capacity // 2)
         best = [c for c in best_first(survivors) if c not in ends]
@@ -331,7 +334,10 @@ class _Search:
         return answered
 
     def _sample(self, candidate: Candidate, draws: int, stage: str) -> bool:
-        """Draw on a candidate; return False if the mechanism may fail on it and does fail."""
+        """Draw on a candidate.
+
+        Return False if the mechanism fails on it and is allowed to fail.
+        """
         role, pair = f"search {candidate.index} look {len(candidate.samples)}", candidate.make()
         self.sampler.turn()
         try:
@@ -347,8 +353,8 @@ class _Search:
         shapes = {drawn.shape[1:] for drawn in samples if drawn.dtype != object}
         if len(shapes) > 1 and self.sampler.kinds.is_bound:
             raise MechanismError(
-                f"{self.sampler.name} must return draws of one shape for the same data, got "
-                f"{left.shape[1:]} after {candidate.samples[0][0].shape[1:]}"
+                f"{self.sampler.name} must return draws of equal shape for the same data, got "
+                f"shape {left.shape[1:]} after shape {candidate.samples[0][0].shape[1:]}"
             )
         candidate.samples.append((left, right))
         candidate.stage = stage
@@ -380,8 +386,8 @@ def search_computed(
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Pairs and spaces to search. A space with no more parameters than the design is tried
-        completely.
+        Pairs and spaces to search. If a space has at most as many parameters as the design, all
+        parameters are tried.
     judge : callable
         Function that computes the (expected_epsilon, separation) of a pair.
     rng : numpy.random.Generator
@@ -390,7 +396,7 @@ def search_computed(
     Raises
     ------
     ArgumentError
-        For a space without valid pairs.
+        If a space has no valid pairs.
     """
     candidates = Candidates(where, rng)
 

@@ -30,21 +30,21 @@ class Trial:
     parameters : dict
         Plain values of the parameters, by name.
     expected_epsilon : float
-        Value that the pair's best event is expected to certify. It is epsilon at the claimed delta,
-        or, for a curve, the ratio to the claim. It is 0 if nothing is certified. The value is an
-        estimate from a small number of draws, never a certificate.
+        Expected value that the pair's best event certifies. The value is epsilon at the claimed
+        delta. For a curve, it is the ratio to the claim. The value is 0 if nothing is certified.
+        The value is an estimate from a small number of draws, never a certificate.
     draws : int
-        Number of draws per dataset; 0 if the parameters give no valid pair, or if everything is
-        computed.
+        Number of draws per dataset. It is 0 if the parameters give no valid pair, or if everything
+        is computed.
     stage : str
         Last stage of the trial: "design", "local", "semifinal" or "final". The stages "semifinal"
         and "final" are judged on fresh draws.
     note : str
         Reason why there is no pair; empty if there is a pair.
     separation : float
-        Distance of the two sides beyond chance, which orders trials whose expectations are equal.
+        Distance of the two sides beyond chance. It orders trials whose expectations are equal.
     arm : str
-        Pair or space of a portfolio to which the trial belongs; empty if only one space is
+        Pair or space of a portfolio to which the trial belongs. It is empty if only one space is
         searched.
     """
 
@@ -75,11 +75,11 @@ class SearchRecord:
     trials : tuple of Trial
         All trials, including failed ones.
     draws_spent : int
-        Total number of draws per dataset in all trials; 0 if everything is computed.
+        Total number of draws per dataset in all trials. It is 0 if everything is computed.
     pairs, spaces : int
         Numbers of given pairs and of spaces.
     untried : tuple of str
-        Number of pairs that were not tried, because there were too few draws.
+        Number of pairs that were not tried because there were too few draws.
     """
 
     space: str
@@ -101,7 +101,7 @@ class SearchRecord:
         return self.pairs > 0 or self.spaces != 1
 
     def words(self) -> str:
-        """Return one line: what was searched, how many pairs were tried, and the number of draws.
+        """Return one line: what was searched, the number of pairs tried, and of draws.
 
         Examples
         --------
@@ -123,9 +123,10 @@ def _counted(number: int, what: str) -> str:
 
 
 def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
-    """Return the best `k` trials; trials judged on fresh draws, and on most draws, come first.
+    """Return the best `k` trials.
 
-    The first trial is the pair that the audit continued with.
+    Trials on fresh draws, and trials with most draws, come first. The first trial is the pair with
+    which the audit continued.
     """
     _validate.integer(1, k=k)
     drawn, late = [trial for trial in record.trials if trial.valid], {FINAL: 2, SEMIFINAL: 1}
@@ -139,7 +140,7 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
 
 
 def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the sorted values of a parameter in all trials, and the trials' expected values.
+    """Return the sorted values of a parameter in all trials, with each trial's expected value.
 
     Examples
     --------

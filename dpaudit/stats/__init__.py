@@ -1,8 +1,8 @@
-"""Bounds from counts, divergences, curves, and noise in closed form.
+"""Bounds from counts, divergences, curves, and exact probabilities with noise.
 
-Everything that dpaudit certifies rests on this package. Its bounds are one-sided and say so in
-their names. No bound is asymptotic, and no option selects an asymptotic one. `oracles` holds exact
-privacy losses.
+All numbers that dpaudit certifies are computed in this package. The bounds of the package are
+one-sided, and their names say which side. No bound is asymptotic, and no option selects an
+asymptotic bound. The subpackage `oracles` holds exact privacy losses.
 """
 
 from dpaudit.stats import oracles

@@ -1,10 +1,11 @@
-"""Wealth of bets on bounded draws, made by a gambler who bets against a hypothesis.
+"""Wealth of bets on bounded draws.
 
-The gambler bets on every draw at odds that are fair under the hypothesis, so the expected wealth
-stays at most 1. By Markov's inequality, the wealth reaches ``1 / failure_prob`` with probability at
-most `failure_prob`. The bets are fixed before the draws, so the wealth is a product over
-independent draws. Hence the order of the draws does not matter, and nothing is asymptotic.
-A mixture of several bets is a bet, so no single bet has to be right.
+The bets test a hypothesis. A gambler bets on every draw at odds that are fair under the hypothesis,
+so the expected wealth stays at most 1. By Markov's inequality, the wealth reaches ``1 /
+failure_prob`` with probability at most `failure_prob`. The bets are fixed before the draws, so the
+wealth is a product over independent draws. Therefore the order of the draws does not matter, and
+the bound is not asymptotic. A mixture of several bets is also a bet, so no single bet has to be the
+best one.
 
 References
 ----------
@@ -25,7 +26,7 @@ from dpaudit.errors import ArgumentError
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-12  # a draw may lie this far outside its range, relative to the largest
+_ROUNDING = 1e-12  # a draw may lie outside its range by this fraction of `largest`
 MARGIN = 1e-9
 """Margin of the log wealth, for the rounding of a sum of a million logarithms."""
 
@@ -37,8 +38,8 @@ def log_wealth(growth: Floats, bets: Floats) -> Floats:
     """Return ``sum_i log(1 + bet * growth_i)`` for every bet; no factor may be negative.
 
     Factors are multiplied in blocks before the logarithm is taken, which is several times faster.
-    If the product of a block is too small for a double, its wealth is taken as 0, which is the safe
-    side.
+    If the product of a block is too small for a double, the wealth of the bet is taken as 0, which
+    is conservative.
     """
     total = np.zeros(len(bets))
     top = 1.0 + float(bets.max()) * max(float(growth.max()), 0.0)
@@ -47,17 +48,17 @@ def log_wealth(growth: Floats, bets: Floats) -> Floats:
     with np.errstate(under="ignore", divide="ignore"):
         for start in range(0, len(growth), chunk):
             part = growth[start : start + chunk]
-            padded = np.zeros(-(-len(part) // block) * block)  # a growth of 0 is a factor of 1
+            padded = np.zeros(-(-len(part) // block) * block)  # a growth of 0 means a factor of 1
             padded[: len(part)] = part
             for j, bet in enumerate(bets):
-                # At the largest admissible bet, a factor can be 0, or below 0 by rounding.
+                # At the largest allowed bet, a factor can be 0, or slightly negative by rounding.
                 factors = np.maximum(bet * padded + 1.0, 0.0).reshape(-1, block)
                 total[j] += np.log(factors.prod(axis=1)).sum()
     return total
 
 
 def log_sum(logs: Floats) -> float:
-    """Return ``log sum exp`` of at least one number; ``-inf`` is allowed."""
+    """Return ``log sum exp`` of one or more numbers, which may be ``-inf``."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum())) if math.isfinite(top) else top
 
@@ -65,10 +66,10 @@ def log_sum(logs: Floats) -> float:
 def last_nonnegative(
     excess: Callable[[float], float], low: float, high: float, tolerance: float
 ) -> float:
-    """Return the last point of a search at which a falling function is still >= 0, else `low`.
+    """Return the last point of a search at which a falling function is still >= 0, or `low`.
 
-    The function was evaluated at the returned point, so a search error can only make this point too
-    small.
+    The function was evaluated at the returned point, so a search error can only make this point
+    smaller.
     """
     at_low = excess(low)
     if at_low < 0:
@@ -98,7 +99,7 @@ def last_nonnegative(
 
 
 def bounded_draws(*, largest: float | None, **named: Any) -> Floats:
-    """Check one named argument and return it as draws in [0, largest], or finite and >= 0."""
+    """Check one named argument, and return it as draws in [0, largest], or as finite draws >= 0."""
     ((name, value),) = named.items()
     draws = np.asarray(value, dtype=float)
     if draws.ndim != 1 or draws.size == 0:

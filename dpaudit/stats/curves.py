@@ -1,4 +1,4 @@
-"""Certified bounds of whole curves from one audit: trade-off, Gaussian DP, Renyi divergences."""
+"""Certified bounds of whole curves from one audit: trade-off, Gaussian DP and Renyi divergences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.stats.rates import RateBounds
 
 Floats = NDArray[np.float64]
 
-_LARGEST_MU = 60.0  # beyond it the rates underflow
+_LARGEST_MU = 60.0  # beyond this epsilon, the rates underflow
 
 ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
@@ -27,30 +27,32 @@ TYPE_I_ERRORS = np.concatenate([[0.0], _TAIL, np.linspace(0.12, 0.88, 39), 1 - _
 
 @dataclass(frozen=True)
 class Curves:
-    """Certified bounds in terms other than (epsilon, delta), all of which hold together.
+    """Certified bounds in terms other than (epsilon, delta).
+
+    All these bounds hold together.
 
     Parameters
     ----------
     alpha : tuple of float
-        Type I errors, rising from 0 to 1.
+        Type I errors, increasing from 0 to 1.
     certified_beta : tuple of float
-        Upper band of the trade-off curve. f-DP holds for no convex f that lies above the band
-        anywhere. The band joins the certified bounds of tests with the datasets in either role. The
-        type II errors of one role alone may be larger.
+        Upper band of the trade-off curve. f-DP cannot hold for a convex f that lies above the band
+        at any point. The band combines the certified bounds of tests with either role of the two
+        datasets. If the roles of the datasets are fixed, the type II errors may be larger.
     claimed_beta : tuple of float
-        The trade-off curve that the claim promises. The claim is refuted where this curve lies
-        above the band.
+        The trade-off curve that the claim promises. The claim is refuted if this curve lies above
+        the band at any point.
     certified_mu : float
-        The mechanism is mu-Gaussian-DP for no smaller mu.
+        The mechanism is not mu-Gaussian-DP for any smaller mu.
     order : tuple of float
         Orders of Renyi divergences.
     certified_renyi : tuple of float
-        Lower bounds of the Renyi divergence of these orders, in nats.
+        Lower bounds of the Renyi divergences of these orders, in nats.
     conditional_epsilon : float or None
-        *Conditional, not certified*: what epsilon must be, at least, at the claimed delta if the
-        trade-off curve is Gaussian. It is the epsilon of the certified mu. None at delta = 0, where
-        it would be infinite. None also if it is no more than what is certified without the
-        condition.
+        *Conditional, not certified*: a lower bound of epsilon at the claimed delta if the trade-off
+        curve is Gaussian. The bound is the epsilon that follows from the certified mu. The bound is
+        None at delta = 0, where it would be infinite. The bound is also None if it does not exceed
+        the epsilon that is certified without the condition.
     """
 
     alpha: tuple[Probability, ...] = field(repr=False)
@@ -65,7 +67,7 @@ class Curves:
         same_length(self, "alpha", "certified_beta", "claimed_beta")
         same_length(self, "order", "certified_renyi")
         if (self.alpha[:1], self.alpha[-1:]) != ((0.0,), (1.0,)):
-            raise ValueError("alpha must rise from 0 to 1")
+            raise ValueError("alpha must increase from 0 to 1")
 
 
 def curves_of(
@@ -82,16 +84,16 @@ def curves_of(
     Parameters
     ----------
     bounds : sequence of RateBounds
-        At least one.
+        At least one bound.
     epsilons, claimed_deltas : ndarray, shape (e,)
         The claimed privacy profile on a grid.
     delta : float
-        Delta at which the conditional epsilon is given.
+        Delta at which the conditional epsilon is computed.
     certified : float, optional
-        Certified epsilon at this delta. A conditional epsilon that is no larger is omitted.
-        Default 0.
+        Certified epsilon at this delta. A conditional epsilon that is no larger than this epsilon
+        is omitted. The default is 0.
     least_mu : float, optional
-        A certified mu that holds together with the bounds. Default 0.
+        A certified mu that holds together with the bounds. The default is 0.
     """
     bands = [b.upper_tradeoff(TYPE_I_ERRORS) for b in bounds]
     mu = max(least_mu, *(b.lower_mu() for b in bounds))
@@ -108,9 +110,9 @@ def curves_of(
 
 
 def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) -> Floats:
-    """Return the trade-off curve of a privacy profile known at some epsilons.
+    """Return the trade-off curve of a privacy profile that is known at some epsilons.
 
-    The curve is the pointwise largest of ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 -
+    The curve is the pointwise maximum of ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 -
     delta - alpha))``, by the duality of profiles and f-DP of Dong, Roth and Su (2022).
 
     Examples

@@ -1,10 +1,9 @@
 """Hockey-stick divergence and its inverse, from pmfs, densities and counts.
 
-The hockey-stick divergence of order ``e^epsilon`` is
-``H(P || Q) = sup_S P(S) - e^epsilon Q(S) = integral of max(p - e^epsilon q, 0)``. A mechanism is
-(epsilon, delta)-DP exactly when this divergence is at most delta for all neighbours, in both
-directions. From pmfs and densities, the divergence is *computed*. From counts, it is *certified
-from below*.
+The hockey-stick divergence of order ``e^epsilon`` is ``H(P || Q) = sup_S P(S) - e^epsilon Q(S) =
+integral of max(p - e^epsilon q, 0)``. A mechanism is (epsilon, delta)-DP if and only if this
+divergence is at most delta for all neighbours, in both directions. From pmfs and densities, the
+divergence is *computed*. From counts, it is *certified from below*.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
     Parameters
     ----------
     left, right : array_like, shape (k,)
-        Probabilities of the same k outcomes; each sums to 1.
+        Probabilities of the same k outcomes. The probabilities of each side sum to 1.
     epsilon : float
-        Finite, >= 0.
+        Epsilon, finite and >= 0.
 
     Returns
     -------
@@ -48,18 +47,18 @@ def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
     p, q = _pmfs(left, right)
     epsilon = _validate.nonnegative(epsilon=epsilon)
     with np.errstate(divide="ignore", over="ignore"):
-        scaled_q = np.exp(epsilon + np.log(q))  # may be inf if q is far from 0
+        scaled_q = np.exp(epsilon + np.log(q))  # may be inf if q is far from 0 and 1
     return float(np.maximum(p - scaled_q, 0.0).sum())
 
 
 def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> float:
-    """Return the smallest epsilon >= 0 with a hockey-stick divergence of two pmfs <= delta.
+    """Return the smallest epsilon >= 0 at which the divergence of two pmfs is at most delta.
 
     Returns
     -------
     float
-        Exact up to rounding. The value is ``inf`` if the left side puts more than `delta` on
-        outcomes to which the right side gives probability 0.
+        The value is exact up to rounding. The value is ``inf`` if the left side gives more than
+        `delta` to outcomes that have probability 0 on the right side.
 
     Examples
     --------
@@ -76,8 +75,8 @@ def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> flo
         loss = np.log(p) - np.log(q)
     order = np.argsort(-loss, kind="stable")
     p, q, loss = p[order], q[order], loss[order]
-    # The divergence is piecewise linear in e^epsilon, with its kinks at the privacy losses. Walk
-    # down from the largest loss until the divergence at the next kink exceeds delta.
+    # The divergence is piecewise linear in e^epsilon, with its kinks at the privacy losses. Start
+    # at the largest loss, and stop when the divergence at the next kink exceeds delta.
     p_above, q_above = np.cumsum(p), np.cumsum(q)
     next_loss = np.append(loss[1:], -np.inf)
     for p_sum, q_sum, kink in zip(p_above, q_above, next_loss, strict=True):
@@ -101,17 +100,18 @@ def hockey_stick_density(
     Parameters
     ----------
     left, right : callable
-        Densities, ``float -> float``.
+        Densities as functions ``float -> float``.
     epsilon : float
-        Finite, >= 0.
+        Epsilon, finite and >= 0.
     breakpoints : sequence of float
-        Finite, increasing; between two of them both densities are smooth. The integral runs from
-        -inf through all of these points to inf, so the points must surround the mass.
+        Finite and increasing. Between two neighbouring points, both densities are smooth. The
+        integral runs from -inf through all these points to inf, so the points must surround the
+        probability mass.
 
     Returns
     -------
     float
-        Accurate to about 1e-10.
+        The result is accurate to about 1e-10.
 
     Examples
     --------
@@ -147,14 +147,15 @@ def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
     Parameters
     ----------
     left, right : array_like, shape (k,)
-        Probabilities of the same k outcomes; each sums to 1.
+        Probabilities of the same k outcomes. The probabilities of each side sum to 1.
     alpha : float
-        Order, finite and > 1.
+        Order of the divergence, finite and > 1.
 
     Returns
     -------
     float
-        In nats. The value is ``inf`` if the left side has an outcome that the right side lacks.
+        The divergence in nats. The value is ``inf`` if the left side has an outcome that the right
+        side lacks.
 
     Examples
     --------
@@ -175,8 +176,8 @@ def _pmfs(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArr
     p, q = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if p.ndim != 1 or p.shape != q.shape or p.size == 0:
         raise ArgumentError(
-            "left and right must be one-dimensional, not empty and of one length, "
-            f"got shapes {p.shape} and {q.shape}"
+            "left and right must be nonempty one-dimensional arrays of equal length, got "
+            f"shapes {p.shape} and {q.shape}"
         )
     for name, pmf in (("left", p), ("right", q)):
         if not np.all(np.isfinite(pmf)) or np.any(pmf < 0) or abs(pmf.sum() - 1) > 1e-9:

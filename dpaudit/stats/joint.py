@@ -1,35 +1,36 @@
 """Joint confidence region of the rates of one event on two sides, from two binomial counts.
 
-Suppose that an event fired in ``a ~ Bin(n, p)`` draws of the likelier side, and in ``b ~ Bin(m,
-q)`` draws of the other side. Two Clopper-Pearson bounds at half the failure probability allow for
-the worst luck of both counts at once. A joint test allows only for the worst luck of the difference
-of the counts.
+Suppose that an event fired in ``a ~ Bin(n, p)`` of n draws on its likelier side, and in ``b ~
+Bin(m, q)`` of m draws on the other side. Two Clopper-Pearson bounds at half the failure probability
+allow for bad luck in both counts at the same time. A joint test needs to allow only for bad luck in
+the difference of the counts.
 
-**The bound.** Order all outcomes (a, b) by their evidence at the *target*. The target is an epsilon
-at a given delta, or a delta at a given epsilon. The order is S(a, b), the largest target s at which
-the likelihood-ratio test of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m
-kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be the set of all outcomes whose S is at
-least as large. Then (p, q) is *excluded* if P_{p,q}(R) <= alpha (Buehler 1957). The sets R are
-nested, so the true rates are excluded with probability at most alpha, whatever they are. No
-asymptotics are involved. The choice of S only decides how tight the region is, and S makes P(R)
-nearly constant along the null's boundary.
+**The bound.** Order all outcomes (a, b) by their evidence with respect to a *target*. A target is
+an epsilon at a given delta, or a delta at a given epsilon. The order uses S(a, b), the largest
+target value at which the likelihood-ratio test of "p <= e^epsilon q + delta" rejects. The test
+rejects if ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be
+the set of all outcomes whose S is at least as large. Then (p, q) is *excluded* if P_{p,q}(R) <=
+alpha (Buehler 1957). The sets R are nested, so the true rates, whatever they are, are excluded with
+probability at most alpha. This statement is not asymptotic. The choice of S only determines how
+tight the region is. With this S, P(R) is nearly constant along the boundary of the null hypothesis.
 
-**The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates. A confidence
-interval for p or for q shortens this curve (Berger and Boos 1994). The counts decide which of the
-two intervals is used, so failure probability is spent on both intervals. Together, the two
-intervals get alpha / 200, and the test gets the rest.
+**The nuisance parameter.** The curve P_{p,q}(R) = alpha need not be followed over all rates. A
+confidence interval for p or for q shortens this curve (Berger and Boos 1994). The counts decide
+which of the two intervals is used, so failure probability is spent on both intervals. The two
+intervals together get alpha / 200, and the test gets the rest.
 
-**Between grid points.** R grows with a and shrinks with b, so P_{p,q}(R) grows with p and falls
-with q. Use the natural parameters eta = (logit p, logit q) with log-partition function A. Then log
-P_eta(R) + A(eta) is the logarithm of a Laplace transform, so it is convex. Now take two points of
-the curve and the chord between them in eta. On the chord, log P exceeds its larger end by at most
-the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance of the ends, and
-v is the largest p (1 - p) on the chord. The points are solved for a level that is lower by the
-allowed gap. Where the convexity gap is larger, monotonicity alone bounds the curve by a corner.
+**Between grid points.** P_{p,q}(R) increases with p and decreases with q, because R contains all
+outcomes with larger a or smaller b. Use the natural parameters eta = (logit p, logit q) with
+log-partition function A. Then log P_eta(R) + A(eta) is the logarithm of a Laplace transform, and is
+therefore convex. Consider two points of the curve, and the chord between them in eta. On the chord,
+log P exceeds its larger end value by at most the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2)
+/ 8``. Here d is the distance between the ends in each coordinate, and v is the largest p (1 - p) on
+the chord. The points are computed for a level that is lower by the allowed gap. Where the convexity
+gap is larger, monotonicity alone bounds the curve by a corner.
 
 **Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
-critical a of the first member of the block, so P(R) is bounded from above. Blocks are a twentieth
-of a standard deviation wide where most of P(R) lies, and far wider elsewhere.
+critical a of the first value of the block, so that P(R) is bounded from above. The width of a block
+is a twentieth of a standard deviation where most of P(R) lies, and much larger elsewhere.
 
 References
 ----------
@@ -57,14 +58,14 @@ from dpaudit.errors import ArgumentError
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of how often one event fired on either side.
+    """Number of draws in which one event fired, on either side.
 
     Parameters
     ----------
     hits_left, hits_right : int
-        Draws in which the event fired, from 0 to the number of draws of that side.
+        Number of draws in which the event fired, from 0 to the number of draws of the side.
     draws_left, draws_right : int
-        Number of draws of that side, at least 1.
+        Number of draws of each side, at least 1.
 
     Raises
     ------
@@ -101,8 +102,8 @@ class Counts:
 def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
     """Return the lower Clopper-Pearson bound of a success probability.
 
-    The true probability lies below the bound with probability at most `failure_prob`, for every
-    true value and every number of trials.
+    The bound exceeds the true probability with probability at most `failure_prob`, for every true
+    value and every number of trials.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
     Returns
     -------
     float
-        In [0, 1]; 0 exactly when there is no success.
+        The bound, in [0, 1]. It is 0 if and only if there is no success.
 
     References
     ----------
@@ -135,8 +136,8 @@ def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
 def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
     """Return Clopper-Pearson lower bounds of whole arrays, unchecked.
 
-    Planning calls this function at expected, hence fractional, counts. Certification uses the
-    checked functions above.
+    Planning calls this function with expected counts, which are fractional. Certification uses the
+    functions with checked arguments.
     """
     a = np.asarray(successes, dtype=float)
     b = np.asarray(trials, dtype=float) - a + 1.0
@@ -145,7 +146,7 @@ def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
 
 
 def upper_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
-    """Return Clopper-Pearson upper bounds of whole arrays, unchecked; see :func:`lower_rates`."""
+    """Return Clopper-Pearson upper bounds of whole arrays, unchecked, as in :func:`lower_rates`."""
     a = np.asarray(successes, dtype=float) + 1.0
     b = np.asarray(trials, dtype=float) - a + 1.0
     bound = special.betainccinv(a, np.maximum(b, 1e-300), failure_prob)
@@ -166,10 +167,10 @@ def _check_counts(successes: Any, trials: Any, name: str, trials_name: str) -> N
 
 @dataclass(frozen=True)
 class Target:
-    """Where a joint bound is sharpest: an epsilon at a given delta, or a delta at an epsilon.
+    """Point at which a joint bound is sharpest: an epsilon at a given delta, or the reverse.
 
-    Exactly one of the two is given. The region holds for every epsilon and delta, whatever the
-    target. The target must be fixed before the counts are known.
+    Exactly one of the two is given. The region holds for every epsilon and delta, for any target.
+    The target must be fixed before the counts are known.
 
     Examples
     --------
@@ -183,7 +184,7 @@ class Target:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.delta is None):
             raise ArgumentError(
-                "epsilon or delta must be given, and only one of them, got "
+                "exactly one of epsilon and delta must be given, got "
                 f"epsilon={self.epsilon!r} and delta={self.delta!r}"
             )
         if self.epsilon is not None:
@@ -203,11 +204,14 @@ BLOCK = 0.05
 WIDTH = 4.0
 """Range resolved beyond the test's own quantile, in standard deviations of b."""
 
-_LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
+_LEAST_EVIDENCE = 0.05  # at levels near 1/2, the order would degenerate
 
 
 def evidence_of(alpha: float) -> float:
-    """Return the evidence that orders outcomes. Any fixed number is sound, and z^2 / 2 is sharp."""
+    """Return the evidence z^2 / 2 that orders outcomes.
+
+    Any fixed number is valid, and z^2 / 2 gives sharp bounds.
+    """
     return max(float(special.ndtri(alpha)) ** 2 / 2, _LEAST_EVIDENCE)
 
 
@@ -217,7 +221,7 @@ def _kl(x: float, y: float) -> float:
 
 
 def divergences(x: Floats, y: Floats) -> Floats:
-    """Return Kullback-Leibler divergences of Bernoulli distributions, only for locating a point."""
+    """Return Kullback-Leibler divergences of Bernoulli distributions, only to locate a point."""
     tiny = 1e-300
     return np.asarray(
         x * (np.log(np.maximum(x, tiny)) - np.log(np.maximum(y, tiny)))
@@ -228,10 +232,11 @@ def divergences(x: Floats, y: Floats) -> Floats:
 def null_at(
     x: float, n: int, y: float, m: int, evidence: float, target: Target
 ) -> tuple[float, float, float] | None:
-    """Return (e^epsilon, delta, q) of the boundary point at which the evidence is just reached.
+    """Return (e^epsilon, delta, q) of the boundary point whose evidence equals the threshold.
 
-    A chain of nested nulls orders the outcomes. For a given delta, e^epsilon grows from 0. For a
-    given epsilon, e^epsilon grows from 0 at delta = 0, and then delta grows from 0.
+    The outcomes are ordered by a chain of nested null hypotheses. If delta is given, e^epsilon
+    increases from 0. If epsilon is given, e^epsilon first increases from 0 at delta = 0, and then
+    delta increases from 0.
     """
 
     def fit(theta: float, delta: float) -> tuple[float, float]:
@@ -265,7 +270,7 @@ def null_at(
             delta = root(lambda d: fit(theta, d)[0] - evidence, 0.0, top)
             return theta, delta, fit(theta, delta)[1]
     if x <= delta or n * _kl(x, delta) <= evidence:
-        return None  # even p <= delta is not rejected, for any q
+        return None  # not even p <= delta is rejected, for any q
     low, high = -20.0, 20.0
     while fit(math.exp(low), delta)[0] <= evidence:
         low -= 20.0
@@ -277,7 +282,7 @@ def null_at(
     return theta, delta, fit(theta, delta)[1]
 
 
-@functools.lru_cache(maxsize=8)  # planning evaluates the power of many rates at one boundary
+@functools.lru_cache(maxsize=8)  # planning computes the power of many rates at the same boundary
 def critical_counts(
     n: int,
     m: int,
@@ -286,9 +291,10 @@ def critical_counts(
     evidence: float,
     spread: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """Cut 0..m into blocks. Return the first b of each block, and the least a with (a, b) in R.
+    """Divide 0..m into blocks.
 
-    Both arrays are read-only.
+    Return the first b of each block, and the smallest a with (a, b) in R. Both arrays are
+    read-only.
     """
     low, high = np.arcsin(np.sqrt(np.clip(spread, 0.0, 1.0)))
     unit = 0.5 / math.sqrt(m)
@@ -298,8 +304,8 @@ def critical_counts(
     )
     first = np.unique(np.concatenate([[0.0], np.ceil(m * np.sin(angles) ** 2)]))
     y = first / m
-    # On the boundary of R, the evidence is just reached, and the closest point q of the null
-    # determines a. Solve for q, between b / m and the q at which a reaches n.
+    # On the boundary of R, the evidence equals the threshold, and the closest point q of the null
+    # determines a. Solve for q between b / m and the q at which a reaches n.
     below, above = y.copy(), np.full_like(y, min((1 - delta) / theta, 1.0))
     for _ in range(64):
         q = (below + above) / 2
@@ -308,7 +314,8 @@ def critical_counts(
         above = np.where(too_much, q, above)
         below = np.where(too_much, below, q)
     x, found = _stationary(below, y, n, m, theta, delta)
-    # If not even a = n is enough (beyond rounding), x is inf. In doubt, an outcome stays in R.
+    # If not even a = n is enough (beyond rounding), x is inf. In case of doubt, an outcome stays in
+    # R.
     x = np.where(found < evidence * (1 - 1e-7) - 1e-14 * (n + m), math.inf, x)
     # The search cannot find closest points with q = 0 (for b = 0) or q = 1 (for b = m).
     corner = min(delta + delta * (1 - delta) * m / (n * theta), 1.0)
@@ -318,7 +325,7 @@ def critical_counts(
         p = min(theta + delta, 1.0)
         enough = p < 1 and n * _kl(1.0, p) > evidence
         x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
-    # Outcomes within rounding of the boundary count as elements of R, which is the safe side.
+    # Outcomes within rounding of the boundary count as elements of R, which is conservative.
     critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
     critical = np.maximum.accumulate(np.maximum(critical, 0.0))
     first.flags.writeable = critical.flags.writeable = False
@@ -333,9 +340,9 @@ def _share_with_evidence(p: float, high: float, evidence: float) -> float:
 def _stationary(
     q: Floats, y: Floats, n: int, m: int, theta: float, delta: float
 ) -> tuple[Floats, Floats]:
-    """Return the share x to which (theta q + delta, q) is the closest null point, and its evidence.
+    """Return x whose closest null point is (theta q + delta, q), and the evidence of x.
 
-    ``n theta (x - p) / (p (1 - p)) = m (q - y) / (q (1 - q))`` is linear in x.
+    The condition ``n theta (x - p) / (p (1 - p)) = m (q - y) / (q (1 - q))`` is linear in x.
     """
     p = np.minimum(theta * q + delta, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -350,15 +357,15 @@ def _stationary(
 NUISANCE_SHARE = 1 / 200
 """Part of the failure probability that the confidence intervals of both nuisances get."""
 
-# Each pair holds the step of the grid, in standard deviations of the gridded rate, and the
-# convexity gap allowed between its points, in log probability. Both are larger where log P is
-# steeper, that is for small alpha.
+# Each pair holds the step of the grid (in standard deviations of the rate on the grid) and the
+# allowed convexity gap between its points (in log probability). Both numbers are larger for small
+# alpha, because log P is steeper there.
 _COARSE, _FINE = (0.4, 0.045), (0.28, 0.025)
-_STEEP = 0.1  # Largest failure probability for which the coarse grid is enough.
-_WIDE = 10  # Number of blocks pooled where little of P(R) lies.
-_RIDGE = 2.2  # Standard deviations around most of P(R) within which blocks are not pooled.
-_CLOSE = 0.03  # Distance to the level, in log probability, to which a point is solved for.
-_STRIDE = 4  # Every fourth node is solved for first.
+_STEEP = 0.1  # Largest failure probability for which the coarse grid is sufficient.
+_WIDE = 10  # Number of blocks that are pooled where little of P(R) lies.
+_RIDGE = 2.2  # Within this many standard deviations around most of P(R), blocks are not pooled.
+_CLOSE = 0.03  # A point is solved to this distance from the level, in log probability.
+_STRIDE = 4  # Every fourth node is solved first.
 _PIECES = 24  # Number of pieces into which each chord is cut.
 _NEGLIGIBLE = 1e-9  # Fraction of the level. Blocks with less mass count as lying entirely in R.
 _ROUNDING = 1e-9  # Relative. The incomplete beta function is much more accurate.
@@ -371,7 +378,7 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     ----------
     counts : Counts
         Counts of independent draws that were not used to choose the event. The left side is the
-        one on which the event was declared to be likelier.
+        side on which the event was declared to be likelier.
     failure_prob : float
         Strictly between 0 and 1.
     target : Target
@@ -398,10 +405,10 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     theta, delta, q0 = null
     p0 = min(theta * q0 + delta, 1.0)
     level = math.log(alpha * (1 - NUISANCE_SHARE)) - _ROUNDING
-    # Grid the rate along which the curve is shorter, in units of standard deviations.
+    # Put the rate along which the curve is shorter, in standard deviations, on the grid.
     grid_p = theta**2 * q0 * (1 - q0) * n > p0 * (1 - p0) * m
     hits, draws = (a, n) if grid_p else (b, m)
-    tail_prob = alpha * NUISANCE_SHARE / 4  # two intervals of two sides
+    tail_prob = alpha * NUISANCE_SHARE / 4  # two intervals, each for two sides
     low, high = (float(limit(hits, draws, tail_prob)) for limit in (lower_rates, upper_rates))
     step, gap = _COARSE if alpha <= _STEEP else _FINE
     nodes = _nodes(low, high, draws, step)
@@ -430,20 +437,21 @@ def refutation_prob(
     """Return the probability that events refute (epsilon, delta), for planning.
 
     It is the probability of all outcomes whose evidence exceeds the quantile of the test. The joint
-    bound itself covers every nuisance, so it refutes a little less often.
+    bound itself allows for every nuisance parameter, so it refutes slightly less often.
 
     Parameters
     ----------
     likely, rare : ndarray, shape (k,)
-        Rates of the events on the likelier side and on the other.
+        Rates of the events on the likelier side and on the other side.
     draws_likely, draws_rare : int
         Draws on the two sides.
     epsilon, delta : float
-        The claim.
+        The claimed epsilon and delta.
     failure_prob : float
         Strictly between 0 and 1.
     evidence : float, optional
-        Logarithmic evidence that refutes. Default: that of `failure_prob`.
+        Evidence, in nats, from which the claim is refuted. By default, the evidence that belongs to
+        `failure_prob`.
 
     Returns
     -------
@@ -461,7 +469,7 @@ def refutation_prob(
 
 
 def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
-    """Return a grid from `low` to `high`, even on the scale with a constant binomial spread."""
+    """Return a grid from `low` to `high`, even on the scale with constant binomial spread."""
     first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     steps = max(math.ceil((last - first) * 2 * math.sqrt(draws) / step), 1)
     nodes = np.sin(np.linspace(first, last, steps + 1)) ** 2
@@ -471,10 +479,11 @@ def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper bound of P_{p,q}(R). It uses blocks of b from `first` on, each with one critical a.
+    """Upper bound of P_{p,q}(R), with R the set of outcomes with at least the observed evidence.
 
-    For given q only the blocks within `half_width` standard deviations are distinguished. Blocks
-    with less than `negligible` mass are taken to lie in R.
+    The bound uses blocks of b from `first` on, and each block has one critical a. For a given q,
+    only the blocks within `half_width` standard deviations are distinguished. Blocks with a
+    probability below `negligible` are assumed to lie in R.
     """
 
     n: int
@@ -485,19 +494,19 @@ class _Tail:
     negligible: float
 
     def log_prob(self, p: Floats, q: Floats) -> Floats:
-        """Return the logarithm of the bound, elementwise for pairs of rates, shape (k,)."""
+        """Return the logarithm of the bound for pairs of rates, elementwise, shape (k,)."""
         at = self._blocks(p, q)
         edge, critical = self.first[at], self.critical[at]
         q = q[:, None]
         upper = edge > self.m * q
-        outside = np.zeros_like(edge)  # P(B >= edge) above the mean, P(B < edge) below it
+        outside = np.zeros_like(edge)  # P(B >= edge) above the mean, and P(B < edge) below the mean
         rate = np.broadcast_to(q, edge.shape)
         for side, tail in (
             (upper, special.betainc),
             (~upper & (edge > 0), special.betaincc),
         ):
             outside[side] = tail(edge[side], self.m - edge[side] + 1, rate[side])
-        mass = np.empty_like(outside)  # of the block from each edge on; the last reaches up to m
+        mass = np.empty_like(outside)  # for the block from each edge on; the last block ends at m
         mass[:, :-1] = np.where(
             upper[:, :-1],
             outside[:, :-1] - outside[:, 1:],
@@ -543,14 +552,15 @@ class _Tail:
         return np.sort(np.concatenate([coarse, fine, last[:, None]], axis=1), axis=1)
 
     def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
-        """For each node of one rate, find the other rate's extreme value with log P <= level.
+        """For each node of one rate, find the extreme value of the other rate with log P <= level.
 
-        This is the largest p for given q, or the smallest q for given p (`grid_p`). The value is
-        verified. It is accurate within a hundredth of a standard deviation. It is 0 or 1 if no
-        value in between satisfies the condition.
+        The extreme value is the largest p for given q, or (with `grid_p`) the smallest q for given
+        p. The value satisfies the condition, which is checked. The value is accurate to a hundredth
+        of a standard deviation. The value is 0 or 1 if no value between 0 and 1 satisfies the
+        condition.
 
-        Some of the nodes are solved first. They give starting points for the others, most of which
-        then need one evaluation.
+        Some of the nodes are solved first. These nodes give starting points for the other nodes,
+        most of which then need only one evaluation.
         """
         coarse = np.unique(np.append(np.arange(0, len(nodes), _STRIDE), len(nodes) - 1))
         solved = self._solve(nodes[coarse], guesses[coarse], level, grid_p)
@@ -567,7 +577,7 @@ class _Tail:
 
     def _solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
         unit = 0.5 / math.sqrt(self.m if grid_p else self.n)
-        # Angles run from a value that satisfies the condition towards a value that does not.
+        # Angles run from a value that satisfies the condition to a value that does not.
         good = np.full(len(nodes), math.pi / 2 if grid_p else 0.0)
         bad = math.pi / 2 - good
         at = np.arcsin(np.sqrt(np.clip(guesses, 1e-12, 1 - 1e-12)))
@@ -605,7 +615,7 @@ class _Tail:
 
 
 def _corners(p: Floats, q: Floats, n: int, m: int, allowed: float) -> tuple[Floats, Floats]:
-    """Return a staircase below the curve through the points (p, q), all of which are excluded."""
+    """Return a staircase below the curve through the excluded points (p, q)."""
     p = np.maximum.accumulate(p)
     q = np.minimum.accumulate(q[::-1])[::-1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -625,6 +635,6 @@ def _corners(p: Floats, q: Floats, n: int, m: int, allowed: float) -> tuple[Floa
 
 
 def _largest_variance(rates: Floats) -> Floats:
-    """Return the largest r (1 - r) between each rate and the next."""
+    """Return the largest r (1 - r) between each rate and the next rate."""
     nearest = np.clip(0.5, np.minimum(rates[:-1], rates[1:]), np.maximum(rates[:-1], rates[1:]))
     return np.asarray(nearest * (1 - nearest))

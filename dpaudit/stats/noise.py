@@ -1,7 +1,7 @@
-"""Final noise of known distribution, and the exact probability that it reaches a region.
+"""Final noise of known distribution, and the exact probability that an output lies in a region.
 
-All probabilities keep their relative accuracy far into the tails, where auditing takes place.
-Every tail is computed as a tail, never as one minus the rest.
+All probabilities keep their relative accuracy far into the tails, where auditing takes place. Every
+tail probability is computed directly, never as one minus the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNREACHABLE = 40.0
 
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
-    """``{x : direction . x > threshold}``, for a direction of length 1."""
+    """``{x : direction . x > threshold}``, where the direction has length 1."""
 
     direction: Floats
     threshold: float
@@ -43,7 +43,7 @@ class HalfSpace:
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """``{x : low < direction . x <= high}``, or its complement when `outside`."""
+    """``{x : low < direction . x <= high}``, or the complement of this set if `outside`."""
 
     direction: Floats
     low: float
@@ -59,7 +59,7 @@ class Slab:
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """``{x : |x - center| <= radius}``, Euclidean, or its complement when `outside`."""
+    """``{x : |x - center| <= radius}`` (Euclidean), or the complement of this ball if `outside`."""
 
     center: Floats
     radius: float
@@ -72,7 +72,7 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """``{x : low_j < x_j <= high_j for all j}``; ends may be infinite."""
+    """``{x : low_j < x_j <= high_j for all j}``, where ends may be infinite."""
 
     low: Floats
     high: Floats
@@ -81,8 +81,8 @@ class Box:
         low, high = np.array(self.low, dtype=float), np.array(self.high, dtype=float)
         if low.ndim != 1 or low.size == 0 or low.shape != high.shape:
             raise ArgumentError(
-                "low and high must be one-dimensional, not empty and of one length, "
-                f"got shapes {low.shape} and {high.shape}"
+                "low and high must be nonempty one-dimensional arrays of equal length, got "
+                f"shapes {low.shape} and {high.shape}"
             )
         if not (low < high).all():
             raise ArgumentError(f"high must exceed low in every coordinate, got {low} and {high}")
@@ -95,16 +95,16 @@ Region: TypeAlias = HalfSpace | Slab | Ball | Box
 
 @dataclass(frozen=True)
 class Noise:
-    """Independent noise of one scale on every coordinate.
+    """Independent noise with the same scale on every coordinate.
 
     Parameters
     ----------
     kind : {"gaussian", "laplace"}
         Distribution of the noise.
     scale : float
-        Standard deviation of the Gaussian; b of the Laplace density ``exp(-|x| / b) / (2 b)``.
-        Between 1e-50 and 1e50. Scale 0 is refused, because without noise there is nothing to
-        integrate out.
+        Standard deviation of Gaussian noise, or b in the Laplace density ``exp(-|x| / b) / (2 b)``.
+        The scale lies between 1e-50 and 1e50. A scale of 0 is refused, because without noise
+        nothing can be integrated out.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Noise:
         if isinstance(self.scale, (int, float)) and self.scale == 0:
             raise ArgumentError(
                 "scale must be a finite number > 0, got 0. Audit the function as a sampled "
-                "mechanism: without final noise there is nothing to integrate out"
+                "mechanism, because it has no final noise to integrate out"
             )
         object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
         if not 1 / LARGEST_SCALE <= self.scale <= LARGEST_SCALE:
@@ -149,7 +149,7 @@ class Noise:
         """Return P(low < location + noise <= high)."""
         a = (np.asarray(low, float) - np.asarray(location, float)) / self.scale
         b = (np.asarray(high, float) - np.asarray(location, float)) / self.scale
-        # Reflect so that the nearer end lies on the side of the upper tail.
+        # Reflect the slab so that its nearer end lies on the side of the upper tail.
         flip = b < -a
         a, b = np.where(flip, -b, a), np.where(flip, -a, b)
         if self.kind == "laplace":
@@ -159,7 +159,8 @@ class Noise:
                 return np.asarray(beyond - 0.5 * np.expm1(np.minimum(a, 0.0)))
         with np.errstate(under="ignore", invalid="ignore"):
             wide = np.where(a > 0, self._tail(a) - self._tail(b), special.ndtr(b) - special.ndtr(a))
-            # The difference cancels where the slab is thin. Integrate the density there.
+            # For a thin slab, the difference loses accuracy. For such a slab, the density is
+            # integrated.
             width, middle = b - a, a / 2 + b / 2
             thin = width * np.maximum(np.abs(middle), 1.0) < _THIN
             middle = np.where(thin, middle, 0.0)
@@ -183,15 +184,16 @@ class Noise:
         Parameters
         ----------
         region : HalfSpace, Slab, Ball or Box
-            With Laplace noise, directions must be along an axis, and balls are refused, because
-            their probabilities have no closed form.
+            For Laplace noise, directions must be along an axis, and balls are refused, because
+            other probabilities have no closed form.
         centers : array_like, shape [size, d]
-            Finite.
+            Finite centres.
 
         Returns
         -------
         ndarray, shape [size]
-            Exact up to rounding. The relative error is below about 1e-9 down to 1e-300.
+            The probabilities are exact up to rounding. The relative error is below about 1e-9 for
+            probabilities down to 1e-300.
         """
         self._check(region)
         points = np.asarray(centers, dtype=float)
@@ -210,14 +212,14 @@ class Noise:
     def largest(self, region: Region, center: ArrayLike, radius: float) -> float:
         """Return the supremum of :meth:`probability` over all centres in a Euclidean ball.
 
-        The supremum is exact for half-spaces, slabs and balls, because by monotonicity the extreme
-        centre is known. For boxes, the product of the suprema of the coordinates is returned, which
-        is an upper bound.
+        For half-spaces, slabs and balls, the supremum is exact, because the extreme centre is known
+        by monotonicity. For boxes, the function returns the product of the suprema of the
+        coordinates, which is an upper bound.
 
         Parameters
         ----------
         region : HalfSpace, Slab, Ball or Box
-            As in :meth:`probability`.
+            The region, as in :meth:`probability`.
         center : array_like, shape [d]
             Centre of the ball.
         radius : float
@@ -251,18 +253,19 @@ class Noise:
         return self.between(location, region.low, region.high)
 
     def _ball(self, region: Ball, distance: Floats) -> Floats:
-        from scipy.stats import ncx2  # slow to import, and few audits need it
+        from scipy.stats import ncx2  # slow to import, and needed only by a few audits
 
-        # scipy.special.chndtr has no upper tail. This function is from Boost, accurate in both.
+        # scipy.special.chndtr has no upper tail. The function used here is from Boost. It is
+        # accurate in both tails.
         probability = ncx2.sf if region.outside else ncx2.cdf
         reach = region.radius / self.scale
         if reach > _FAR_BALL:
             raise ArgumentError(
-                f"radius must be a number <= {_FAR_BALL:g} noise scales, got {reach:g} of them. "
-                "Use a half-space, which is as good there"
+                f"radius must be at most {_FAR_BALL:g} noise scales, got {reach:g} noise "
+                "scales. Use a half-space, which is as good at this distance"
             )
         away = distance / self.scale
-        # Beyond this distance the probability is too small for a double, in any dimension.
+        # Beyond this distance, the probability is too small for a double in any dimension.
         beyond = away > reach + _UNREACHABLE
         with np.errstate(under="ignore"):
             value = probability(reach**2, len(region.center), np.where(beyond, 0.0, away) ** 2)
@@ -276,8 +279,8 @@ class Noise:
             return
         if isinstance(region, Ball) or np.count_nonzero(region.direction) != 1:
             raise ArgumentError(
-                "region must be a box, or a half-space or slab along an axis, with Laplace noise, "
-                f"got {region!r}. Use one of these: others have no closed form"
+                "region must be a box, or a half-space or slab along an axis, for Laplace "
+                f"noise, got {region!r}. Other regions have no closed form"
             )
 
 
@@ -288,7 +291,10 @@ def _dimension(region: Region) -> int:
 
 
 def _middle(low: Floats, high: Floats) -> Floats:
-    """Return the most favourable centre of every coordinate; infinite if one end is infinite."""
+    """Return the most favourable centre in every coordinate.
+
+    It is infinite if one end is infinite.
+    """
     with np.errstate(invalid="ignore"):
         middle = low / 2 + high / 2
     return np.where(np.isnan(middle), 0.0, middle)
@@ -308,5 +314,5 @@ def _unit(direction: Any) -> Floats:
     vector = _vector(direction=direction)
     length = float(np.linalg.norm(vector))
     if abs(length - 1) > 1e-9:
-        raise ArgumentError(f"direction must have length 1, got length {length!r}")
+        raise ArgumentError(f"direction must have length 1, got a direction of length {length!r}")
     return vector / length

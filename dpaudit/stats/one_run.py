@@ -1,65 +1,67 @@
-r"""Claims tested by the correct guesses of many coins, in one run of a mechanism.
+r"""Claims tested by the number of correct guesses of many coins, in one run of a mechanism.
 
 Each of m canary users is included by a separate fair coin, and the mechanism runs once. The output
-y of the run decides which coins are guessed, how, and in which order. How many guesses can be
-correct if the mechanism keeps a claim?
+y of the run determines which coins are guessed, in which order, and how. The question is how many
+guesses can be correct if the mechanism keeps a claim.
 
 Setting
 -------
-The claim implies (t, delta(t))-DP at every t of some set T: {epsilon} for (epsilon, delta)-DP, a
-grid for a curve. Let R in {0, 1}^n say which of n guesses are correct, in the order of the guesses.
-Let ``w_y(r) = P(R = r | Y = y)``. Here "r with j unset" is the same r with a 0 at j.
+The claim implies (t, delta(t))-DP for every t in some set T. For (epsilon, delta)-DP, T is
+{epsilon}; for a curve, T is a grid. Let R in {0, 1}^n say which of the n guesses are correct, in
+the order of the guesses. Let ``w_y(r) = P(R = r | Y = y)``. Here, "r with j unset" is r with its
+j-th entry replaced by 0.
 
-*Budget.* Let b(t) = m delta(t), or m delta(t) / 2 if no guess is "excluded". For every t in T,
+*Budget.* Let b(t) = m delta(t). If no guess is "excluded", let b(t) = m delta(t) / 2. For every t
+in T,
 
     E sum_j sum_{r: r_j = 1} (w_Y(r) - e^t w_Y(r with j unset))_+ <= b(t).
 
-Proof. Write p(y | s) for the density of the output given the coins s. Then w_y(r) times the density
-of y is the sum of ``2^-m p(y | s)`` over all s that agree with r on the guessed coins. By convexity
-of the positive part, the left side is at most a sum over canaries i, coins s' of the others, and g
-= 1 and g = 0. Each term is ``2^-m`` times an integral over all y that guess g for canary i. The
-integrand is (p(y | s', g) - e^t p(y | s', 1 - g))_+. The inputs differ in one user, so each
-integral is at most delta(t). There are 2^(m-1) values of s', m canaries, and one or two values of
-g.
+Proof of the budget. Write p(y | s) for the density of the output given the coins s. Then w_y(r)
+times the density of y is the sum of ``2^-m p(y | s)`` over all s that agree with r on the guessed
+coins. By convexity of the positive part, the left side is at most a sum over canaries i, coins s'
+of the other canaries, and g = 1 and g = 0. Each term is ``2^-m`` times an integral over all y that
+guess g for canary i. The integrand is (p(y | s', g) - e^t p(y | s', 1 - g))_+. The two inputs
+differ in one user, so each integral is at most delta(t). There are 2^(m-1) values of s', m
+canaries, and one or two values of g. This proves the budget.
 
 Theorem (n fixed beforehand)
 ----------------------------
-Let C be the number of correct guesses, v in 1 .. n, and T any set as above. Let U(t, c) be numbers
-in [0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
+Let C be the number of correct guesses, let v be in 1 .. n, and let T be a set as above. Let U(t, c)
+be numbers in [0, L(t)] for c = 1 .. n, and let U(t, n+1) = 0. *Theorem.* If for every c = 0 .. n
 
     [c >= v] - c sum_t U(t, c) + (n - c) sum_t e^t U(t, c+1) <= theta,
 
 then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
 
-Proof. Let a_c = P(C = c). Sum the budget over r with c ones, and over y. The result is ``sum_c (c
-a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r occurs c times as r, and
-each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By convexity, the sums may be
-taken inside the positive part. Multiply the conditions by a_c and add: ``P(C >= v)`` is at most
-theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most theta + sum_t
-L(t) b(t).
+Proof of the theorem. Let a_c = P(C = c). Sum the budget over all r with c ones, and over y. The
+result is ``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r
+occurs c times as r, and each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By
+convexity, the sums may be moved inside the positive part. Multiply the conditions by a_c and add
+them: ``P(C >= v)`` is at most theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``,
+and therefore at most theta + sum_t L(t) b(t).
 
-To minimise this bound over theta, U and L is the dual of a linear program. The best value of that
-program is the largest probability that the budget allows. With T = {epsilon} the bound is sharp.
-The bound is attained by a mechanism that outputs a uniform guess of all coins. Its guesses are
-correct in a pattern drawn from the best a. This holds if the best a is private in the other
-direction, too. The tests solve the program over all mechanisms. Without delta, the bound is the
-binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1).
-With delta, the bound replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >=
-v - i] / i``. That second term is about 2 / (1 - rate) times larger where v is far above the mean.
-For a curve, the choice of U that does not depend on c from v on gives the recursion of Mahloujifar,
-Melis and Chaudhuri (2025). Here this recursion is stretched, and then followed down from c = n,
-which is never worse.
+Minimising this bound over theta, U and L is the dual of a linear program. The optimal value of this
+program is the largest probability that the budget allows. For T = {epsilon}, the bound is sharp. A
+mechanism that outputs a uniformly random guess of all coins attains the bound. The pattern of its
+correct guesses is drawn from the optimal a. This holds if the optimal a is private in the
+other direction, too. The tests solve the linear program over all mechanisms. If delta = 0, the
+bound is the binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023,
+Theorem 5.1). If delta > 0, the bound replaces the second term of their Theorem 5.2, ``2 m delta
+max_i P[v > Bin >= v - i] / i``. That second term is larger by a factor of about 2 / (1 - rate) if v
+is far above the mean. For a curve, if U does not depend on c for c >= v, the conditions give the
+recursion of Mahloujifar, Melis and Chaudhuri (2025). Here, this recursion is stretched and then
+followed from c = n downwards. The result is never worse.
 
 From tests to a certified epsilon
 ---------------------------------
-The tests of all epsilons refuse when C is large. So a set of tests together refuses exactly what
-its test with the smallest critical value refuses. A certified epsilon above the true one requires
-this test to refuse at some larger epsilon, which the mechanism keeps as well. This has probability
-at most failure_prob, whatever epsilons a search visits, and whether or not the bound is monotone in
-epsilon. The same holds for mu, and for several tests at fixed numbers of guesses whose levels add
-up.
+The tests of all epsilons refute if C is large. So a set of tests together refutes exactly what the
+test with the smallest critical value refutes. If a certified epsilon exceeds the true epsilon, this
+test refutes at some larger epsilon. The mechanism is private at that epsilon, too. This event has
+probability at most failure_prob. It does not matter which epsilons a search visits, or whether the
+bound is monotone in epsilon. The same holds for mu, and for several tests at fixed numbers of
+guesses if their levels sum to at most failure_prob.
 
-In `one_run_walk`, the number of guesses may depend on the guesses.
+In `one_run_walk`, the number of guesses may depend on the success of the guesses.
 
 References
 ----------
@@ -87,7 +89,7 @@ from dpaudit.stats.walks import LARGEST_EPSILON, rounded_up
 Floats = NDArray[np.float64]
 
 _SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
-_NEGLIGIBLE = 1e-13  # delta at which the grid ends: larger slopes would not be used
+_NEGLIGIBLE = 1e-13  # delta at which the grid ends, because larger slopes would not be used
 _SLOPES = 128
 _STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
 _POINTS = 33
@@ -96,14 +98,14 @@ _ROUNDS = 3
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much a claim allows the output to reveal about the coins: the budget b(t) of the module.
+    """The budget b(t) of the module: how much a claim allows the output to reveal about the coins.
 
     Parameters
     ----------
     slopes : ndarray, shape (k,)
-        ``e^t``, rising.
+        ``e^t``, in increasing order.
     budgets : ndarray, shape (k,)
-        ``b(t)``, falling.
+        ``b(t)``, in decreasing order.
     """
 
     slopes: Floats
@@ -111,7 +113,7 @@ class Allowance:
 
     @classmethod
     def of_claim(cls, claim: Claim, canaries: int, *, one_sided: bool = False) -> Allowance:
-        """Return the budget of a claim at its point, or, if it has none, of its curve on a grid."""
+        """Return the budget of a claim at its point; for a curve, return the budget on a grid."""
         sides = 0.5 if one_sided else 1.0
         if claim.point is not None:
             epsilon, delta = claim.point
@@ -123,7 +125,10 @@ class Allowance:
 
 
 def _curve(claim: Claim) -> tuple[Floats, Floats]:
-    """Compute the slopes and deltas of a claim on a grid, which is slow for some claims."""
+    """Return the slopes and deltas of a claim on a grid.
+
+    This is slow for some claims.
+    """
     top = 1.0
     while claim.delta(top) > _NEGLIGIBLE and top < 2 * LARGEST_EPSILON:
         top *= 1.25
@@ -141,32 +146,32 @@ def _known_curve(claim: Any) -> tuple[Floats, Floats]:
 def half_probability(canaries: int) -> float:
     r"""Return the probability that fair coins include exactly half of the canaries.
 
-    It is the price of a design that includes a fixed number k of m canaries, where every set of
-    that size is equally probable. All bounds of this module and of `one_run_walk` hold in this
-    design if they are divided by ``p = C(m, k) / 2^m``. For an odd m, half is either of the two
-    numbers next to it.
+    This probability is the price of a design that includes a fixed number k of m canaries, where
+    every set of k canaries is equally probable. All bounds of this module and of `one_run_walk`
+    hold in this design after division by ``p = C(m, k) / 2^m``. For an odd m, half is either of the
+    two integers next to m / 2.
 
     Theorem
     -------
-    Let a bound say that an event of coins and output has probability beta at most, for every
-    mechanism that keeps the claim, when the coins are fair and independent. If the coins are
+    Suppose that coins are fair and independent, and that a bound says: an event of coins and output
+    has probability at most beta for every mechanism that keeps the claim. If the coins are instead
     uniform among those with k ones, the event has probability at most beta / p.
 
-    Proof. Given that k of the independent fair coins fell on "included", every set of k canaries is
-    equally probable, and the mechanism is the same function of the coins. So the probability of the
-    event in the fixed design is the conditional probability P(event, k) / p, and P(event, k) <=
-    beta. The proof uses the claim in the cube of all coins, where it holds between neighbours.
+    Proof. If k of the independent fair coins fell on "included", every set of k canaries is equally
+    probable, and the mechanism is the same function of the coins. So the probability of the event
+    in the fixed design is the conditional probability P(event, k) / p, and P(event, k) is at most
+    beta. The proof uses the claim for all values of the coins, where neighbours differ in one coin.
 
-    The division cannot be omitted. A mechanism may answer well where k canaries are included, and
-    badly elsewhere, which only fair coins reveal. Linear programs give the worst epsilon-DP
-    mechanisms up to m = 16. They reach beta / p within a factor 1.2 where all canaries are guessed
-    and all guesses are correct. In the other cases of `tests/stats/test_half.py` they reach it
-    within a factor 3.5.
+    The division cannot be omitted. The reason is that a mechanism may answer well if k canaries are
+    included and badly otherwise, which only independent fair coins reveal. Linear programs give the
+    worst epsilon-DP mechanisms up to m = 16. These mechanisms reach beta / p within a factor of 1.2
+    if all canaries are guessed and all guesses are correct. In the other cases of
+    `tests/stats/test_half.py`, they reach beta / p within a factor of 3.5.
 
     Parameters
     ----------
     canaries : int
-        m, at least 1.
+        Number m of canaries, at least 1.
 
     Examples
     --------
@@ -180,27 +185,30 @@ def half_probability(canaries: int) -> float:
 def guess_p_value(
     correct: int, guesses: int, canaries: int, claim: Claim, *, one_sided: bool = False
 ) -> float:
-    """Bound the probability of so many correct guesses under a claim; `guesses` fixed beforehand.
+    """Bound the probability of so many correct guesses, for a fixed number of guesses.
 
     Parameters
     ----------
     correct : int
-        Correct guesses, from 0 to `guesses`.
+        Number of correct guesses, from 0 to `guesses`.
     guesses : int
-        Number of coins that were guessed, from 1 to `canaries`. The choice of the coins and of the
-        guesses may depend on the output of the mechanism; the number of guesses must not.
+        Number of coins that were guessed, from 1 to `canaries`. The choice of the guessed coins and
+        of the guesses may depend on the output of the mechanism. The number of guesses must not
+        depend on it.
     canaries : int
         Number of coins that were tossed.
     claim : Claim
-        Any claim. A curve is used where it is tightest, at many epsilons at once.
+        The claim, of any kind. A curve is used at many epsilons together, which gives the tightest
+        bound.
     one_sided : bool, optional
-        Whether every guess is "included". If so, the one-sided budget is enough. Default False.
+        Whether every guess is "included". If so, the smaller, one-sided budget applies. The default
+        is False.
 
     Returns
     -------
     float
         Upper bound of ``P(C >= correct)`` for every mechanism that keeps the claim. By the theorem
-        of the module, it is a p-value.
+        of the module, this bound is a p-value.
 
     Examples
     --------
@@ -223,21 +231,22 @@ def guess_epsilon(
     failure_prob: float,
     one_sided: bool = False,
 ) -> float:
-    """Certify epsilon at `delta` from correct guesses, whose number was fixed beforehand.
+    """Certify epsilon at `delta` from correct guesses, for a fixed number of guesses.
 
     Parameters
     ----------
     correct, guesses, canaries, one_sided
-        As in :func:`guess_p_value`.
+        Counts, as in :func:`guess_p_value`.
     delta : float
-        In [0, 1].
+        Delta, in [0, 1].
     failure_prob : float
-        In (0, 1). With at most this probability the bound is above the true epsilon.
+        Failure probability, in (0, 1). The bound exceeds the true epsilon with at most this
+        probability.
 
     Returns
     -------
     float
-        0 if nothing is certified, and at most 30.
+        The bound is 0 if nothing is certified, and at most 30.
 
     Examples
     --------
@@ -257,7 +266,7 @@ def guess_epsilon(
         return 0.0
     start = float(special.betaincinv(correct, guesses - correct + 1, alpha)) if correct else 0.0
     top = min(float(special.logit(start)), LARGEST_EPSILON) if start > 0.5 else 0.0
-    if top <= 0 or budget[0] == 0 or refused(top):  # without delta: the Clopper-Pearson bound
+    if top <= 0 or budget[0] == 0 or refused(top):  # without delta, the Clopper-Pearson bound
         return max(top, 0.0)
     return _last_refused(refused, 0.0, top)
 
@@ -270,20 +279,21 @@ def guess_mu(
     failure_prob: float,
     one_sided: bool = False,
 ) -> float:
-    """Certify mu, if the mechanism is mu-Gaussian-DP for some mu, from correct guesses.
+    """Certify mu from correct guesses, if the mechanism is mu-Gaussian-DP for some mu.
 
     Parameters
     ----------
     correct, guesses, canaries, one_sided
-        As in :func:`guess_p_value`.
+        Counts, as in :func:`guess_p_value`.
     failure_prob : float
-        In (0, 1). With at most this probability, the mechanism is mu-Gaussian-DP for a mu below the
-        bound. For a mechanism that is not Gaussian-DP the bound says nothing about epsilon.
+        Failure probability, in (0, 1). With at most this probability, the mechanism is
+        mu-Gaussian-DP for a mu below the bound. If the mechanism is not Gaussian-DP, the bound says
+        nothing about epsilon.
 
     Returns
     -------
     float
-        0 if nothing is certified, and at most 8.
+        The bound is 0 if nothing is certified, and at most 8.
 
     Examples
     --------
@@ -315,7 +325,10 @@ def guess_mu(
 def _last_refused(
     refused: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-5
 ) -> float:
-    """Return the last refused point of the search; `low` must be refused."""
+    """Return the last refuted point of the search.
+
+    `low` must be refuted.
+    """
     while high - low > tolerance * high:
         middle = (low + high) / 2
         low, high = (middle, high) if refused(middle) else (low, middle)
@@ -323,7 +336,7 @@ def _last_refused(
 
 
 def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
-    """Bound the probability of so many correct guesses like :func:`guess_p_value`, unchecked."""
+    """Bound the probability of so many correct guesses, without checks of the arguments."""
     if correct == 0:
         return 1.0
     if len(allowance.slopes) == 1:
@@ -335,11 +348,12 @@ def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
 
 
 def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
-    """Minimise theta + L b, where solving from c = n down gives the least L for each theta.
+    """Minimise theta + L b.
 
-    The condition of c = 0, in which no U is left to solve for, holds automatically. In binomial
-    masses of `rate` the conditions telescope, so the condition of c = 0 says that theta is at least
-    `least`. Where a U was cut off at 0 and all below it are 0, it says that theta is at least 0.
+    Solving from c = n downwards gives the smallest L for each theta. The condition for c = 0 has no
+    U to solve for, but it holds automatically. In units of binomial probabilities of `rate`, the
+    conditions telescope. So the condition for c = 0 says that theta is at least `least`. If a U was
+    cut off at 0 and all U with smaller c are 0, the condition says that theta is at least 0.
     """
     rate = slope / (1 + slope)
     least = float(special.bdtrc(v - 1, n, rate))
@@ -350,7 +364,7 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
     for _ in range(_ROUNDS):
         theta = np.linspace(low, high, _POINTS)
         u, largest = np.zeros(_POINTS), np.zeros(_POINTS)
-        with np.errstate(over="ignore"):  # a price of inf is never the minimum
+        with np.errstate(over="ignore"):  # a price of inf is never the smallest
             for c in range(n, 0, -1):
                 u = np.maximum(((c >= v) - theta + slope * (n - c) * u) / c, 0.0)
                 largest = np.maximum(largest, u)
@@ -362,7 +376,7 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
 
 
 def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
-    """Stretch the prices of the recursion over tails; find the least theta that they need."""
+    """Multiply the recursion's prices by factors for tails; find the least theta that they need."""
     tail = _probability_of_tails(v, n, allowance)
     if tail >= 1.0:
         return 1.0
@@ -370,7 +384,8 @@ def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
     used = np.flatnonzero(prices)
     lengths, slopes = prices[used], allowance.slopes[used]
     cost = float(lengths @ allowance.budgets[used])
-    # U uses prices in rising order of slope: sum_t e^t U(t, c) is convex in sum_t U(t, c)
+    # U uses prices in increasing order of slope, because sum_t e^t U(t, c) is convex in sum_t U(t,
+    # c)
     along = np.concatenate([[0.0], np.cumsum(lengths)])
     gains = np.concatenate([[0.0], np.cumsum(lengths * slopes)])
     low = np.zeros(len(_STRETCHES))
@@ -387,7 +402,7 @@ def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
 
 
 def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDArray[np.bool_]:
-    """Return whether stretched prices satisfy every condition of the theorem, for each theta."""
+    """Return whether stretched prices satisfy every condition of the theorem, by theta."""
     gain = np.zeros_like(theta)
     enough = np.ones(theta.shape, dtype=bool)
     for c in range(n, 0, -1):
@@ -411,7 +426,7 @@ def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:
 
 
 def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
-    """Return n times the mass that P(C = v) = p forces into 0 .. v, for each p."""
+    """Return n times the probability of 0 .. v that P(C = v) = p forces, for each p."""
     right, wrong = p * v, p * (n - v)
     for k in range(v, 0, -1):
         forced = ((right[:, None] - allowance.budgets) / allowance.slopes).max(axis=1)
@@ -424,7 +439,7 @@ def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
 
 
 def _prices_of_tails(v: int, n: int, allowance: Allowance, p: float) -> Floats:
-    """Return L(t) that make the conditions equalities at the binding slopes, up to a factor."""
+    """Return L(t) that make the conditions at the binding slopes equalities, up to a factor."""
     right, wrong = p * v, p * (n - v)
     binding: list[int] = []
     for k in range(v, 0, -1):

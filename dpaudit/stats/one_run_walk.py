@@ -1,44 +1,47 @@
-r"""Guesses of one run whose number depends on their success, for (epsilon, delta)-DP.
+r"""Guesses of one run whose number depends on their success, for claims of (epsilon, delta)-DP.
 
-The setting, the budget b and the notation are those of `one_run`. The guesses are taken in an order
-that the output fixed, most confident first. The walk is tested at several numbers of guesses, fixed
-beforehand, and stops at the test that shows most. This choice costs almost nothing, because the
-results of neighbouring tests are nearly the same.
+The setting, the budget b and the notation are the same as in `one_run`. The guesses are taken in an
+order that the output determines, with the most confident guess first. The walk is tested at several
+fixed numbers of guesses, and stops at the test with the strongest evidence. Choosing the strongest
+test costs almost nothing, because neighbouring tests have nearly the same results.
 
 Theorem
 -------
-Let pi = e^eps / (1 + e^eps), lam >= 0, and h_k heights at tests after k <= n guesses. Consider a
-walk in which each step either succeeds with probability pi, or succeeds surely at the price lam.
-The walk earns 1 at the first test at which it is at its height. Let G be the value of this walk
-under the best choices: G(k, c) = 1 where c >= h_k, else G(n, c) = 0, else
+*Theorem.* Let pi = e^eps / (1 + e^eps) and lam >= 0, and let h_k be the height of the test after k
+<= n guesses. Consider a walk in which each step succeeds either with probability pi, or surely at
+the price lam. The walk earns 1 at the first test at which it has reached its height. Let G be the
+value of this walk under the best choices of its steps: G(k, c) = 1 where c >= h_k, else G(n, c) =
+0, else
 
     max(pi G(k+1, c+1) + (1 - pi) G(k+1, c), G(k+1, c+1) - lam).
 
 Then ``P(C_k >= h_k at some test) <= G(0, 0) + lam b(epsilon)`` for every mechanism that is
 (epsilon, delta)-DP. Here b is m delta, or half of m delta if no guess is "excluded".
 
-Proof. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi), in [0, 1]. Since
-``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the budget's terms over r_{j+1}, .. inside the
-positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a height was reached, and 1
-from then on. G does not fall in c and its steps are at most 1. A step has rate
-q_j <= pi + (1 - pi) f_j. So it is worth at most 1 - f_j times the free step plus f_j times the sure
-step. Hence ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Sum over j, and note that
-M_n = 1 on the event.
+Proof of the theorem. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi), in
+[0, 1]. Since ``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the terms of the budget over
+r_{j+1}, .. inside the positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a
+height is reached, and let M_j = 1 from then on. G does not decrease in c, and G changes by at most
+1 in each step. The j-th step succeeds with probability q_j <= pi + (1 - pi) f_j. So its value is at
+most 1 - f_j times the value of the free step plus f_j times that of the sure step. Therefore
+``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Summing over j proves the theorem, because M_n
+= 1 on the event.
 
-At lam = 1 - pi no sure step pays. The bound is then the crossing probability of the Bernoulli walk
-plus b(epsilon) (1 - pi). Without delta, only the crossing probability is left, and randomised
-response of each coin attains it.
+At lam = 1 - pi, no sure step is worth its price. In this case, the bound is the crossing
+probability of the Bernoulli walk plus b(epsilon) (1 - pi). If delta = 0, only the crossing
+probability remains, and randomised response of each coin attains it.
 
 The test and the certified epsilon
 ----------------------------------
-At each epsilon the event is "the least of P(Bin(k, pi) >= C_k) / weight_k is at most gamma". Its
-probability under the claim is at most the bound of the theorem, with the heights that gamma gives.
-It is also at most ``gamma sum_k weight_k + b (1 - pi)``. The p-value is the smaller of these two
-bounds at the observed gamma: both rise in gamma, which takes finitely many values. Heights of two
-epsilons need not be ordered, so the certified epsilon is found on a fixed grid. It is the last grid
-point below the first that is not refused. It is above the true epsilon only if the first grid point
-at or above the true epsilon is refused. This single test errs with probability at most
-failure_prob.
+At each epsilon, the event of the test is "the least of P(Bin(k, pi) >= C_k) / weight_k is at most
+gamma". Under the claim, the probability of this event is at most the bound of the theorem, with the
+heights that belong to gamma. This probability is also at most ``gamma sum_k weight_k + b (1 -
+pi)``. The p-value is the smaller of these two bounds at the observed gamma. It is valid because
+both bounds increase with gamma, which has finitely many values. The heights for two epsilons need
+not be ordered, so the certified epsilon is found on a fixed grid. The certified epsilon is the last
+grid point before the first grid point that is not refuted. The certified epsilon exceeds the true
+epsilon only if the first grid point at or above the true epsilon is refuted. This single test is
+wrong with probability at most failure_prob.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ _PRICES = np.geomspace(1e-3, 1.0, 13)
 
 
 def crossing_bound(heights: Sequence[int], stages: Stages, epsilon: float, budget: float) -> float:
-    """Bound the probability that the correct guesses reach their height at some test.
+    """Bound the probability that the number of correct guesses reaches its height at some test.
 
     Parameters
     ----------
@@ -79,9 +82,9 @@ def crossing_bound(heights: Sequence[int], stages: Stages, epsilon: float, budge
     stages : Stages
         Numbers of guesses at which the walk is tested.
     epsilon : float
-        Finite, >= 0.
+        Epsilon, finite and >= 0.
     budget : float
-        The budget b of the module's theorem, >= 0. The result is exact for 0.
+        The budget b of the module's theorem, >= 0. The result is exact for a budget of 0.
 
     Examples
     --------
@@ -90,8 +93,8 @@ def crossing_bound(heights: Sequence[int], stages: Stages, epsilon: float, budge
     """
     pi = float(special.expit(epsilon))
     prices = (1 - pi) * (_PRICES if budget > 0 else _PRICES[-1:])
-    # The state counts misses, of which only a few are allowed. A wrong guess adds a miss, and a
-    # correct guess adds none.
+    # The state is the number of wrong guesses, of which only a few are allowed. A wrong guess adds
+    # one to the state, and a correct guess adds nothing.
     allowed = {k: k - h for k, h in zip(stages.guesses, heights, strict=True)}
     most = max(allowed.values())
     if most < 0:
@@ -120,15 +123,15 @@ def walk_p_value(
     Parameters
     ----------
     correct : sequence of int
-        Number of correct guesses among the first guesses, at each test.
+        Number of correct guesses among the first guesses, for each test.
     stages : Stages
-        Fixed before the coins were seen.
+        The tests, fixed before the coins were seen.
     canaries : int
         Number of coins that were tossed, at least the number of guesses of the last test.
     epsilon, delta : float
-        The claim.
+        The claimed epsilon and delta.
     one_sided : bool, optional
-        Whether every guess is "included". Default False.
+        Whether every guess is "included". The default is False.
 
     Examples
     --------
@@ -151,23 +154,23 @@ def walk_epsilon(
     one_sided: bool = False,
     claimed: float = 0.0,
 ) -> float:
-    """Certify epsilon at `delta` from the correct guesses at each test.
+    """Certify epsilon at `delta` from the number of correct guesses at each test.
 
     Parameters
     ----------
     correct, stages, canaries, one_sided
-        As in :func:`walk_p_value`.
+        Counts, as in :func:`walk_p_value`.
     delta : float
-        In [0, 1].
+        Delta, in [0, 1].
     failure_prob : float
-        In (0, 1).
+        Failure probability, in (0, 1).
     claimed : float, optional
-        An epsilon of interest, fixed beforehand, that becomes a point of the grid.
+        An epsilon of interest, fixed in advance, which becomes a point of the grid.
 
     Returns
     -------
     float
-        A point of the grid 0, .01, .. 30; 0 if nothing is certified.
+        A point of the grid 0, 0.01, .., 30. It is 0 if nothing is certified.
 
     Examples
     --------
@@ -198,10 +201,10 @@ def heights_refused(
     failure_prob: float,
     one_sided: bool = False,
 ) -> Ints:
-    """Return the least correct guesses at each test that refute (epsilon, delta)-DP.
+    """Return the smallest number of correct guesses at each test that refutes (epsilon, delta)-DP.
 
-    Parameters as in :func:`walk_epsilon`. If no count refutes at a test, the entry of this test is
-    its number of guesses plus one.
+    The parameters are those of :func:`walk_epsilon`. If no number refutes at a test, the entry of
+    this test is its number of guesses plus one.
 
     Examples
     --------
@@ -237,5 +240,5 @@ def _p_value(counts: Ints, stages: Stages, epsilon: float, budget: float) -> flo
 
 
 def _union(gamma: Floats, stages: Stages, epsilons: Floats, budget: float) -> Floats:
-    """Return the sum over the tests, plus the largest contribution of delta."""
+    """Return the sum over the tests plus the largest contribution of delta."""
     return np.asarray(gamma * math.fsum(stages.weights) + budget * special.expit(-epsilons))

@@ -1,7 +1,7 @@
-"""Joint bounds of two means: the least epsilon, or the least delta, that is possible for the means.
+"""Joint bounds of two means: the smallest epsilon or delta that is possible for the means.
 
-The method is the betting of :mod:`dpaudit.stats.betting`, on pairs of draws, against a line in the
-plane of the two means.
+The method is betting (:mod:`dpaudit.stats.betting`) on pairs of draws, against a line in the plane
+of the two means.
 """
 
 from __future__ import annotations
@@ -28,38 +28,39 @@ _PLANNING_DRAWS = 20_000
 
 @dataclass(frozen=True)
 class PairedBet:
-    """Bets against ``E[X] <= e^epsilon E[Y] + delta``, fixed before the draws.
+    """Bets against ``E[X] <= e^epsilon E[Y] + delta`` that are fixed before the draws.
 
     Parameters
     ----------
     bets : tuple of float
         Bet sizes ``lam_j >= 0``.
     weights : tuple of float
-        Share of the wealth behind each bet. Shares are positive, and their sum is at most 1.
+        Share of the wealth that belongs to each bet. Shares are positive and sum to at most 1.
     largest : float, optional
-        Known upper end of the distribution of Y, > 0. Default 1. Soundness rests on it. X needs no
-        upper end: its values only have to be >= 0.
+        Known upper bound of Y, > 0. The default is 1. The certificate is sound only if this bound
+        is correct. X needs no upper bound. Its values only have to be >= 0.
 
     Notes
     -----
-    For independent pairs (X_i, Y_i), whose two members may depend on each other, the wealth is ::
+    The pairs (X_i, Y_i) are independent, but X_i and Y_i may depend on each other. The wealth is ::
 
         K(epsilon, delta) = sum_j w_j prod_i (1 + lam_j (X_i - e^epsilon Y_i - delta)),
 
-    summed over the *admissible* bets only, ``lam_j (e^epsilon largest + delta) <= 1``. Then no
-    factor can be negative. Under the hypothesis each factor has an expectation of at most 1, and so
-    has K. The bets depend neither on the draws nor on epsilon and delta. Hence K falls as epsilon
-    or delta grows, because the factors fall and bets drop out. A bet that is not admissible is
-    dropped as a whole. If the negative factors of a bet were set to 0 instead, the expectation
-    would rise, and the bet would be unsound.
+    Only *admissible* bets are summed, which satisfy ``lam_j (e^epsilon largest + delta) <= 1``. No
+    factor of an admissible bet can be negative. Under the hypothesis, each factor has an
+    expectation of at most 1, so the expectation of K is at most 1. The bets depend neither on the
+    draws nor on epsilon or delta. Therefore K decreases as epsilon or delta grows, because the
+    factors decrease and bets are dropped. A bet that is not admissible is dropped completely.
+    Setting its negative factors to 0 instead would increase the expectation, which would be
+    unsound.
 
     The certified epsilon satisfies ``K(epsilon, delta) >= 1 / failure_prob``. Let epsilon* be the
-    true epsilon, which is the smallest epsilon with ``E[X] <= e^epsilon* E[Y] + delta``. A
-    certified epsilon above epsilon* requires ``K(epsilon*, delta) >= K(certified, delta) >= 1 /
-    failure_prob``, by monotonicity. By Markov's inequality this has probability at most
-    `failure_prob`. So *one* test pays for the search over all epsilons. The same holds for delta at
-    a given epsilon. However, a second question is a second test, and needs its own share of the
-    failure probability.
+    true epsilon, that is, the smallest epsilon with ``E[X] <= e^epsilon* E[Y] + delta``. If a
+    certified epsilon exceeds epsilon*, then ``K(epsilon*, delta) >= K(certified, delta) >= 1 /
+    failure_prob`` by monotonicity. By Markov's inequality, this has probability at most
+    `failure_prob`. Therefore *one* test is enough for the search over all epsilons. The same
+    argument holds for delta at a given epsilon. However, a second question is a second test. It
+    needs its own share of the failure probability.
 
     Examples
     --------
@@ -79,8 +80,8 @@ class PairedBet:
         _validate.positive(largest=self.largest)
         if not self.bets or len(self.bets) != len(self.weights):
             raise ArgumentError(
-                "bets and weights must be of one length and not empty, "
-                f"got {len(self.bets)} and {len(self.weights)}"
+                "bets and weights must be nonempty and have equal lengths, got lengths "
+                f"{len(self.bets)} and {len(self.weights)}"
             )
         for bet in self.bets:
             _validate.nonnegative(bet=bet)
@@ -102,22 +103,23 @@ class PairedBet:
     ) -> PairedBet:
         """Choose bets on exploration draws.
 
-        Half of the weight is on the bet size that would grow fastest at the epsilon (or delta) that
-        the exploration draws are expected to certify with a small reserve. The other half is on
-        multiples of this bet size, because exploration may err.
+        Half of the weight is on one bet size. It is the bet size that would grow fastest at the
+        epsilon (or delta) that is expected to be certified with a small reserve. The other half is
+        on multiples of this bet size, because the exploration may be inaccurate.
 
         Parameters
         ----------
         likely, rare : array_like, shape (k,)
-            Exploration values of X and Y; they must not be used again.
+            Exploration values of X and Y, which must not be used again.
         draws : int
-            Pairs that will certify, >= 1.
+            Number of pairs that will certify, >= 1.
         failure_prob : float
-            Failure probability of the bound that they will certify.
+            Failure probability of the bound that these pairs will certify.
         target : Target
-            The delta at which epsilon will be bounded, or the reverse.
+            The delta at which epsilon will be bounded, or the epsilon at which delta will be
+            bounded.
         largest : float, optional
-            See the class.
+            Known upper bound of Y, as in the class.
         """
         x, y = _planning(likely, rare, largest)
         need = _needed_growth(draws, failure_prob)
@@ -134,7 +136,7 @@ class PairedBet:
         return cls(bets, (0.5, *(0.5 / len(_MULTIPLES) for _ in _MULTIPLES)), largest)
 
     def log_wealth(self, likely: ArrayLike, rare: ArrayLike, epsilon: float, delta: float) -> float:
-        """Return the logarithm of K(epsilon, delta), ``-inf`` if no bet is admissible."""
+        """Return the logarithm of K(epsilon, delta), or ``-inf`` if no bet is admissible."""
         x, y = _pair(likely, rare, self.largest)
         epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
         return self._log_wealth(x, y, epsilon, delta)
@@ -143,7 +145,7 @@ class PairedBet:
         factor = math.exp(min(epsilon, _MAX_EPSILON))
         worst = factor * self.largest + delta if epsilon <= _MAX_EPSILON else math.inf
         bets, weights = np.array(self.bets), np.array(self.weights)
-        with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf: a bet of size 0 has no risk
+        with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf: a bet of size 0 cannot lose
             admissible = (bets == 0) | (bets * worst <= 1.0)
         if not admissible.any():
             return -math.inf
@@ -158,22 +160,22 @@ class PairedBet:
         Parameters
         ----------
         likely, rare : array_like, shape (n,)
-            Certifying pairs (X_i, Y_i), independent of each other and of the bets; X >= 0, Y in
-            [0, largest].
+            Certifying pairs (X_i, Y_i), independent of each other and of the bets, with X >= 0 and
+            Y in [0, largest].
         delta : float
-            In [0, 1].
+            Delta, in [0, 1].
         failure_prob : float
-            Strictly between 0 and 1.
+            Failure probability, strictly between 0 and 1.
 
         Returns
         -------
         float
-            Finite and >= 0; 0 if nothing is certified.
+            The bound, finite and >= 0. It is 0 if nothing is certified.
         """
         x, y = _pair(likely, rare, self.largest)
         delta = _validate.delta(delta=delta)
         goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
-        # K <= 1 where the averages satisfy the hypothesis, and where no bet size is admissible.
+        # K <= 1 if the averages satisfy the hypothesis, or if no bet size is admissible.
         top, bottom = float(x.mean()) - delta, float(y.mean())
         stakes = [bet for bet in self.bets if bet > 0]
         if top <= 0 or not stakes:
@@ -193,7 +195,7 @@ class PairedBet:
     ) -> float:
         """Return a lower bound of ``E[X] - e^epsilon E[Y]``, or 0 if no positive bound holds.
 
-        See `lower_epsilon`.
+        The parameters are as in `lower_epsilon`.
         """
         x, y = _pair(likely, rare, self.largest)
         epsilon = _validate.nonnegative(epsilon=epsilon)
@@ -220,7 +222,8 @@ def expected_bound(
 ) -> float:
     """Return the epsilon (or delta) that :meth:`PairedBet.plan` is expected to certify, or 0.
 
-    It is estimated from the exploration values, without any guarantee. Parameters as in `plan`.
+    The value is estimated from the exploration values, without any guarantee. The parameters are
+    those of `plan`.
     """
     x, y = _planning(likely, rare, largest)
     at = _attainable(x, y, _needed_growth(draws, failure_prob), target, largest)
@@ -233,7 +236,7 @@ def _planning(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Float
 
 
 def _needed_growth(draws: int, failure_prob: float) -> float:
-    """Return the log growth per draw to plan for; it suffices for a bet with half the weight."""
+    """Return the log growth per draw to plan for, which suffices for a bet with half the weight."""
     draws = _validate.integer(1, draws=draws)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     return _RESERVE * (math.log(2.0) - math.log(alpha)) / draws
@@ -248,7 +251,7 @@ def _excesses(
 
 
 def _kelly_bet(excess: Floats, cap: float) -> float:
-    """Return Kelly's bet size: it maximises ``mean log(1 + bet_size * excess)`` over [0, cap]."""
+    """Return Kelly's bet size: the maximiser of ``mean log(1 + bet_size * excess)``."""
 
     def slope(bet_size: float) -> float:
         return float((excess / np.maximum(1.0 + bet_size * excess, 1e-12)).mean())
@@ -269,9 +272,9 @@ def _kelly_bet(excess: Floats, cap: float) -> float:
 def _attainable(
     x: Floats, y: Floats, need: float, target: Target, largest: float
 ) -> tuple[float, float] | None:
-    """Find the largest (epsilon, delta) on the target at which the wealth grows by `need` a draw.
+    """Return the largest target (epsilon, delta) at which the log wealth grows by `need` per draw.
 
-    Return None if the wealth grows by less even at epsilon = 0, or at delta = 0.
+    Return None if the wealth grows by less even at epsilon = 0 or delta = 0.
     """
 
     def surplus(at: tuple[float, float]) -> float:
@@ -282,7 +285,7 @@ def _attainable(
     mean_x, mean_y = float(x.mean()), float(y.mean())
     if target.delta is not None:
         delta = target.delta
-        # log(1 + size * excess) <= size * x <= x / (e^epsilon largest) bounds the search.
+        # The search is bounded by log(1 + size * excess) <= size * x <= x / (e^epsilon largest).
         most = [math.log(mean_x) - math.log(largest * need)] if mean_x > 0 else [0.0]
         if mean_y > 0 and mean_x > delta:
             most.append(math.log(mean_x - delta) - math.log(mean_y))
@@ -302,6 +305,6 @@ def _pair(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Floats, F
     y = bounded_draws(rare=rare, largest=largest)
     if x.shape != y.shape:
         raise ArgumentError(
-            f"likely and rare must be paired draws of one length, got {len(x)} and {len(y)}"
+            f"likely and rare must be paired draws of equal number, got {len(x)} and {len(y)}"
         )
     return x, y

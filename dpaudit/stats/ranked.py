@@ -1,35 +1,37 @@
-r"""Guesses by rank among few independent randomised draws, without splitting off any draws.
+r"""Guesses by rank for a small number of independent randomised draws.
 
-Toss a fair coin for each of N draws. According to the coin, draw from the left dataset or from the
-right dataset. Order the outputs by confidence without knowing the coins, and guess the side of
-each. The order, the guesses and the outputs are fixed before any coin is known, so no draw has to
-be spent on choosing a threshold.
+All draws are used to certify. Toss a fair coin for each of N draws. According to the coin, make the
+draw on the left dataset or on the right dataset. Order the outputs by confidence without knowing
+the coins, and guess the side of each output. The order, the guesses and the outputs are fixed
+before any coin is known. So no draw is needed to choose a threshold.
 
 Theorem
 -------
-Let the mechanism be (epsilon, delta)-DP on the pair, and pi = e^eps / (1 + e^eps). Let C_k be the
-number of correct guesses among the first k guesses. Let h_k be the heights at tests after k
-guesses. Consider a walk whose first d steps succeed surely, and whose other steps succeed with
-probability pi each. Let W(d) be the probability that this walk is at its height at some test. Then,
-with D ~ Bin(N, delta),
+*Theorem.* Let the mechanism be (epsilon, delta)-DP on the pair, and let pi = e^eps / (1 + e^eps).
+Let C_k be the number of correct guesses among the first k guesses. Let h_k be the height of the
+test after k guesses. Consider a walk whose first d steps succeed surely, and whose other steps each
+succeed with probability pi. Let W(d) be the probability that this walk reaches its height at some
+test. Then, with D ~ Bin(N, delta),
 
     P(C_k >= h_k at some test) <= E W(D).
 
-Proof. By Kairouz, Oh and Viswanath (2015), the outputs on the two sides are a randomised function
-of one of four symbols. With probability delta, on either side, the symbol reveals the side.
-Otherwise it is a symbol of a randomised response of rate pi. So the set of revealed draws is
-independent of the coins, and D draws are revealed. Given this set and all outputs, every other coin
-falls on its guess with probability at most pi, independently of the rest. The probability of
-crossing is no smaller if the other guesses succeed with probability pi exactly. It is also no
-smaller if the revealed draws come first. To see this, fix the successes of the other draws in their
-order. Let j of the first k guesses be revealed. Then these k guesses hold j successes plus those of
-the first k - j other draws. For j <= d this sum is at most d plus the successes of the first k - d
-other draws, or k where k < d.
+Proof of the theorem. By Kairouz, Oh and Viswanath (2015), the outputs on the two sides are
+randomised functions of a symbol with four values. On either side, the symbol reveals the side with
+probability delta. Otherwise, the symbol is the output of randomised response with rate pi. So the
+set of revealed draws is independent of the coins, and its size is D. Given this set and all
+outputs, every other guess is correct with probability at most pi, independently of all other
+guesses. The crossing probability does not decrease if all these guesses are correct with
+probability exactly pi. The crossing probability also does not decrease if the revealed draws come
+first. To prove the second statement, fix the successes of the other draws in their order. Suppose
+that j of the first k guesses are revealed. Then the number of successes in these k guesses is j
+plus the successes of the first k - j other draws. For j <= d, this sum is at most d plus the
+successes of the first k - d other draws. If k < d, it is at most k.
 
-The p-value uses the statistic of `walks`, the least binomial tail over the tests. It is the bound
-of the theorem at the heights of this statistic. The certified epsilon uses another order of the
-outcomes. One run (`one_run_walk`) is the same, with a user in place of every draw. In one run, D is
-bounded only by its mean, because one output reveals something about all coins.
+The p-value uses the statistic of `walks`, which is the smallest binomial tail over the tests. The
+p-value is the bound of the theorem at the heights of this statistic. The certified epsilon uses
+another order of the outcomes. One run (`one_run_walk`) is the same setting, with users in place of
+draws. In one run, only the mean of D is bounded, because one output reveals something about all
+coins.
 
 References
 ----------
@@ -60,16 +62,16 @@ from dpaudit.stats.walks import (
 
 Floats = NDArray[np.float64]
 
-_NEGLIGIBLE = 1e-15  # Probability of more revealed draws than are counted one by one.
+_NEGLIGIBLE = 1e-15  # Probability of more revealed draws than the computation enumerates.
 _TOLERANCE = 1e-4  # Tolerance of the certified epsilon.
 _LEVEL_SHARE = 0.16  # Fraction of failure_prob: about what the best of so many tests is charged.
-_SHARE = 1e-5  # Precision of the least share of correct guesses that refutes.
+_SHARE = 1e-5  # Precision of the smallest share of correct guesses that refutes.
 _STAGES = 25
-_FIRST = 1 / 20  # fraction of the draws: the smallest number of guesses that is tested
+_FIRST = 1 / 20  # the smallest number of guesses that is tested, as a fraction of the draws
 
 
 def ranked_stages(draws: int) -> Stages:
-    """Return the tests of few draws: from a twentieth of them to all, evenly on a log scale.
+    """Return tests for a few draws, from a twentieth of them to all of them, evenly on a log scale.
 
     Examples
     --------
@@ -89,13 +91,13 @@ def ranked_p_value(
     Parameters
     ----------
     correct : sequence of int
-        Number of correct guesses among the first guesses, at each test.
+        Number of correct guesses among the first guesses, for each test.
     stages : Stages
-        Fixed before the coins were seen.
+        The tests, fixed before the coins were seen.
     draws : int
-        Draws on both sides together; at least the number of guesses of the last test.
+        Number of draws on both sides together. At least the number of guesses of the last test.
     epsilon, delta : float
-        The claim.
+        The claimed epsilon and delta.
 
     Examples
     --------
@@ -123,28 +125,29 @@ def ranked_epsilon(
     delta: float,
     failure_prob: float,
 ) -> float:
-    """Certify epsilon at `delta` from the correct guesses at each test.
+    """Certify epsilon at `delta` from the number of correct guesses at each test.
 
     Parameters
     ----------
     correct, stages, draws
-        As in :func:`ranked_p_value`.
+        Counts, as in :func:`ranked_p_value`.
     delta : float
-        In [0, 1].
+        Delta, in [0, 1].
     failure_prob : float
-        In (0, 1).
+        Failure probability, in (0, 1).
 
     Returns
     -------
     float
-        0 if nothing is certified, and at most 30.
+        The bound is 0 if nothing is certified, and at most 30.
 
     Notes
     -----
-    Outcomes are ordered by the largest Clopper-Pearson bound of their tests, at a level that leaves
-    room for this choice. The outcomes from the observed one on form a set of heights. The certified
-    epsilon is the last at which this set has probability at most failure_prob (Buehler 1957). The
-    sets are nested, and their probability rises with epsilon.
+    Outcomes are ordered by the largest Clopper-Pearson bound of all tests. The level of these
+    bounds allows for the choice of the largest. The observed outcome, together with all outcomes
+    that are ordered above it, is a set of heights. The certified epsilon is the last epsilon at
+    which this set has probability at most failure_prob (Buehler 1957). The sets are nested, and
+    their probability increases with epsilon.
 
     Examples
     --------
@@ -164,7 +167,7 @@ def ranked_epsilon(
         return 0.0
     heights = _from_here_on(stages, best, int(counts[best]), share, level)
     top = math.log(share / (1 - share))
-    # At its Clopper-Pearson bound at failure_prob itself, a single test has this probability.
+    # A single test has this probability at its Clopper-Pearson bound for failure_prob itself.
     most = float(lower_rates(counts[best], guesses[best], alpha))
     high = min(math.log(most / (1 - most)), LARGEST_EPSILON)
 
@@ -179,19 +182,19 @@ def ranked_epsilon(
 def ranked_heights(
     stages: Stages, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> NDArray[np.int64]:
-    """Return the least correct guesses at each test; reaching any one of them refutes a claim.
+    """Return the smallest number of correct guesses that refutes a claim, for each test.
 
     Parameters
     ----------
     stages, draws
-        As in :func:`ranked_p_value`.
+        Tests and draws, as in :func:`ranked_p_value`.
     epsilon, delta, failure_prob : float
-        The claim, and the largest probability of refuting it where it is kept.
+        The claim, and the largest probability of refuting it if the mechanism keeps it.
 
     Returns
     -------
     ndarray of int, shape (stages,)
-        The number of guesses of a test plus one, if no count refutes at this test.
+        If no count refutes at a test, its entry is its number of guesses plus one.
 
     Examples
     --------
@@ -218,9 +221,9 @@ def ranked_heights(
 def _from_here_on(
     stages: Stages, at: int, correct: int, share: float, level: float
 ) -> NDArray[np.int64]:
-    """Return the heights of the outcomes that are ordered at or above one count at one test."""
+    """Return the heights of all outcomes that are ordered at or above one count at one test."""
     heights = heights_of(level, Stages(stages.guesses, (1.0,) * len(stages.guesses)), share)
-    heights[at] = min(int(heights[at]), correct)  # this holds whatever rounding did
+    heights[at] = min(int(heights[at]), correct)  # this holds for any rounding error
     return heights
 
 
@@ -247,10 +250,11 @@ def _bound(
 
 
 def _crossing(heights: NDArray[np.int64], stages: Stages, pi: float, revealed: Floats) -> float:
-    """Return the probability that the walk is at its height at some test, from the masses of D.
+    """Return the probability that the walk reaches its height at some test, given the masses of D.
 
-    Tests whose height is above their number of guesses are skipped. At the first test that remains,
-    all guesses may be correct. So the walk crosses there if all of them are revealed.
+    Tests whose height exceeds their number of guesses are skipped. At the first remaining test, the
+    height is reached if all guesses are correct. So the walk reaches its height there if all these
+    guesses are revealed.
     """
     reached = [
         (k, height)

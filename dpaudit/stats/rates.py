@@ -1,31 +1,32 @@
 """Lower bounds of epsilon, delta and whole curves from the rates of one event.
 
-Toss a fair coin for each of N draws. According to the coin, draw from the left dataset or from the
-right dataset. A rule that was fixed before reads the output and guesses the side, or abstains. Let
-``c = (p_L + q_R) / 2`` be the probability of a correct guess, and let ``w = (q_L + p_R) / 2`` be
-the probability of a wrong guess. Here p and q are the probabilities, on the left and on the right
-side, of guessing left (L) and right (R).
+Toss a fair coin for each of N draws. According to the coin, make the draw on the left dataset or on
+the right dataset. A rule that was fixed before the draws reads each output and guesses its side, or
+abstains. Let ``c = (p_L + q_R) / 2`` be the probability of a correct guess, and let ``w = (q_L +
+p_R) / 2`` be the probability of a wrong guess. Here, p and q are the probabilities on the left and
+on the right side, for the guesses left (L) and right (R).
 
-**The bound that privacy implies.** For every (epsilon, delta) that the mechanism satisfies, ``p_L
-<= e^epsilon q_L + delta`` and ``q_R <= e^epsilon p_R + delta``, and so ``c <= e^epsilon w +
-delta``. A stronger statement holds: c and w are the probabilities of a single event, "the guess is
-correct", under a pair of distributions P*, Q*. P* is the distribution of (coin, output), and Q*
-that of (turned coin, output). The hockey-stick divergences of P*, Q* are the averages of the
-mechanism's divergences in both directions. So are the functionals whose logarithms are Renyi
-divergences. A trade-off curve that lies below both directions is convex, so it also lies below the
-curve of P*, Q*. So everything that :class:`~dpaudit.stats.RateBounds` derives from the rates of an
-event can be derived from (c, w).
+**The bound that privacy implies.** If the mechanism satisfies (epsilon, delta), then ``p_L <=
+e^epsilon q_L + delta`` and ``q_R <= e^epsilon p_R + delta``, so ``c <= e^epsilon w + delta``. A
+stronger statement holds: c and w are the probabilities of one event, "the guess is correct", under
+two distributions P* and Q*. P* is the distribution of (coin, output), and Q* is the distribution of
+(flipped coin, output). The hockey-stick divergences of P* and Q* are averages of the mechanism's
+divergences in the two directions. The functionals whose logarithms are Renyi divergences are such
+averages, too. A convex trade-off curve that lies below the curves of both directions also lies
+below the curve of P* and Q*. Therefore everything that :class:`~dpaudit.stats.RateBounds` derives
+from the rates of an event can be derived from (c, w).
 
-**The bound from counts.** Among N draws, r = C + W are guessed, and C of these guesses are correct.
-Then r ~ Bin(N, s) with ``s = c + w``. Given r, C ~ Bin(r, rho) with ``rho = c / s``. At delta = 0
-only rho matters: ``rho <= e^epsilon / (1 + e^epsilon)``. One Clopper-Pearson bound is enough, and
-it uses both tails of the outputs. For delta > 0, ``c - e^epsilon w = s (rho (1 + e^epsilon) -
-e^epsilon)``. This also needs a lower bound of s, which gets a hundredth of the failure probability.
+**The bound from counts.** Among N draws, r = C + W are guessed, and C of these r guesses are
+correct. Then r ~ Bin(N, s) with ``s = c + w``. Given r, C ~ Bin(r, rho) with ``rho = c / s``. At
+delta = 0, only rho matters: the condition is ``rho <= e^epsilon / (1 + e^epsilon)``. One
+Clopper-Pearson bound of rho is enough, and it uses both tails of the outputs. For delta > 0, ``c -
+e^epsilon w = s (rho (1 + e^epsilon) - e^epsilon)``. For delta > 0, a lower bound of s is needed,
+too, and it gets a hundredth of the failure probability.
 
 References
 ----------
-Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run", for guesses and
-abstention. Here every draw is a separate run, so delta costs almost nothing.
+Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run", introduced guesses
+and abstention. Here, every draw is a separate run, so delta costs almost nothing.
 """
 
 from __future__ import annotations
@@ -47,19 +48,20 @@ from dpaudit.stats.joint import Counts, Target, joint_region, lower_rates
 SHARE_OF_GUESSING = 0.01
 """Part of the failure probability that the rate of guessing gets, for delta > 0."""
 
-_QUANTILES = 64  # quantiles of the number of guesses, in planning
+_QUANTILES = 64  # number of quantiles of the number of guesses, in planning
 
 
 @dataclass(frozen=True)
 class GuessCounts:
-    """Numbers of right and wrong guesses among N randomised draws.
+    """Numbers of correct and wrong guesses among N randomised draws.
 
     Parameters
     ----------
     correct, wrong : int
-        At least 0, and together at most `draws`.
+        Each number is at least 0, and their sum is at most `draws`.
     draws : int
-        Draws on both sides together, at least 1. The coins decide how many fall on each side.
+        Number of draws on both sides together, at least 1. The coins decide how many draws are on
+        each side.
 
     Raises
     ------
@@ -79,35 +81,36 @@ class GuessCounts:
         _validate.integer(0, wrong=self.wrong)
         if self.correct + self.wrong > self.draws:
             raise ArgumentError(
-                f"correct and wrong must be at most draws = {self.draws} together, got "
-                f"{self.correct!r} and {self.wrong!r}"
+                f"correct + wrong must be at most draws = {self.draws}, got {self.correct!r} "
+                f"+ {self.wrong!r}"
             )
 
     @property
     def guesses(self) -> int:
-        """Draws in which a side was guessed."""
+        """Number of draws in which a side was guessed."""
         return self.correct + self.wrong
 
     def as_counts(self) -> Counts:
-        """Return correct and wrong guesses, each out of all draws, as counts of an event."""
+        """Return correct and wrong guesses as counts of an event, each out of all draws."""
         return Counts(self.correct, self.draws, self.wrong, self.draws)
 
 
 def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
-    """Bound the probabilities of right and wrong guesses.
+    """Bound the probabilities of correct and wrong guesses.
 
     Parameters
     ----------
     counts : GuessCounts
-        Counts of independent randomised draws. The rule that guessed must not depend on them.
+        Counts of independent randomised draws. The rule that made the guesses must not depend on
+        these draws.
     failure_prob : float
-        Strictly between 0 and 1.
+        Failure probability, strictly between 0 and 1.
 
     Returns
     -------
     RateBounds
-        Bounds of c, the likelier rate, and of w. Everything derived from them holds together,
-        except with probability `failure_prob`. The target need not be declared.
+        Bounds of c, which is the larger rate, and of w. All derived bounds hold together, except
+        with probability `failure_prob`. No target needs to be declared.
 
     Examples
     --------
@@ -118,7 +121,7 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     rho = float(lower_rates(counts.correct, counts.guesses, alpha * (1 - SHARE_OF_GUESSING)))
     s = float(lower_rates(counts.guesses, counts.draws, alpha * SHARE_OF_GUESSING))
-    # Known: c >= rho s' and w <= (1 - rho) s' for the true s', which lies somewhere in [s, 1].
+    # It is known that c >= rho s' and w <= (1 - rho) s' for the true s', which lies in [s, 1].
     ends = np.array([s, 1.0])
     return RateBounds(rho * ends, (1 - rho) * ends, failure_prob, lines=True)
 
@@ -128,8 +131,8 @@ def guess_refutation_prob(
 ) -> float:
     """Return the probability that guesses refute (epsilon, delta), for planning.
 
-    It is the mean over quantiles of the number of guesses. Given this number, the critical number
-    of correct guesses is exactly the one of :func:`guess_bounds`.
+    The result is a mean over quantiles of the number of guesses. For each number of guesses, the
+    critical number of correct guesses is exactly that of :func:`guess_bounds`.
 
     Parameters
     ----------
@@ -138,11 +141,11 @@ def guess_refutation_prob(
     rate : float
         Probability that a side is guessed, in (0, 1].
     draws : int
-        Draws on both sides together.
+        Number of draws on both sides together.
     epsilon, delta : float
-        The claim.
+        The claimed epsilon and delta.
     failure_prob : float
-        Strictly between 0 and 1.
+        Failure probability, strictly between 0 and 1.
 
     Examples
     --------
@@ -154,7 +157,7 @@ def guess_refutation_prob(
     s = lower_rates(guesses, draws, alpha * SHARE_OF_GUESSING)
     with np.errstate(divide="ignore"):
         excess = delta / s if delta > 0 else np.zeros_like(s)
-    # The rho that c - e^epsilon w = delta requires.
+    # The rho that is required by c - e^epsilon w = delta.
     rho = special.expit(epsilon) + excess * special.expit(-epsilon)
     can = rho < 1
     critical = stats.binom.isf(alpha * (1 - SHARE_OF_GUESSING), guesses, np.where(can, rho, 0.5))
@@ -169,23 +172,23 @@ _LEAST_RATE = 5e-324
 
 @dataclass(frozen=True, eq=False)
 class RateBounds:
-    """Certified knowledge about the two rates of one event, and so about the privacy loss.
+    """Certified bounds of the two rates of one event, from which bounds of the privacy loss follow.
 
     The event fires with probability p on the side where it is likelier, and with probability q on
-    the other side. The knowledge is a list of corners: except with probability `failure_prob`, ``p
-    >= likely[i]`` and ``q <= rare[i]`` for some i. Every result is the least over the corners, so
-    all results hold together: for the complementary event with the sides exchanged, and for every
-    epsilon, delta and order.
+    the other side. The bounds are a list of corners. Except with probability `failure_prob`, ``p >=
+    likely[i]`` and ``q <= rare[i]`` hold for some i. Every result is the smallest value over the
+    corners. So all results hold together, for every epsilon, delta and order, and for the
+    complementary event with exchanged sides.
 
     Parameters
     ----------
     likely, rare : float or array_like, shape (k,)
-        In [0, 1]; one corner is a pair of separate bounds.
+        Rates in [0, 1]. A single corner is a pair of separate bounds.
     failure_prob : float
         Probability that the true rates are not as described.
     lines : bool, optional
-        If True, the knowledge is instead that some point of the straight lines between neighbouring
-        corners has ``p >= likely`` and ``q <= rare``. Default False.
+        If True, ``p >= likely`` and ``q <= rare`` hold for some point of the straight lines between
+        neighbouring corners. The default is False.
 
     Examples
     --------
@@ -210,16 +213,16 @@ class RateBounds:
     def from_counts(
         cls, counts: Counts, likelier: str, failure_prob: float, target: Target
     ) -> RateBounds:
-        """Bound the two rates jointly; see :func:`dpaudit.stats.joint_region`.
+        """Bound the two rates jointly, by :func:`dpaudit.stats.joint_region`.
 
         Parameters
         ----------
         counts : Counts
             Counts of draws that were not used to choose the event.
         likelier : {"left", "right"}
-            The side on which the event was *declared* to be likelier, before these draws.
+            The side that was *declared* to be likelier before these draws.
         failure_prob : float
-            Strictly between 0 and 1.
+            Failure probability, strictly between 0 and 1.
         target : Target
             Target at which the bound should be sharpest, declared before these draws.
         """
@@ -229,16 +232,16 @@ class RateBounds:
 
     @classmethod
     def from_excess(cls, epsilon: float, delta: float, failure_prob: float) -> RateBounds:
-        """Convert the bound ``p - e^epsilon q >= delta``, for rates in [0, 1].
+        """Convert a bound ``p - e^epsilon q >= delta``, for rates in [0, 1].
 
         Parameters
         ----------
         epsilon : float
-            Finite, >= 0.
+            Epsilon, finite and >= 0.
         delta : float
-            In [0, 1].
+            Delta, in [0, 1].
         failure_prob : float
-            In [0, 1).
+            Failure probability, in [0, 1).
         """
         epsilon = _validate.nonnegative(epsilon=epsilon)
         delta = _validate.delta(delta=delta)
@@ -259,11 +262,11 @@ class RateBounds:
         return float(max(direct.min(), mirrored.min(), 0.0)) + 0.0  # never -0.0
 
     def worst_case(self, delta: float) -> tuple[float, float]:
-        """Return the rates (p, q) of the curve that are easiest to reconcile with privacy.
+        """Return the rates (p, q) on the curve that are easiest to reconcile with privacy.
 
-        Their loss at `delta` is :meth:`lower_epsilon`. This is the loss of the event, or of its
-        complement with the sides exchanged. The loss that gives more for the curve as a whole is
-        taken.
+        The loss of these rates at `delta` is :meth:`lower_epsilon`. The loss is that of the event,
+        or that of its complement with exchanged sides. The one of the two that gives more for the
+        whole curve is taken.
         """
         delta = _validate.delta(delta=delta)
         direct, mirrored = _losses(self.likely, self.rare, delta)
@@ -271,9 +274,9 @@ class RateBounds:
         return float(self.likely[at]), float(self.rare[at])
 
     def lower_mu(self) -> float:
-        """Return a lower bound >= 0 of the mu for which the mechanism may be mu-Gaussian-DP.
+        """Return a lower bound >= 0 of every mu for which the mechanism is mu-Gaussian-DP.
 
-        ``Phi^-1(p) - Phi^-1(q)`` (Dong, Roth and Su 2022).
+        The bound is ``Phi^-1(p) - Phi^-1(q)`` (Dong, Roth and Su 2022).
         """
         p, q = self._corners()
         with np.errstate(invalid="ignore"):
@@ -283,8 +286,8 @@ class RateBounds:
     def lower_renyi(self, alpha: float) -> float:
         """Return a lower bound >= 0 of the Renyi divergence of order `alpha`, worse direction.
 
-        It is the divergence of the outcomes "fired" and "did not fire", which is no larger than
-        that of the outputs (data processing).
+        The bound is the divergence of the outcomes "fired" and "did not fire". By data processing,
+        it is no larger than the divergence of the outputs.
         """
         if _validate.positive(alpha=alpha) <= 1:
             raise ArgumentError(f"alpha must be a finite number > 1, got {alpha!r}")
@@ -295,14 +298,14 @@ class RateBounds:
         return float(max(_binary_renyi(p, q, alpha).min(), _binary_renyi(q, p, alpha).min()))
 
     def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return an upper bound, at type I errors `alphas`, of every curve f of a possible f-DP.
+        """Return an upper bound, at type I errors `alphas`, of every f for which f-DP is possible.
 
-        f-DP bounds the errors of tests, whichever dataset has which role. So f lies below the
-        errors of "the event fired", through (q, 1 - p). It also lies below those of "it did not
-        fire" with the roles exchanged, through (1 - p, q). Each test is mixed with a coin. The
-        curve is not a curve of type II errors of the tests in one role. For example, if two
-        datasets differ as (0, 1) and (0, 0.5) do, one direction may be harder to distinguish than
-        the other.
+        f-DP bounds the errors of tests for either role of the two datasets. Therefore f lies below
+        the errors of the test "the event fired", which has the point (q, 1 - p). f also lies below
+        the errors of the test "it did not fire" with exchanged roles, which has the point (1 - p,
+        q). Each test is mixed with a coin flip. The bound is not a curve of type II errors of tests
+        with fixed roles. For example, the datasets may have the output distributions (0, 1) and (0,
+        0.5). One direction may then be harder to distinguish than the other.
         """
         p, q = (side[:, None] for side in self._corners())
         tests = [(q, 1 - p), (1 - p, q)]
@@ -312,12 +315,12 @@ class RateBounds:
                 for a, b in tests
             ]
         known = [np.nan_to_num(bound, nan=1.0).max(axis=0) for bound in bounds]
-        return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin has errors 1 - alpha
+        return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin flip has errors 1 - alpha
 
     def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return corners below the curve.
 
-        The corners of a line follow the line from 0 to 1 in small steps.
+        If the corners are joined by lines, the lines are followed from 0 to 1 in small steps.
         """
         if not self.lines:
             return _unrounded(self.likely, self.rare)
@@ -332,7 +335,7 @@ class RateBounds:
 def _unrounded(
     p: NDArray[np.float64], q: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Move rates that may have been rounded to 1 or 0, at which divergences are infinite."""
+    """Move rates that may have been rounded to 1 or 0, because divergences are infinite there."""
     return np.where(p > 0.5, p - _ROUNDING, p), np.maximum(q, _LEAST_RATE)
 
 
@@ -349,18 +352,18 @@ def _binary_renyi(
 
 
 def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:
-    """Return the epsilon that rates imply: the larger of those of event and swapped complement.
+    """Return the epsilon that rates imply: the larger one of the event and its swapped complement.
 
-    ``max(log((likely - delta) / rare), log((1 - rare - delta) / (1 - likely)), 0)``, elementwise;
-    a term whose numerator is not positive is left out. A denominator is 0 only if its rate was
-    given as exactly 0 or 1, which no count can show. Then the term is ``inf``.
+    The value is ``max(log((likely - delta) / rare), log((1 - rare - delta) / (1 - likely)), 0)``,
+    elementwise. A term whose numerator is not positive is omitted. A denominator is 0 only if its
+    rate is exactly 0 or 1, which no count can show. In this case, the term is ``inf``.
     """
     direct, mirrored = _losses(likely, rare, delta)
     return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
 
 
 def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Return the delta that rates imply: the larger value of the event and its swapped complement.
+    """Return the delta that rates imply: the larger one of the event and its swapped complement.
 
     The result is elementwise, and at least 0.
     """
@@ -371,7 +374,7 @@ def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> N
 def _losses(
     likely: ArrayLike, rare: ArrayLike, delta: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the losses of event and swapped complement; -inf if a numerator is not positive."""
+    """Return the losses of the event and its swapped complement; -inf if a numerator is <= 0."""
     p, q = np.broadcast_arrays(np.asarray(likely, dtype=float), np.asarray(rare, dtype=float))
     losses = []
     for top, bottom in ((p - delta, q), (1 - q - delta, 1 - p)):
@@ -394,5 +397,5 @@ def _excesses(
 def _above(
     top: NDArray[np.float64], factor: NDArray[np.float64], bottom: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return ``top - factor bottom``, where 0 times infinity is 0."""
+    """Return ``top - factor bottom``, where 0 times infinity is defined as 0."""
     return np.where(bottom > 0, top - factor * bottom, top)

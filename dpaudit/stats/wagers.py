@@ -1,34 +1,38 @@
-"""Verified likelihood-ratio bets against (epsilon, delta)-privacy, on guesses on two sides.
+"""Likelihood-ratio bets against (epsilon, delta)-privacy, whose fairness is verified.
 
-A rule answers left, right or neither at every output. Let p = (p_L, p_R, p_0) be the probabilities
-of the three answers on the left side. Let q be those on the right side. Privacy says
+A rule answers left, right or neither for every output. Let p = (p_L, p_R, p_0) be the probabilities
+of the three answers on the left side. Let q be the same probabilities on the right side. The claim
+says that
 
     p_L <= e^epsilon q_L + delta    and    q_R <= e^epsilon p_R + delta.
 
-The pairs (p, q) that satisfy both constraints form a convex set, the null. Let (p1, q1) be rates
-that earlier draws suggest. Let (p0, q0) be the point of the null that minimises ``KL(p1, p) +
-KL(q1, q)``. One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
+The pairs (p, q) that satisfy both constraints form a convex set, the null hypothesis. Let (p1, q1)
+be rates that earlier draws suggest. Let (p0, q0) be the point of the null hypothesis that minimises
+``KL(p1, p) + KL(q1, q)``. One draw of each side multiplies the wealth by ``p1(x) / p0(x) * q1(y) /
+q0(y)``.
 
-**Why the bet is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)``, and define G(q) likewise. For any
-multipliers ``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``, ::
+**Why the bet is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)``, and define G(q) in the same way.
+For any multipliers ``k, l >= 0`` and every (p, q) of the null hypothesis, with ``t = e^epsilon``,
+::
 
     F(p) + G(q) <= F(p) + G(q) - k (p_L - t q_L - delta) - l (q_R - t p_R - delta) <= B,
 
     B = max(a_L - k, a_R + t l, a_0) + max(b_L + t k, b_R - l, b_0) + (k + l) delta,
 
-where a and b are the ratios that F and G average. The draws are independent, so the expected factor
-is ``F(p) G(q) <= ((F(p) + G(q)) / 2)^2 <= (B / 2)^2``. At the closest point, with the multipliers
-of its constraints, B = 2. Then the bet is fair, and its growth is the largest that two independent
-counts allow. The wealth is divided by ``max(B / 2, 1)^2`` for each pair of draws, whatever a solver
-found. So an error of the solver costs growth and never soundness.
+where a and b are the ratios whose averages are F and G. The draws are independent, so the expected
+factor is ``F(p) G(q) <= ((F(p) + G(q)) / 2)^2 <= (B / 2)^2``. At the closest point, with the
+multipliers of its constraints, B is 2. In this case, the bet is fair, and its growth is the largest
+that two independent counts allow. For each pair of draws, the wealth is divided by ``max(B / 2,
+1)^2``, for any result of the solver. So an error of the solver reduces the growth, but the bet
+stays sound.
 
-An event is treated as the guess "left" where it fires and "right" elsewhere. So the bet also
-includes the complement of the event with the sides exchanged.
+An event is treated as a guess: "left" where it fires, and "right" elsewhere. Therefore the bet also
+uses the complement of the event with exchanged sides.
 
 References
 ----------
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
-for optional stopping", which treats one such constraint.
+for optional stopping", treat one such constraint.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ Floats = NDArray[np.float64]
 LEFT, RIGHT, NEITHER = 0, 1, 2
 """Positions of the three answers."""
 
-_LEAST = 1e-9  # least rate of an answer that can be given
+_LEAST = 1e-9  # smallest rate of an answer that can be given
 _STEPS, _NEWTON, _BACKTRACKS = 64, 40, 12
 _CLOSE = 1e-14  # relative step at which a search ends
 _FLAT = 1e-11  # gain, relative to the loss, below which rounding hides whether a step helps
@@ -56,16 +60,16 @@ _SLACK = 1e-13  # slack within which a constraint counts as satisfied; B account
 
 @dataclass(frozen=True)
 class Wager:
-    """Factors by which answers multiply the wealth, for each of n nulls.
+    """Factors by which answers multiply the wealth, for each of n null hypotheses.
 
     Parameters
     ----------
     log_left, log_right : ndarray, shape (n, 3)
         Logarithm of the factor of each answer to a draw of that side.
     log_price : ndarray, shape (n,)
-        Price of each pair of draws: ``2 log max(B / 2, 1)``.
+        Price of each pair of draws, which is ``2 log max(B / 2, 1)``.
     growth : ndarray, shape (n,)
-        Expected growth of the log wealth for each pair of draws, at the rates that were bet on.
+        Expected growth of the log wealth per pair of draws, at the rates of the bet.
     """
 
     log_left: Floats
@@ -74,23 +78,23 @@ class Wager:
     growth: Floats
 
     def log_growth(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> Floats:
-        """Return the logarithm of the factor by which the wealth grows against each null.
+        """Return the logarithm of the factor by which the wealth grows, for each null hypothesis.
 
         Parameters
         ----------
         left, right : ndarray of int, shape (3,)
-            Counts of the answers to equally many draws of the two sides.
+            Counts of the answers, for equally many draws of the two sides.
 
         Raises
         ------
         ValueError
-            If the numbers of draws differ, because the price is per pair of draws.
+            If the numbers of draws differ. The price is for a pair of draws.
         """
         pairs = int(left.sum())
         if pairs != int(right.sum()):
             raise ArgumentError(
-                "left and right must be answers to equally many draws, "
-                f"got {pairs} and {int(right.sum())}"
+                f"left and right must be answers to equally many draws, got {pairs} answers "
+                f"on the left and {int(right.sum())} on the right"
             )
         return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
 
@@ -98,24 +102,25 @@ class Wager:
 def wager(
     left: Floats, right: Floats, epsilon: Floats, delta: float, bet_size: float = 1.0
 ) -> Wager:
-    """Return a bet on given rates against several nulls.
+    """Return a bet on given rates against several null hypotheses.
 
     Parameters
     ----------
     left, right : ndarray, shape (3,) or (n, 3)
         Rates of the answers on the two sides, as suggested by earlier draws. An answer whose rate
-        is 0 everywhere cannot be given.
+        is 0 on both sides cannot be given.
     epsilon : ndarray, shape (n,)
-        Claimed epsilon of each null, >= 0.
+        Claimed epsilon of each null hypothesis, >= 0.
     delta : float
-        Claimed delta of the nulls, in [0, 1].
+        Claimed delta of the null hypotheses, in [0, 1].
     bet_size : float
-        In (0, 1]. The bet is on rates at this fraction of the way from the null to the given rates.
+        Bet size, in (0, 1]. The bet is on rates at this fraction of the way from the null
+        hypothesis to the given rates.
 
     Returns
     -------
     Wager
-        It makes no bet against nulls that the rates do not violate.
+        If the rates do not violate a null hypothesis, the bet against it is empty.
 
     Examples
     --------
@@ -150,7 +155,7 @@ def wager(
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """Return the ratio of rates, and 1 for an answer that cannot be given."""
+    """Return the ratio of two rates, or 1 for an answer that cannot be given."""
     return np.divide(above, below, out=np.ones_like(above), where=below > 0)
 
 
@@ -166,11 +171,10 @@ def _inside(rates: Floats, possible: NDArray[np.bool_]) -> Floats:
 def _closest(
     p1: Floats, q1: Floats, theta: Floats, delta: float, may_abstain: bool
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the closest points (p, q) of the null, and the multipliers of its constraints.
+    """Return the closest points (p, q) of the null, and the multipliers of the constraints.
 
-    The cases are ordered by the number of constraints that bind at the closest point. If the
-    closest point for one constraint also satisfies the other constraint, it is the closest point
-    for both.
+    The cases are ordered by the number of active constraints at the closest point. If the closest
+    point for one constraint also satisfies the other constraint, it is the closest point for both.
     """
     p, q = p1.copy(), q1.copy()
     k, m = np.zeros(len(theta)), np.zeros(len(theta))
@@ -209,7 +213,8 @@ def _one_binds(
     at = (low + high) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(_STEPS):
-            # Newton's method on the slope, which increases. If a step leaves the interval, halve.
+            # Newton's method is applied to the slope, which increases. If a step leaves the
+            # interval, the interval is halved.
             x = theta * at + delta
             of_y, of_x = (at - v) / (at * (1 - at)), (u - x) / (x * (1 - x))
             slope = of_y - theta * of_x
@@ -232,14 +237,14 @@ def _one_binds(
 
 
 def _corner(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Floats, Floats]:
-    """Return the point where both constraints bind and nobody abstains."""
+    """Return the point at which both constraints are active and nobody abstains."""
     rare = (1 - delta) / (1 + theta)
     none = np.zeros_like(rare)
     return np.stack([1 - rare, rare, none], axis=1), np.stack([rare, 1 - rare, none], axis=1)
 
 
 def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Floats, Floats]:
-    """Find the closest point at which both constraints bind, by Newton's method in (q_L, p_R)."""
+    """Find the closest point with both constraints active, by Newton's method in (q_L, p_R)."""
 
     def points(u: Floats, v: Floats) -> tuple[Floats, Floats]:
         p_left, q_right = theta * u + delta, theta * v + delta
@@ -271,7 +276,7 @@ def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Flo
         step_u, step_v = (uv * slope_v - vv * slope_u) / det, (uv * slope_u - uu * slope_v) / det
         if np.all((np.abs(step_u) <= _CLOSE * u) & (np.abs(step_v) <= _CLOSE * v)):
             break
-        # The loss is flat to rounding this near to the minimum, so take the whole step.
+        # This near to the minimum, the loss is flat up to rounding, so the whole step is taken.
         near = -(slope_u * step_u + slope_v * step_v) <= _FLAT * np.abs(value)
         length = np.ones_like(u)
         new = loss(u + step_u, v + step_v)
@@ -290,11 +295,12 @@ def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Flo
 
 
 def _multipliers(a: Floats, b: Floats, theta: Floats, may_abstain: bool) -> tuple[Floats, Floats]:
-    """Return the multipliers of both constraints at the closest point, from its ratios."""
+    """Return the multipliers of both constraints at the closest point, computed from its ratios."""
     if may_abstain:
         k, m = a[:, LEFT] - a[:, NEITHER], b[:, RIGHT] - b[:, NEITHER]
     else:
-        # k + theta m = a_L - a_R and theta k + m = b_R - b_L. At theta = 1, one equation is enough.
+        # k + theta m = a_L - a_R and theta k + m = b_R - b_L. At theta = 1, one of the two
+        # equations is enough.
         x, y = a[:, LEFT] - a[:, RIGHT], b[:, RIGHT] - b[:, LEFT]
         square = theta**2 - 1
         half = x / (1 + theta)

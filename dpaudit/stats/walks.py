@@ -1,12 +1,12 @@
-"""Correct guesses counted one after another: when to test, and which counts are improbably large.
+"""Walks of correct guesses: when to test them, and which counts are improbably large.
 
-Guesses are taken in an order fixed beforehand, and C_k of the first k are right. The statistic of
-this walk is the least binomial tail P(Bin(k, pi) >= C_k) / weight_k over its tests. It is at most
-gamma where some C_k is at its height.
+Guesses are taken in an order that was fixed in advance, and C_k of the first k guesses are correct.
+The statistic of this walk is the smallest value of P(Bin(k, pi) >= C_k) / weight_k over its tests.
+The statistic is at most gamma if and only if some C_k reaches its height.
 
-This module contains the parts that the walk of one run and the walk of many draws share. Each of
-these two modules, :mod:`dpaudit.stats.one_run_walk` and :mod:`dpaudit.stats.ranked`, proves its own
-bound of the probability that a height is reached.
+The module contains the parts that the walk of one run and the walk of many draws share. Each of the
+two modules :mod:`dpaudit.stats.one_run_walk` and :mod:`dpaudit.stats.ranked` proves its own bound
+of the probability that a height is reached.
 """
 
 from __future__ import annotations
@@ -38,14 +38,17 @@ _LATE = 0.25  # weight of tests beyond half of the canaries, where guesses are m
 
 @dataclass(frozen=True)
 class Stages:
-    """Numbers of guesses at which a walk is tested, fixed before the coins are seen.
+    """Numbers of guesses at which a walk is tested.
+
+    They are fixed before the coins are seen.
 
     Parameters
     ----------
     guesses : tuple of int
-        Numbers of guesses, rising, at least 1.
+        Numbers of guesses, in increasing order, at least 1.
     weights : tuple of float
-        Positive. The result of a test with half the weight must be twice as improbable.
+        Positive weights of the tests. A test with half the weight needs a result that is twice as
+        improbable.
     """
 
     guesses: tuple[int, ...]
@@ -53,13 +56,15 @@ class Stages:
 
     def __post_init__(self) -> None:
         if not self.guesses or sorted({*self.guesses}) != list(self.guesses) or self.guesses[0] < 1:
-            raise ArgumentError(f"guesses must be rising integers >= 1, got {self.guesses!r}")
+            raise ArgumentError(f"guesses must be increasing integers >= 1, got {self.guesses!r}")
         if len(self.weights) != len(self.guesses) or not min(self.weights) > 0:
-            raise ArgumentError(f"weights must be one number > 0 for each test, got {self.weights}")
+            raise ArgumentError(
+                f"weights must hold one number > 0 for each test, got {self.weights}"
+            )
 
     @classmethod
     def of(cls, canaries: int, failure_prob: float) -> Stages:
-        """Return tests from the first number of guesses that can show anything up to all canaries.
+        """Return tests from the first informative number of guesses up to all canaries.
 
         Examples
         --------
@@ -77,10 +82,11 @@ class Stages:
 
     @classmethod
     def sparse(cls, canaries: int, failure_prob: float) -> Stages:
-        """Return few tests far apart; their weights are shares of failure_prob that add up to 1.
+        """Return a few tests that are far apart.
 
-        Most of failure_prob goes to a quarter of the canaries. By computation, this is near the
-        number that certifies most for Gaussian scores a distance of 1 to 3 apart.
+        Their weights are shares of failure_prob that sum to 1. The test at a quarter of the
+        canaries gets the largest share of failure_prob. By computation, a quarter is near the
+        number that certifies most if scores are Gaussian and their means differ by 1 to 3.
 
         Examples
         --------
@@ -95,17 +101,17 @@ class Stages:
 
 
 def least_tail(counts: Ints, stages: Stages, epsilons: Floats) -> Floats:
-    """Return the least of the binomial tails, each divided by its weight, for each epsilon."""
+    """Return the smallest binomial tail divided by its weight, for each epsilon."""
     k, weight = np.array(stages.guesses), np.array(stages.weights)
     tails = _tails(counts, k, special.expit(epsilons)[:, None])
     return np.asarray((tails / weight).min(axis=1))
 
 
 def heights_of(gamma: float, stages: Stages, pi: float) -> Ints:
-    """Return the least count of each test whose binomial tail over its weight is at most gamma."""
+    """Return the least count at each test whose binomial tail over its weight is <= gamma."""
     k = np.array(stages.guesses)
     level = gamma * np.array(stages.weights) * (1 + 1e-12)
-    low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 is 0
+    low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 successes is 0
     while np.any(high - low > 1):
         middle = (low + high) // 2
         small = _tails(middle, k, pi) <= level
@@ -114,16 +120,16 @@ def heights_of(gamma: float, stages: Stages, pi: float) -> Ints:
 
 
 def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats) -> float:
-    """Return the probability that independent correct guesses reach a height at some test.
+    """Return the probability that independent guesses reach a height at some test.
 
     Parameters
     ----------
     heights : sequence of int
         Height of each test, at least 0. A height above the number of guesses is never reached.
     guesses : sequence of int
-        Number of guesses at each test, rising.
+        Number of guesses at each test, in increasing order.
     rates : ndarray, shape (stages,)
-        Probability that a guess between the previous test and this one is right.
+        Probability that a guess between the previous test and this test is correct.
 
     Examples
     --------
@@ -142,30 +148,33 @@ def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats)
 
 
 def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
-    """Return P(Bin(trials, rate) >= counts)."""
+    """Return the tail probabilities P(Bin(trials, rate) >= counts)."""
     below = np.minimum(counts, trials) - 1
     tails = special.bdtrc(np.maximum(below, 0), trials, rate)
     return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
 
 
 def checked_counts(correct: Sequence[int], stages: Stages, canaries: int) -> Ints:
-    """Return the correct guesses at each test as an array, or raise an error."""
+    """Return the numbers of correct guesses at each test as an array, or raise an error."""
     counts = np.asarray(correct)
     k = np.array(stages.guesses)
     if counts.shape != k.shape or counts.dtype.kind not in "iu":
         raise ArgumentError(
-            f"correct must be one integer for each of {len(k)} tests, got {correct}"
+            f"correct must hold one integer for each of the {len(k)} tests, got {correct}"
         )
     if counts.min() < 0 or np.any(counts > k) or np.any(np.diff(counts) < 0):
-        raise ArgumentError(f"correct must rise, from 0 to the guesses {k.tolist()}, got {correct}")
+        raise ArgumentError(
+            "correct must not decrease and must be at most the numbers of guesses "
+            f"{k.tolist()}, got {correct}"
+        )
     if _validate.integer(1, canaries=canaries) < k[-1]:
         raise ArgumentError(
-            f"canaries must be at least {k[-1]}, the number of guesses, got {canaries}"
+            f"canaries must be at least {k[-1]}, the largest number of guesses, got {canaries}"
         )
     return counts.astype(np.int64)
 
 
 def rounded_up(bound: float) -> float:
-    """Return a bound of a probability, increased to allow for rounding errors of its sum."""
+    """Return a bound of a probability, increased to allow for rounding errors in its sum."""
     relative, absolute = _ROUNDING
     return min(bound * (1 + relative) + absolute, 1.0)

@@ -1,4 +1,7 @@
-"""Results on disk: versioned, atomic, sealed, and checked when they are read."""
+"""Results on disk.
+
+They are versioned, written atomically, sealed, and checked when they are read.
+"""
 
 from dpaudit._files import write_atomic
 from dpaudit.store.journal import JOURNAL, append, drop_rerun

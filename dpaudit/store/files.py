@@ -26,7 +26,8 @@ LARGEST_JSON = 2**26
 def write_sealed(path: Path, document: Mapping[str, Any], *, durable: bool = True) -> None:
     """Write plain data as JSON, with a checksum of the content."""
     sealed = {**document, CHECKSUM: checksum_of(document)}
-    # One line for each field. Indentation needs the pure Python encoder, which is ten times slower.
+    # Each field has one line. Indentation would need the encoder in pure Python, which is ten times
+    # slower.
     fields = (f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in sealed.items())
     text = "{\n" + ",\n".join(fields) + "\n}\n"
     if len(text) > LARGEST_JSON:
@@ -40,17 +41,17 @@ def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, 
     Raises
     ------
     StoreError
-        If the file is of another version or was changed; the message contains its path.
+        If the file has another version or was changed. The message contains its path.
     """
     if document.get("schema") != schema:
         raise StoreError(
-            f"{path} has schema {document.get('schema')!r}, this version of dpaudit reads "
-            f"{schema}. Run `dpaudit run` again"
+            f"{path} has schema {document.get('schema')!r}, but this version of dpaudit "
+            f"reads schema {schema}. Run `dpaudit run` again"
         )
     stored = document.pop(CHECKSUM, None)
     if stored != checksum_of(document):
         raise StoreError(
-            f"{path} does not agree with its checksum: it was changed after it was written"
+            f"{path} does not match its checksum, because it was changed after it was written"
         )
     return document
 
@@ -62,12 +63,12 @@ def checksum_of(document: Mapping[str, Any]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; raise :class:`StoreError` with the name of the file and the fault."""
+    """Read a JSON object; raise :class:`StoreError` with the name of the file and its fault."""
     try:
         data = _json.loads(read_regular(path, LARGEST_JSON))
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:  # from the decoder, from the encoding, or from `loads`
+    except ValueError as error:  # from the decoder, the encoding, or `loads`
         raise StoreError(f"{path} is damaged or cut off: {error}") from error
     if not isinstance(data, dict):
         raise StoreError(f"{path} must hold a JSON object, got {type(data).__name__}")
@@ -75,7 +76,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def set_aside(path: Path, error: StoreError) -> str:
-    """Move an untrusted file out of the way; return a sentence that reports this."""
+    """Move an untrusted file out of the way, and return a sentence that reports this."""
     aside = path.with_suffix(".corrupt")
     try:
         os.replace(path, aside)

@@ -1,9 +1,9 @@
-"""Journal of a run: the records since ``results.json`` was written, one line for each report.
+"""Journal of a run: the records since ``results.json`` was written, with one line per report.
 
 Writing the whole ``results.json`` after every record would take quadratic time. Instead, a run
 appends a line for each report, and writes ``results.json`` when the run ends. A reader of an
 interrupted run combines the lines with the file ``results.json``. Each line has a checksum. The
-last line may be cut off.
+last line may be incomplete.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ JOURNAL = "results.jsonl"
 class Entry(TypedDict):
     """The content that one report added to a run.
 
-    ``run`` is the start of the run, ``ran`` the functions that ended, and ``rows`` the rows of the
-    records by the folder of their kind. ``dropped`` is kind and id of each older record that is no
-    longer kept.
+    ``run`` is the start of the run, ``ran`` lists the functions that ended, and ``rows`` holds the
+    rows of the records by the folder of their kind. ``dropped`` lists the kind and id of each older
+    record that is no longer kept.
     """
 
     run: str
@@ -39,7 +39,7 @@ class Entry(TypedDict):
 
 
 def append(out: Path, entry: dict[str, Any]) -> None:
-    """Add a line, which survives the death of the process."""
+    """Add a line that survives the death of the process."""
     path = inside(out, JOURNAL)
     line = json.dumps({**entry, CHECKSUM: checksum_of(entry)}, allow_nan=False)
     try:
@@ -50,7 +50,7 @@ def append(out: Path, entry: dict[str, Any]) -> None:
 
 
 def clear(out: Path) -> None:
-    """Remove the journal, once ``results.json`` holds everything."""
+    """Remove the journal when ``results.json`` holds everything."""
     inside(out, JOURNAL).unlink(missing_ok=True)
 
 
@@ -60,7 +60,7 @@ def entries(out: Path, run: str) -> list[Entry]:
     Raises
     ------
     StoreError
-        If a line other than the last one is damaged.
+        If a line other than the last line is damaged.
     """
     path = inside(out, JOURNAL)
     found: list[Entry] = []
@@ -74,7 +74,7 @@ def entries(out: Path, run: str) -> list[Entry]:
         try:
             data = _json.loads(line)
             if not isinstance(data, dict) or data.pop(CHECKSUM, None) != checksum_of(data):
-                raise ValueError("it does not agree with its checksum")
+                raise ValueError("it does not match its checksum")
             entry: Entry = _json.decode(Entry, data)
         except ValueError as error:
             raise StoreError(f"{path}, line {number}, is damaged: {error}") from error
@@ -83,6 +83,6 @@ def entries(out: Path, run: str) -> list[Entry]:
 
 
 def drop_rerun(sentences: Iterable[str], ran: Sequence[str] | set[str]) -> list[str]:
-    """Return the sentences that are not about functions that ran again, or about their files."""
+    """Return the sentences except those about functions that ran again or about their files."""
     again = {*ran, *(node.partition("::")[0] for node in ran)}
     return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]

@@ -1,4 +1,4 @@
-"""A lock by which only one run at a time writes into a directory."""
+"""A lock that lets only one run at a time write into a directory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class Lock:
     locked: BaseFileLock
 
     def is_held(self) -> bool:
-        """Return whether the directory still names this run; it may be removed during a run."""
+        """Return whether the directory still belongs to this run.
+
+        It may be removed during a run.
+        """
         try:
             return read_regular(self.out / HOLDER, _LARGEST) == self.words.encode()
         except (StoreError, OSError):
@@ -44,7 +47,7 @@ class Lock:
         """Release the lock for the next run."""
         if self.is_held():
             for name in (HOLDER, LOCK):
-                with contextlib.suppress(OSError):  # Windows does not remove open files
+                with contextlib.suppress(OSError):  # Windows does not remove files that are open
                     (self.out / name).unlink()
         self.locked.release()
 
@@ -59,13 +62,12 @@ def hold(out: Path, command: str) -> Lock:
     out : Path
         Directory of results.
     command : str
-        Name of the run in the message to another run.
+        Name of the run, which the message to another run contains.
 
     Raises
     ------
     StoreError
-        If another run holds the lock; the message says which run, and since when it has held the
-        lock.
+        If another run holds the lock. The message says which run, and since when.
     """
     from filelock import FileLock, Timeout
 
@@ -79,8 +81,9 @@ def hold(out: Path, command: str) -> Lock:
         locked.acquire()
     except Timeout:
         raise StoreError(
-            f"{out} is in use by {_holder(out)}. Wait for it, or choose another directory. If that "
-            f"run has ended, end the processes that it left, or delete {out / LOCK}"
+            f"{out} is in use by {_holder(out)}. Wait for that run, or choose another "
+            "directory. If that run has ended, end the processes that it left, or delete "
+            f"{out / LOCK}"
         ) from None
     except (OSError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error

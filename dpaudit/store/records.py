@@ -1,4 +1,7 @@
-"""Records: the results of a run in one common form, with a file and datasets for each record."""
+"""Records are the results of a run in one common form.
+
+Each record has a file and datasets.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class Record(Protocol):
 
     @property
     def id(self) -> str:
-        """Name, which is unique in a run."""
+        """Name of the record, unique in a run."""
 
     @property
     def seed(self) -> int:
@@ -49,7 +52,7 @@ class Record(Protocol):
 
     @property
     def seconds(self) -> float:
-        """Time spent."""
+        """Time spent on the record, in seconds."""
 
     @property
     def expected(self) -> Any:
@@ -57,11 +60,11 @@ class Record(Protocol):
 
     @property
     def status(self) -> Status:
-        """Outcome, compared with the expected result."""
+        """Outcome of the record, compared with the expected result."""
 
     @property
     def mismatch(self) -> str | None:
-        """Reason, in one sentence, why the record makes a run fail; None if it does not."""
+        """Reason, in one sentence, why the record makes a run fail, or None."""
 
     @property
     def total_failure_prob(self) -> float:
@@ -69,7 +72,10 @@ class Record(Protocol):
 
     @property
     def origin(self) -> dict[str, Any]:
-        """How the record was made, which a replay needs; empty if a direct call made the record."""
+        """How the record was made, as data for a replay.
+
+        Empty for a direct call.
+        """
 
     def with_origin(self, origin: Mapping[str, Any], expected: Any) -> Self:
         """Return a copy of the record with facts that only a run knows."""
@@ -90,10 +96,10 @@ class Row(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record, and the place of its files.
+    """A kind of record, with the place of its files.
 
-    Packages register instances under the entry-point group ``dpaudit.kinds``. Under the same name
-    in ``dpaudit.sections`` they register the sections of reports about them.
+    Packages register instances under the entry-point group ``dpaudit.kinds``. Packages register the
+    report sections of these kinds under the same name in ``dpaudit.sections``.
 
     Parameters
     ----------
@@ -107,7 +113,7 @@ class Kind:
     schema : int
         Version of its JSON.
     dotted : bool
-        Whether plain ids are of the form "paper.name"; if not, they are of the form "module::name".
+        Whether simple ids have the form "paper.name". If not, they have the form "module::name".
     files : str
         Pattern of the files whose functions make such records.
     page : str
@@ -126,7 +132,9 @@ class Kind:
     facts: Any = Any
 
     def file_name(self, id: str) -> str:
-        """Return the file name of a record; different ids get different names.
+        """Return the file name of a record.
+
+        Different ids get different names.
 
         Examples
         --------
@@ -143,7 +151,7 @@ class Kind:
         return [{**record.row(), "stored": True} for record in records]
 
     def bare(self, row: Mapping[str, Any], *, lost: bool = False) -> Any:
-        """Return the record of a row whose file is missing or lost; None if there is no record.
+        """Return the record of a row whose file is missing or lost, or None.
 
         Raises
         ------
@@ -152,7 +160,7 @@ class Kind:
         """
 
     def copies(self, record: Any) -> list[Any]:
-        """Return the other records of the same content that are stored with this record."""
+        """Return the other records with the same content that are stored with this record."""
         return []
 
     def is_current(self, record: Any) -> bool:
@@ -199,7 +207,7 @@ def read_rows(document: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
     Raises
     ------
     ValueError
-        If the document holds anything else in their place.
+        If the document holds anything else in the place of the rows.
     """
     return {
         name: _json.decode(tuple[Row, ...], document.get(kind.folder))
@@ -227,7 +235,7 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     Raises
     ------
     StoreError
-        If the result could not be read again.
+        If the packed result could not be read again.
     """
     document = {_KIND: kind_of_record(record).name, **record.to_json()}
     try:
@@ -237,12 +245,15 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     pair = getattr(record, "pair", None)
     try:
         return document, None if pair is None else pair_bytes(pair)
-    except StoreError:  # the result describes the pair, and the audit file can make it again
+    except StoreError:  # the result describes the pair, and the audit file can make the pair again
         return document, None
 
 
 def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
-    """Return the record that :func:`pack` packed; raise ``ValueError`` for any other data."""
+    """Return the record that :func:`pack` packed.
+
+    Raise ``ValueError`` for any other data.
+    """
     data = dict(document)
     name = data.pop(_KIND, None)
     if not isinstance(name, str) or name not in kinds():
@@ -284,7 +295,10 @@ def pair_bytes(pair: NeighborPair) -> bytes:
 
 
 def _pair_from(content: bytes) -> NeighborPair:
-    """Return the pair in a ``.npz`` file; raise ``ValueError`` if the file holds no pair."""
+    """Return the pair in a ``.npz`` file.
+
+    Raise ``ValueError`` if the file holds no pair.
+    """
     try:
         arrays = read_arrays(content)
         facts = _json.loads(str(arrays["facts"]), finite=False)
@@ -309,7 +323,7 @@ def _side(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], side: st
 
 
 def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
-    """Return whether two pairs hold the same datasets; False if a dataset is lost or not stored."""
+    """Return whether two pairs hold the same datasets; False if a dataset is not available."""
     if one is None or other is None:
         return False
     try:
@@ -322,16 +336,16 @@ def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
 
 
 def save_record(out: Path, record: Record) -> Path:
-    """Write one complete record, and its datasets next to the record; return the record's path."""
+    """Write one complete record with its datasets next to it, and return the record's path."""
     return save_packed(out, record, *pack(record))
 
 
 def save_packed(out: Path, record: Record, document: dict[str, Any], pair: bytes | None) -> Path:
-    """Write a record that :func:`pack` packed; see :func:`save_record`."""
+    """Write a record that :func:`pack` packed, as :func:`save_record` does."""
     path = inside(out, place_of(record))
     beside = path.with_suffix(".npz")
     digest = None if pair is None else hashlib.sha256(pair).hexdigest()
-    # Each file has a checksum. So a file that a loss of power cut off is detected and made again.
+    # Each file has a checksum. So a file that a power failure cut off is detected and made again.
     if pair is None:
         beside.unlink(missing_ok=True)
     else:
@@ -347,13 +361,13 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
     -------
     record : Record
     problems : list of str
-        Messages about datasets that are missing or damaged; the record is valid without its
+        Messages about datasets that are missing or damaged. The record is valid without its
         datasets.
 
     Raises
     ------
     StoreError
-        If the file is damaged; the message gives the file and the fault.
+        If the file is damaged. The message gives the file and the fault.
     """
     whole = read_json(path)
     name = whole.get(_KIND)
@@ -372,7 +386,7 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
     try:
         content = read_regular(inside(path.parent, beside.name), LARGEST_ARRAYS)
         if hashlib.sha256(content).hexdigest() != digest:
-            raise ValueError(f"it is not the file that {path.name} was stored with")
+            raise ValueError(f"it is not the file that was stored with {path.name}")
         return _with_pair(record, content), []
     except OSError as error:
         reason = error.strerror or str(error)
@@ -382,7 +396,9 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
 
 
 def load_result(path: str | os.PathLike[str]) -> AuditResult:
-    """Read the result of an audit; if its datasets are lost, its pair is None.
+    """Read the result of an audit.
+
+    If its datasets are lost, its pair is None.
 
     Raises
     ------
@@ -398,7 +414,7 @@ def load_result(path: str | os.PathLike[str]) -> AuditResult:
 def load_finished(
     out: Path, id: str, accept: Callable[[Record], bool]
 ) -> tuple[list[Record], list[str]]:
-    """Read all records that an interrupted run made for one audit function or check, or none.
+    """Read all records that an interrupted run made for one function, or none of them.
 
     Parameters
     ----------
@@ -407,12 +423,12 @@ def load_finished(
     id : str
         Id of the function. A second check of the same kind has the suffix ``#2``.
     accept : callable
-        Returns whether a record may be reused.
+        Function that returns whether a record may be reused.
 
     Returns
     -------
     records : list
-        Records in order; empty unless every record that the function made exists and is accepted.
+        Records in order. Empty unless every record that the function made exists and is accepted.
     lost : list of str
         Sentences about files that were set aside.
     """

@@ -33,18 +33,18 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True)
 class KeptRecord:
-    """A record of an earlier run that the last run, of a selection, did not change.
+    """A record of an earlier run that the last run, which ran a selection, did not change.
 
     Parameters
     ----------
     kind : str
-        Name of its kind.
+        Name of the kind of the record.
     id : str
         Id of the record.
     made : str
         Start of the run that made it: ISO 8601, UTC.
     command : str
-        Command that repeats that run.
+        Command that repeats the run that made the record.
     current : bool
         Whether settings, versions and sources were still the same when the last run ended.
     """
@@ -88,7 +88,7 @@ class StoredRun:
     facts : dict
         Data that kinds of records store next to the records, by the name of the kind.
     complete : bool
-        False during the run, and permanently if it was interrupted.
+        False while the run goes on, and permanently if it was interrupted.
     """
 
     profile: str
@@ -112,7 +112,10 @@ def family_wise_error(records: Iterable[Record]) -> float:
 
 
 def check_writable(out: Path) -> None:
-    """Make a directory; if that is impossible, raise :class:`StoreError` before hours of work."""
+    """Make a directory.
+
+    If that is impossible, raise :class:`StoreError` before hours of work.
+    """
     try:
         str(out).encode("utf-8")
     except UnicodeEncodeError:
@@ -121,7 +124,7 @@ def check_writable(out: Path) -> None:
         ) from None
     folders = [out / kind.folder for kind in kinds().values()]
     for folder in folders:
-        inside(out, folder.name, RESULTS)  # refuses a link, which would lead elsewhere
+        inside(out, folder.name, RESULTS)  # this refuses a link, which would lead elsewhere
     for folder in (out, *folders):
         if folder.exists() and not folder.is_dir():
             raise StoreError(f"cannot write {folder}: it is a file, not a directory")
@@ -143,36 +146,38 @@ def save_run(out: Path, run: StoredRun, records: Iterable[Record]) -> Path:
 
 
 def load_run(out: str | os.PathLike[str]) -> tuple[StoredRun, list[Record], list[str]]:
-    """Read a run and its records; a record that cannot be trusted is set aside and reported.
+    """Read a run and its records.
+
+    Records that cannot be trusted are set aside and reported.
 
     Returns
     -------
     run : StoredRun
-        Its problems include lost files and datasets.
+        The problems of the returned run include lost files and datasets.
     records : list of Record
-        Records of one kind are consecutive, in the order in which they were stored.
+        The records of one kind are consecutive, in the order in which they were stored.
     lost : list of str
-        Names of the kinds of the records whose files are lost. If such records have a complete row,
-        as statements have, they remain among the records.
+        Names of the kinds of the lost records, whose files are missing. If such records have a
+        complete row, as statements have, they stay among the records.
 
     Raises
     ------
     StoreError
-        If ``results.json`` is missing, cut off, changed by hand or of another version.
+        If ``results.json`` is missing, cut off, changed by hand, or of another version.
     """
     return _load(_validate.path(out=out), whole=False)
 
 
 def read_whole_run(out: Path) -> tuple[StoredRun, list[Record]]:
-    """Read a run if all its files can be trusted; change nothing on disk.
+    """Read a run if all its files can be trusted.
 
-    Lost datasets are problems of the run, as in :func:`load_run`.
+    No file on disk is changed. Lost datasets are problems of the run, as in :func:`load_run`.
 
     Raises
     ------
     StoreError
         If a file is missing, damaged, of another version, or was changed by hand. Also if a file
-        does not agree with ``results.json``, because it belongs to another run.
+        does not agree with ``results.json`` because it belongs to another run.
     """
     run, records, _ = _load(out, whole=True)
     return run, records
@@ -202,7 +207,7 @@ def _load(out: Path, *, whole: bool) -> tuple[StoredRun, list[Record], list[str]
                 # a file outside the directory is not set aside
                 problems.append(str(error) if path is None else set_aside(path, error))
         records += [] if record is None else [record]
-    # A run that was killed could not sum up its failure probabilities.
+    # A run that was killed could not add up its failure probabilities.
     killed = not run.complete and inside(out, journal.JOURNAL).exists()
     chance = family_wise_error(records) if killed else run.family_wise_error
     run = replace(run, problems=(*run.problems, *problems), family_wise_error=chance)
@@ -214,16 +219,19 @@ _COMPARED = ("id", "verdict", "certified_epsilon", "certified_delta", "examples"
 
 
 def _check_agreement(path: Path, record: Record, row: Mapping[str, Any]) -> None:
-    """Refuse a complete and sealed file that was not written by its run."""
+    """Refuse a complete and sealed file that its run did not write."""
     own = _json.decode(Any, record.row())  # in the form in which the row was read
     if any(key in own and row.get(key) != own[key] for key in _COMPARED):
         raise StoreError(
-            f"{path} does not agree with {RESULTS} next to it: it was written by another run"
+            f"{path} does not match {RESULTS} next to it, because another run wrote it"
         )
 
 
 def _read(out: Path) -> tuple[StoredRun, list[tuple[Kind, Row, Record | None]]]:
-    """Read ``results.json`` and the journal: the run, and each row with its bare record."""
+    """Read ``results.json`` and the journal.
+
+    Return the run, and each row with its bare record.
+    """
     path = inside(out, RESULTS)
     data = unsealed(path, read_json(path), schema=RUN_SCHEMA)
     try:

@@ -3,10 +3,11 @@
     python -m audits.geometric_median.experiments [--quick|--full] [--out reports/experiments]
 
 The command writes the figures, `experiments.json` and `experiments.html`. The page begins with the
-verdict on each claim of Section 5. If the paper does not specify a choice, `RULES` states the
-choice that is made here, and `CHOICES` states the other choices that are tried.
+verdict on each claim in Section 5. For choices that the paper does not specify, `RULES` states the
+choices made in this module. `CHOICES` states the other choices that are tried.
 
-Times are measured within this process and compared with one another. Seconds are for information.
+Times are measured within this process, and only ratios of these times are judged. The page shows
+seconds only for information.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verdicts on the claims of Section 5, from the measurements, with 95 % intervals."""
+"""Verdicts on the claims of Section 5, based on 95 % intervals of the measurements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 def decided(found: Interval, most_allowed: float, yes: str = YES) -> str:
-    """Decide whether a number is at most the allowed number, by its whole interval."""
+    """Decide from the whole interval of a number whether the number is at most `most_allowed`."""
     return NO if found.low > most_allowed else yes if found.high <= most_allowed else UNDECIDED
 
 
@@ -56,13 +56,16 @@ def averages(ratios: pd.DataFrame) -> pd.Series:
 
 
 def misses(average: Interval) -> Interval:
-    """Return the factor by which an average misses the range 1.2 to 3; at most 1 if inside."""
+    """Return the factor by which an average misses the range 1.2 to 3.
+
+    Inside this range, the factor is at most 1.
+    """
     low, high = setup.BOUNDS
     return most([average.times(1 / high), average.inverse().times(low)])
 
 
 def spans(found: pd.Series, *by: str) -> str:
-    """Return the range of the averages, by columns."""
+    """Return the range of the averages for each value of the columns."""
     ends = found.map(lambda x: short(x.value)).groupby(list(by))
     return "; ".join(
         f"{', '.join(map(str, name))}: {min(x, key=float)} to {max(x, key=float)}"
@@ -130,7 +133,11 @@ def told(by: Mapping[float, Iterable[Interval]], name: str = "n") -> str:
 
 
 def judge_sizes(found: Results, id: str, family: str, words: str, factor: float) -> Claim:
-    """Decide whether FixedOrderDPSGD beats DPGD by a factor at the largest n, and StableDPSGD."""
+    """Decide how FixedOrderDPSGD's errors compare with the errors of DPGD and StableDPSGD.
+
+    At the largest n, DPGD's error must be at least `factor` times FixedOrderDPSGD's error.
+    StableDPSGD is judged only on GaussianCluster.
+    """
 
     def of(over: str, eta: str = setup.TUNED) -> dict[int, list[Interval]]:
         sizes = {n: chosen(found.errors, family, n) for n in sorted(found.size.longest)}

@@ -1,4 +1,4 @@
-"""Figures 2 to 5: the descent from a start by three methods, and with every other choice."""
+"""The runs of Figures 2 to 5: three methods, with the default choices and with other choices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHOICES: dict[str, dict[str, dict[str, object]]] = {
 
 
 def sgd_steps(n: int, longest: int) -> list[int]:
-    """Return the numbers of steps to run: 2**K - 1 >= n, for K up to `longest`."""
+    """Return the numbers of steps 2**K - 1 that are at least n, for K up to `longest`."""
     return [2**k - 1 for k in range(n.bit_length(), longest + 1)]
 
 
@@ -44,7 +44,10 @@ def sgd_schedule(
 
 
 def best_step(plan: schedule.Schedule) -> float:
-    """Return the step size that minimises the error bound, from a schedule of step size 1."""
+    """Return the step size that minimises the error bound.
+
+    The schedule `plan` must have step size 1.
+    """
     inverse, linear, _ = plan.error_terms
     return math.sqrt(inverse / linear)
 
@@ -53,11 +56,12 @@ def sgd_errors(
     method: str, trials: Sequence[setup.Problem], n_steps: int, *,
     multipliers: Sequence[float] = setup.MULTIPLIERS, rng: np.random.Generator, **options,
 ) -> np.ndarray:  # fmt: skip
-    """Run an SGD method on problems of one n, with all multipliers. ``[trials, multipliers]``.
+    """Run an SGD method on problems of one n, with all multipliers, and return the errors.
 
-    All runs proceed in parallel in `_sgd.run_phases`, the loop of `boosting`. The data of all runs
-    are concatenated, and each run reads its own rows. Step sizes, noise and balls are those of
-    `boosting`, times the step size of the run.
+    The result has shape ``[trials, multipliers]``. All runs proceed in parallel in
+    `_sgd.run_phases`, the loop of `boosting`. The data of all runs are concatenated, and each run
+    reads its own rows. The step sizes, noise scales and radii are the values from `boosting` times
+    the step size of the run. Only the first radius stays unchanged.
     """
     n = len(trials[0].points)
     plan = sgd_schedule(method, n, n_steps, **options)
@@ -91,7 +95,7 @@ def dpgd_errors(
     multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Run DPGD on problems: ``[trials]``."""
+    """Run DPGD on problems and return an array with one error for each trial."""
     options = {"radius": 1.0, "rho": setup.RHO, "step": multiplier / math.sqrt(n_steps), "rng": rng}
     runs = [
         trial.error(baselines.dpgd(trial.points, 1, center=trial.start, n_steps=n_steps, **options))
@@ -107,7 +111,10 @@ def method_table(
     method: str, settings: Sequence[setup.Setting], size: setup.Size, steps: Iterable[int],
     seed: int, **options,
 ) -> pd.DataFrame:  # fmt: skip
-    """Run one method on settings of one n and family; SGD has eta tuned on separate data."""
+    """Run one method on settings of one n and family.
+
+    For SGD methods, eta is tuned on separate data.
+    """
     family, n, tables, etas = settings[0].family, settings[0].n, [], [TUNED]
     trials = [p for s in settings for p in setup.problems(s, size.trials, seed=seed, role="trial")]
     if method != DPGD:
@@ -136,8 +143,8 @@ def descents(
 ) -> pd.DataFrame:
     """Run the methods on settings of one n and family.
 
-    Other choices run only at the largest number of passes, and only with the methods that they
-    change.
+    A choice other than the default runs only at the largest number of passes. If a choice changes
+    only one method, only this method runs.
     """
     n, change = settings[0].n, CHOICES.get(choice, {})
     settings = [replace(setting, **change.get("setting", {})) for setting in settings]
@@ -155,7 +162,10 @@ def descents(
 
 
 def all_descents(n: int, size: setup.Size, *, seed: int) -> pd.DataFrame:
-    """Run all settings of one n; all scales only for n = 1000."""
+    """Run all settings of one n.
+
+    Several scales are used only at n = 1000.
+    """
     tables = []
     for family in (CLUSTER, HEAVY):
         scales = setup.SCALES[family] if n == 1000 else (setup.MIDDLE[family],)
@@ -184,10 +194,10 @@ def chosen(
 def advantage(
     errors: pd.DataFrame, over: str, eta: str = TUNED, *, among: int | None = None
 ) -> dict[float, Interval]:
-    """Return the error of `over` divided by that of FixedOrderDPSGD, by FixedOrderDPSGD's passes.
+    """Return the error of `over` divided by FixedOrderDPSGD's error, for each number of passes.
 
-    `errors` belong to one setting. The intervals hold simultaneously, by default for those of this
-    comparison.
+    The argument `errors` holds the errors of one setting. By default, the returned intervals hold
+    simultaneously. A larger `among` extends this guarantee to `among` intervals in total.
     """
     kept = errors[(errors.eta == eta) | (errors.method == DPGD)]
     table = kept.pivot(index="trial", columns=["method", "passes"], values="error")
@@ -202,7 +212,7 @@ def advantage(
 
 
 def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> list[Interval]:
-    """Return the factors by which `advantage` changes between each two settings, for each pass."""
+    """Return the factors by which `advantage` changes, for all pairs of settings and passes."""
     among = len(advantage(settings[0], over)) * len(settings) * (len(settings) - 1) // 2
     found = [advantage(errors, over, eta, among=among).values() for errors in settings]
     pairs = (zip(one, two, strict=False) for one, two in itertools.combinations(found, 2))
@@ -215,10 +225,11 @@ def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> li
 
 
 def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
-    """Time DPGD, and FixedOrderDPSGD at its smallest error, for the errors of one setting.
+    """Time DPGD and FixedOrderDPSGD for the errors of one setting.
 
-    DPGD takes the smallest number of passes whose error is no larger. If all errors are larger,
-    DPGD takes the largest number of passes that were run.
+    FixedOrderDPSGD takes the number of passes with its smallest error. DPGD takes the smallest
+    number of passes whose error is at most FixedOrderDPSGD's smallest error. If all DPGD errors are
+    larger, DPGD takes the largest number of passes that was run.
     """
     means = errors[errors.eta == TUNED].groupby(["method", "passes"]).error.mean()
     passes, least = means[FIXED].idxmin(), means[FIXED].min()

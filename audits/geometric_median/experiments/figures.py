@@ -40,7 +40,7 @@ def _bars(ax, x: Sequence[float], values, **style) -> None:
 
 
 def radius_figure(ratios: pd.DataFrame, by: Sequence[str]) -> Figure:
-    """Draw Figure 1 by scale, or for other n and d."""
+    """Draw Figure 1 for all scales, or the same figure for other n and d."""
     figure = Figure(figsize=(8.8, 3.2))
     axes = figure.subplots(1, 2, sharey=True)
     for ax, (family, of_family) in zip(axes, ratios.groupby("family"), strict=True):
@@ -85,7 +85,10 @@ def descent_figure(settings: dict[str, pd.DataFrame]) -> Figure:
 
 
 def all_figures(found: Results) -> dict[str, tuple[Figure, str]]:
-    """Return figures and captions by file name. The claims are in the table."""
+    """Return all figures and their captions, by file name.
+
+    The captions do not state the claims, because the table of claims states the claims.
+    """
     luck = (
         "DPGD's dip at 4 passes is luck. From .75 r_hat, steps of r_hat / 2 end at .25, -.25, "
         ".25 and -.25 r_hat from the median, and DPGD returns the average of these points."
@@ -123,7 +126,7 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 
 def times_table(table: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """Return seconds at n = 1000, as multiples of FastRadius, and their growth with n."""
+    """Return seconds at n = 1000, ratios to FastRadius' seconds, and the growth with n."""
     means = table.groupby(["way", "family"]).seconds.mean().unstack()
     told = (1e3 * means).map("{:.1f} ms".format) + (means / means.loc[SAMPLES]).map(
         " ({:.1f})".format
@@ -134,7 +137,10 @@ def times_table(table: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
 
 
 def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors at the most passes on GaussianCluster, R = 50, for every choice."""
+    """Return the errors on GaussianCluster, R = 50, for every choice.
+
+    The errors belong to the largest number of passes.
+    """
     own = errors[(errors.family == setup.CLUSTER) & (errors.scale == setup.MIDDLE[setup.CLUSTER])]
     most = own.n.map(own[own.method == setup.FIXED].groupby("n").passes.max())
     own = own[own.passes == most.where(own.method != setup.DPGD, most // 1)]
@@ -145,7 +151,7 @@ def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(found: Results, claims: Sequence[Claim], folder: Path) -> Path:
-    """Write all figures as SVG, and a page that contains the figures; return its path."""
+    """Write the figures as SVG and a page that contains the figures; return the page's path."""
     with mpl.rc_context(STYLE):
         shown = figures_html(all_figures(found), folder)
     size, verdicts = found.size, [claim.verdict for claim in claims]

@@ -18,7 +18,7 @@ def radius_ratios(
     family: str, scale: float, n: int, d: int, *, trials: int, seed: int,
     beta: float = setup.FAILURE_PROB,
 ) -> pd.DataFrame:  # fmt: skip
-    """Run both methods on `trials` data sets; return r_hat / r_true, with one row for each run."""
+    """Run both methods on `trials` data sets and return r_hat / r_true, one row for each run."""
     rng = generator(seed, "radius", family, f"{scale:.1f}", n, d)
     true, rows = setup.true_radius(family, scale, d), []
     for trial in range(trials):
@@ -41,7 +41,7 @@ def radius_ratios(
 
 
 def rows_in_python(points: np.ndarray, radius: float) -> np.ndarray:
-    """Count the neighbours of one point after another, like a simple implementation."""
+    """Count the neighbours point by point, as a simple implementation does."""
     counts = [np.count_nonzero(np.linalg.norm(points - x, axis=1) <= radius) for x in points]
     return np.array(counts)
 
@@ -57,7 +57,7 @@ WAYS = (PLAIN, AGAIN, ONCE)
 
 
 def finder_queries(points: np.ndarray, radii: np.ndarray, way: str) -> None:
-    """Answer RadiusFinder's queries, up to the first that exceeds its threshold without noise."""
+    """Answer RadiusFinder's queries until a query exceeds the threshold without noise."""
     if way == ONCE:
         baselines.radius_finder_queries(points, radii, setup.GAMMA)
         return
@@ -72,7 +72,10 @@ def finder_queries(points: np.ndarray, radii: np.ndarray, way: str) -> None:
 def seconds(
     family: str, scale: float, n: int, d: int, *, repeats: int, seed: int
 ) -> list[dict[str, object]]:
-    """Time each way to estimate the radius on one data set, in turns; return the least times."""
+    """Time each way to estimate the radius on one data set and return the least times.
+
+    The ways are timed in turns.
+    """
     rng = generator(seed, "time", family, f"{scale:.1f}", n, d)
     points = setup.cloud(family, scale, n, d, rng)
     bounds = {"min_radius": 0.01, "max_radius": setup.search_radius(family, scale, points)}

@@ -1,4 +1,4 @@
-"""The protocol of geometric_median, Section 5, the choices that it leaves open, and run sizes."""
+"""The protocol of geometric_median, Section 5, the open choices of the protocol, and run sizes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def cloud(family: str, scale: float, n: int, d: int, rng, fraction: float = INLI
 
 
 def true_radius(family: str, scale: float, d: int) -> float:
-    """Return r_true as printed, with the quantile function instead of the CDF."""
+    """Return r_true as printed, but with the quantile function instead of the CDF."""
     if family == HEAVY:
         return datasets.heavy_tailed_radius(d, scale, GAMMA)
     return datasets.gaussian_cluster_radius(SIGMA, d)
@@ -128,14 +128,14 @@ def effective_radius(family: str, scale: float = 5.0) -> float:
 
 
 def search_radius(family: str, scale: float, points: np.ndarray) -> float:
-    """Return R of the radius search, the largest norm rounded up, but at least R."""
+    """Return the R of the radius search: the largest norm rounded up, but at least the data's R."""
     farthest = math.ceil(float(np.linalg.norm(points, axis=1).max()))
     return float(farthest if family == HEAVY else max(farthest, scale))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A data set of Section 5.2 and a start, described up to randomness."""
+    """Parameters of a data set of Section 5.2 and of its starting point."""
 
     family: str
     scale: float
@@ -172,6 +172,10 @@ def problem(setting: Setting, rng: np.random.Generator) -> Problem:
 
 
 def problems(setting: Setting, size: int, *, seed: int, role: str) -> list[Problem]:
-    """Draw the trials of a setting; each `role` has its own data, but other choices share them."""
+    """Draw the trials of a setting.
+
+    For each `role`, the data are drawn separately. Settings that differ only in a choice use the
+    same random numbers.
+    """
     words = (role, setting.family, str(setting.scale), setting.n)
     return [problem(setting, generator(seed, *words, trial)) for trial in range(size)]

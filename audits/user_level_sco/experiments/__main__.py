@@ -1,11 +1,15 @@
-"""Experiments on user-level DP-SCO. Its papers have none. One command performs all of them.
+"""Experiments on user-level DP-SCO.
+
+The papers on user-level DP-SCO contain no experiments. One command performs all experiments of this
+package.
 
     python -m audits.user_level_sco.experiments [--quick|--full] [--out reports/user_level_sco]
 
 The command writes the figures, `experiments.json` and `experiments.html`. The figures show excess
-risk against n, m, d and epsilon. The figures compare both versions' algorithms, at the constants
-that `scaled` derives, with baselines. The figures also show the number of gradients, the cost and
-the benefit of the filter, and the printed constants where these constants are defined.
+risk against n, m, d and epsilon. At the constants that `scaled` derives, the figures compare the
+algorithms of both versions with baselines. The figures also show the number of gradients, and the
+cost and the benefit of the filter. The figures also show the printed constants, if these constants
+are defined.
 """
 
 from __future__ import annotations
@@ -33,19 +37,19 @@ LOOK = {
     measure.OUTPUT: {"color": COLOURS["muted"], "marker": "x", "ls": ":"},
     measure.PUBLIC: {"color": COLOURS["muted"], "marker": ".", "ls": "--"},
 }
-THEORY = {  # exponents of 1 / sqrt(n m) + sqrt(d) / (n epsilon sqrt(m)) if the second is larger
+THEORY = {  # exponents of 1 / sqrt(n m) + sqrt(d) / (n epsilon sqrt(m)) if term 2 is larger
     "n": "-1 to -1/2", "m": "-1/2", "d": "0 to 1/2", "epsilon": "-1 to 0",
 }  # fmt: skip
 
 
 def worst(found: pd.DataFrame, what: str) -> pd.Series:
-    """Return the average excess against a parameter, at the hardest signal."""
+    """Return the average excess for each value of a parameter, at the hardest signal."""
     means = found.groupby([what, "signal"]).excess.mean()
     return means.groupby(level=0).max()
 
 
 def slopes(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the exponents of the average excess against each parameter, with 95 % intervals."""
+    """Return the exponent of the average excess for each parameter, with 95 % intervals."""
     rows = []
     for method in measure.METHODS:
         row = {"": method}
@@ -75,7 +79,7 @@ def risk_figure(found: pd.DataFrame) -> Figure:
 
 
 def outlier_table(found: pd.DataFrame) -> pd.DataFrame:
-    """Return averages over the trials."""
+    """Return the averages over all trials for each share of outliers."""
     means = found.groupby("fraction").agg(
         {"filtered": "mean", "halted": "mean", "excess": "mean", "excess without": "mean"}
     )
@@ -87,7 +91,7 @@ def outlier_table(found: pd.DataFrame) -> pd.DataFrame:
 def write(
     tables: dict[str, pd.DataFrame], size: measure.Size, folder: Path, seconds: float
 ) -> Path:
-    """Write the page; return its path."""
+    """Write the page and return its path."""
     with mpl.rc_context(STYLE):
         figure = figures_html(
             {

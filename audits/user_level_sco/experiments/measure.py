@@ -30,12 +30,12 @@ SIGNALS = (1.0, 4.0, 16.0, 64.0)
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of an experiment.
+    """Parameters of one point of an experiment.
 
     Attributes
     ----------
     n, m, d : int
-        Users, items of each, dimension.
+        Number of users, number of items of each user, and dimension.
     epsilon : float
         Epsilon at delta = 1e-3.
     signal : float
@@ -69,9 +69,10 @@ FULL = Size(
 
 
 def problem_of(setting: Setting, method: str) -> Problem:
-    """Return linear losses: one signed unit vector per item, and a small common mean.
+    """Return linear losses.
 
-    F is linear, so curvature does not help. G = 1 in both norms, and D = 1.
+    Each item is a signed unit vector, and the items have a small common mean. The function F is
+    linear, so curvature does not help. The parameters are G = 1 in both norms, and D = 1.
     """
     domain = Box(1.0) if method == ROBUST else Ball(1.0)
     bias = min(0.9, setting.signal * math.sqrt(setting.d / (setting.n * setting.m)))
@@ -80,7 +81,7 @@ def problem_of(setting: Setting, method: str) -> Problem:
 
 @functools.cache
 def filter_plan(setting: Setting) -> Plan:
-    """Return parameters of `scaled`, where honest users are assumed to be 4 G / sqrt(m) apart."""
+    """Return parameters of `scaled`, assuming that honest users are 4 G / sqrt(m) apart."""
     return scaled.scaled_euclidean(
         setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
         radius=1.0, filter_share=0.6, cutoff_share=0.2,
@@ -89,7 +90,7 @@ def filter_plan(setting: Setting) -> Plan:
 
 @functools.cache
 def robust_plan(setting: Setting) -> Plan:
-    """Return parameters of `scaled`, where honest users are 4 sqrt(log(2 d) / m) apart."""
+    """Return parameters of `scaled`, assuming that honest users are 4 sqrt(log(2 d) / m) apart."""
     return scaled.scaled_coordinatewise(
         setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
         radius=1.0,
@@ -97,7 +98,7 @@ def robust_plan(setting: Setting) -> Plan:
 
 
 def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generator) -> np.ndarray:
-    """Return one answer ``[d]``."""
+    """Run one method and return one answer ``[d]``."""
     problem = problem_of(setting, method)
     options = {"loss": problem.loss, "domain": problem.domain, "start": np.zeros(setting.d)}
     budget = {"epsilon": setting.epsilon, "delta": DELTA}
@@ -130,7 +131,10 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
 
 
 def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
-    """Run SGD in 32 steps of size (D / G) sqrt(B m / T), at the rate of single items."""
+    """Run public SGD in 32 steps of size (D / G) sqrt(B m / T).
+
+    This step size gives the rate of single items.
+    """
     batch = len(data) // 32
     x, total = np.zeros((1, data.shape[2])), np.zeros((1, data.shape[2]))
     size = math.sqrt(batch * data.shape[1] / 32)
@@ -142,14 +146,17 @@ def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
 
 
 def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[dict[str, Any]]:
-    """Yield the excess risk of every method in every trial, on the same data."""
+    """Yield the excess risk of every method in every trial.
+
+    In each trial, all methods use the same data.
+    """
     for trial in range(trials):
         rng = generator(seed, "user_level_sco", what, repr(setting), str(trial))
         data = problem_of(setting, FILTER).sample(setting.n, setting.m, rng=rng)
         for method in METHODS:
             try:
                 found = one_run(method, setting, data, rng=rng)
-            except ValueError as error:  # fewer users than two batches need
+            except ValueError as error:  # there are fewer users than two batches need
                 if "n_users must be at least 2 batch_size" not in str(error):
                     raise
                 continue
@@ -162,7 +169,10 @@ def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[di
 
 
 def all_excesses(size: Size, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield all excess risks, against n, m, d and epsilon in turn."""
+    """Yield all excess risks.
+
+    The parameters n, m, d and epsilon vary in turn.
+    """
     for what in ("n", "m", "d", "epsilon"):
         for value in getattr(size, what):
             for signal in SIGNALS:
@@ -176,7 +186,7 @@ def all_excesses(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
     """Yield the number of filtered users, and the excess risk, on data with outliers.
 
-    Each outlier holds the item that pulls the iterate away from the minimiser the most. On data
+    Each outlier holds the item that pulls the iterate away from the minimiser the most. If data are
     drawn as the papers assume, no user is an outlier.
     """
     setting = Setting(m=64, d=1)
@@ -205,7 +215,10 @@ def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def counted(size: Size) -> Iterator[dict[str, Any]]:
-    """Yield how many of the n m gradients are evaluated: those of all phases' users, once."""
+    """Yield how many of the n m gradients are evaluated.
+
+    Each phase evaluates every gradient of its users once.
+    """
     for n in size.n:
         setting = Setting(n=n)
         for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
@@ -218,7 +231,7 @@ def counted(size: Size) -> Iterator[dict[str, Any]]:
 
 
 def at_printed_constants(seed: int, n: int = PRINTED_USERS) -> dict[str, Any]:
-    """Run Algorithm 1 once at the constants of Section 3, in one dimension: m = 4, epsilon = 1."""
+    """Run Algorithm 1 once at the constants of Section 3, for d = 1, m = 4 and epsilon = 1."""
     m, delta = 4, 1e-6
     plan = printed.euclidean(n, m, 1, epsilon=1.0, delta=delta, lipschitz=1.0, radius=1.0)
     problem = linear(Ball(1.0), bias=BIAS)

@@ -1,1 +1,1 @@
-"""Audits of mechanisms whose final noise has a known distribution and is integrated out."""
+"""Audits of mechanisms whose final noise has a known distribution, which is integrated out."""

@@ -1,4 +1,4 @@
-"""Candidate events learnt from exploration centres, and what each is expected to certify."""
+"""Candidate events, learnt from exploration centres, and their expected certified values."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ _MAX_LDA = 1000
 _MAX_SPREADS = 200
 _SLAB_DIRECTIONS = 4
 _TAILS = {"gaussian": 8.5, "laplace": 30.0}
-_FAR_BALL = 1e4  # in noise scales; beyond it a half-space is as good
+_FAR_BALL = 1e4  # in noise scales; from this distance on, a half-space is as good
 _RATIO_CUTS = 60
 _DISTANCE_GRID = 60
-_LARGEST_FACTOR = 1e154  # its square is a double
+_LARGEST_FACTOR = 1e154  # the square of this number is a double
 
 
 @dataclass(frozen=True, eq=False)
 class Screening:
-    """Moments of all candidate events on exploration centres, arrays of shape (k,) per side.
+    """Moments of all candidate events on exploration centres.
 
-    `unseen` is the probability that auxiliary noise may have missed; it is 0 if the event is exact.
+    Each array has shape (k,) per side. `unseen` bounds the probability that the auxiliary noise may
+    have missed. It is 0 if the event is exact.
     """
 
     makers: list[Callable[[], IntegratedEvent]]
@@ -60,11 +61,12 @@ class Screening:
     draws: int
 
     def expected(self, target: Target, draws: int, cost: float) -> Sides:
-        """Return the expected certified value of each event, for either likelier side.
+        """Return the expected certified value of each event, if either side is the likelier one.
 
-        The value is negative where nothing is expected. It is a second-order approximation of the
-        paired bet. Means are moved against the audit by two standard errors. The reason is that the
-        best of many candidates looks better than it is. `cost` is ``log(2 / failure_prob)``.
+        A negative value means that nothing is expected. The value is a second-order approximation
+        of the bound by the paired bet. Means are moved by two standard errors in the conservative
+        direction. The reason is that the best of many candidates looks better than it is. `cost` is
+        ``log(2 / failure_prob)``.
         """
         return {
             side: _expected(
@@ -80,7 +82,7 @@ class Screening:
         return p, vx, q, vy
 
     def excess(self, epsilon: float, caution: float = CAUTION) -> Sides:
-        """Return the estimated ``mean X - e^epsilon mean Y``, less `caution` standard errors."""
+        """Return the estimated ``mean X - e^epsilon mean Y`` minus `caution` standard errors."""
         factor = np.exp(min(epsilon, 700.0))
         found = {}
         for side, other in (SIDES, SIDES[::-1]):
@@ -95,16 +97,16 @@ class Screening:
         return np.asarray(self.unseen == 0)
 
     def candidate(self, side: str, index: int, other: int | None = None) -> Candidate:
-        """Return an event assumed to be likelier on `side`, and one for the other side, if any."""
+        """Return an event assumed likelier on `side`, and an event for the other side or None."""
         return Candidate(
             self.makers[index](), side, None if other is None else self.makers[other]()
         )
 
 
 def joint_variance(vx: Any, vy: Any, factor: Any) -> Any:
-    """Return the variance of ``X - factor Y``, for independent X and Y; finite for every factor.
+    """Return the variance of ``X - factor Y`` for independent X and Y, finite for every factor.
 
-    It is too small beyond epsilon = 354, where only values of Y matter that are almost 0.
+    The variance is too small if epsilon exceeds 354. There, only values of Y near 0 matter.
     """
     return vx + np.minimum(factor, _LARGEST_FACTOR) ** 2 * vy
 
@@ -121,7 +123,7 @@ def _expected(
 ) -> Floats:
     """Solve ``p - S q - delta = sqrt(2 cost (vx + S^2 vy) / n) + (S largest + delta) cost / n``.
 
-    The last term is the cost of the largest admissible bet size; S is ``e^epsilon``.
+    S is ``e^epsilon``. The last term is the cost of the largest allowed bet size.
     """
     share = cost / draws
     if target.epsilon is not None:
@@ -145,20 +147,20 @@ def screen(
     auxiliary: Floats,
     mixture: int,
 ) -> Screening:
-    """Learn events on one part of the exploration centres; compute their moments on another.
+    """Learn events on one part of the exploration centres, and compute their moments on the other.
 
     Parameters
     ----------
     noise : Noise
-        Noise to integrate out.
+        Noise that is integrated out.
     learn, judge : dict of ndarray, shape [size, d]
         Exploration centres of both sides.
     balls : dict of (center, radius) or None
         Declared balls of both sides.
     auxiliary : ndarray, shape [k, size of judge, d]
-        Auxiliary noise for the likelihood-ratio sets.
+        Auxiliary noise for likelihood-ratio sets.
     mixture : int
-        Number of centres per side from which likelihood ratios are learnt; 0 for none.
+        Number of centres per side from which likelihood ratios are learnt. With 0, none are learnt.
     """
     makers: list[Callable[[], IntegratedEvent]] = []
     mean: dict[str, list[Floats]] = {side: [] for side in SIDES}
@@ -197,7 +199,7 @@ def _families(
     auxiliary: Floats,
     mixture: int,
 ) -> Iterator[Family]:
-    """Yield makers of events, and their values ``[k, size]`` on the judging centres."""
+    """Yield functions that make events, and the values ``[k, size]`` on the judging centres."""
     directions = _directions(noise, learn)
     for u, name in directions:
         for sign in (1.0, -1.0):
@@ -227,8 +229,9 @@ def _directions(noise: Noise, learn: Sides) -> list[tuple[Floats, str]]:
     raw = [(shift, "difference of means")]
     if d <= _MAX_LDA:
         spreads = [_covariance(x) + noise.scale**2 * np.eye(d) for x in (left, right)]
-        # If centres move together by far more than the noise, the matrix is singular, up to
-        # rounding. Then these directions cannot be learnt, and the other directions must suffice.
+        # If centres vary together by far more than the noise, the matrix is singular up to
+        # rounding. In that case, these directions cannot be learnt, and the other directions must
+        # suffice.
         with contextlib.suppress(linalg.LinAlgError), warnings.catch_warnings():
             warnings.simplefilter("ignore", linalg.LinAlgWarning)  # poor directions are not chosen
             lda = linalg.solve(spreads[0] + spreads[1], shift, assume_a="pos")
@@ -251,7 +254,7 @@ def _pooled(learn: Sides) -> Floats:
 
 
 def _half_spaces(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Family:
-    """Return half-spaces with cuts among the centres, and in noise steps far into the tail."""
+    """Return half-spaces that end among the centres or, in steps of noise scales, beyond them."""
     along = _pooled(learn) @ u
     bases = np.quantile(along, [0.5, 0.9, 0.99, 1.0])
     steps = np.linspace(-2.0, _TAILS[noise.kind], 32) * noise.scale
@@ -276,7 +279,7 @@ def _slabs(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Fa
     halves = np.geomspace(noise.scale / 4, half_width, 24)
     low = np.concatenate([m - halves for m in middles])
     high = np.concatenate([m + halves for m in middles])
-    wide = low < high  # narrower slabs vanish by rounding, far from 0
+    wide = low < high  # far from 0, narrower slabs vanish by rounding
     low, high = low[wide], high[wide]
     makers, values = [], {}
     for outside in (False, True):
@@ -324,7 +327,7 @@ def _ball(middle: Floats, radius: float, outside: bool, words: str) -> RegionEve
 def _ball_values(
     noise: Noise, makers: list[partial[RegionEvent]], middle: Floats, centers: Floats
 ) -> Floats:
-    """Interpolate over the distance from the middle: accurate enough to choose by."""
+    """Return values that are interpolated over the distance from the middle, for choosing only."""
     away = np.linalg.norm(centers - middle, axis=1)
     nodes = np.linspace(float(away.min()), float(away.max()), _DISTANCE_GRID)
     points = np.tile(middle, (len(nodes), 1))
@@ -335,7 +338,7 @@ def _ball_values(
 
 
 def _orthants(noise: Noise, learn: Sides, judge: Sides) -> Iterator[Family]:
-    """Yield boxes open on one side, on the coordinates that move most, for Laplace noise."""
+    """Yield boxes open on one side, for Laplace noise, in the coordinates that move most."""
     left, right = learn["left"], learn["right"]
     d = left.shape[1]
     shift = left.mean(axis=0) - right.mean(axis=0)
@@ -374,12 +377,13 @@ def _ratios(
     auxiliary: Floats,
     mixture: int,
 ) -> Iterator[Family]:
-    """Yield likelihood-ratio sets in both directions, cut at quantiles of their scores."""
+    """Yield likelihood-ratio sets in both directions, cut at quantiles of the ratio."""
     ratio = LikelihoodRatio(noise, learn["left"][:mixture], learn["right"][:mixture])
     found = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
     scores, slack = ({s: found[s][part] for s in SIDES} for part in (0, 1))
     for sign in (1.0, -1.0):
-        # Round as for certification, that is, against the side that the ratio favours.
+        # Round in the same way as for certification, which is against the side that the ratio
+        # favours.
         rounded = {"left": -sign * slack["left"], "right": sign * slack["right"]}
         both = sign * np.concatenate([scores[s].ravel() for s in SIDES])
         tail = np.geomspace(0.05, 1 / len(both), _RATIO_CUTS // 2)

@@ -1,23 +1,25 @@
-"""Certify by probabilities: explore centres, freeze events and bets, certify on fresh centres.
+"""Certify by probabilities: explore centres, freeze events and bets, and certify on fresh centres.
 
-There are three cases, from strong to weak:
+There are three cases, from the strongest to the weakest:
 
 - *Deterministic centres.* The profile is computed in closed form, without draws.
 
-- *Random centres in a declared ball.* The probability X of an event, given the centre, is at most
-  its supremum over the ball. This supremum limits the bets. Deltas far below ``1 / draws`` can be
-  certified.
+- *Random centres in a declared ball.* Given the centre, the probability X of an event is at most
+  its supremum over the ball. This supremum limits the bets. Such a limit allows certified deltas
+  far below ``1 / draws``.
 
-- *Random centres.* X lies in [0, 1] and nothing else is known. Then n draws cannot exclude that
-  centres of probability ``log(1 / failure_prob) / n`` went unseen in which the event is sure. So no
-  event is certified to be rarer than this probability, and deltas far below it cannot be
-  certified. No two events that guess either side are certified to be rarer than half of it.
+- *Random centres without a ball.* X lies in [0, 1], and nothing else is known. In this case, n
+  draws cannot exclude rare centres that make the event certain: all centres of total probability
+  ``log(1 / failure_prob) / n`` may have gone unseen. So no event can be certified to be rarer than
+  this probability, and no delta far below it can be certified. Two events that guess either side
+  cannot be certified to be rarer than half of this probability.
 
 The i-th centre of the left side is paired with the i-th centre of the right side. Then
 :class:`dpaudit.stats.PairedBet` certifies bounds for one event, or for two events that guess either
-side (:meth:`~dpaudit.engine.additive.events.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
-goes to the epsilon at the claimed delta. The delta at the claimed epsilon and the events of the
-profile share the rest. Events, sides, epsilons and bets are frozen before the certifying draws.
+side (see :meth:`~dpaudit.engine.additive.events.Candidate.pairs`). The epsilon at the claimed delta
+gets the share ``PRIMARY_SHARE`` of `failure_prob`. The delta at the claimed epsilon and the events
+of the profile share the rest. Events, sides, epsilons and bets are frozen before the certifying
+draws.
 """
 
 from __future__ import annotations
@@ -52,20 +54,20 @@ MAX_DRAWS = 4 * 10**6
 
 @dataclass(frozen=True)
 class FrozenCentres:
-    """The choices that are made before the certifying centres.
+    """The choices that are made before the certifying centres are drawn.
 
     Parameters
     ----------
     sampler : Sampler
-        Draws centres.
+        Sampler of the centres.
     pair : NeighborPair
         The pair that is audited.
     explored : int
-        Draws per dataset spent on exploration.
+        Number of draws per dataset spent on exploration.
     plan : Plan
-        Events, epsilons and bets.
+        Events, epsilons and bets that were chosen.
     search : SearchRecord, optional
-        How the pair was found.
+        Record of the search for the pair.
     """
 
     sampler: Sampler
@@ -76,12 +78,12 @@ class FrozenCentres:
 
     @property
     def weights(self) -> list[float]:
-        """Return the weight of each question."""
+        """Return the weight of each question in `failure_prob`."""
         return self.plan.weights
 
 
 class ByCentres:
-    """Bet on the probabilities of events given random centres, with the noise integrated out."""
+    """Bets on the probabilities of events, given random centres, with the noise integrated out."""
 
     def explore(self, run: Run) -> FrozenCentres:
         """Choose pair, events, epsilons and bets.
@@ -89,13 +91,13 @@ class ByCentres:
         Raises
         ------
         MechanismError
-            If the centres break their contract: NaN or inf, unequal lengths, outside the declared
-            ball, changed input, ignored `rng`, dependent draws.
+            If the centres violate the contract of a mechanism: NaN or inf, unequal lengths, a
+            centre outside the declared ball, changed input, ignored `rng`, or dependent draws.
         """
         search = search_with_noise(run)
         task = run.task = replace(run.task, draws=min(run.task.draws, MAX_DRAWS))
         mechanism: AdditiveNoise = run.mechanism
-        # `AdditiveNoise.checked` refuses inf, with a message about centres.
+        # `AdditiveNoise.checked` refuses inf with a message about centres.
         sampler = run.sampler(_CentersOnly(mechanism), finite=False)
         first = next(iter(task.pairs))
         sampler.begin(first.left, first.right)
@@ -157,11 +159,11 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
         epsilon, delta = _answer(question, share, *values.pair(i))
         bound = RateBounds.from_excess(epsilon, delta, share)
         bounds.append(bound)
-        # At its own delta, an excess determines epsilon completely. Its rates alone do not
+        # At its own delta, an excess determines epsilon. The rates of the excess alone do not
         # determine epsilon.
         own = epsilon if delta >= point[1] else 0.0
         epsilons.append(max(bound.lower_epsilon(point[1]), own))
-    # All bounds hold together, so the best bound may be selected, and shown, afterwards.
+    # All bounds hold together, so the best bound may be selected and shown afterwards.
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
@@ -196,9 +198,9 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
 
 
 def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
-    """Return the smallest failure probability, shared as planned, at which the claim would fall.
+    """Return the smallest failure probability, divided as planned, at which the claim is refuted.
 
-    This follows from Markov's inequality for each of the wealths.
+    By Markov's inequality for each of the wealths, this is a p-value.
     """
     logs = []
     for i, (question, weight) in enumerate(zip(plan.questions, plan.weights, strict=True)):
@@ -208,7 +210,7 @@ def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
 
 
 class _CentersOnly:
-    """The centre function as a sampled mechanism, for use in the checks of :class:`Sampler`."""
+    """The centre function as a sampled mechanism, which the checks of :class:`Sampler` need."""
 
     def __init__(self, mechanism: AdditiveNoise) -> None:
         self.centers = mechanism.centers
@@ -229,9 +231,9 @@ def _draw(
 
 
 def _answer(question: Question, failure_prob: float, x: Floats, y: Floats) -> tuple[float, float]:
-    """Return (epsilon, delta) with ``E[X] - e^epsilon E[Y] > delta`` certified; (0, 0) if none.
+    """Return a certified point (epsilon, delta), or (0, 0) if nothing is certified.
 
-    If a bound is 0, nothing was certified, not even the other half of the bound's pair.
+    If a bound is 0, nothing is certified, and the other number of the pair is 0, too.
     """
     target, bet = question.target, question.bet
     if target.delta is not None:

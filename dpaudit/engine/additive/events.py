@@ -1,4 +1,4 @@
-"""Events whose probability, given the centre, needs no draw of the noise, or only a few draws."""
+"""Events whose probability, given the centre, needs no noise draws or only a few."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 BallOrNone = tuple[Floats, float] | None
 SIDES = ("left", "right")
 
-_KEPT = 3  # Arrays that are kept: left, right, and right with separate noise.
-_SCORE_CELLS = 2**17  # Cells of one block, which stays in the cache.
-_ROUNDINGS = 64  # Roundings in the ratio of one coordinate, an ample bound.
+_KEPT = 3  # Number of arrays that are kept: left, right, and right with separate noise.
+_SCORE_CELLS = 2**17  # Number of cells of one block, which stays in the cache.
+_ROUNDINGS = 64  # Roundings in the ratio of one coordinate; this bound is generous.
 _WIDE = 1e12
 """Spread of centres, in squared noise scales, from which differences are taken before squaring."""
 
@@ -28,27 +28,30 @@ _NAMED_SIDES = 4
 
 
 class IntegratedEvent(Protocol):
-    """A set of outputs, described by the centres that may lead to it."""
+    """A set of outputs, described by the probability that a centre leads to it."""
 
     def values(
         self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
     ) -> Floats:
         """Return the probability of the event given each centre, ``[size]`` for ``[size, d]``.
 
-        The value is exact, or an average over the auxiliary noise ``[k, size, d]`` whose
-        expectation is the probability. Cases that rounding leaves open are decided upwards if
-        `rounded` is 1, and downwards if `rounded` is -1. So no bound rests on the rounding of a sum
-        of doubles.
+        The value is exact, or it is an average over the auxiliary noise ``[k, size, d]``. The
+        expectation of such an average is the probability. If rounding leaves a case open, it counts
+        as inside for `rounded` = 1 and as outside for `rounded` = -1. Therefore no bound depends on
+        the rounding of a sum of doubles.
         """
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
-        """Return an upper bound of the values of all centres in the ball; 1 without a ball."""
+        """Return an upper bound of the values of all centres in the ball.
+
+        Without a ball, return 1.
+        """
 
     def axis(self, centers: Floats) -> Floats:
         """Return the number along which centres are shown."""
 
     def inside(self, along: Floats) -> NDArray[np.bool_]:
-        """Return whether an output with these numbers is in the event."""
+        """Return whether outputs with these numbers are in the event."""
 
     @property
     def label(self) -> str:
@@ -66,7 +69,7 @@ class RegionEvent:
     Parameters
     ----------
     region : HalfSpace, Slab, Ball or Box
-        Region of outputs.
+        The region of outputs.
     place : str
         Quantity along or around which the region is measured, such as "coordinate 0".
     """
@@ -81,16 +84,20 @@ class RegionEvent:
         return noise.probability(self.region, centers)
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
-        """Return the supremum over the ball; for boxes, return an upper bound of the supremum."""
+        """Return the supremum over the ball.
+
+        For boxes, return an upper bound of the supremum.
+        """
         if ball is None:
             return 1.0
-        # A centre may lie this far outside the ball undetected; this also leaves room for rounding.
+        # A centre may lie outside the ball by this distance without being refused. The distance
+        # also allows for rounding.
         middle, radius = ball
         radius += slack(middle, radius)
         return min(noise.largest(self.region, middle, radius) * (1 + 1e-7), 1.0)
 
     def axis(self, centers: Floats) -> Floats:
-        """Return the projection, the distance, or the first coordinate that the box limits."""
+        """Return the projection, the distance, or the first coordinate that limits the box."""
         if isinstance(self.region, Ball):
             return np.asarray(np.linalg.norm(centers - self.region.center, axis=1))
         if isinstance(self.region, Box):
@@ -141,14 +148,14 @@ class RegionEvent:
 
 
 class LikelihoodRatio:
-    """Log-likelihood ratio of two mixtures, learnt from exploration centres.
+    """Log-likelihood ratio of two mixtures that are learnt from exploration centres.
 
     Parameters
     ----------
     noise : Noise
-        Noise of the components.
+        Noise of the mixture components.
     left, right : ndarray, shape [m, d]
-        Centres of the mixtures.
+        Centres of the mixture components.
     """
 
     def __init__(self, noise: Noise, left: Floats, right: Floats) -> None:
@@ -158,9 +165,10 @@ class LikelihoodRatio:
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
         """Return left over right at points ``[size, d]``, and a bound of the rounding error.
 
-        For Laplace noise the ratio is constant over whole regions. For Gaussian noise it is also
-        constant between clusters of centres. An event that is cut at such a constant would identify
-        the noise by the last bits of a sum of doubles. These bits do not come from the mechanism.
+        For Laplace noise, the ratio is constant over whole regions. For Gaussian noise, the ratio
+        is also constant between clusters of centres. If an event has its threshold at such a
+        constant, the last bits of a sum of doubles decide the event. These bits do not come from
+        the mechanism.
 
         Returns
         -------
@@ -178,9 +186,9 @@ class LikelihoodRatio:
         return ratio, np.concatenate([left + right for (_, left), (_, right) in found])
 
     def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
-        """Return ratio and tolerance at ``centers + auxiliary``, ``[k, size]``; cache the last few.
+        """Return ratio and tolerance at ``centers + auxiliary``, ``[k, size]``; cache them.
 
-        The cache helps, because several events cut the same ratio, alternately for both sides.
+        The cache helps because several events use the same ratio, alternately for both sides.
         """
         for kept in self._kept:
             if kept[0] is centers and kept[1] is auxiliary:
@@ -193,22 +201,23 @@ class LikelihoodRatio:
 
 @dataclass(frozen=True, eq=False)
 class RatioEvent:
-    """``{sign * log-likelihood ratio > threshold}``.
+    """The event ``{sign * log-likelihood ratio > threshold}``.
 
     The probability of the event has no closed form, so it is averaged over a few auxiliary noise
-    vectors. The i-th left and the i-th right centre get the *same* vectors. Then the two values of
-    a pair depend on each other, which the paired bet allows. The shared noise cancels in the
-    difference of the values. The pairs stay independent and identically distributed over i. If two
-    events each guess one side, the right centres get separate noise; see :meth:`Candidate.pairs`.
+    vectors. The i-th left centre and the i-th right centre get the *same* vectors. So the two
+    values of a pair depend on each other. The paired bet allows this dependence. The shared noise
+    cancels in the difference of the values. The pairs for different i stay independent and
+    identically distributed. If two events each guess one side, the right centres get separate noise
+    (see :meth:`Candidate.pairs`).
 
     Parameters
     ----------
     ratio : LikelihoodRatio
-        The ratio, left over right.
+        The ratio of left to right.
     sign : float
-        1, or -1 for right over left.
+        1 for left over right, or -1 for right over left.
     threshold : float
-        Threshold at which the ratio is cut.
+        Threshold of the ratio.
     """
 
     ratio: LikelihoodRatio = field(repr=False)
@@ -224,11 +233,11 @@ class RatioEvent:
         return np.asarray((scores > self.threshold).mean(axis=0))
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
-        """Return 1, because a share of few draws can always be 1."""
+        """Return 1, because a share of a few draws may be 1."""
         return 1.0
 
     def axis(self, centers: Floats) -> Floats:
-        """Return how much nearer the centre is to one mixture's mean than to the other's mean."""
+        """Return how much nearer the centre is to one mixture's mean than to the other's."""
         to_left, to_right = (
             np.linalg.norm(centers - mixture.mean(axis=0), axis=1)
             for mixture in (self.ratio.left, self.ratio.right)
@@ -236,7 +245,10 @@ class RatioEvent:
         return np.asarray(self.sign * (to_right - to_left))
 
     def inside(self, along: Floats) -> NDArray[np.bool_]:
-        """Return whether the centre is nearer to that mean, which only serves a picture."""
+        """Return whether the centre is nearer to that mean.
+
+        This only serves a picture.
+        """
         return np.asarray(along > 0)
 
     @property
@@ -257,17 +269,18 @@ class RatioEvent:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An event and the side on which it is assumed to be likelier; or two events, one per side.
+    """An event that is assumed likelier on one side; or two events, one for each side.
 
     Parameters
     ----------
     event : IntegratedEvent
-        Event that is assumed to be likelier on `likelier`.
+        Event that is assumed to be likelier on the side `likelier`.
     likelier : str
         "left" or "right".
     other : IntegratedEvent, optional
-        Event that is assumed to be likelier on the other side. Then `event` guesses one side, and
-        `other` guesses the other side. The two may overlap.
+        Event that is assumed to be likelier on the other side, if there are two events. If there
+        are two events, `event` guesses one side, and `other` guesses the other side. The two events
+        may overlap.
     """
 
     event: IntegratedEvent
@@ -276,19 +289,19 @@ class Candidate:
 
     @property
     def events(self) -> tuple[IntegratedEvent, ...]:
-        """The one event, or both."""
+        """The one event, or both events."""
         return (self.event,) if self.other is None else (self.event, self.other)
 
     @property
     def words(self) -> str:
-        """The event, or the guess, in words."""
+        """The event or the guess in words."""
         if self.other is None:
             return self.event.words
         other = SIDES[SIDES[0] == self.likelier]
         return f"guess {self.likelier} if {self.event.words}, {other} if {self.other.words}"
 
     def largest(self, noise: Noise, balls: dict[str, BallOrNone]) -> float:
-        """Return an upper end of the values on the side where they should be rare."""
+        """Return an upper bound of the values on the side where they should be small."""
         sides = SIDES if self.likelier == "left" else SIDES[::-1]
         ends = [
             event.largest(noise, balls[side])
@@ -299,27 +312,28 @@ class Candidate:
     def pairs(
         self, value: Callable[[IntegratedEvent, str, float], Floats]
     ) -> tuple[Floats, Floats]:
-        """Return the values X and Y of a paired bet, of shape (n,), or (2n,) for two events.
+        """Return the values X and Y of a paired bet, of shape (n,); for two events, (2n,).
 
         Parameters
         ----------
         value : callable
-            Returns an event's values on the n centres of a side. Its third argument decides values
-            that rounding leaves open: downwards (-1) where large values help the bound, upwards (1)
-            where small values help it.
+            Function that returns an event's values on the n centres of a side. The third argument
+            decides values that rounding leaves open. It is -1 (downwards) where large values help
+            the bound, and 1 (upwards) where small values help it.
 
         Notes
         -----
         For one event A that is likelier on the left, X_i = A(l_i) and Y_i = A(r_i). Here l_i and
         r_i are the i-th centres of the left and the right side. For two events, A for the left and
-        B for the right, every centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under
-        (epsilon, delta), ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r)
-        - delta]`` may be positive each. Their sum cannot be positive, because in the sum A meets A
-        and B meets B. The centres of either side are independent of those of the other side. So is
-        the auxiliary noise of ratios, which two events do not share across sides. So the factors of
-        a bet with the i-th centres have the expected product ``(1 + lam a) (1 + lam b) <= (1 + lam
-        (a + b) / 2)^2 <= 1``. The wealth is that of a bet on 2n pairs, and no coins need to be
-        tossed.
+        B for the right, every centre gives one pair: (A(l_i), B(l_i)) for the left centre and
+        (B(r_i), A(r_i)) for the right centre. Under (epsilon, delta), each of ``a = E[A(l) -
+        e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may be positive.
+        Their sum cannot be positive. In the sum, E[A(l)] is compared with E[A(r)], and E[B(r)] with
+        E[B(l)]. The centres of either side are independent of the centres of the other side. The
+        auxiliary noise of ratios is also independent, because two events share no noise across
+        sides. Therefore the factors of a bet with the i-th centres have the expected product ``(1 +
+        lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``. So the wealth is valid, like that of a
+        bet on 2n pairs, and no coins need to be tossed.
         """
         here, there = SIDES if self.likelier == "left" else SIDES[::-1]
         x, y = value(self.event, here, -1.0), value(self.event, there, 1.0)
@@ -331,7 +345,7 @@ class Candidate:
 
 
 def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats, Floats]:
-    """Return the log density of a mixture at some points, and a bound of its rounding error."""
+    """Return the log density of a mixture at some points, and a bound of the rounding error."""
     d = points.shape[1]
     steps = _ROUNDINGS * d * float(np.finfo(float).eps)
     size = np.abs(points).max(axis=1) / noise.scale  # a point is itself a rounded sum
@@ -343,7 +357,7 @@ def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats,
         x, c = (points - middle) / noise.scale, (centers - middle) / noise.scale
         spread = float((c**2).sum(axis=1).max())
         if spread < _WIDE:
-            # Subtract a common middle, so that the squares do not cancel.
+            # A common middle is subtracted, so that the squares do not cancel.
             apart = (c**2).sum(axis=1) / 2 - x @ c.T + ((x**2).sum(axis=1) / 2)[:, None]
         else:
             spread = 0.0
@@ -359,7 +373,7 @@ def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats,
 
 
 def direction_words(direction: Floats, name: str) -> str:
-    """Return words for a projection: the coordinate, or the name and the largest weights."""
+    """Return words for a projection: the coordinate, or the name with the largest weights."""
     moved = np.flatnonzero(direction)
     if len(moved) == 1:
         sign = "" if direction[moved[0]] > 0 else "minus "

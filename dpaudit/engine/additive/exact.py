@@ -1,4 +1,4 @@
-"""Deterministic centres: the whole privacy profile in closed form."""
+"""Deterministic centres, whose whole privacy profile is computed in closed form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EVENTS = 60
 
 @dataclass(frozen=True)
 class _Computed:
-    """One pair, with its centres and the distribution of the privacy loss."""
+    """One pair with its centres and the distribution of its privacy loss."""
 
     pair: NeighborPair
     left: Floats
@@ -45,16 +45,16 @@ class _Computed:
 
 
 class ByClosedForm:
-    """Compute the privacy profile of centres that are not random, pair by pair."""
+    """Computation of the privacy profile for deterministic centres, pair by pair."""
 
     def explore(self, run: Run) -> FrozenPairs:
-        """Search a space or a portfolio with noisy draws, as for any mechanism."""
+        """Search a space or a portfolio with noisy draws, in the same way as for any mechanism."""
         start = time.perf_counter()
         search = search_with_noise(run)
         return FrozenPairs(run.task.pairs, start, search)
 
     def certify(self, frozen: FrozenPairs, run: Run) -> Certificate:
-        """Compute the profile of each pair and return the worst."""
+        """Compute the profile of each pair and return the worst pair's certificate."""
         mechanism = run.mechanism
         return frozen.worst(
             lambda pair: _certify(
@@ -64,7 +64,7 @@ class ByClosedForm:
 
 
 def search_with_noise(run: Run) -> SearchRecord | None:
-    """If a pair is to be found, search with noisy draws, and switch the run to the best pair."""
+    """If no pair is given, search with noisy draws, and switch the run to the best pair."""
     if run.task.space is None:
         return None
     part = run.part("search")
@@ -77,15 +77,15 @@ def _of_pair(mechanism: AdditiveNoise, pair: NeighborPair) -> _Computed:
     left, right = mechanism.center(pair.left), mechanism.center(pair.right)
     if left.shape != right.shape:
         raise MechanismError(
-            f"{mechanism.name} must return centres of one length, got {left.size} on the left "
-            f"and {right.size} on the right"
+            f"{mechanism.name} must return centres of equal length, got {left.size} on "
+            f"the left and {right.size} on the right"
         )
     scale, shift = mechanism.noise.scale, left - right
     apart = float(np.abs(shift).max()) / scale
     if 0 < apart < _NEAREST:
         raise MechanismError(
-            f"{mechanism.name} must return centres that are equal, or at least {_NEAREST:g} noise "
-            f"scales apart, got {apart:g} of them"
+            f"{mechanism.name} must return two centres that are equal or at least "
+            f"{_NEAREST:g} noise scales apart, got a distance of {apart:g} noise scales"
         )
     if mechanism.noise.kind == "gaussian":
         oracle = oracles.gaussian(float(np.linalg.norm(shift)), scale)
@@ -93,8 +93,8 @@ def _of_pair(mechanism: AdditiveNoise, pair: NeighborPair) -> _Computed:
     try:
         return _Computed(pair, left, right, oracles.laplace_vector(shift, scale), METHOD)
     except ValueError:
-        # There are too many different shifts for the closed form. To release only some coordinates
-        # is post-processing, so the largest coordinates give a lower bound.
+        # There are too many different shifts for a closed form. Releasing only some coordinates is
+        # post-processing. So the largest coordinates give a lower bound.
         moving = np.sort(np.abs(shift))[-_MOVING:]
         moving = moving[moving > 1e-6 * moving[-1]]
         moving = moving if moving.sum() < _MAX_LOSS * scale else moving[-1:]
@@ -111,7 +111,7 @@ def _certify(task: Task, case: _Computed, noise: Noise, start: float) -> Certifi
     # Closed forms keep their relative accuracy for any small delta, but claimed curves do not.
     slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
-    # If delta = 0 is claimed, epsilon decides alone: delta itself may be less than any double.
+    # If delta = 0 is claimed, only epsilon decides, because delta itself may be below all doubles.
     above = delta > point[1] * (1 + relative) + slack or claim.point == (point[0], 0.0)
     refuted = above and epsilon > point[0] * (1 + 1e-9) + 1e-12
     long = extended(grid, lambda e: case.oracle.delta(e))
@@ -139,7 +139,7 @@ def _certify(task: Task, case: _Computed, noise: Noise, start: float) -> Certifi
 
 
 def _bounds(oracle: Oracle, end: float) -> tuple[RateBounds, ...]:
-    """Return exact rates of events "the loss exceeds t", for t from 0 to a negligible delta."""
+    """Return exact rates of events "the loss exceeds t", for all t until delta is negligible."""
     if oracle.max_loss == 0:
         return ()
     losses = np.linspace(0.0, min(end, oracle.max_loss), _EVENTS)
@@ -158,7 +158,7 @@ def _witness(case: _Computed, point: tuple[float, float]) -> Witness:
 
 
 def _histogram(case: _Computed, noise: Noise, point: tuple[float, float]) -> Histogram:
-    """Return expected counts along the line through both centres, or the axis that moves most."""
+    """Return expected counts along the line through both centres, or along one axis."""
     shift = case.left - case.right
     if noise.kind == "gaussian" and (length := float(np.linalg.norm(shift))) > 0:
         direction, label = shift / length, "projection on the difference of the centres"

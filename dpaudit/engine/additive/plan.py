@@ -1,4 +1,4 @@
-"""Choices that are made before the certifying draws: events, epsilons and bets."""
+"""The choices of events, epsilons and bets, which are made before the certifying draws."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Centers:
         return self.left if side == "left" else self.right
 
     def joined(self, other: Centers) -> Centers:
-        """Return these centres and others of the same pair."""
+        """Return the union of these centres and other centres of the same pair."""
         left = np.concatenate([self.left, other.left])
         return Centers(left, np.concatenate([self.right, other.right]), self.balls)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Numbers of certifying draws, and the sizes of likelihood ratios."""
+    """Numbers of certifying draws, and sizes of the likelihood ratios."""
 
     draws: int
     mixture: int
@@ -90,7 +90,7 @@ class Budget:
 
     @classmethod
     def of(cls, noise: Noise, draws: int, d: int) -> Budget:
-        """Choose sizes of likelihood ratios so that certifying one event takes at most seconds."""
+        """Choose the sizes of likelihood ratios so that certifying an event takes only seconds."""
         cost = draws * 4 * (4 * d if noise.kind == "laplace" else 1 + d / 50)
         affordable = int(_RATIO_CELLS / cost)
         mixture = min(affordable, MIXTURE)
@@ -101,7 +101,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Question:
-    """One certified number: an event, its target, and the bet."""
+    """One number to certify, with its event, its target and its bet."""
 
     candidate: Candidate
     target: Target
@@ -115,17 +115,18 @@ class Plan:
     Parameters
     ----------
     questions : tuple of Question
-        The epsilon at the claimed delta, then the delta at the claimed epsilon, then the profile.
+        Questions: the epsilon at the claimed delta, the delta at the claimed epsilon, and the
+        profile.
     weights : list of float
-        Weight of each question, for the division of failure_prob.
+        Weight of each question in the division of failure_prob.
     estimates : tuple of Candidate
-        Events that are used for the estimated profile only.
+        Events that are used only for the estimated profile.
     point : tuple of float
         Point (epsilon, delta) of the claim that is tested.
     long : ndarray
         Grid of the estimated profile.
     objective : float
-        Value that the first question is expected to certify, for comparing pairs.
+        Value that the first question is expected to certify. It is used to compare pairs.
     """
 
     noise: Noise
@@ -148,7 +149,7 @@ class Plan:
         *,
         rng: np.random.Generator,
     ) -> Plan:
-        """Learn and choose on exploration centres."""
+        """Learn events and make all choices on exploration centres."""
         judged = _judge(noise, centers, budget, rng)
         grid = task.grid
         least = divide(task.failure_prob, [(1 - FIRST_SHARE) / (1 + PROFILE_EPSILONS)])[0]
@@ -174,9 +175,9 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """Candidates, and what exploration showed about them.
+    """Candidates, and their estimates from exploration.
 
-    The centres `judging` were not used to learn directions and mixtures, so the estimates for
+    The centres `judging` were not used to learn directions and mixtures. So the estimates for
     ratios are not biased upwards.
     """
 
@@ -188,18 +189,21 @@ class _Judge:
     screening: Screening
 
     def best(self, target: Target, cost: float) -> float:
-        """Return the largest value that any event is expected to certify."""
+        """Return the largest expected certified value of all events."""
         return max(
             float(v.max()) for v in self.screening.expected(target, self.draws, cost).values()
         )
 
     def best_excess(self, epsilon: float) -> float:
-        """Return the largest estimated excess, for the range of the estimated profile."""
+        """Return the largest estimated excess, which gives the range of the estimated profile."""
         found = self.screening.excess(float(epsilon), caution=1.0)
         return max(float(v[self.screening.exact].max()) for v in found.values())
 
     def question(self, target: Target, failure_prob: float) -> tuple[Question, float]:
-        """Choose an event and plan its bets; also return a cautious estimate of its bound."""
+        """Choose an event and plan its bets.
+
+        Also return a cautious estimate of its bound.
+        """
         cost = math.log(2 / failure_prob)
         expected = self.screening.expected(target, self.draws, cost)
         if not any(np.isfinite(v).any() for v in expected.values()):
@@ -222,10 +226,10 @@ class _Judge:
         return Question(chosen, target, bet), objectives[best]
 
     def _guesses(self, target: Target, cost: float) -> list[Candidate]:
-        """Pair the best events for either side, as for the draws of both together.
+        """Pair the best events for the two sides, as for randomised draws.
 
-        For each side, these are the best event of a closed form and the best ratio. Both are tried
-        because the two kinds are estimated with unequal caution.
+        For each side, the best event with a closed form and the best ratio are tried. Both are
+        tried because their estimates are not equally cautious.
         """
         expected = self.screening.expected(target, 2 * self.draws, cost)
         exact = self.screening.exact
@@ -263,7 +267,7 @@ class _Judge:
         return candidate.pairs(value)
 
     def estimating(self, long: Floats) -> tuple[Candidate, ...]:
-        """Return the closed-form event that looks best at each of some epsilons."""
+        """Return the closed-form event that has the best estimate at each of some epsilons."""
         picks = np.unique(np.linspace(0, len(long) - 1, ESTIMATE_EVENTS).round().astype(int))
         chosen = []
         for epsilon in long[picks]:
@@ -303,7 +307,10 @@ def auxiliary_noise(
     budget: Budget,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return ``[k, size, d]``, for centres or for pairs of centres; empty if it is not needed."""
+    """Return noise ``[k, size, d]`` for centres or pairs of centres.
+
+    It is empty if not needed.
+    """
     if any(isinstance(event, RatioEvent) for c in candidates for event in c.events):
         return noise.sample((budget.auxiliary, *centers.shape), rng=rng)
     return np.empty((0, *centers.shape))

@@ -1,4 +1,4 @@
-"""The values of frozen events on certifying centres."""
+"""Values of the frozen events on the certifying centres."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CentreValues:
                 self._bins[side, i] = np.zeros(_BINS, dtype=np.int64)
 
     def add(self, centers: dict[str, Floats], *, rng: np.random.Generator) -> dict[str, Fired]:
-        """Add one call on each side; return which centres lay above the median of each axis."""
+        """Add one call of each side; return which centres lay above the median of each axis."""
         plan, size = self._plan, len(centers["left"])
         candidates = [question.candidate for question in plan.questions]
         estimating = plan.estimates if self._count < ESTIMATE_DRAWS else ()
@@ -107,9 +107,9 @@ class CentreValues:
         return x, y
 
     def means(self, index: int) -> tuple[float, float]:
-        """Return the estimated probabilities of one question's event, likelier side first.
+        """Return the estimated probabilities of one question's event, first on the likelier side.
 
-        For two events, these are the probabilities of a right and of a wrong guess, in randomised
+        For two events, return the probabilities of a correct and of a wrong guess in randomised
         draws.
         """
         x, y = self.pair(index)

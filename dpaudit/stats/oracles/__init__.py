@@ -1,9 +1,9 @@
-"""Exact privacy losses of a mechanism on one pair of neighbouring inputs, for checking audits.
+"""Exact privacy losses of mechanisms on one pair of neighbouring inputs, for checking audits.
 
 An `Oracle` is the exact distribution of the privacy loss ``log dP/dQ`` of one pair. P is the
 distribution of the output on the left input, and Q the distribution on the right input. No number
-is estimated from draws. Every number is a closed form, a finite sum or a quadrature whose accuracy
-the docstring states.
+is estimated from draws. Every number is a closed form, a finite sum, or a quadrature with the
+accuracy that its docstring states.
 """
 
 from __future__ import annotations

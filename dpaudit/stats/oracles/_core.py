@@ -21,7 +21,7 @@ Rates: TypeAlias = tuple[Floats, Floats]
 TIE_TOLERANCE = 1e-12
 """A loss this close to the threshold (relative to max(1, |loss|)) counts as equal to it."""
 
-_CHUNK = 4_000_000  # entries of the largest temporary matrix
+_CHUNK = 4_000_000  # number of entries of the largest temporary matrix
 
 
 class Oracle(ABC):
@@ -33,10 +33,10 @@ class Oracle(ABC):
 
     References
     ----------
-    .. [1] B. Balle, Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy",
-       ICML 2018, Theorem 5: delta is the hockey-stick divergence.
-    .. [2] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS B 84 (2022):
-       `curve` is the boundary of the trade-off region.
+    .. [1] B. Balle, Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML
+       2018, Theorem 5 (delta is the hockey-stick divergence).
+    .. [2] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS B 84 (2022): The method
+       `curve` returns the boundary of the trade-off region.
 
     Examples
     --------
@@ -48,7 +48,10 @@ class Oracle(ABC):
     @property
     @abstractmethod
     def max_loss(self) -> float:
-        """Largest absolute privacy loss, which is the pure epsilon of the pair; may be ``inf``."""
+        """Largest absolute privacy loss, which is the pure epsilon of the pair.
+
+        May be ``inf``.
+        """
 
     @abstractmethod
     def swapped(self) -> Oracle:
@@ -56,7 +59,7 @@ class Oracle(ABC):
 
     @abstractmethod
     def _delta_left(self, epsilons: Floats) -> Floats:
-        """Return the hockey-stick divergence of P over Q at a 1-dimensional array of epsilons."""
+        """Return the hockey-stick divergence of P over Q at a one-dimensional array of epsilons."""
 
     @abstractmethod
     def _rates(self, thresholds: Floats, closed: bool) -> Rates:
@@ -64,7 +67,7 @@ class Oracle(ABC):
 
     @abstractmethod
     def _curve(self) -> Rates:
-        """Return points of the trade-off boundary, maybe unordered and without the two corners."""
+        """Return points of the trade-off boundary, in any order; the two corners may be missing."""
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -78,12 +81,12 @@ class Oracle(ABC):
         Parameters
         ----------
         epsilon : float or array_like of float
-            Finite, >= 0.
+            Epsilon, finite and >= 0.
 
         Returns
         -------
         float or ndarray
-            In [0, 1], in the shape of `epsilon`.
+            Delta in [0, 1], in the shape of `epsilon`.
         """
         epsilons, shape = _epsilons(epsilon)
         left = self._delta_left(epsilons)
@@ -112,12 +115,12 @@ class Oracle(ABC):
         Parameters
         ----------
         delta : float
-            In [0, 1].
+            Delta, in [0, 1].
 
         Returns
         -------
         float
-            ``inf`` if there is none; ``max_loss`` at delta = 0.
+            The epsilon; ``inf`` if there is none. At delta = 0, it is ``max_loss``.
         """
         return self._epsilon(_validate.delta(delta=delta))
 
@@ -139,10 +142,10 @@ class Oracle(ABC):
         Parameters
         ----------
         loss_threshold : float or array_like of float
-            Threshold t; infinite thresholds are allowed, NaN is not.
+            Threshold t. Infinite thresholds are allowed, and NaN is not allowed.
         closed : bool, default False
-            Whether the event is ``{L >= t}`` instead of ``{L > t}``. The two events differ at
-            atoms. A loss within `TIE_TOLERANCE` of t counts as equal to t.
+            Whether the event is ``{L >= t}`` instead of ``{L > t}``. The two events differ if the
+            loss has an atom at t. A loss within `TIE_TOLERANCE` of t counts as equal to t.
 
         Returns
         -------
@@ -151,7 +154,7 @@ class Oracle(ABC):
         """
         given = np.asarray(loss_threshold, dtype=np.float64)
         if np.isnan(given).any():
-            raise ArgumentError(f"loss_threshold must be free of NaN, got {loss_threshold!r}")
+            raise ArgumentError(f"loss_threshold must not contain NaN, got {loss_threshold!r}")
         p, q = self._rates(given.ravel(), bool(closed))
         return _shaped(np.clip(p, 0, 1), given.shape), _shaped(np.clip(q, 0, 1), given.shape)
 
@@ -161,10 +164,11 @@ class Oracle(ABC):
         Returns
         -------
         p, q : ndarray, shape (points,)
-            ``P(E)`` and ``Q(E)`` of the events ``{L > t}`` and ``{L >= t}``, nondecreasing, from
-            (0, 0) to (1, 1). These are all vertices if the loss takes finitely many values.
-            Otherwise, they are a dense list of points, down to probabilities below 1e-12. Splitting
-            an atom by an independent coin gives the straight line between neighbouring points.
+            ``P(E)`` and ``Q(E)`` of the events ``{L > t}`` and ``{L >= t}``. The points are
+            nondecreasing, from (0, 0) to (1, 1). If the loss takes finitely many values, these
+            points are all vertices of the boundary. Otherwise, these points are dense, down to
+            probabilities below 1e-12. Splitting an atom by an independent coin gives the straight
+            line between neighbouring points.
         """
         p, q = self._curve()
         p = np.clip(np.concatenate(([0.0], p, [1.0])), 0.0, 1.0)
@@ -177,12 +181,12 @@ class Oracle(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteOracle(Oracle):
-    """Two finite distributions on the same outcomes; see `discrete`.
+    """Two finite distributions on the same outcomes, made by `discrete`.
 
     Attributes
     ----------
     pmf_left, pmf_right : ndarray, shape (k,)
-        Read-only.
+        Read-only probabilities.
     outcomes : tuple
         Names of the k outcomes.
     """
@@ -227,7 +231,10 @@ class DiscreteOracle(Oracle):
 
     @property
     def max_loss(self) -> float:
-        """Largest absolute privacy loss, which is the pure epsilon of the pair; may be ``inf``."""
+        """Largest absolute privacy loss, which is the pure epsilon of the pair.
+
+        May be ``inf``.
+        """
         loss, _, _ = self._sorted
         return float(max(abs(loss[0]), abs(loss[-1])))
 
@@ -240,7 +247,8 @@ class DiscreteOracle(Oracle):
         return self._exchanged
 
     def _delta_left(self, epsilons: Floats) -> Floats:
-        # P(E) - e^eps Q(E) cancels; the sum of p (1 - e^(eps - loss)) over outcomes does not.
+        # P(E) - e^eps Q(E) loses accuracy; the sum of p (1 - e^(eps - loss)) over outcomes does
+        # not.
         positive = self.pmf_left > 0
         p, loss = self.pmf_left[positive], self.loss[positive]
         out = np.empty_like(epsilons)
@@ -251,7 +259,7 @@ class DiscreteOracle(Oracle):
         return out
 
     def _epsilon(self, delta: float) -> float:
-        # delta(eps) is a maximum of lines in e^eps, one line for each prefix, so each line is
+        # delta(eps) is a maximum of lines in e^eps, with one line for each prefix, so each line is
         # inverted.
         if self.delta(0.0) <= delta:
             return 0.0
@@ -278,7 +286,7 @@ class DiscreteOracle(Oracle):
 
     def _curve(self) -> Rates:
         loss, p, q = self._sorted
-        ends = np.append(loss[1:] != loss[:-1], True)  # ties belong to one vertex
+        ends = np.append(loss[1:] != loss[:-1], True)  # equal losses belong to one vertex
         return p[1:][ends], q[1:][ends]
 
 
@@ -287,16 +295,16 @@ def discrete(
 ) -> DiscreteOracle:
     """Return the exact oracle of two distributions on finitely many outcomes.
 
-    ``delta(eps) = sum_o max(p_o - e^eps q_o, 0)``. Its inverse is the largest
+    The formula is ``delta(eps) = sum_o max(p_o - e^eps q_o, 0)``. The inverse is the largest
     ``log((P(E) - delta) / Q(E))`` over the events E that collect the largest losses.
 
     Parameters
     ----------
     pmf_left, pmf_right : array_like, shape (k,)
-        Probabilities of the same k >= 1 outcomes, each summing to 1 within 1e-9. They are used as
-        given, not rescaled.
+        Probabilities of the same k >= 1 outcomes. The probabilities of each side sum to 1 within
+        1e-9. They are used as given, without rescaling.
     outcomes : sequence, optional
-        Names of the outcomes; 0..k-1 by default.
+        Names of the outcomes. The default is 0..k-1.
 
     References
     ----------

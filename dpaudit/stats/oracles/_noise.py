@@ -1,4 +1,4 @@
-"""Oracles of one value with one noise: Gaussian, Laplace, discrete Laplace, in closed form."""
+"""Oracles of one value with Gaussian, Laplace or discrete Laplace noise, in closed form."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dpaudit.stats.oracles._core import SAME, TIE_TOLERANCE, DiscreteOracle, Flo
 
 _ROOT2 = math.sqrt(2.0)
 _POINTS = 4001
-_FAR = 1e150  # large, but its square is still a double
+_FAR = 1e150  # large, but the square is still a double
 _MAX_SHIFT = 1_000_000
 
 
 @dataclass(frozen=True)
 class GaussianOracle(Oracle):
-    """Two Gaussians that are `mu` standard deviations apart; see `gaussian`."""
+    """Two Gaussians at a distance of `mu` standard deviations, made by `gaussian`."""
 
     mu: float
 
@@ -30,13 +30,14 @@ class GaussianOracle(Oracle):
         return math.inf
 
     def swapped(self) -> GaussianOracle:
-        """Return itself: the pair is symmetric."""
+        """Return the same oracle, because the pair is symmetric."""
         return self
 
     def _delta_left(self, epsilons: Floats) -> Floats:
         a = self._z(epsilons)
         b = a - self.mu
-        # e^eps phi(b) = phi(a), so both terms have the factor e^(-a^2/2), and erfcx gives the rest.
+        # e^eps phi(b) = phi(a), so both terms have the factor e^(-a^2/2), and erfcx gives the other
+        # factor.
         with np.errstate(under="ignore"):
             factor = 0.5 * np.exp(-0.5 * a * a)
             minus = special.erfcx(-b / _ROOT2)
@@ -48,7 +49,7 @@ class GaussianOracle(Oracle):
         return special.ndtr(z), special.ndtr(z - self.mu)
 
     def _z(self, losses: Floats) -> Floats:
-        """Return how many standard deviations from the left value the loss is this large."""
+        """Return where the loss has this value, in standard deviations from the left value."""
         with np.errstate(over="ignore"):
             return np.clip(self.mu / 2 - losses / self.mu, -_FAR, _FAR)
 
@@ -61,10 +62,10 @@ class GaussianOracle(Oracle):
 def gaussian(shift: float, sigma: float) -> Oracle:
     """Return the oracle of a value released with Gaussian noise.
 
-    With ``mu = shift / sigma``,
-    ``delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``. It is evaluated through the
-    scaled complementary error function. The relative error is about 1e-13 down to delta = 1e-300
-    for mu >= 1e-2, and about 1e-15 / mu below (absolute error 1e-16 throughout).
+    With ``mu = shift / sigma``, the formula is ``delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2
+    - eps/mu)``. The formula is evaluated by the scaled complementary error function. For mu >=
+    1e-2, the relative error is about 1e-13 for delta down to 1e-300. For smaller mu, it is about
+    1e-15 / mu (the absolute error is always about 1e-16).
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def gaussian(shift: float, sigma: float) -> Oracle:
 
 @dataclass(frozen=True)
 class LaplaceOracle(Oracle):
-    """Two Laplace distributions that are `ratio` scales apart; see `laplace`."""
+    """Two Laplace distributions at a distance of `ratio` scales, made by `laplace`."""
 
     ratio: float
 
@@ -100,7 +101,7 @@ class LaplaceOracle(Oracle):
         return self.ratio
 
     def swapped(self) -> LaplaceOracle:
-        """Return itself: the pair is symmetric."""
+        """Return the same oracle, because the pair is symmetric."""
         return self
 
     def _delta_left(self, epsilons: Floats) -> Floats:
@@ -138,15 +139,15 @@ class LaplaceOracle(Oracle):
 def laplace(shift: float, scale: float) -> Oracle:
     """Return the oracle of a value released with Laplace noise.
 
-    ``delta(eps) = max(0, 1 - exp((eps - shift / scale) / 2))``. The loss has atoms at
-    ``+-shift / scale`` of probability 1/2 and ``exp(-shift / scale) / 2``.
+    The formula is ``delta(eps) = max(0, 1 - exp((eps - shift / scale) / 2))``. The loss has atoms
+    at ``+-shift / scale``, of probability 1/2 and ``exp(-shift / scale) / 2``.
 
     Parameters
     ----------
     shift : float
         Distance of the two values, >= 0.
     scale : float
-        Scale of the noise (density proportional to ``exp(-|x| / scale)``), > 0.
+        Scale of the noise, > 0. The density is proportional to ``exp(-|x| / scale)``.
 
     References
     ----------
@@ -167,21 +168,22 @@ def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
     """Return the oracle of an integer with discrete Laplace (two-sided geometric) noise.
 
     ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant on either side
-    of the two values. So the infinite tails are summed in closed form, and the distribution is
-    finite.
+    of the two values. Therefore the infinite tails are summed in closed form, and the distribution
+    is finite.
 
     Parameters
     ----------
     shift : int
-        Distance of the two integers, 0 to 1,000,000.
+        Distance of the two integers, from 0 to 1,000,000.
     scale : float
-        Scale of the noise, > 0; one unit costs epsilon = 1 / scale.
+        Scale of the noise, > 0. A distance of one unit costs epsilon = 1 / scale.
 
     Returns
     -------
     DiscreteOracle
-        Its outcomes are the outputs ``0..shift``. The left value is 0 and the right value `shift`.
-        Outcome 0 stands for all outputs <= 0, and outcome `shift` for all >= `shift`.
+        The outcomes are the outputs ``0..shift``. The left value is 0, and the right value is
+        `shift`. Outcome 0 stands for all outputs <= 0, and outcome `shift` stands for all outputs
+        >= `shift`.
 
     References
     ----------

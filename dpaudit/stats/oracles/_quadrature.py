@@ -1,4 +1,4 @@
-"""Gauss-Legendre panels for integrands made of exponentials between kinks."""
+"""Gauss-Legendre panels for integrands that are made of exponentials between kinks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def on_panels(edges: Floats) -> tuple[Floats, Floats]:
 def graded_edges(
     kinks: Floats, low: float, high: float, *, fine: float, near: float, coarse: float
 ) -> Floats:
-    """Return edges from `low` to `high` through every kink, fine near kinks, coarse elsewhere.
+    """Return edges from `low` to `high` that contain every kink and are denser near kinks.
 
-    A panel that starts within `near` of a kink is at most `fine` wide. Farther away, the width
-    grows with the distance, up to `coarse`. The panels mirror each other around the middle of two
-    neighbouring kinks, so both ends of the gap are resolved.
+    A panel that starts within `near` of a kink has at most the width `fine`. Farther away from
+    kinks, the width grows with the distance, up to `coarse`. The panels are symmetric around the
+    middle of two neighbouring kinks, so both ends of the gap are resolved.
     """
     inside = np.unique(np.clip(np.append(kinks, (low, high)), low, high))
     edges: list[Floats] = [inside[:1]]

@@ -1,4 +1,4 @@
-"""Oracles of a choice from finitely many: randomised response, exponential mechanism, noisy max."""
+"""Oracles of a choice among candidates: randomised response, exponential mechanism, noisy max."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _STEPS = 760.0  # a double cannot represent e^-760
 def randomized_response(epsilon: float) -> DiscreteOracle:
     """Return the oracle of a bit that is flipped with probability ``1 / (1 + e^epsilon)``.
 
-    The bit is 0 on the left input and 1 on the right.
+    The bit is 0 on the left input and 1 on the right input.
 
-    ``delta(eps) = max(0, (e^epsilon - e^eps) / (1 + e^epsilon))``.
+    The formula is ``delta(eps) = max(0, (e^epsilon - e^eps) / (1 + e^epsilon))``.
 
     References
     ----------
@@ -51,10 +51,10 @@ def exponential_mechanism(
     ----------
     left_scores, right_scores : array_like, shape (k,)
         Scores of the same k candidates on either input. The caller promises that the scores of the
-        two sides differ by at most `sensitivity`. This promise is deliberately not checked, because
-        an oracle also judges broken pairs.
+        two sides differ by at most `sensitivity`. This promise is not checked, because oracles are
+        also needed for pairs that break it.
     sensitivity, epsilon : float
-        Finite, > 0.
+        Epsilon and sensitivity, finite and > 0.
 
     References
     ----------
@@ -76,23 +76,23 @@ def report_noisy_max(
 ) -> DiscreteOracle:
     """Return the oracle of the argmax of scores with Laplace noise ``2 * sensitivity / epsilon``.
 
-    With noise density f and distribution function F in units of the noise scale,
-    ``P(i) = integral f(x - s_i) prod_{j != i} F(x - s_j) dx``. The integral has a closed form below
-    the smallest score. It is a polynomial in ``e^-x`` above the largest, and it uses Gauss-Legendre
-    panels between the kinks. The relative error is about 1e-12 on every outcome that a double can
-    hold.
+    With the noise density f and its distribution function F, in units of the noise scale, ``P(i) =
+    integral f(x - s_i) prod_{j != i} F(x - s_j) dx``. Below the smallest score, the integral has a
+    closed form. Above the largest score, the integrand is a polynomial in ``e^-x``. Between the
+    scores, the integral uses Gauss-Legendre panels between the kinks. The relative error is about
+    1e-12 on every outcome whose probability a double can hold.
 
     Parameters
     ----------
     left_scores, right_scores : array_like, shape (k,)
-        Scores of the same k candidates, k <= 1,000, on either input.
+        Scores of the same k candidates on either input, for k <= 1,000.
     sensitivity, epsilon : float
-        Finite, > 0.
+        Epsilon and sensitivity, finite and > 0.
 
     References
     ----------
-    .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014,
-       Claim 3.9 (scale ``1 / epsilon`` for monotone counts; doubled for general scores).
+    .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014, Claim 3.9
+       (scale ``1 / epsilon`` for monotone counts, and twice this scale for general scores).
 
     Examples
     --------
@@ -121,14 +121,15 @@ def _noisy_max(scores: Floats) -> Floats:
     if k == 1:
         return np.ones(1)
     s = scores - scores.max()
-    # Above the largest score, let u = e^-x. The integrand is a polynomial of degree k - 1 in u.
+    # Above the largest score, substitute u = e^-x. The integrand becomes a polynomial of degree k -
+    # 1 in u.
     u, weights = on_panels(np.linspace(0.0, 1.0, 1 + math.ceil(k / ORDER)))
     scaled = 0.5 * np.exp(s)
     log_others = _log_others(np.log1p(-u[:, None] * scaled))
     with np.errstate(under="ignore"):
         distribution: Floats = scaled * (weights @ np.exp(log_others))
         floor = max(float(s.min()), -_STEPS)
-        if s.min() >= -_STEPS:  # Below the smallest: 2^-k e^(k x - sum s), integrated.
+        if s.min() >= -_STEPS:  # Below the smallest score, integrate 2^-k e^(k x - sum s).
             distribution += np.exp(k * (floor - math.log(2.0)) - s.sum()) / k
         if floor < 0.0:
             distribution += _noisy_max_between(s, floor)
@@ -136,7 +137,7 @@ def _noisy_max(scores: Floats) -> Floats:
 
 
 def _noisy_max_between(s: Floats, floor: float) -> Floats:
-    """Return the part of the distribution whose noisy maximum lies between `floor` and 0."""
+    """Return the part of the distribution in which the noisy maximum is between `floor` and 0."""
     k, width = s.size, STEEPNESS / (s.size + 1)
     kinks = np.unique(np.append(s[s >= floor], floor))
     pieces = [
@@ -155,7 +156,7 @@ def _noisy_max_between(s: Floats, floor: float) -> Floats:
 
 
 def _log_others(log_factors: Floats) -> Floats:
-    """Return, for each column, the log of the product of all other columns, without subtraction."""
+    """Return, for each column, the log of the product of all other columns, without subtracting."""
     before = np.zeros_like(log_factors)
     after = np.zeros_like(log_factors)
     np.cumsum(log_factors[:, :-1], axis=1, out=before[:, 1:])

@@ -17,22 +17,22 @@ Walked: TypeAlias = tuple[list[tuple[int, ...]], list[float]]
 
 _MAX_PATTERNS = 65_536
 _MAX_NODES = 4_000_000
-_CHUNK = 4_000_000  # Largest number of queries times nodes held at once.
+_CHUNK = 4_000_000  # Largest number of queries times nodes that is in memory at a time.
 _WIDTH = 760.0  # A double cannot represent e^-760.
 _NEGLIGIBLE = 45.0  # e^-45 of what is kept is far below rounding.
 
 
 class PatternDistribution(NamedTuple):
-    """Answer patterns of a sparse vector run and their probabilities.
+    """Answer patterns of a run of sparse vector, and the probabilities of the patterns.
 
     Attributes
     ----------
     patterns : tuple of tuple of int
-        One entry per query: 1 for yes, 0 for no, -1 for never asked. All patterns that the halting
-        rule permits are listed in lexicographic order (no before yes), including those of
-        probability 0.
+        One entry per query: 1 for yes, 0 for no, and -1 if the query was never asked. The patterns
+        include all patterns that the halting rule permits, even those of probability 0, in
+        lexicographic order (no before yes).
     probabilities : ndarray, shape (len(patterns),)
-        Sums to 1 within 1e-10.
+        Probabilities of the patterns, which sum to 1 within 1e-10.
     """
 
     patterns: tuple[tuple[int, ...], ...]
@@ -50,31 +50,32 @@ def sparse_vector_patterns(
 ) -> PatternDistribution:
     """Return the exact distribution of the answers of a sparse vector algorithm with Laplace noise.
 
-    The answer to query i is yes if ``q_i + nu_i >= T_i + rho``. There is one ``rho ~
-    Laplace(threshold_scale)`` for the whole run and a fresh ``nu_i ~ Laplace(query_scale)`` for
-    each query. Given rho the answers are independent, so a pattern has probability ``integral f(r)
-    prod_i P(answer_i | rho = r) dr``. The integral uses Gauss-Legendre panels between the kinks 0
-    and ``q_i - T_i``. Every term is positive. The relative error is below 1e-10 on every pattern
-    that a double can hold, and usually below 1e-12. Without one of the noises the distribution is
-    in closed form.
+    The answer to query i is yes if ``q_i + nu_i >= T_i + rho``. The whole run has one ``rho ~
+    Laplace(threshold_scale)``, and each query has a new ``nu_i ~ Laplace(query_scale)``. Given rho,
+    the answers are independent, so a pattern has probability ``integral f(r) prod_i P(answer_i |
+    rho = r) dr``. The integral uses Gauss-Legendre panels between the kinks 0 and ``q_i - T_i``.
+    Every term of the quadrature is positive. The relative error is below 1e-10 for every pattern
+    whose probability a double can hold, and usually below 1e-12. If one of the two noises is
+    missing, the distribution has a closed form.
 
     Parameters
     ----------
     queries : array_like, shape (T,)
         Query values.
     thresholds : float or array_like, shape (T,)
-        One threshold for all queries, or one each.
+        One threshold for all queries, or one threshold for each query.
     threshold_scale, query_scale : float
-        Laplace scales, >= 0; 0 means no such noise.
+        Laplace scales, >= 0. A scale of 0 means no noise.
     cutoff : int, optional
-        Stop after this many answers equal to `halt_on`. By default, never stop.
+        The run stops after this many answers that equal `halt_on`. By default, the run never stops
+        early.
     halt_on : {"yes", "no"}
         The answer that is counted.
 
     Returns
     -------
     PatternDistribution
-        At most 65,536 patterns; more raise an error.
+        The result has at most 65,536 patterns. More patterns raise an error.
 
     References
     ----------
@@ -123,25 +124,26 @@ def above_threshold(
     epsilon: float,
     sensitivity: float = 1.0,
 ) -> DiscreteOracle:
-    """Return the oracle of AboveThreshold that goes on after each yes and halts at the first no.
+    """Return the oracle of AboveThreshold that continues after yes and halts at the first no.
 
     The threshold noise is ``Laplace(2 * sensitivity / epsilon)``, and the query noise is
-    ``Laplace(4 * sensitivity / epsilon)``. The algorithm is (epsilon, 0)-DP if query values move
-    by at most `sensitivity` each, which the caller promises.
+    ``Laplace(4 * sensitivity / epsilon)``. The algorithm is (epsilon, 0)-DP if each query value
+    moves by at most `sensitivity`, which the caller promises.
 
     Parameters
     ----------
     queries_left, queries_right : array_like, shape (T,)
         Query values on either input.
     threshold : float
-        Finite.
+        Query values are finite.
     epsilon, sensitivity : float
-        Finite, > 0.
+        Epsilon and sensitivity, finite and > 0.
 
     Returns
     -------
     DiscreteOracle
-        Its ``outcomes`` are the T + 1 answer patterns; see `PatternDistribution`.
+        The ``outcomes`` of the oracle are the T + 1 answer patterns, as described in
+        `PatternDistribution`.
 
     References
     ----------
@@ -178,9 +180,9 @@ def fixed_threshold_sparse_vector(
     cutoff: int,
     epsilon: float,
 ) -> DiscreteOracle:
-    """Return the oracle of sparse vector without threshold noise, stopped after `cutoff` yes.
+    """Return the oracle of sparse vector without threshold noise that stops after `cutoff` yes.
 
-    The query noise is ``Laplace(1 / epsilon)``. Answers are independent until the stop, so the
+    The query noise is ``Laplace(1 / epsilon)``. Until the stop, the answers are independent, so the
     distribution of the pattern is a product in closed form.
 
     Parameters
@@ -188,16 +190,17 @@ def fixed_threshold_sparse_vector(
     queries_left, queries_right : array_like, shape (T,)
         Query values on either input.
     thresholds : float or array_like, shape (T,)
-        One threshold for all queries, or one each.
+        One threshold for all queries, or one threshold for each query.
     cutoff : int
         Number of yes answers after which the algorithm stops, >= 1.
     epsilon : float
-        Finite, > 0.
+        Epsilon, finite and > 0.
 
     Returns
     -------
     DiscreteOracle
-        Its ``outcomes`` are the answer patterns; see `PatternDistribution`.
+        The ``outcomes`` of the oracle are the answer patterns, as described in
+        `PatternDistribution`.
 
     Examples
     --------
@@ -258,7 +261,10 @@ def _count_patterns(length: int, limit: int) -> int:
 
 
 def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Floats, Floats]:
-    """Return nodes for rho and their weights, including f(rho); `gaps` are the kinks q_i - T_i."""
+    """Return nodes for rho and their weights, which include f(rho).
+
+    `gaps` are the kinks q_i - T_i.
+    """
     if a == 0.0:
         return np.zeros(1), np.ones(1)
     if b == 0.0:  # the answers are constant between the kinks: one node each, exact weight
@@ -291,7 +297,7 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
 
 
 def _laplace_masses(edges: Floats) -> Floats:
-    """Return masses of the standard Laplace distribution between edges, without cancellation."""
+    """Return probabilities of intervals under standard Laplace noise, accurate in the tails."""
     low, high = edges[:-1], edges[1:]
     with np.errstate(under="ignore", invalid="ignore", over="ignore"):
         near = np.minimum(np.abs(low), np.abs(high))
@@ -301,7 +307,7 @@ def _laplace_masses(edges: Floats) -> Floats:
 
 
 def _answer_probabilities(gaps: Floats, nodes: Floats, b: float) -> tuple[Floats, Floats]:
-    """Return P(yes) and P(no), queries by nodes: q + nu >= T + rho with rho at the nodes."""
+    """Return P(yes) and P(no), queries by nodes: yes if q + nu >= T + rho, for rho at the nodes."""
     if b == 0.0:
         answer = (gaps[:, None] >= nodes).astype(np.float64)
         return answer, 1.0 - answer
@@ -312,7 +318,10 @@ def _answer_probabilities(gaps: Floats, nodes: Floats, b: float) -> tuple[Floats
 
 
 def _walk(yes: Floats, no: Floats, weights: Floats, limit: int, counted: int) -> Walked:
-    """Walk depth-first over the answers; each path carries its weight at every node."""
+    """Enumerate the answers depth-first.
+
+    Each path has its own weight at every node.
+    """
     length = len(yes)
     patterns: list[tuple[int, ...]] = []
     probabilities: list[float] = []
@@ -325,7 +334,7 @@ def _walk(yes: Floats, no: Floats, weights: Floats, limit: int, counted: int) ->
                 probabilities.append(float(mass.sum()))
                 continue
             here = len(answers)
-            for answer, factor in ((1, yes), (0, no)):  # the stack pops no first
+            for answer, factor in ((1, yes), (0, no)):  # the stack yields no first
                 hit = hits + (answer == counted)
                 stack.append(((*answers, answer), hit, mass * factor[here]))
     return patterns, probabilities

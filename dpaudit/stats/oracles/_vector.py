@@ -1,4 +1,4 @@
-"""Oracle of several values with independent Laplace noise, from a sum of clipped losses."""
+"""Oracle of several values with independent Laplace noise, by a sum of clipped losses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TO_COEFFICIENTS = (legendre.legvander(NODES, ORDER - 1) * WEIGHTS[:, None]) * (
 
 
 class _Piecewise:
-    """A measure on [0, total]: atoms, and a density given by Legendre series on panels."""
+    """A measure on [0, total] with atoms, and with a density given by Legendre series on panels."""
 
     def __init__(self, atoms: Floats, masses: Floats, edges: Floats, values: Floats) -> None:
         self.atoms, self.masses, self.edges = atoms, masses, edges
@@ -52,7 +52,7 @@ class _Piecewise:
         return np.where((x < 0) | (x > self.total), 0.0, value)
 
     def cumulative(self, x: Floats) -> Floats:
-        """Return the mass of [0, x], density and atoms, for x that is not an atom."""
+        """Return the measure of [0, x], from density and atoms, for x that is not an atom."""
         atoms = self.atoms_before[np.searchsorted(self.atoms, x)]
         if self.edges.size < 2:
             return atoms
@@ -73,14 +73,14 @@ class _Piecewise:
         )
         edges = _refined(atoms)
         x, _ = on_panels(edges)
-        x = np.minimum(x, atoms[-1] - x)  # by symmetry; the lower half has no cancellation
+        x = np.minimum(x, atoms[-1] - x)  # by symmetry, because the lower half loses no accuracy
         values = self.density(x) + self.density(x - shift)
         values += self.cumulative(x) - self.cumulative(x - shift)
         return _Piecewise(atoms, masses, edges, values.reshape(-1, ORDER))
 
 
 class _Side:
-    """P or Q as the measure tilted by an exponential, at the atoms and at the quadrature nodes."""
+    """P or Q, as the measure times an exponential, at the atoms and the quadrature nodes."""
 
     def __init__(self, measure: _Piecewise, nodes: Floats, flat: Floats, sign: float) -> None:
         self.offset = 0.0 if sign < 0 else -measure.total
@@ -98,18 +98,18 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class LaplaceVectorOracle(Oracle):
-    """Independent Laplace coordinates, of which at least one moves; see `laplace_vector`.
+    """Independent Laplace coordinates, at least one of which moves; made by `laplace_vector`.
 
     Attributes
     ----------
     ratios : tuple of float
-        ``|shift| / scale`` of every coordinate that moves, ascending.
+        ``|shift| / scale`` of every coordinate that moves, in ascending order.
     """
 
-    # With X_i the clipped distance from the left value, L = total - 2 S, S = sum X_i. On each
-    # coordinate sqrt(dP dQ) is e^(-r/2) / 2 times (atom at 0, Lebesgue on (0, r), atom at r). All
-    # parts are positive, and piecewise polynomial after convolution. P and Q are e^-S and
-    # e^(S - total) times this measure, up to 2^-k.
+    # If X_i is the clipped distance from the left value, then L = total - 2 S with S = sum X_i. On
+    # each coordinate, sqrt(dP dQ) is e^(-r/2) / 2 times (atom at 0, Lebesgue on (0, r), atom at r).
+    # All parts are positive, and they are piecewise polynomial after convolution. P and Q are e^-S
+    # and e^(S - total) times this measure, up to 2^-k.
 
     ratios: tuple[float, ...]
 
@@ -139,7 +139,7 @@ class LaplaceVectorOracle(Oracle):
         return self._measure.total
 
     def swapped(self) -> LaplaceVectorOracle:
-        """Return itself: the pair is symmetric."""
+        """Return the same oracle, because the pair is symmetric."""
         return self
 
     def _partial(self, ends: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
@@ -200,19 +200,19 @@ class LaplaceVectorOracle(Oracle):
 def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     """Return the oracle of a vector released with independent Laplace noise on every coordinate.
 
-    A histogram in which one user moves between two bins has two shifts of 1. The loss is a sum of
-    independent clipped losses. The distribution of the loss has atoms at signed subset sums of
-    ``|shift_i| / scale``, and its density is smooth between them. The distribution is computed as a
-    piecewise polynomial times an exponential, without rounding the loss to a grid. The absolute
-    error is below 1e-13, and the relative error of `rates` is below 1e-12 (checked against mpmath
-    for 2 to 50 shifts).
+    For example, a histogram in which one user moves between two bins has two shifts of 1. The loss
+    is a sum of independent clipped losses. The distribution of the loss has atoms at signed subset
+    sums of ``|shift_i| / scale``, and its density is smooth between them. The distribution is
+    computed as a piecewise polynomial times an exponential. The loss is not rounded to a grid. The
+    absolute error is below 1e-13, and the relative error of `rates` is below 1e-12 (checked against
+    mpmath for 2 to 50 shifts).
 
     Parameters
     ----------
     shifts : array_like, shape (d,)
-        Differences of the coordinates, of any sign. Zeros are dropped. At most 500 nonzeros, 4,096
-        different subset sums, and 2,000 noise scales in total. The limit of 4,096 sums is reached
-        by 12 unrelated shifts, and not reached by 500 equal shifts.
+        Differences of the coordinates, of any sign. Shifts of zero are dropped. At most 500 nonzero
+        shifts, 4,096 different subset sums, and a total of 2,000 noise scales. For example, 12
+        unrelated shifts reach the limit of 4,096 sums, and 500 equal shifts do not.
     scale : float
         Scale of the noise, > 0.
 
@@ -232,7 +232,9 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     if moved.size == 0:
         return SAME
     if moved.size > _MAX_SHIFTS:
-        raise ArgumentError(f"shifts must have at most {_MAX_SHIFTS} nonzeros, got {moved.size}")
+        raise ArgumentError(
+            f"shifts must have at most {_MAX_SHIFTS} entries other than 0, got {moved.size}"
+        )
     if moved.sum() > _MAX_TOTAL:
         raise ArgumentError(
             f"shifts must add up to at most {_MAX_TOTAL:g} noise scales, got {moved.sum()!r}"
@@ -240,7 +242,7 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     if moved.size == 1:
         return LaplaceOracle(float(moved[0]))
     if moved[0] < 1e-9 * moved.sum():
-        raise ArgumentError(f"shifts must be 0 or at least 1e-9 of their sum, got {shifts!r}")
+        raise ArgumentError(f"shifts must each be 0 or at least 1e-9 of their sum, got {shifts!r}")
     sums, masses = np.zeros(1), np.ones(1)
     for ratio in moved:
         sums, masses = _merged(np.append(sums, sums + ratio), np.append(masses, masses))
@@ -252,7 +254,7 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
 
 
 def _merged(positions: Floats, masses: Floats) -> tuple[Floats, Floats]:
-    """Sort atoms and merge those that differ by rounding only."""
+    """Sort atoms, and merge atoms that differ only by rounding."""
     order = np.argsort(positions)
     positions, masses = positions[order], masses[order]
     first = np.concatenate(([True], np.diff(positions) > TIE_TOLERANCE * positions[-1]))
@@ -260,7 +262,7 @@ def _merged(positions: Floats, masses: Floats) -> tuple[Floats, Floats]:
 
 
 def _refined(edges: Floats) -> Floats:
-    """Split every panel evenly until none is wider than `_WIDTH`."""
+    """Split every panel evenly until no panel is wider than `_WIDTH`."""
     pieces = [
         np.linspace(a, b, 1 + math.ceil((b - a) / _WIDTH))[1:] for a, b in itertools.pairwise(edges)
     ]
