@@ -188,13 +188,14 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _words(node: ast.expr) -> str:
-    """Return the text of a message, with "…" in place of inserted values."""
+    """Return the text of a message, with "<name>" or "…" in place of inserted values."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(map(_words, node.values))
     if isinstance(node, ast.FormattedValue):
-        return "…"
+        name = getattr(node.value, "attr", getattr(node.value, "id", ""))
+        return f"<{name}>" if name else "…"
     if isinstance(node, ast.BinOp):
         return _words(node.left) + _words(node.right)
     return "…"
@@ -205,7 +206,7 @@ def faults(sentence: Sentence) -> Iterator[str]:
     text = sentence.text
     if any(text.startswith(start) for start in EXCEPTIONS):
         return
-    plain = re.sub(r"``.*?``|`.*?`|\"[^\"]*\"|\$.*?\$", "X", text)
+    plain = re.sub(r"``.*?``|`.*?`|\"[^\"]*\"|\$.*?\$", "X", re.sub(r"<\w+>", "…", text))
     for pattern, instead in BANNED.items():
         found = re.search(pattern, plain, re.IGNORECASE)
         if found:

@@ -9,10 +9,10 @@ from algorithms.common._validate import FloatArray
 
 
 def halted_after(positives: NDArray[np.bool_], cutoff: int | None) -> FloatArray:
-    """Return answers ``[size, T]``: 1.0 for yes, 0.0 for no, NaN after the cutoff-th yes of a row.
+    """Return answers ``[size, T]``, where 1.0 means yes and 0.0 means no.
 
-    The answer at which the cutoff is reached is still yes. If `cutoff` is None, every query is
-    answered.
+    After the cutoff-th yes of a row, the answers are NaN. The answer at which the cutoff is reached
+    is still yes. If `cutoff` is None, every query is answered.
     """
     answers = positives.astype(np.float64)
     if cutoff is not None:

@@ -1,4 +1,7 @@
-"""Checks of arguments; every message contains the argument, the allowed values and its value."""
+"""Checks of arguments.
+
+Every error message contains the name of the argument, the allowed values and the given value.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,7 @@ def scale(numerator: float, epsilon: float) -> float:
     quotient = numerator / epsilon
     if not 1e-300 < quotient < 1e300:
         raise ValueError(
-            "sensitivity / epsilon must give a noise scale between 1e-300 and 1e300, got "
+            "the noise scale sensitivity / epsilon must be between 1e-300 and 1e300, got "
             f"{numerator!r} / {epsilon!r} = {quotient!r}"
         )
     return quotient
@@ -88,12 +91,16 @@ def _array(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name} must have rows of equal length: {error}") from None
+        raise ValueError(
+            f"{name} must be an array whose rows have equal length ({error})"
+        ) from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim not in ndims:
         allowed = " or ".join(str(ndim) for ndim in ndims)
-        raise ValueError(f"{name} must have {allowed} dimensions, got shape {array.shape}")
+        raise ValueError(
+            f"{name} must have {allowed} dimensions, got an array of shape {array.shape}"
+        )
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     return array
@@ -104,7 +111,7 @@ def floats(name: str, value: ArrayLike, *, ndims: tuple[int, ...]) -> FloatArray
     array = _array(name, value, ndims).astype(np.float64, copy=False)
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)].flat[0]
-        raise ValueError(f"{name} must be finite, got {bad} among its values")
+        raise ValueError(f"{name} must hold only finite values, got {bad}")
     return array
 
 
@@ -123,17 +130,17 @@ def integers(
     outside = (array < low) | (array > high)
     if outside.any():
         bad = array[outside].flat[0]
-        raise ValueError(f"{name} must lie between {low} and {high}, got {bad} among its values")
+        raise ValueError(f"{name} must hold only values from {low} to {high}, got {bad}")
     return array.astype(np.int64, copy=False)
 
 
 def per_query(name: str, value: ArrayLike, n_queries: int) -> FloatArray:
-    """Return finite values ``[n_queries]``: one for each query, or one scalar for all of them."""
+    """Return finite values ``[n_queries]`` from one value for each query, or from one scalar."""
     array = floats(name, value, ndims=(0, 1))
     if array.ndim == 1 and array.size != n_queries:
         raise ValueError(
-            f"{name} must be a scalar or have one value for each of the {n_queries} queries, "
-            f"got shape {array.shape}"
+            f"{name} must be one number, or one number for each of the {n_queries} "
+            f"queries, got shape {array.shape}"
         )
     return np.broadcast_to(array, (n_queries,))
 

@@ -1,8 +1,8 @@
 """Privacy cost of a sparse vector with fixed thresholds, with explicit constants.
 
 Cohen & Lyu (2023) introduced the target-charging technique. Lemma 18 of user_level_sco v2 uses this
-technique, but its constants are hidden. This module states a version with explicit constants and
-proves it.
+technique, but its constants are hidden. This module states a version with explicit constants, and
+proves this version.
 
 **Statement.** Adaptive queries are answered yes or no. Each answer is epsilon0-DP. The stream ends
 after `targets` answers of one kind (the target). Two mechanisms follow the stream. The first
@@ -11,23 +11,23 @@ epsilon1-DP. For any k, the composition has
 
     delta(epsilon) <= P[Bin(k, q) < targets] + H(epsilon),   q = 1 / (1 + e^epsilon0),
 
-Here H is the profile of k randomised responses at epsilon0, one randomised response at epsilon1 and
-the Gaussian.
+In this bound, H is the profile of k randomised responses at epsilon0, one randomised response at
+epsilon1 and the Gaussian.
 
 **Proof.** (1) One answer. Let p <= p' be the probabilities of the target on two neighbours (or the
-other way round), p' = e^a p, a <= epsilon0. Flip a coin that shows heads with the same probability
-r on both neighbours. If the coin shows heads, answer with the other kind. Otherwise, give the
-target with probability p / (1 - r) or p' / (1 - r).
+other way round). Let p' = e^a p, where a <= epsilon0. Flip a coin that shows heads with the same
+probability r on both neighbours. If the coin shows heads, answer with the other kind. Otherwise,
+give the target with probability p / (1 - r) or p' / (1 - r).
 
-For r = 0, the answers given after tails are epsilon0-DP. As r grows, the ratio of the probabilities
-of the other kind, (1 - p / (1 - r)) / (1 - p' / (1 - r)), grows without bound. Take the r at which
-this ratio is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any r, because
-there is no privacy loss.) Then
+For r = 0, the answers given after tails are epsilon0-DP. The ratio of the probabilities of the
+other kind is (1 - p / (1 - r)) / (1 - p' / (1 - r)). As r grows, this ratio grows without bound.
+Take the r at which this ratio is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take
+any r, because there is no privacy loss.) Then
 
     p / (1 - r) = (e^epsilon0 - 1) / (e^(epsilon0 + a) - 1) >= 1 / (1 + e^epsilon0) = q.
 
 So an answer is a public coin, followed by a *call* only if the coin shows tails. A call is
-epsilon0-DP, and it gives a target with probability at least q on either neighbour.
+epsilon0-DP, and a call gives a target with probability at least q on either neighbour.
 
 (2) The stream. Show the coins to the adversary. The coins have the same distribution on both
 neighbours. Up to the k-th call, the transcript is an adaptive composition of k epsilon0-DP
@@ -58,9 +58,10 @@ _MOST_CALLS = 10**7
 
 
 def gaussian_profile(epsilon: ArrayLike, mu: float) -> FloatArray:
-    """Return the hockey-stick divergence of N(mu, 1) from N(0, 1); epsilon may be negative.
+    """Return the hockey-stick divergence of N(mu, 1) from N(0, 1).
 
-    Balle & Wang (2018): Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
+    The argument epsilon may be negative. Balle & Wang (2018): Phi(mu/2 - epsilon/mu) - e^epsilon
+    Phi(-mu/2 - epsilon/mu).
     """
     eps = np.asarray(epsilon, dtype=np.float64)
     if mu == 0:
@@ -73,11 +74,12 @@ def gaussian_profile(epsilon: ArrayLike, mu: float) -> FloatArray:
 def composed_profile(
     epsilon: float, *, calls: int, epsilon0: float, epsilon1: float = 0.0, mu: float = 0.0
 ) -> float:
-    """Return H(epsilon) of `calls` responses at epsilon0, one at epsilon1, and a Gaussian of mu.
+    """Return H(epsilon) of `calls` responses at epsilon0, a response at epsilon1 and a Gaussian.
 
-    The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k, e^epsilon0 / (1 + e^epsilon0)). The
-    hockey-stick divergence of the product is a mean over these losses. The term of a loss is the
-    Gaussian's divergence at epsilon minus the loss.
+    The Gaussian has the parameter mu. The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k,
+    e^epsilon0 / (1 + e^epsilon0)). The hockey-stick divergence of the product is a mean over these
+    losses. For each loss, the term is the Gaussian's divergence at the difference of epsilon and
+    the loss.
 
     Parameters
     ----------

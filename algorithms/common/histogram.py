@@ -14,7 +14,7 @@ def noisy_histogram(
 ) -> FloatArray:
     """Count the items in each bin and add Laplace noise of scale ``2 * m / epsilon``.
 
-    Dwork & Roth (2014), Example 3.2, with users instead of rows.
+    The source is Dwork & Roth (2014), Example 3.2, with users instead of rows.
 
     **Guarantee** epsilon-DP for REPLACE_USER. One user may change all m items, so the counts move
     by at most 2m in L1 norm.

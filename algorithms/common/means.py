@@ -1,4 +1,7 @@
-"""Means over users: clip the mean of each user, average the clipped means, add noise."""
+"""Means over users.
+
+The functions clip the mean of each user, average the clipped means, and add noise.
+"""
 
 from __future__ import annotations
 
@@ -69,14 +72,14 @@ def clipped_user_mean_gaussian(
 
     **Guarantee** (epsilon, delta)-DP for REPLACE_USER. A user's clipped mean lies in the ball of
     radius clip_norm, so the average moves by at most 2 clip_norm / n_users in L2 norm. The standard
-    deviation is the analytic one for this sensitivity (Balle & Wang 2018).
+    deviation is the analytic standard deviation for this sensitivity (Balle & Wang 2018).
 
     **Requires** No condition on the data. The number of users is public.
 
     **Departs** There is no published pseudocode. Each user's mean is clipped. The single items are
     not clipped.
 
-    **Symbols** C = `clip_norm`, n, m, d = `data.shape`.
+    **Symbols** C = `clip_norm`, and (n, m, d) = `data.shape`.
 
     Parameters
     ----------
@@ -106,14 +109,14 @@ def clipped_user_mean_gaussian(
 
 
 def _clipped_average(items: FloatArray, radius: float) -> FloatArray:
-    """Return the average over users ``[d]`` of their means, each clipped to the ball."""
+    """Return the average ``[d]`` of the users' means, each clipped to the ball."""
     means = (items / items.shape[1]).sum(axis=1)  # divide first, or the sum may overflow
     clipped = clip_to_ball(means, radius)
     return np.asarray((clipped / len(clipped)).sum(axis=0))
 
 
 def clip_to_ball(means: FloatArray, radius: float) -> FloatArray:
-    """Scale the rows ``[n_users, d]`` that lie outside the L2 ball of `radius` back onto it."""
+    """Scale rows ``[n_users, d]`` outside of the L2 ball of `radius` back onto the ball."""
     # The rows are divided by the largest coordinate before the norms are computed, so that no
     # square overflows.
     largest = np.abs(means).max(axis=1, keepdims=True)

@@ -12,8 +12,8 @@ from scipy.special import erfcx, expit, ndtr
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 
-# brentq stops within a few 1e-15 of the root in log sigma. This factor covers that error and the
-# rounding of the profile. So the returned sigma is never too small for the guarantee.
+# brentq stops within a few 1e-15 of the root in log sigma. This factor covers the error of brentq
+# and the rounding of the profile. So the returned sigma is never too small for the guarantee.
 _SIGMA_SAFETY = 1.0 + 1e-9
 
 
@@ -22,13 +22,13 @@ def laplace_mechanism(
 ) -> FloatArray:
     """Add Laplace noise of scale ``sensitivity / epsilon`` to every value.
 
-    Dwork, McSherry, Nissim & Smith (2006); Dwork & Roth (2014), Definition 3.3.
+    The sources are Dwork, McSherry, Nissim & Smith (2006), and Dwork & Roth (2014), Definition 3.3.
 
     **Guarantee** epsilon-DP (Dwork & Roth, Theorem 3.6).
 
     **Requires** that `values` moves by at most `sensitivity` in L1 norm between neighbours.
 
-    **Departs** Only by using floating point.
+    **Departs** The only departure is floating point.
 
     **Symbols** f(x) = `values`, Delta f = `sensitivity`.
 
@@ -69,26 +69,27 @@ def bounded_laplace_mechanism(
 ) -> FloatArray:
     """Add Laplace noise of scale lambda, conditioned on an absolute value of at most a bound tau.
 
-    geometric_median, Fact 3, after Asi, Liu & Tian (2024), Lemma 9, with lambda = Delta / epsilon
-    and tau = lambda log(4 / delta).
+    The source is geometric_median, Fact 3, after Asi, Liu & Tian (2024), Lemma 9. In the paper,
+    lambda = Delta / epsilon and tau = lambda log(4 / delta).
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Fact 3), for one value. Only outputs at the
     edge of the support violate pure epsilon-DP. Outputs within Delta of the left endpoint of one
-    support lie outside of the other support. Everywhere else the densities stay within a factor
-    e**epsilon.
+    support lie outside of the other support. At all other outputs, the densities stay within a
+    factor e**epsilon.
 
     So the exact delta is the probability of the interval of length Delta at one endpoint
     (`bounded_laplace_delta`). For Delta <= tau, the exact delta is ``(delta / 4) (e**epsilon - 1) /
     (2 (1 - delta / 4))``. At epsilon = 1, the exact delta is about a fifth of delta. If delta <=
-    1/2, the exact delta exceeds delta for epsilon > log(9 - 2 delta), so Fact 3 fails there. If
-    delta > 1/2, Fact 3 fails above a somewhat larger epsilon.
+    1/2, the exact delta exceeds delta for epsilon > log(9 - 2 delta). So Fact 3 fails for these
+    epsilon. If delta > 1/2, Fact 3 fails above a somewhat larger epsilon.
 
     **Requires** that the value moves by at most `sensitivity` between neighbours. A vector of k
     values whose L1 norm moves by at most `sensitivity` is (epsilon, k delta)-DP.
 
     **Departs** (1) An epsilon above 1 is not refused. For such an epsilon, the exact delta holds
-    instead of Fact 3. (2) The noise is drawn by inverting its distribution function, which is exact
-    up to rounding. In exact arithmetic, the value tau has probability 0, but it may be drawn here.
+    instead of Fact 3. (2) The noise is drawn by inverting the distribution function of the noise,
+    which is exact up to rounding. In exact arithmetic, the value tau has probability 0, but this
+    function may draw the value tau.
     (3) `noise_multiplier` is not in the paper. `noise_multiplier` multiplies lambda and tau. If
     this factor is below 1, no privacy is guaranteed.
 
@@ -139,7 +140,7 @@ def bounded_laplace_delta(epsilon: float, bound: float) -> float:
 
     **Departs** geometric_median, Fact 3, states only an upper bound.
 
-    **Symbols** tau = `bound` times Delta / `epsilon`; Fact 3 has `bound` = log(4 / delta).
+    **Symbols** tau = `bound` times Delta / `epsilon`. Fact 3 has `bound` = log(4 / delta).
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ def gaussian_mechanism(
 ) -> FloatArray:
     """Add Gaussian noise of standard deviation `sigma` to every value.
 
-    Dwork & Roth (2014), Appendix A.
+    The source is Dwork & Roth (2014), Appendix A.
 
     **Guarantee** (epsilon, delta)-DP with `sigma` from `analytic_gaussian_sigma` (any epsilon) or
     `classic_gaussian_sigma` (epsilon at most 1). The noise is also Delta**2 / (2 sigma**2)-zCDP and
@@ -181,9 +182,9 @@ def gaussian_mechanism(
     **Requires** that `values` moves by at most Delta in L2 norm between neighbours, where Delta is
     the sensitivity for which `sigma` was calibrated.
 
-    **Departs** Only by using floating point.
+    **Departs** The only departure is floating point.
 
-    **Symbols** f(x) = `values`; `sigma` is the standard deviation, not the variance.
+    **Symbols** f(x) = `values`. The argument `sigma` is the standard deviation, not the variance.
 
     Parameters
     ----------
@@ -209,14 +210,14 @@ def gaussian_mechanism(
 def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the textbook sigma, ``sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon``.
 
-    Dwork & Roth (2014), Theorem A.1; user_level_sco v2, Proposition 16.
+    The sources are Dwork & Roth (2014), Theorem A.1, and user_level_sco v2, Proposition 16.
 
     **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
 
     **Requires** L2 sensitivity at most `sensitivity` and epsilon at most 1. The proof uses epsilon
-    <= 1, and for large epsilon the statement itself fails, so larger values are refused.
+    <= 1. Larger values are refused, because the statement itself fails for large epsilon.
 
-    **Departs** Dwork & Roth require epsilon in (0, 1). Here epsilon = 1 is also allowed, as in
+    **Departs** Dwork & Roth require epsilon in (0, 1). This function also allows epsilon = 1, as in
     Proposition 16.
 
     **Symbols** Delta_2 f = `sensitivity`.
@@ -247,16 +248,16 @@ def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> 
 def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the smallest sigma at which Gaussian noise is (epsilon, delta)-DP.
 
-    Balle & Wang (2018), Theorem 8. The function finds the root of the exact privacy profile
-    numerically.
+    The source is Balle & Wang (2018), Theorem 8. The function finds the root of the exact privacy
+    profile numerically.
 
     **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
 
     **Requires** L2 sensitivity at most `sensitivity`.
 
-    **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha. Here one
-    bracketed search in log sigma, on the log of the profile, finds the same root. The root is
-    increased by one part in 1e9, so that rounding never makes sigma too small.
+    **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha. This
+    function finds the same root by one bracketed search in log sigma, on the log of the profile.
+    The root is increased by one part in 1e9, so that rounding never makes sigma too small.
 
     **Symbols** Delta = `sensitivity`.
 
@@ -292,9 +293,10 @@ def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) ->
 def _log_gaussian_delta(sigma: float, epsilon: float) -> float:
     """Return log delta(epsilon) of Gaussian noise at sensitivity 1, by Mills ratios.
 
-    delta = Phi(a) - e**epsilon Phi(b) with a, b = +-1/(2 sigma) - epsilon sigma. The normal
-    densities satisfy phi(a) = e**epsilon phi(b). Hence delta = phi(a) (R(-a) - R(-b)) with R(x) =
-    (1 - Phi(x)) / phi(x). This form neither underflows nor cancels badly.
+    The formula is delta = Phi(a) - e**epsilon Phi(b), where a = 1/(2 sigma) - epsilon sigma and b =
+    -1/(2 sigma) - epsilon sigma. The normal densities satisfy phi(a) = e**epsilon phi(b). So delta
+    = phi(a) (R(-a) - R(-b)), where R(x) = (1 - Phi(x)) / phi(x). This form neither underflows nor
+    cancels badly.
     """
     upper = 0.5 / sigma - epsilon * sigma
     lower = -0.5 / sigma - epsilon * sigma
@@ -315,15 +317,15 @@ def discrete_laplace_mechanism(
 ) -> IntArray:
     """Add two-sided geometric noise, P(z) proportional to exp(-epsilon |z| / sensitivity).
 
-    Ghosh, Roughgarden & Sundararajan (2009).
+    The source is Ghosh, Roughgarden & Sundararajan (2009).
 
     **Guarantee** epsilon-DP.
 
     **Requires** that `values` moves by at most `sensitivity` in L1 norm between neighbours.
 
     **Departs** The noise is the difference of two geometric draws. ``epsilon / sensitivity`` must
-    be at least 1e-9, so that the noise and the sum fit in 64 bits. Above about 36, the true
-    probability of any noise is below 1e-15, and floats may never draw it.
+    be at least 1e-9, so that the noise and the sum fit in 64 bits. If this ratio is above about 36,
+    the true probability of any noise is below 1e-15, and floats may never draw noise.
 
     **Symbols** alpha = exp(-`epsilon` / `sensitivity`).
 
@@ -360,17 +362,18 @@ def discrete_laplace_mechanism(
 def randomized_response(
     bits: ArrayLike, size: int, *, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Report each bit truthfully with probability e**epsilon / (1 + e**epsilon); else flip the bit.
+    """Report each bit truthfully with probability e**epsilon / (1 + e**epsilon).
 
-    Warner (1965). Dwork & Roth (2014), Section 3.2, describe randomised response. The probabilities
-    here give epsilon-DP.
+    Otherwise, the bit is flipped. The source is Warner (1965). Dwork & Roth (2014), Section 3.2,
+    describe randomised response. The probabilities in this function give epsilon-DP.
 
-    **Guarantee** epsilon-DP for neighbours that differ in one bit (local DP for its owner).
+    **Guarantee** epsilon-DP for neighbours that differ in one bit (local DP for the owner of the
+    bit).
 
     **Requires** that every user owns one bit. For a user who owns k bits, the guarantee is k
     epsilon.
 
-    **Departs** Only by using floating point.
+    **Departs** The only departure is floating point.
 
     **Symbols** x = `bits`.
 

@@ -11,16 +11,16 @@ from algorithms.common._validate import FloatArray, IntArray
 
 
 def exponential_pmf(scores: ArrayLike, *, sensitivity: float, epsilon: float) -> FloatArray:
-    """Return the distribution of `exponential_mechanism`: the probability of each option.
+    """Return the distribution of `exponential_mechanism`, which is the probability of each option.
 
-    McSherry & Talwar (2007); Dwork & Roth (2014), Definition 3.4.
+    The sources are McSherry & Talwar (2007), and Dwork & Roth (2014), Definition 3.4.
 
     **Guarantee** A draw from this distribution is epsilon-DP.
 
     **Requires** that every score moves by at most `sensitivity` between neighbours, in either
     direction.
 
-    **Departs** Only by using floating point.
+    **Departs** The only departure is floating point.
 
     **Symbols** u(x, r) = `scores[r]`, Delta u = `sensitivity`.
 
@@ -52,7 +52,7 @@ def exponential_mechanism(
 ) -> IntArray:
     """Choose r with probability proportional to exp(epsilon * scores[r] / (2 * sensitivity)).
 
-    McSherry & Talwar (2007); Dwork & Roth (2014), Definition 3.4.
+    The sources are McSherry & Talwar (2007), and Dwork & Roth (2014), Definition 3.4.
 
     **Guarantee** epsilon-DP (Dwork & Roth, Theorem 3.10).
 
@@ -91,9 +91,10 @@ def exponential_mechanism(
 def report_noisy_max(
     scores: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Add Laplace noise of scale ``2 * sensitivity / epsilon`` to each score; return the argmax.
+    """Add Laplace noise to each score, and return the argmax.
 
-    Dwork & Roth (2014), Section 3.3.
+    The scale of the noise is ``2 * sensitivity / epsilon``. The source is Dwork & Roth (2014),
+    Section 3.3.
 
     **Guarantee** epsilon-DP.
 
@@ -101,8 +102,8 @@ def report_noisy_max(
     direction.
 
     **Departs** Dwork & Roth's Claim 3.9 uses noise of scale 1 / epsilon, for counting queries.
-    Counting queries are monotone, which means that all scores move in the same direction. Here
-    scores may move in opposite directions, so the factor 2 is needed.
+    Counting queries are monotone, which means that all scores move in the same direction. In this
+    function, scores may move in opposite directions, so the factor 2 is needed.
 
     **Symbols** Delta = `sensitivity`.
 

@@ -28,9 +28,10 @@ def above_threshold(
     sensitivity: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer yes while the noisy query is at or above the noisy threshold; halt after one no.
+    """Answer yes while the noisy query is at or above the noisy threshold, and halt after one no.
 
-    user_level_sco v2, Algorithm 3 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
+    The source is user_level_sco v2, Algorithm 3 (AboveThreshold), after Dwork & Roth (2014),
+    Algorithm 1.
 
     **Guarantee** epsilon-DP (Lemma 17). The paper attributes this guarantee to Dwork & Roth,
     Theorem 3.24. In the book of Dwork & Roth, Theorem 3.23 is about privacy, and Theorem 3.24 is
@@ -41,12 +42,13 @@ def above_threshold(
 
     **Departs** (1) The paper's test contains q_t, but the loop variable is i, so q_i must be
     intended. (2) The pseudocode does not mention sensitivity. The scales 2/epsilon and 4/epsilon
-    are for sensitivity 1. Lemma 17 states this sensitivity only for its accuracy. Here the two
-    scales are multiplied by `sensitivity`. (3) Dwork & Roth answer no until the first query above
-    the threshold and halt there. The paper's algorithm is the mirror image, because it halts at the
-    first query *below* the threshold. So the name of the paper's algorithm and the text above it
-    describe the opposite behaviour. The two algorithms are equal after the queries and the
-    threshold are negated, so the guarantee carries over. (4) All queries are given at once.
+    are for sensitivity 1. Lemma 17 states this sensitivity only for the accuracy. In this function,
+    the two scales are multiplied by `sensitivity`. (3) Dwork & Roth answer no until the first query
+    above the threshold and halt there. The paper's algorithm is the mirror image, because it halts
+    at the first query *below* the threshold. So the name of the paper's algorithm and the text
+    above the algorithm describe the opposite behaviour. The two algorithms are equal after the
+    queries and the threshold are negated, so the guarantee carries over. (4) All queries are given
+    at once.
 
     **Symbols** Delta = `threshold`, q_i(D) = `queries[i]`, top = 1.0, bottom = 0.0.
 
@@ -68,7 +70,8 @@ def above_threshold(
     Returns
     -------
     ndarray, [size, T]
-        1.0 = yes (top), 0.0 = no (bottom, then it halts), NaN = not asked.
+        The value 1.0 means yes (top), and 0.0 means no (bottom). After a no, the algorithm halts.
+        NaN means not asked.
     """
     rng = _validate.generator(rng)
     values = _validate.floats("queries", queries, ndims=(1,))
@@ -97,9 +100,10 @@ def first_above_threshold(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer no until a noisy query is at or above the noisy threshold; then answer yes and halt.
+    """Answer no until a noisy query is at or above the noisy threshold, then answer yes and halt.
 
-    geometric_median, Algorithm 1 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
+    The source is geometric_median, Algorithm 1 (AboveThreshold), after Dwork & Roth (2014),
+    Algorithm 1.
 
     **Guarantee** epsilon-DP (Lemma 2; Dwork & Roth, Theorem 3.23) at `noise_multiplier` 1 or above.
 
@@ -111,9 +115,9 @@ def first_above_threshold(
     direction.
 
     **Departs** (1) All queries are given at once. Noise is also drawn for queries that are never
-    asked. This noise is discarded, so it affects no output. (2) `noise_multiplier` is not in the
-    paper. `noise_multiplier` multiplies all noise scales. If `noise_multiplier` is below 1, no
-    privacy is guaranteed.
+    asked. This noise is discarded, so this noise does not affect any output. (2) `noise_multiplier`
+    is not in the paper. `noise_multiplier` multiplies all noise scales. If `noise_multiplier` is
+    below 1, no privacy is guaranteed.
 
     **Symbols** Delta = `sensitivity`, tau = `threshold`, q_t(D) = `queries[t - 1]`, top = 1.0,
     bottom = 0.0.
@@ -138,7 +142,8 @@ def first_above_threshold(
     Returns
     -------
     ndarray, [size, T]
-        0.0 = no (bottom), 1.0 = yes (top, then it halts), NaN = not asked.
+        The value 0.0 means no (bottom), and 1.0 means yes (top). After a yes, the algorithm halts.
+        NaN means not asked.
     """
     rng = _validate.generator(rng)
     values = _validate.floats("queries", queries, ndims=(1,))
@@ -167,11 +172,13 @@ def fixed_threshold_sparse_vector(
 ) -> FloatArray:
     """Compare every noisy query with its exact threshold, and stop after `cutoff` answers of yes.
 
-    user_level_sco v2, Algorithm 4 (SVT with Target Privacy Charging), after Cohen & Lyu (2023).
+    The source is user_level_sco v2, Algorithm 4 (SVT with Target Privacy Charging), after Cohen &
+    Lyu (2023).
 
-    **Guarantee** For epsilon <= 1: (O(sqrt(c log(1/delta)) epsilon), 2**-Omega(c) + delta)-DP for
-    every delta in (0, 1) (Lemma 18). The two constants are hidden. The delta of the guarantee is at
-    least 2**-Omega(c) for every choice of delta. So the lemma gives no guarantee at c = 1.
+    **Guarantee** For epsilon <= 1, the algorithm is (O(sqrt(c log(1/delta)) epsilon), 2**-Omega(c)
+    + delta)-DP for every delta in (0, 1) (Lemma 18). The two constants are hidden. The delta of the
+    guarantee is at least 2**-Omega(c) for every choice of delta. So the lemma gives no guarantee at
+    c = 1.
 
     The printed lemma does not hold for any constants. At fixed epsilon and delta, the true epsilon
     grows like c epsilon**2. So the lemma needs a log(1/delta) of at least about c epsilon**2. A
@@ -184,10 +191,11 @@ def fixed_threshold_sparse_vector(
     intended. (2) `epsilon` is the parameter of the noise Lap(1/epsilon), so every single answer is
     epsilon-DP. The whole stream is *not* `epsilon`-DP, although the paper's input line calls
     `epsilon` the privacy parameter. (3) Sensitivity 1 is implicit in the paper. The scale is
-    multiplied by `sensitivity`. (4) The paper's stream is infinite. Here the stream consists of the
-    T given values. If fewer than `cutoff` answers are yes, all T queries are answered. The
-    distributions of the answers up to T do not depend on T. So the truncation is post-processing.
-    (5) c_b, the paper's count of the yes answers so far, is a cumulative sum. (6) The lemma assumes
+    multiplied by `sensitivity`. (4) The paper's stream is infinite. In this function, the stream
+    consists of the T given values. If fewer than `cutoff` answers are yes, all T queries are
+    answered. The distributions of the answers up to T do not depend on T. So the truncation is
+    post-processing.
+    (5) The paper's count c_b of the yes answers so far is a cumulative sum. (6) The lemma assumes
     epsilon <= 1. Larger values are accepted, but no privacy is guaranteed for these values.
 
     **Symbols** c = `cutoff`, Delta_i = `thresholds[i]`, q_i(D) = `queries[i]`, top = 1.0,

@@ -1,9 +1,9 @@
 """The six sparse vector algorithms that Figure 1 of Lyu, Su & Li (VLDB 2017) compares.
 
 All six algorithms were published as epsilon-DP. Only `svt1` and `svt2` are epsilon-DP. The
-algorithms `svt3` to `svt6` are not epsilon-DP. The algorithms are implemented here as their authors
-wrote them, because an auditor should detect their violations. The algorithms differ in five
-choices. Each function below is a row of this table, where D = sensitivity and c = cutoff:
+algorithms `svt3` to `svt6` are not epsilon-DP. The algorithms are implemented as their authors
+wrote them. The reason is that an auditor should detect the violations. The algorithms differ in
+five choices. Each function below is a row of this table, where D = sensitivity and c = cutoff:
 
 ====== ========= ========================= ====================== ============== ======= =========
 name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP
@@ -42,7 +42,7 @@ def svt1(
 ) -> FloatArray:
     """Answer with Lyu, Su & Li's own sparse vector.
 
-    Lyu, Su & Li (2017), Algorithm 1.
+    The source is Lyu, Su & Li (2017), Algorithm 1.
 
     **Guarantee** epsilon-DP (their Theorem 2).
 
@@ -103,7 +103,7 @@ def svt2(
 ) -> FloatArray:
     """Answer with the sparse vector of Dwork & Roth's book, with a new threshold noise after a yes.
 
-    Lyu, Su & Li (2017), Algorithm 2; Dwork & Roth (2014), Algorithm 2.
+    The sources are Lyu, Su & Li (2017), Algorithm 2, and Dwork & Roth (2014), Algorithm 2.
 
     **Guarantee** epsilon-DP.
 
@@ -152,16 +152,17 @@ def svt3(
 ) -> FloatArray:
     """Answer with the sparse vector of Roth's 2011 lecture notes, which releases the noisy value.
 
-    Lyu, Su & Li (2017), Algorithm 3.  **Broken.**
+    The source is Lyu, Su & Li (2017), Algorithm 3. **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP. True privacy: the algorithm is not epsilon-DP for any
+    **Guarantee** The claim is epsilon-DP. In truth, the algorithm is not epsilon-DP for any
     epsilon. A released value q + nu bounds the noisy threshold from above. Given this bound, every
     earlier no is a comparison without threshold noise.
 
     **Requires** as `svt1`.
 
-    **Departs** All queries are given at once. The figure outputs either bottom or a number. Here an
-    answer has two channels, because neither infinity nor a marker is allowed among numbers.
+    **Departs** All queries are given at once. The figure outputs either bottom or a number. In this
+    function, an answer has two channels, because neither infinity nor a marker is allowed among
+    numbers.
 
     **Symbols** as `svt1`.
 
@@ -174,7 +175,7 @@ def svt3(
     -------
     ndarray, [size, T, 2]
         ``[..., 0]``: 1.0 = a value is released, 0.0 = no, NaN = not asked. ``[..., 1]``: the
-        released value, or NaN if there is none.
+        released value, or NaN if no value is released.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     cutoff = _validate.integer("cutoff", cutoff, at_least=1)
@@ -205,9 +206,9 @@ def svt4(
 ) -> FloatArray:
     """Answer with Lee & Clifton's (KDD 2014) sparse vector, whose query noise ignores the cutoff.
 
-    Lyu, Su & Li (2017), Algorithm 4.  **Broken.**
+    The source is Lyu, Su & Li (2017), Algorithm 4. **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP.  True: ((1 + 6 c) / 4) epsilon-DP.
+    **Guarantee** The claim is epsilon-DP. In truth, the algorithm is ((1 + 6 c) / 4) epsilon-DP.
 
     **Requires** as `svt1`.
 
@@ -250,11 +251,12 @@ def svt5(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with the sparse vector of Stoddard, Chen & Machanavajjhala (2014): no query noise.
+    """Answer with the sparse vector of Stoddard, Chen & Machanavajjhala (2014).
 
-    Lyu, Su & Li (2017), Algorithm 5.  **Broken.**
+    This sparse vector has no query noise. The source is Lyu, Su & Li (2017), Algorithm 5.
+    **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP. True privacy: the algorithm is not epsilon-DP for any
+    **Guarantee** The claim is epsilon-DP. In truth, the algorithm is not epsilon-DP for any
     epsilon. If two queries swap their values, some answer is possible on one neighbour but
     impossible on the other neighbour.
 
@@ -272,7 +274,7 @@ def svt5(
     Returns
     -------
     ndarray, [size, T]
-        1.0 = yes, 0.0 = no; never NaN.
+        1.0 = yes, 0.0 = no. The value is never NaN.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     epsilon1 = epsilon / 2
@@ -299,9 +301,9 @@ def svt6(
 ) -> FloatArray:
     """Answer with Chen, Xiao, Zhang & Xu's (2015) sparse vector, which has no cutoff.
 
-    Lyu, Su & Li (2017), Algorithm 6.  **Broken.**
+    The source is Lyu, Su & Li (2017), Algorithm 6. **Broken.**
 
-    **Guarantee** Claimed: epsilon-DP. True privacy: as T grows, the algorithm is not epsilon-DP for
+    **Guarantee** The claim is epsilon-DP. In truth, as T grows, the algorithm is not epsilon-DP for
     any fixed epsilon.
 
     **Requires** as `svt1`.
@@ -318,7 +320,7 @@ def svt6(
     Returns
     -------
     ndarray, [size, T]
-        1.0 = yes, 0.0 = no; never NaN.
+        1.0 = yes, 0.0 = no. The value is never NaN.
     """
     epsilon, sensitivity = _scales(epsilon, sensitivity)
     epsilon1 = epsilon / 2

@@ -22,7 +22,7 @@ def on_subsample(
 ) -> IntArray:
     """Run an algorithm with a known distribution on a random subsample without replacement.
 
-    few_examples, Theorem 7 (Balle, Barthe & Gaboardi, 2018).
+    The source is few_examples, Theorem 7 (Balle, Barthe & Gaboardi, 2018).
 
     **Guarantee** (`amplified_epsilon`, sample / n * delta)-DP for neighbours that replace one item,
     if the algorithm is (epsilon, delta)-DP.
@@ -30,8 +30,8 @@ def on_subsample(
     **Requires** that `pmf` returns the distribution of an (epsilon, delta)-DP algorithm.
 
     **Departs** "Randomly chooses n out of n' samples" does not say in which order the algorithm
-    receives the samples. Here the order is random. So every algorithm becomes symmetric, as Theorem
-    17 requires.
+    receives the samples. In this function, the order is random. So every algorithm becomes
+    symmetric, as Theorem 17 requires.
 
     **Symbols** n' = the number of items, n = `sample`.
 
@@ -77,7 +77,7 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
     epsilon : float
         Parameter of the algorithm on the subsample, at least 0.
     population, sample : int
-        Sizes; 1 <= sample <= population.
+        Sizes, where 1 <= sample <= population.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
     """
     population, sample = _sizes(population, sample)
     epsilon, rate = _validate.nonnegative("epsilon", epsilon), sample / population
-    if epsilon > 700:  # exp overflows, and the 1 does not matter
+    if epsilon > 700:  # exp overflows, so the summand 1 does not matter
         return epsilon + math.log(rate)
     return math.log1p(rate * math.expm1(epsilon))
 
@@ -94,8 +94,8 @@ def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:
 def population_for(epsilon: float, target: float, sample: int) -> int:
     """Return the smallest population size at which `amplified_epsilon` is at most `target`.
 
-    See few_examples, Appendix C.2: the smallest N such that (exp(epsilon) - 1) n / N <= exp(target)
-    - 1.
+    By few_examples, Appendix C.2, the result is the smallest N such that (exp(epsilon) - 1) n / N
+    <= exp(target) - 1.
 
     **Departs** N is at least n, because otherwise there is no subsample. The paper does not state
     this condition.
@@ -107,12 +107,12 @@ def population_for(epsilon: float, target: float, sample: int) -> int:
     target : float
         Positive.
     sample : int
-        n, at least 1.
+        Size n of the subsample, at least 1.
 
     Returns
     -------
     int
-        N.
+        Population size N.
     """
     epsilon, target = _validate.positive("epsilon", epsilon), _validate.positive("target", target)
     sample = _validate.integer("sample", sample, at_least=1)
@@ -123,8 +123,8 @@ def population_for(epsilon: float, target: float, sample: int) -> int:
     needed = sample * (math.expm1(epsilon) / math.expm1(target))
     if needed > _validate.LARGEST_INTEGER:
         raise ValueError(
-            f"epsilon must allow a population of at most 2**53 for sample = {sample} and "
-            f"target = {target!r}, got {epsilon!r}"
+            f"epsilon must be larger for sample = {sample} and target = {target!r}, "
+            f"because the population must be at most 2**53, got {epsilon!r}"
         )
     return max(sample, math.ceil(needed))
 

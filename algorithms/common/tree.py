@@ -1,6 +1,7 @@
 """The tree mechanism, which releases all running sums of a stream with little noise.
 
-Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); zeroth_order, Algorithm 5.
+The sources are Dwork, Naor, Pitassi & Rothblum (2010), Chan, Shi & Song (2011), and zeroth_order,
+Algorithm 5.
 
 The times 1, ..., t are split into nodes (a, b), one for each binary digit 1 of t, from the largest
 to the smallest. The sum up to t is the sum of the noisy sums of these nodes. The end b alone
@@ -23,11 +24,11 @@ from algorithms.common._validate import FloatArray
 def node(t: int) -> list[tuple[int, int]]:
     """Return the nodes whose sums add up to the sum of times 1 to t.
 
-    zeroth_order, Algorithm 5, function Node(t), line by line.
+    The source is zeroth_order, Algorithm 5, function Node(t), line by line.
 
     **Guarantee** The nodes are disjoint and cover 1 to t. The number of nodes is the number of
     binary digits 1 of t. Remark 4.2 bounds this number by ceil(log2(t)) and by 2 ln(t). These two
-    bounds are correct for t >= 2. At t = 1, the two bounds are 0.
+    bounds are correct for t >= 2. At t = 1, both bounds are 0.
 
     **Departs** Line 8 writes {(k + 1), k'} for the node (k + 1, k').
 
@@ -58,7 +59,7 @@ def node(t: int) -> list[tuple[int, int]]:
 
 
 def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
-    """Return the nodes that contain a time, among the nodes that the sums up to n use.
+    """Return the nodes that contain a time, among the nodes of the sums up to n.
 
     An item at that time can change exactly the returned nodes. The first node ends at `position`.
     After a node that ends at b, the next node ends at b + (b & -b), as long as this end is at most
@@ -97,19 +98,20 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
 
     The result is the parameter of Theorem 4.3 of zeroth_order with the smallest mu. The n noisy
     sums are an invertible image of the n noisy nodes, whose noises are independent. An item at time
-    q moves its term by s_q. The item affects the release like one Gaussian with shift ``mu_q = s_q
-    sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu is the largest mu_q.
+    q moves its term by s_q. The item affects the release like one Gaussian with shift mu_q. The
+    shift is ``mu_q = s_q sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``. The result mu
+    is the largest mu_q.
 
     **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1. The guarantee also
-    holds for terms that are chosen adaptively, because a node depends only on nodes that end before
-    it. The adaptive case follows from the composition of Gaussian DP (Dong, Roth & Su 2022,
+    holds for terms that are chosen adaptively, because a node depends only on nodes that end
+    earlier. The adaptive case follows from the composition of Gaussian DP (Dong, Roth & Su 2022,
     Corollary 3.3). If s_q is attained, no smaller mu holds.
 
     **Requires** that neighbours differ at one time q. Given the earlier releases, the term at time
     q moves by at most s_q in L2 norm.
 
     **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b. At n = 1, 2 and 4, this value is
-    too small, because it is below mu.
+    below mu, and therefore too small.
 
     **Symbols** s_i = `sensitivities`, sigma_b = `sigmas`, rho = mu.
 
@@ -131,7 +133,7 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
     """
     s = _validate.floats("sensitivities", sensitivities, ndims=(1,))
     if (s < 0).any():
-        raise ValueError(f"sensitivities must be at least 0, got {float(s.min())!r} in one entry")
+        raise ValueError(f"sensitivities must all be at least 0, got {float(s.min())!r}")
     n = s.size
     noises = _positive_sigmas(sigmas, n)
     unit = float(noises.min())  # squares of unit / sigma do not overflow
@@ -145,7 +147,7 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
         mu = float(np.max(s / unit * np.sqrt(precision)))
     if not math.isfinite(mu):
         raise ValueError(
-            f"sensitivities / sigmas must be finite, got {float(s.max())!r} / {unit!r}"
+            f"sensitivities / sigmas must be finite numbers, got {float(s.max())!r} / {unit!r}"
         )
     return mu
 
@@ -163,7 +165,7 @@ def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
     n : int
         Number of times, at least 1.
     sensitivity : float
-        Sensitivity of each term, in L2 norm; positive.
+        Positive sensitivity of each term, in L2 norm.
     rho : float
         Parameter of Gaussian DP, positive.
 
@@ -179,7 +181,7 @@ def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
 class TreeNoise:
     """Noise Tree(t) of Algorithm 5 for t = 1, 2, ... in turn, in many simultaneous runs.
 
-    zeroth_order, Algorithm 5 (Tree).
+    The source is zeroth_order, Algorithm 5 (Tree).
 
     **Guarantee** The sums to which the noise is added are Gaussian DP with the parameter of
     `tree_gdp`.
@@ -187,9 +189,10 @@ class TreeNoise:
     **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t. A node that has ended is never used
     again unless it belongs to Node(t). So only the nodes of Node(t) are kept. There are at most
     floor(log2(t)) + 1 such nodes. (2) Line 2 discards all noise when the algorithm is called with t
-    = 1. Here a new tree requires a new object. (3) The proof of Theorem 4.3 gives the same xi_b to
-    all nodes with end b. For each end, the released sums use only one node. So no two of these
-    nodes share noise. If all nodes were released, their differences would have no noise.
+    = 1. In this class, a new tree requires a new object. (3) The proof of Theorem 4.3 gives the
+    same xi_b to all nodes with end b. For each end, the released sums use only one node. So no two
+    of these nodes share noise. If all nodes were released, the differences of the released sums
+    would have no noise.
 
     **Symbols** xi_t ~ N(0, sigma_t**2 I), in `shape` dimensions, for each of `size` runs.
 
@@ -200,7 +203,7 @@ class TreeNoise:
     shape : tuple of int
         Shape of one term.
     sigmas : array_like, [n]
-        Standard deviations of the nodes that end at 1, ..., n; at least 0.
+        Standard deviations of the nodes that end at 1, ..., n, at least 0.
     rng : numpy.random.Generator
         Source of randomness.
     """
@@ -219,7 +222,7 @@ class TreeNoise:
     def next(self) -> FloatArray:
         """Return Tree(t) ``[size, *shape]`` for the next t."""
         if self._time == self._sigmas.size:
-            raise ValueError(f"t must be at most n = {self._sigmas.size}, the number of sigmas")
+            raise ValueError(f"t must be at most {self._sigmas.size}, the number of sigmas")
         self._time += 1
         sigma = self._sigmas[self._time - 1]
         # line 3
@@ -233,15 +236,17 @@ class TreeNoise:
 def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Generator) -> FloatArray:
     """Release all running sums of a stream, with the noise of a tree.
 
-    zeroth_order, Theorem 4.3 and Algorithm 5, for given terms that are not chosen adaptively.
+    The source is zeroth_order, Theorem 4.3 and Algorithm 5, for given terms that are not chosen
+    adaptively.
 
     **Guarantee** mu-Gaussian DP, with mu = ``tree_gdp(sensitivities, sigmas)``.
 
-    **Requires** that neighbours differ in one term, by at most its sensitivity in L2 norm.
+    **Requires** that neighbours differ in one term. The term moves by at most the sensitivity of
+    the term, in L2 norm.
 
     **Departs** Theorem 4.3 prints M^(j)(..., Z_i) for the j-th term, which depends on Z_j.
 
-    **Symbols** M^(j)(x, Z_j) = `values` [j - 1]; x_i = the i-th sum.
+    **Symbols** M^(j)(x, Z_j) = `values` [j - 1], and x_i = the i-th sum.
 
     Parameters
     ----------
@@ -250,7 +255,7 @@ def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Gener
     size : int
         Number of independent draws.
     sigmas : array_like, scalar or [n]
-        Standard deviation of the node that ends at b; positive.
+        Positive standard deviation of the node that ends at b.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -269,7 +274,7 @@ def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Gener
 
 
 def node_sums(values: Any) -> FloatArray:
-    """Return the sum of each node that ends at 1, ..., n, before its noise.
+    """Return the sum of each node that ends at 1, ..., n, before noise is added.
 
     The noisy running sums of `tree_sums` are an invertible image of the noisy node sums. Each node
     sum has its own Gaussian noise. So an audit can integrate out the noise.
@@ -299,5 +304,5 @@ def _positive_sigmas(sigmas: ArrayLike, n: int) -> FloatArray:
     """Return one positive sigma for each of n nodes."""
     array = _validate.per_query("sigmas", sigmas, n)
     if not (array > 0).all():
-        raise ValueError(f"sigmas must be positive, got {float(array.min())!r} in one entry")
+        raise ValueError(f"sigmas must all be positive, got {float(array.min())!r}")
     return np.broadcast_to(array, n)

@@ -15,11 +15,11 @@ _LARGEST_RANGE = 10**7
 def truncation(epsilon: float, delta: float) -> int:
     """Return kappa = 1 + ceil(ln(1/delta) / epsilon), the middle of the range of the noise.
 
-    few_examples, Definition 8.
+    The source is few_examples, Definition 8.
 
     **Departs** The paper's "any epsilon, delta > 0" includes delta > 1. If delta exceeds 1, kappa
-    may be below 1, and kappa is negative for large delta. Here delta lies in (0, 1), so that kappa
-    >= 2.
+    may be below 1, and kappa is negative for large delta. In this function, delta lies in (0, 1),
+    so that kappa >= 2.
 
     Parameters
     ----------
@@ -36,16 +36,16 @@ def truncation(epsilon: float, delta: float) -> int:
     reach = -math.log(delta) / epsilon
     if reach > _LARGEST_RANGE:
         raise ValueError(
-            f"ln(1/delta) / epsilon must be at most {_LARGEST_RANGE}, got {reach:.3g} "
-            f"at epsilon = {epsilon!r}, delta = {delta!r}"
+            f"ln(1/delta) / epsilon must be at most {_LARGEST_RANGE}, got {reach:.3g} for "
+            f"epsilon = {epsilon!r} and delta = {delta!r}"
         )
     return 1 + max(1, math.ceil(reach))
 
 
 def truncated_laplace_pmf(epsilon: float, delta: float) -> FloatArray:
-    """Return the distribution of TDLap: probabilities of 0, ..., 2 kappa.
+    """Return the distribution of TDLap, as the probabilities of 0, ..., 2 kappa.
 
-    few_examples, Definition 8 (Shifted Truncated Discrete Laplace).
+    The source is few_examples, Definition 8 (Shifted Truncated Discrete Laplace).
 
     **Guarantee** The probabilities of adjacent values differ by a factor of at most exp(epsilon).
     The probabilities of 0 and of 2 kappa are at most delta. So a count that moves by 1 between

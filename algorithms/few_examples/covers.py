@@ -29,11 +29,12 @@ def printed_parts(k: int, alpha: float) -> int:
 
 
 def sufficient_parts(k: int, radius: float) -> int:
-    """Return the number of parts with which `simplex_grid` is a cover: ceil(k / (4 radius)).
+    """Return ceil(k / (4 radius)), the number of parts with which `simplex_grid` is a cover.
 
-    Round all products of a mass and `parts` down. Then round up as many products with the largest
-    fractions as needed. Let this number be r of k. The r largest fractions have a mean of at least
-    r / k. So the total variation is at most r (k - r) / (k parts) <= k / (4 parts).
+    Round all products of a mass and `parts` down. Then round up the products with the largest
+    fractions, as many as needed. Let r be the number of products that are rounded up, among k
+    products. The r largest fractions have a mean of at least r / k. So the total variation is at
+    most r (k - r) / (k parts) <= k / (4 parts).
 
     Parameters
     ----------
@@ -53,8 +54,9 @@ def sufficient_parts(k: int, radius: float) -> int:
 def simplex_grid(k: int, parts: int) -> FloatArray:
     """Return all distributions on k points whose masses are multiples of 1 / parts.
 
-    few_examples, proof of Theorem 43. With `printed_parts` parts, the grid is a 0.1 alpha-cover of
-    all distributions. A number of `sufficient_parts(k, 0.1 * alpha)` parts is also enough.
+    The source is few_examples, proof of Theorem 43. With `printed_parts` parts, the grid is a 0.1
+    alpha-cover of all distributions. A number of `sufficient_parts(k, 0.1 * alpha)` parts is also
+    enough.
 
     Parameters
     ----------
@@ -92,8 +94,9 @@ def nearest_in_grid(distribution: ArrayLike, parts: int) -> FloatArray:
 def product_cover(k: int, d: int, parts: int) -> FloatArray:
     """Return all products of d points of `simplex_grid`, over the k^d items of [k]^d.
 
-    few_examples, proof of Theorem 44 (Bun, Kamath, Steinke & Wu, Lemma 6.2). The total variation is
-    at most the sum over the coordinates. So `sufficient_parts(k, radius / d)` parts give a cover.
+    The source is few_examples, proof of Theorem 44 (Bun, Kamath, Steinke & Wu, Lemma 6.2). The
+    total variation is at most the sum over the coordinates. So `sufficient_parts(k, radius / d)`
+    parts give a cover.
 
     Parameters
     ----------
@@ -117,15 +120,16 @@ def product_cover(k: int, d: int, parts: int) -> FloatArray:
 
 
 def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
-    """Return the means of a cover of N(mu, I), norm(mu) <= bound.
+    """Return the means of a cover of N(mu, I), where norm(mu) <= bound.
 
-    few_examples, proof of Theorem 45 (Bun, Kamath, Steinke & Wu, Lemma 6.7): a cubic grid. The
-    total variation of two such Gaussians is exactly 2 Phi(distance / 2) - 1.
+    The source is few_examples, proof of Theorem 45 (Bun, Kamath, Steinke & Wu, Lemma 6.7). The
+    cover is a cubic grid. The total variation of two such Gaussians is exactly 2 Phi(distance / 2)
+    - 1.
 
     Parameters
     ----------
     bound : float
-        R, at least 0.
+        Bound R, at least 0.
     d : int
         At least 1.
     radius : float
@@ -146,25 +150,28 @@ def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
 def bounded_gaussian_cover(
     bound: float, d: int, condition: float, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the means and covariances of a cover of N(mu, Sigma), I <= Sigma <= condition I.
+    """Return the means and covariances of a cover of N(mu, Sigma), where I <= Sigma <= condition I.
 
-    few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Let I <= Sigma,
-    Sigma'. For different means, the total variation is at most 2 Phi(norm(mu - mu') / 2) - 1. For
-    different covariances, the total variation is at most norm(Sigma - Sigma')_F / 2 if this norm is
-    at most 1/2. The second bound follows from Pinsker's inequality and x - ln(1 + x) <= x^2 for x
-    >= -1/2. Half of the radius is used for the means, and half of the radius for the covariances.
+    The source is few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Let I <=
+    Sigma and I <= Sigma'. For different means, the total variation is at most 2 Phi(norm(mu - mu')
+    / 2) -
+    1. For different covariances, the total variation is at most norm(Sigma - Sigma')_F / 2 if this
+    norm is at most 1/2. The second bound follows from Pinsker's inequality and x - ln(1 + x) <= x^2
+    for x >= -1/2. Half of the radius is used for the means, and half of the radius for the
+    covariances.
 
     The entries of Sigma lie on a grid. A matrix that is not between I and condition I is projected
-    to this range. The projection does not increase its distance to any matrix in this range.
+    to this range. The projection does not increase the distance of the matrix to any matrix in this
+    range.
 
     Parameters
     ----------
     bound : float
-        R, at least 0.
+        Bound R, at least 0.
     d : int
         At least 1.
     condition : float
-        kappa, at least 1.
+        Condition number kappa, at least 1.
     radius : float
         Radius in total variation, in (0, 1/2].
 
@@ -179,7 +186,8 @@ def bounded_gaussian_cover(
     condition = _validate.real("condition", condition)
     if radius > 0.5 or condition < 1:
         raise ValueError(
-            f"radius must be at most 1/2 and condition at least 1, got {radius!r}, {condition!r}"
+            "radius must be at most 1/2 and condition must be at least 1, got radius = "
+            f"{radius!r} and condition = {condition!r}"
         )
     means = gaussian_cover(bound, d, radius / 2)
     matrices = _covariance_grid(d, condition, radius)
@@ -225,5 +233,6 @@ def _ball_grid(bound: float, d: int, reach: float) -> FloatArray:
 def _few(candidates: int) -> None:
     if candidates > MOST_CANDIDATES:
         raise ValueError(
-            f"the cover has {candidates} candidates, but must have at most {MOST_CANDIDATES}"
+            f"the cover must have at most {MOST_CANDIDATES} candidates, got {candidates}. "
+            "Use a larger radius."
         )

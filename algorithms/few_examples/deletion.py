@@ -1,4 +1,4 @@
-"""DelStab (Algorithm 1): user-level DP by deletion, for algorithms with a known distribution."""
+"""DelStab (Algorithm 1), user-level DP by deletion for algorithms with a known distribution."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 class Budget:
     """Split of (epsilon, delta) in DelStab, line 3 of Algorithm 1.
 
-    **Departs** `sharp` is not in the paper. The paper prints exp(epsilon) in delta-bar, but the
-    proof needs only exp(epsilon-bar). So if `sharp` is True, every outcome has a slightly smaller
-    privacy loss.
+    **Departs** The argument `sharp` is not in the paper. The paper prints exp(epsilon) in
+    delta-bar, but the proof needs only exp(epsilon-bar). So if `sharp` is True, every outcome has a
+    slightly smaller privacy loss.
 
     **Symbols** epsilon-bar = `part_epsilon`, delta-bar = `part_delta`, kappa = `kappa`.
 
@@ -76,8 +76,8 @@ class Budget:
         delta = _validate.probability("delta", self.delta)
         if epsilon > 300 or delta < 1e-100:
             raise ValueError(
-                "epsilon must be at most 300 and delta at least 1e-100, "
-                f"got {epsilon!r} and {delta!r}"
+                "epsilon must be at most 300 and delta must be at least 1e-100, got epsilon "
+                f"= {epsilon!r} and delta = {delta!r}"
             )
         if not isinstance(self.sharp, bool):
             raise TypeError(f"sharp must be True or False, got {self.sharp!r}")
@@ -89,7 +89,7 @@ class Budget:
 
     @property
     def deleted(self) -> int:
-        """Number of users that are deleted in total, and the least number of users: 4 kappa."""
+        """Number 4 kappa of users that are deleted, which is also the least number of users."""
         return 4 * self.kappa
 
     @property
@@ -103,20 +103,20 @@ def delstab_pmf(
 ) -> FloatArray:
     """Return the exact distribution of DelStab's output.
 
-    few_examples, Algorithm 1.
+    The source is few_examples, Algorithm 1.
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for every `algorithm`.
 
-    **Requires** for privacy only that `algorithm` is a function of its items. See `Symmetric` about
-    rounding. Whether an input is refused depends only on n, m, the universe and the budget. Time
-    and memory are outside the guarantee. To give an answer, `algorithm` must be stable (Lemma 19).
-    A stable algorithm is item-level DP with a small epsilon. A stable algorithm is also symmetric,
-    because deletion moves all later users.
+    **Requires** for privacy only that the answer of `algorithm` depends only on the items. See
+    `Symmetric` about rounding. Whether an input is refused depends only on n, m, the universe and
+    the budget. The guarantee does not cover time and memory. To give an answer, `algorithm` must be
+    stable (Lemma 19). A stable algorithm is item-level DP with a small epsilon. A stable algorithm
+    is also symmetric, because deletion moves all later users.
 
-    **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
-    of the remaining users. Algorithm 1 does not specify an order. (3) For a symmetric algorithm,
-    users are counted by their kinds. For any other algorithm, all subsets of at most
-    `MOST_ENUMERATED` users are enumerated.
+    **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) The sequence x_{-S}
+    keeps the order of the remaining users. Algorithm 1 does not specify an order. (3) For a
+    symmetric algorithm, users are counted by their kinds. For any other algorithm, all subsets of
+    at most `MOST_ENUMERATED` users are enumerated.
 
     **Symbols** A = `algorithm`, bottom = the last outcome.
 
@@ -127,14 +127,14 @@ def delstab_pmf(
     algorithm : ItemAlgorithm
         Algorithm that receives the items of n - 4 kappa users.
     epsilon, delta : float
-        Parameters of the whole mechanism: positive, and in (0, 1).
+        Parameters of the whole mechanism. Epsilon is positive, and delta is in (0, 1).
     sharp : bool, default False
         See `Budget`.
 
     Returns
     -------
     ndarray, [algorithm.n_outcomes + 1]
-        Probabilities. The last probability is the probability of no answer.
+        Probabilities. The last probability is the probability that there is no answer.
     """
     budget = Budget(epsilon, delta, sharp)
     deletions = Deletions.of(data, algorithm, budget)
@@ -166,7 +166,7 @@ def delstab(
     algorithm : ItemAlgorithm
         Algorithm that receives the items of n - 4 kappa users.
     epsilon, delta : float
-        Parameters of the whole mechanism: positive, and in (0, 1).
+        Parameters of the whole mechanism. Epsilon is positive, and delta is in (0, 1).
     sharp : bool, default False
         See `Budget`.
     rng : numpy.random.Generator
@@ -175,7 +175,7 @@ def delstab(
     Returns
     -------
     ndarray of int64, [size]
-        Outcomes; `algorithm.n_outcomes` stands for no answer.
+        Outcomes. The outcome `algorithm.n_outcomes` stands for no answer.
     """
     rng, size = _validate.generator(rng), _validate.draws(size)
     budget = Budget(epsilon, delta, sharp)
@@ -197,7 +197,7 @@ def is_locally_private(
 ) -> bool:
     """Return whether an algorithm is (r, epsilon, delta)-local-deletion DP at a dataset.
 
-    few_examples, Definition 16, exactly.
+    The function tests few_examples, Definition 16, exactly.
 
     **Departs** Nothing. If r is 0, the result is always True.
 
@@ -231,7 +231,7 @@ def is_locally_private(
 
 
 class Deletions(ABC):
-    """Sets of users that remain after deletion, and which pairs have close distributions.
+    """Sets of users that remain after deletion, and the pairs of sets with close distributions.
 
     A *rest* is a set of `keep` users on which the algorithm may run at the end. Given a deleted
     set, consider the rests within the remaining users. The deleted set is stable if the algorithm's
@@ -247,15 +247,18 @@ class Deletions(ABC):
         items = items_of(data, algorithm.universe)
         if len(items) < budget.deleted:
             raise ValueError(
-                f"data must have at least 4 kappa = {budget.deleted} users at epsilon = "
-                f"{budget.epsilon:g}, delta = {budget.delta:g}, got {len(items)}"
+                f"data must have at least 4 kappa = {budget.deleted} users for epsilon = "
+                f"{budget.epsilon:g} and delta = {budget.delta:g}, got {len(items)} users"
             )
         keep = len(items) - budget.deleted
         return deletions_of(items, algorithm, keep, budget.part_epsilon, budget.part_delta)
 
     @abstractmethod
     def answers(self, r: int) -> bool:
-        """Return whether some set of r users is stable; otherwise X_stable is empty."""
+        """Return whether some set of r users is stable.
+
+        If no such set is stable, X_stable is empty.
+        """
 
     @abstractmethod
     def output(self, r: int) -> FloatArray:
@@ -351,13 +354,14 @@ class _Enumerated(Deletions):
         self.n = len(items)
         if self.n > MOST_ENUMERATED:
             raise ValueError(
-                f"data must have at most {MOST_ENUMERATED} users if the algorithm is not "
-                f"symmetric, got {self.n}"
+                f"data must have at most {MOST_ENUMERATED} users, because the algorithm is "
+                f"not symmetric, got {self.n} users"
             )
         if math.comb(self.n, keep) > MOST_SUBSETS:
             raise ValueError(
-                f"data must have at most {MOST_SUBSETS} sets of {keep} users if the algorithm "
-                f"is not symmetric, got {math.comb(self.n, keep)} of {self.n} users"
+                f"data must have at most {MOST_SUBSETS} sets of {keep} users, because the "
+                f"algorithm is not symmetric, got {math.comb(self.n, keep)} sets of {self.n} "
+                "users"
             )
         sizes = np.bitwise_count(np.arange(2**self.n, dtype=np.int64))
         self.rests = np.flatnonzero(sizes == keep)
@@ -411,7 +415,10 @@ def deletions_of(
 
 
 def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
-    """Refuse shapes that are too large for some dataset. So a refusal reveals nothing else."""
+    """Refuse shapes that are too large for some dataset.
+
+    So a refusal reveals only the shape.
+    """
     kinds = math.comb(m + universe - 1, m)
     totals = math.comb(keep * m + universe - 1, keep * m)
     rests = min(math.comb(k + kinds - 1, k) for k in (keep, n - keep))
@@ -419,9 +426,10 @@ def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
     sets = math.comb(most_deleted + kinds - 1, most_deleted)
     if totals > MOST_TOTALS or rests > MOST_RESTS or sets > MOST_VECTORS:
         raise ValueError(
-            f"data must have at most {MOST_TOTALS} counts of {keep * m} items that are left, in at "
-            f"most {MOST_RESTS} ways, and {MOST_VECTORS} kinds of sets that are deleted. For {n} "
-            f"users with {m} of {universe} items each, got {totals} in {rests} ways, and {sets}."
+            f"data must be small enough to enumerate: at most {MOST_TOTALS} counts of the "
+            f"{keep * m} items that are left, {MOST_RESTS} ways to get such a count, and "
+            f"{MOST_VECTORS} kinds of deleted sets. For {n} users with {m} of {universe} "
+            f"items each, there are {totals} counts, {rests} ways, and {sets}."
         )
 
 

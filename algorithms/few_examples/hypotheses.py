@@ -19,7 +19,8 @@ _CELLS = 2**24
 def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
     """Return Scheffe's comparison of distributions over a finite universe.
 
-    few_examples, proof of Theorem 41: psi_{P, P'}(z) = P(W) - 1[z in W], W = {z: P(z) > P'(z)}.
+    In few_examples, the proof of Theorem 41 has psi_{P, P'}(z) = P(W) - 1[z in W], where W = {z:
+    P(z) > P'(z)}.
 
     **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi. The psi of this
     function has this mean and lies between -1 and 1.
@@ -37,7 +38,8 @@ def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
     larger = (rows[:, None] > rows[None]).astype(np.float64)
     if larger.size > _CELLS:
         raise ValueError(
-            f"hypotheses must have at most {_CELLS} pairs times items, got shape {rows.shape}"
+            f"hypotheses must have at most {_CELLS} cells (pairs of hypotheses times "
+            f"items), got shape {rows.shape}"
         )
     mass = np.einsum("ijz,iz->ij", larger, rows)
     return TableComparison(np.clip(mass[:, :, None] - larger, -1, 1))
@@ -47,12 +49,12 @@ def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
 class GaussianComparison:
     """Scheffe's comparison of Gaussian distributions.
 
-    few_examples, proofs of Theorems 41, 45 and 46.
+    The source is few_examples, proofs of Theorems 41, 45 and 46.
 
     **Guarantee** psi lies between -1 and 1 for all values of the attributes below. So privacy does
     not depend on these values.
 
-    **Departs** P(W) is exact if all covariances are the identity. Otherwise P(W) is computed from
+    **Departs** P(W) is exact if all covariances are the identity. Otherwise, P(W) is computed from
     4096 points of a Sobol sequence. All pairs use the same points. The error of P(W) is a few
     thousandths for d <= 2, and about a hundredth for d = 10. This error affects the accuracy of the
     result, but not its privacy.
@@ -61,7 +63,7 @@ class GaussianComparison:
     ----------
     means : ndarray, [H, d]
     covariances : ndarray, [H, d, d], or None
-        Positive definite; None for the identity.
+        Positive definite matrices, or None for the identity.
     """
 
     means: ArrayLike
@@ -80,7 +82,7 @@ class GaussianComparison:
             covariances = _validate.floats("covariances", self.covariances, ndims=(3,))
             if covariances.shape != (H, d, d):
                 raise ValueError(
-                    f"covariances must have shape {(H, d, d)}, got {covariances.shape}"
+                    f"covariances must have shape {(H, d, d)}, got shape {covariances.shape}"
                 )
             if not np.array_equal(covariances, covariances.swapaxes(1, 2)):
                 raise ValueError("covariances must be symmetric")
@@ -126,18 +128,20 @@ def total_variation(one: ArrayLike, other: ArrayLike) -> FloatArray:
 
 
 def distributions(name: str, value: ArrayLike) -> FloatArray:
-    """Return distributions over a finite universe, [H, universe]; refuse invalid rows."""
+    """Return distributions over a finite universe, [H, universe], and refuse invalid rows."""
     rows = _validate.floats(name, value, ndims=(2,))
     if (rows < 0).any():
-        raise ValueError(f"{name} must be at least 0, got {rows.min()} among its values")
+        raise ValueError(f"{name} must hold only values that are at least 0, got {rows.min()}")
     sums = rows.sum(axis=1)
     if (abs(sums - 1) > 1e-9).any():
-        raise ValueError(f"{name} must sum to one, got {sums[abs(sums - 1).argmax()]!r}")
+        raise ValueError(f"{name} must sum to one, got a sum of {sums[abs(sums - 1).argmax()]!r}")
     return rows
 
 
 def flat_items(data: ArrayLike, k: int) -> IntArray:
-    """Return items of [k]^d as numbers below k^d: [n, m, d] to [n, m], for `covers.product_cover`.
+    """Return items of [k]^d as numbers below k^d, for `covers.product_cover`.
+
+    The shape changes from [n, m, d] to [n, m].
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class ItemAlgorithm(Protocol):
         """Number of possible outputs."""
 
     def pmf(self, items: IntArray) -> FloatArray:
-        """Return the distribution of the output on `items`, [n], n >= 0, in this order."""
+        """Return the distribution of the output on the sequence `items`, [n], where n >= 0."""
 
 
 class Symmetric(ABC):
@@ -57,7 +57,7 @@ class Symmetric(ABC):
         """Return the distributions, [..., n_outcomes], of the output on counts [..., universe]."""
 
     def pmf(self, items: IntArray) -> FloatArray:
-        """Return the distribution of the output on `items`, [n], n >= 0."""
+        """Return the distribution of the output on `items`, [n], where n >= 0."""
         return self.pmf_of_counts(np.bincount(items, minlength=self.universe))
 
 
@@ -73,15 +73,16 @@ def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
     found = np.asarray(pmf, dtype=np.float64)
     if found.shape[-1:] != (algorithm.n_outcomes,):
         raise ValueError(
-            f"the pmf of {algorithm!r} must have {algorithm.n_outcomes} entries, "
-            f"got shape {found.shape}"
+            f"the pmf of {algorithm!r} must have {algorithm.n_outcomes} entries, got an "
+            f"array of shape {found.shape}"
         )
     if not np.isfinite(found).all() or (found < 0).any():
         raise ValueError(f"the pmf of {algorithm!r} must be finite and at least 0, got {found}")
     sums = found.sum(axis=-1)
     if (abs(sums - 1) > SUMS_TO_ONE).any():
         raise ValueError(
-            f"the pmf of {algorithm!r} must sum to one, got {sums.flat[abs(sums - 1).argmax()]!r}"
+            f"the pmf of {algorithm!r} must sum to one, got a sum of "
+            f"{sums.flat[abs(sums - 1).argmax()]!r}"
         )
     return np.asarray(found / sums[..., None])
 
@@ -90,7 +91,7 @@ def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
 class ExponentialLearner(Symmetric):
     """The exponential mechanism over a finite class, with a score that is a sum over the items.
 
-    few_examples, Section 1.1.1 and Theorem 9 (McSherry & Talwar, 2007).
+    The source is few_examples, Section 1.1.1 and Theorem 9 (McSherry & Talwar, 2007).
 
     **Guarantee** epsilon-item-level DP.
 
@@ -137,9 +138,10 @@ def noisy_majority(epsilon: float) -> ExponentialLearner:
 
 @dataclass(frozen=True)
 class NoisyArgmax(Symmetric):
-    """The most frequent item, by permute-and-flip, which is noisy max with exponential noise.
+    """Permute-and-flip for the most frequent item, which is noisy max with exponential noise.
 
-    McKenna & Sheldon (2020), Algorithm 1; Ding et al. (2021), Theorem 1, for the noise.
+    The source is McKenna & Sheldon (2020), Algorithm 1, and Ding et al. (2021), Theorem 1, for the
+    noise.
 
     **Guarantee** epsilon-item-level DP.
 
@@ -161,11 +163,11 @@ class NoisyArgmax(Symmetric):
         _validate.keep(self, n_outcomes=self.universe)
 
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
-        """Return the probability that an item is the first, in random order, whose coin is heads.
+        """Return the probability that an item is the first item whose coin is heads.
 
-        If the coins have probabilities q, item r has probability q_r * integral over u in (0, 1) of
-        prod_(s != r) (1 - u q_s). The integrand is a polynomial, which a Gauss rule integrates
-        exactly.
+        The coins are tossed in random order. Suppose that the coins have probabilities q. Item r
+        has probability q_r times the integral over u in (0, 1) of prod_(s != r) (1 - u q_s). The
+        integrand is a polynomial, which a Gauss rule integrates exactly.
         """
         totals = np.asarray(counts, dtype=np.float64)
         coins = np.exp(self.epsilon / 2 * (totals - totals.max(axis=-1, keepdims=True)))
@@ -180,10 +182,10 @@ class NoisyArgmax(Symmetric):
 
 @dataclass(frozen=True)
 class HeavyItems(Symmetric):
-    """Set of items whose noisy count reaches a share of all items; the outcome is a sum of 2**item.
+    """Set of items whose noisy count reaches a share of all items.
 
-    The mechanism compares a histogram with two-sided geometric noise (Ghosh, Roughgarden &
-    Sundararajan, 2009) with a threshold.
+    The outcome is the sum of 2**item over the set. The mechanism compares a noisy histogram with a
+    threshold. The noise is two-sided geometric noise (Ghosh, Roughgarden & Sundararajan, 2009).
 
     **Guarantee** epsilon-item-level DP. Replacing an item moves two counts by 1, and each count has
     noise for epsilon / 2.
@@ -285,7 +287,7 @@ class AlternatingMajority:
         _validate.keep(self, epsilon=_validate.positive("epsilon", self.epsilon))
 
     def pmf(self, items: IntArray) -> FloatArray:
-        """Return the distribution of the output: logistic in epsilon times the alternating sum."""
+        """Return the distribution, which is logistic in epsilon times the alternating sum."""
         one = float(expit(self.epsilon * (items[::2].sum() - items[1::2].sum())))
         return np.array([1 - one, one])
 
@@ -297,7 +299,7 @@ class FunctionAlgorithm:
     Attributes
     ----------
     function : callable
-        Maps items [n] to probabilities [n_outcomes].
+        Function that maps items [n] to probabilities [n_outcomes].
     universe : int
         At least 1.
     n_outcomes : int
@@ -315,7 +317,7 @@ class FunctionAlgorithm:
         )
 
     def pmf(self, items: IntArray) -> FloatArray:
-        """Return the result of the function, checked."""
+        """Return the checked result of the function."""
         return known_pmf(self, self.function(items))
 
 
@@ -323,7 +325,7 @@ class FunctionAlgorithm:
 class Subsampled(Symmetric):
     """A symmetric algorithm on a subsample without replacement.
 
-    few_examples, Theorem 7 and Appendix C.2.
+    The source is few_examples, Theorem 7 and Appendix C.2.
 
     **Guarantee** Epsilon is `subsampling.amplified_epsilon`. Delta is sample / population times the
     delta of the base.
@@ -355,8 +357,8 @@ class Subsampled(Symmetric):
         rows = totals.reshape(-1, self.universe)
         if (rows.sum(axis=1) < self.sample).any():
             raise ValueError(
-                f"sample must be at most the number of items, {rows.sum(axis=1).min()}, "
-                f"got {self.sample}"
+                f"sample must be at most {rows.sum(axis=1).min()}, the number of items, got "
+                f"{self.sample}"
             )
         mixed = np.empty((len(rows), self.n_outcomes))
         for place, row in enumerate(rows):

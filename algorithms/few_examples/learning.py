@@ -23,8 +23,8 @@ from algorithms.few_examples.representations import Representation
 def clipped_errors(data: Any, hypotheses: IntArray, *, cap: float = 1.0) -> FloatArray:
     """Return scr_h, the number of users who have an example on which h errs.
 
-    few_examples, proof of Theorem 4 and end of Appendix D. The score is the sum of clip_{0,
-    1}(errors of a user).
+    The source is few_examples, proof of Theorem 4 and end of Appendix D. The score is the sum of
+    clip_{0, 1}(errors of a user).
 
     **Guarantee** One user moves each score by at most `cap`.
 
@@ -52,7 +52,7 @@ def pac_pmf(
 ) -> FloatArray:
     """Return the distribution of `pac_learner`'s output, over all hypotheses of all classes.
 
-    few_examples, proof of Theorem 4.
+    The source is few_examples, proof of Theorem 4.
 
     **Guarantee** epsilon-user-level DP. The distribution is a mixture of exponential mechanisms
     with public weights.
@@ -97,10 +97,10 @@ def pac_learner(
     cap: float = 1.0,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Learn a concept: draw a class and choose a hypothesis that only a few users contradict.
+    """Draw a class, and choose a hypothesis of the class that only a few users contradict.
 
-    few_examples, proof of Theorem 4: sample H from P, then apply the exponential mechanism to
-    `scr_h`.
+    The source is few_examples, proof of Theorem 4. The proof samples H from P, and then applies the
+    exponential mechanism to `scr_h`.
 
     **Guarantee**, **Requires**, **Departs**, **Symbols** See `pac_pmf`. This function draws from
     the distribution that `pac_pmf` returns.
@@ -135,20 +135,21 @@ def pac_learner(
 def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float = 0.1) -> int:
     """Return a number of users that is enough for Theorem 4, with all constants explicit.
 
-    few_examples, proof of Theorem 4 and Lemma 22. Two conditions are enough. If alpha n m >= 37.5
-    (size + ln 100), all hypotheses are within Chernoff's bounds. The exponential mechanism needs
-    alpha n m >= (40 / epsilon) (size + ln(1/beta)).
+    The source is few_examples, proof of Theorem 4 and Lemma 22. Two conditions are enough. If alpha
+    n m >= 37.5 (size + ln 100), all hypotheses are within Chernoff's bounds. The exponential
+    mechanism needs alpha n m >= (40 / epsilon) (size + ln(1/beta)).
 
     **Departs** (1) In the paper's proof, the product of the probabilities is 3/4 * 0.9 * 2/3 =
     0.45. The paper claims 2/3. With the 0.99 of Lemma 22's proof and beta = 0.1, the product is
-    0.668. (2) The case of small errors needs 37.5. For large errors, p_h >= (1 - 1/e) alpha m. The
-    proof uses only 0.2 alpha m of this bound. So the case of large errors needs less than 37.5.
+    0.668. (2) The case of small errors needs the constant 37.5. For large errors, p_h >= (1 - 1/e)
+    alpha m. The proof uses only 0.2 alpha m of this bound. So the case of large errors needs a
+    constant below 37.5.
 
     Parameters
     ----------
     size : float
-        Size of the (0.01 alpha, 1/4)-representation, which is ln of the number of hypotheses, at
-        least 0.
+        Size of the (0.01 alpha, 1/4)-representation, at least 0. The size is ln of the number of
+        hypotheses.
     alpha : float
         Accuracy, in (0, 1).
     epsilon : float
@@ -170,11 +171,11 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
 
 
 def used_examples(m: int, alpha: float) -> int:
-    """Return how many examples of a user Theorem 4 uses: at most floor(1/alpha) of m.
+    """Return how many examples of a user Theorem 4 uses, at most floor(1/alpha) of m examples.
 
-    few_examples, footnote 7: The paper says "we can simply disregard the extra examples". Pass
-    ``data[:, :used_examples(m, alpha)]`` to the learner. If more examples are used, every
-    hypothesis makes an error on most users.
+    The source is few_examples, footnote 7. The paper says "we can simply disregard the extra
+    examples". Pass ``data[:, :used_examples(m, alpha)]`` to the learner. If more examples are used,
+    every hypothesis makes an error on most users.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def agnostic_pmf(
 ) -> FloatArray:
     """Return the distribution of `agnostic_learner`'s output, over all hypotheses of all classes.
 
-    few_examples, proof of Theorem 40.
+    The source is few_examples, proof of Theorem 40.
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
@@ -210,7 +211,7 @@ def agnostic_pmf(
         Examples (x, y) of n users.
     representation : Representation
     threshold : float
-        tau, positive.
+        Positive clipping threshold tau.
     epsilon : float
         Positive.
 
@@ -237,7 +238,8 @@ def agnostic_learner(
 ) -> IntArray:
     """Learn a hypothesis that is nearly as good as the best concept.
 
-    few_examples, proof of Theorem 40: sample H from P, then run ClippedPairwiseEM on H.
+    The source is few_examples, proof of Theorem 40. The proof samples H from P, and then runs
+    ClippedPairwiseEM on H.
 
     **Guarantee**, **Requires**, **Departs**, **Symbols** See `agnostic_pmf`. This function draws
     from the distribution that `agnostic_pmf` returns.
@@ -250,7 +252,7 @@ def agnostic_learner(
         Number of independent draws.
     representation : Representation
     threshold : float
-        tau, positive.
+        Positive clipping threshold tau.
     epsilon : float
         Positive.
     rng : numpy.random.Generator

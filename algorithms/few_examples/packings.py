@@ -14,10 +14,10 @@ MOST_BITS = 16
 
 
 def greedy_code(length: int, distance: int) -> IntArray:
-    """Return binary words that differ pairwise in at least `distance` places, as a lexicode.
+    """Return a lexicode of binary words that differ pairwise in at least `distance` places.
 
-    few_examples, Theorem 24. The code has at least 2^length / sum_(i < distance) C(length, i) words
-    (Gilbert & Varshamov).
+    The source is few_examples, Theorem 24. The code has at least 2^length / sum_(i < distance)
+    C(length, i) words (Gilbert & Varshamov).
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def greedy_code(length: int, distance: int) -> IntArray:
     distance = _validate.integer("distance", distance, at_least=1)
     if length > MOST_BITS or distance > length:
         raise ValueError(
-            f"length must be at most {MOST_BITS} and distance at most length, "
-            f"got {length} and {distance}"
+            f"length must be at most {MOST_BITS}, and distance must be at most length, "
+            f"got length = {length} and distance = {distance}"
         )
     words = np.arange(2**length)
     chosen = []
@@ -46,10 +46,10 @@ def greedy_code(length: int, distance: int) -> IntArray:
 
 
 def labelled_packing(code: ArrayLike, bias: float) -> FloatArray:
-    """Return distributions of labelled points: the points are uniform, the labels biased to a word.
+    """Return distributions of labelled points, where the labels are biased to a word.
 
-    few_examples, lower bound of Theorem 40: D_i((x_l, y)) = (1 + bias (2 1[(u_i)_l = y] - 1)) / (2
-    d), where `bias` is 4 alpha / kappa.
+    The points are uniform. The source is few_examples, lower bound of Theorem 40. The masses are
+    D_i((x_l, y)) = (1 + bias (2 1[(u_i)_l = y] - 1)) / (2 d), where `bias` is 4 alpha / kappa.
 
     Parameters
     ----------
@@ -71,8 +71,9 @@ def labelled_packing(code: ArrayLike, bias: float) -> FloatArray:
 def discrete_packing(code: ArrayLike, bias: float) -> FloatArray:
     """Return distributions on k points, where k is twice the length of a word.
 
-    few_examples, lower bound of Theorem 43: D_i(2l - 1), D_i(2l) = (1 +- bias 1[(u_i)_l = 0]) / k,
-    where bias is 8 alpha / kappa and k is twice the length.
+    The source is few_examples, lower bound of Theorem 43. The masses are D_i(2l - 1), D_i(2l) = (1
+    +- bias 1[(u_i)_l = 0]) / k. In this formula, bias is 8 alpha / kappa, and k is twice the
+    length.
 
     **Departs** The paper prints a factor 1 / (2 k). With this factor, the masses would sum to 1/2.
 
@@ -96,11 +97,11 @@ def discrete_packing(code: ArrayLike, bias: float) -> FloatArray:
 def gaussian_packing(code: ArrayLike, scale: float) -> FloatArray:
     """Return the means of isotropic Gaussians, which are corners of a cube of diameter 2 * scale.
 
-    few_examples, lower bound of Theorem 45.
+    The source is few_examples, lower bound of Theorem 45.
 
     **Departs** The packing that the paper cites has means of norm up to O(sqrt(log(1/alpha))). For
-    small alpha, a ball of fixed radius R does not contain these means. The means here have norm
-    `scale`, of order alpha.
+    small alpha, a ball of fixed radius R does not contain these means. The means that this function
+    returns have the norm `scale`, which is of order alpha.
 
     Parameters
     ----------

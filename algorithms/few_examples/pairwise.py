@@ -29,10 +29,13 @@ class Comparison(Protocol):
         """Number of candidates."""
 
     def users_of(self, data: Any) -> Any:
-        """Return the data, validated, with one row for each user."""
+        """Return the validated data, with one row for each user."""
 
     def of_users(self, users: Any) -> FloatArray:
-        """Return pscr_{H, H'} of each user, [n, H, H']: the sum of psi over the user's items."""
+        """Return pscr_{H, H'} of each user, [n, H, H'].
+
+        This value is the sum of psi over the user's items.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class TableComparison:
     def __post_init__(self) -> None:
         psi = _validate.floats("psi", self.psi, ndims=(3,))
         if psi.shape[0] != psi.shape[1]:
-            raise ValueError(f"psi must have shape [H, H, universe], got {psi.shape}")
+            raise ValueError(f"psi must have shape [H, H, universe], got shape {psi.shape}")
         if abs(psi).max() > 1:
             raise ValueError(f"psi must lie between -1 and 1, got {psi.flat[abs(psi).argmax()]}")
         _validate.keep(self, psi=psi)
@@ -77,7 +80,7 @@ class TableComparison:
 class ErrorComparison:
     """Comparison of the errors of two hypotheses: psi_{c, c'} = 1[c(x) != y] - 1[c'(x) != y].
 
-    few_examples, proof of Theorem 40.
+    The source is few_examples, proof of Theorem 40.
 
     **Departs** The paper prints 1[c(x) = y] - 1[c'(x) = y], which has the other sign. With the
     printed sign, the mechanism chooses the hypothesis with the most errors. Equation (14) uses the
@@ -114,13 +117,13 @@ def errors_of_users(data: Any, hypotheses: ArrayLike) -> IntArray:
     Parameters
     ----------
     data : array_like of int, [n, m, 2]
-        Examples (x, y) of n users: a point and its label.
+        Examples (x, y) of n users, where x is a point and y is its label.
     hypotheses : array_like of int, [H, n_points]
         Labels 0 and 1.
     """
     examples = _validate.integers("data", data, ndims=(3,), low=0)
     if examples.shape[2] != 2:
-        raise ValueError(f"data must have shape [n, m, 2], got {examples.shape}")
+        raise ValueError(f"data must have shape [n, m, 2], got shape {examples.shape}")
     hypotheses = hypotheses_of("hypotheses", hypotheses)
     points = _validate.integers(
         "points in data", examples[:, :, 0], ndims=(2,), low=0, high=hypotheses.shape[1] - 1
@@ -130,9 +133,9 @@ def errors_of_users(data: Any, hypotheses: ArrayLike) -> IntArray:
 
 
 def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> FloatArray:
-    """Return scr_H of each candidate, which is its loss in its worst comparison of clipped sums.
+    """Return scr_H, the loss of each candidate in the worst comparison of clipped sums.
 
-    few_examples, Appendix E.1.
+    The source is few_examples, Appendix E.1.
 
     **Guarantee** One user moves each score by at most 2 * threshold.
 
@@ -170,7 +173,8 @@ def clipped_pairwise_pmf(
 ) -> FloatArray:
     """Return the distribution of ClippedPairwiseEM, [H].
 
-    few_examples, Appendix E.1: the exponential mechanism on `clipped_scores`, Delta = 2 tau.
+    The source is few_examples, Appendix E.1. The algorithm is the exponential mechanism on
+    `clipped_scores`, where Delta = 2 tau.
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
@@ -180,7 +184,7 @@ def clipped_pairwise_pmf(
     **Departs** See `clipped_scores`. In floating point, a probability below 5e-324 is 0. Such small
     probabilities can occur only for epsilon n above 1,400.
 
-    **Symbols** tau = `threshold`, psi = `comparison`, H = its candidates.
+    **Symbols** tau = `threshold`, psi = `comparison`, H = the candidates of `comparison`.
 
     Parameters
     ----------
@@ -188,7 +192,7 @@ def clipped_pairwise_pmf(
         Users' items, in the form that `comparison` accepts.
     comparison : Comparison
     threshold : float
-        tau, positive.
+        Positive clipping threshold tau.
     epsilon : float
         Positive.
 
@@ -222,7 +226,7 @@ def clipped_pairwise_em(
         Number of independent draws.
     comparison : Comparison
     threshold : float
-        tau, positive.
+        Positive clipping threshold tau.
     epsilon : float
         Positive.
     rng : numpy.random.Generator
@@ -242,8 +246,9 @@ def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float
 
     **Departs** The paper hides the constant. The constant 5.71 gives (12) for all alpha up to 1/2
     without the term alpha m. With the term alpha m, the constant 3.76 is enough. If tau is below m,
-    2.89 is enough. Here tau is also at most m, because nothing is clipped above m. With the
-    constant 5.71, tau is m for all m up to 32 ln(1/alpha). If alpha > 0.175, tau is m for all m.
+    2.89 is enough. In this function, tau is also at most m, because nothing is clipped above m.
+    With the constant 5.71, tau is m for all m up to 32 ln(1/alpha). If alpha > 0.175, tau is m for
+    all m.
 
     Parameters
     ----------
@@ -252,7 +257,7 @@ def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float
     m : int
         Items of each user, at least 1.
     constant : float, default 5.71
-        C, positive.
+        Positive constant C.
 
     Returns
     -------
@@ -268,9 +273,10 @@ def pairwise_users(
 ) -> int:
     """Return a number of users that is enough for Theorem 37, with all constants explicit.
 
-    few_examples, proof of Theorem 37 with the constants that its steps need. The exponential
-    mechanism needs 40 tau ln(3 abs(H) / beta) / (epsilon alpha m). Equation (10) needs 800 ln(6
-    abs(H)^2 / beta) / (alpha^2 m), because its exponent is 0.00125 and not 0.025.
+    The source is few_examples, proof of Theorem 37, with the constants that the steps of the proof
+    need. The exponential mechanism needs 40 tau ln(3 abs(H) / beta) / (epsilon alpha m). Equation
+    (10) needs 800 ln(6 abs(H)^2 / beta) / (alpha^2 m), because the exponent in (10) is 0.00125 and
+    not 0.025.
 
     Parameters
     ----------

@@ -20,8 +20,9 @@ from algorithms.few_examples.populations import items_of
 class Pipeline:
     """Number of users that DelStab needs to run an item-level algorithm on a subsample.
 
-    few_examples, proof of Theorem 10. N is the least multiple of m for which the algorithm on a
-    subsample of `sample` items is private enough for Lemma 19. Then n = N / m + 4 kappa.
+    The source is few_examples, proof of Theorem 10. N is the least multiple of m for which the
+    algorithm on a subsample of `sample` items is private enough for Lemma 19. The number of users
+    is n = N / m + 4 kappa.
 
     **Guarantee** The output of `delstab` on `n_users` is (epsilon, delta)-user-level DP, for every
     `constant`. If Lemma 19 holds with this `constant`, the pipeline gives an answer with
@@ -70,7 +71,8 @@ class Pipeline:
 def stable_epsilon(budget: Budget, n_users: int, m: int, *, constant: float = 1.0) -> float:
     """Return the epsilon' of Lemma 19, at which an item-level algorithm is stable.
 
-    few_examples, Lemma 19: Theta(epsilon / (kappa sqrt(m log(n m / delta)))).
+    The source is few_examples, Lemma 19. The paper prints Theta(epsilon / (kappa sqrt(m log(n m /
+    delta)))).
 
     **Departs** The constant of Theta is an argument. Privacy does not depend on this constant.
 
@@ -78,7 +80,7 @@ def stable_epsilon(budget: Budget, n_users: int, m: int, *, constant: float = 1.
     ----------
     budget : Budget
     n_users : int
-        n, at least 1.
+        Number of users n, at least 1.
     m : int
         At least 1.
     constant : float, default 1
@@ -106,8 +108,8 @@ def pipeline(
 ) -> Pipeline:
     """Return the plan with the fewest users for an item-level algorithm on `sample` items.
 
-    few_examples, proof of Theorem 10 with base_epsilon = `theorem_10_epsilon`, and proof of Theorem
-    11 with base_epsilon = epsilon. The two subsamples of Theorem 11 are merged into one subsample.
+    For Theorem 10 of few_examples, base_epsilon is `theorem_10_epsilon`. For Theorem 11,
+    base_epsilon is epsilon. The two subsamples of Theorem 11 are merged into one subsample.
 
     Parameters
     ----------
@@ -136,9 +138,10 @@ def pipeline(
 
 
 def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
-    """Return the distribution of the pipeline's output: DelStab around a subsampled base.
+    """Return the distribution of the pipeline's output.
 
-    few_examples, Theorems 10 and 11.
+    The pipeline is DelStab around a subsampled base. The source is few_examples, Theorems 10 and
+    11.
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18).
 
@@ -151,7 +154,8 @@ def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
     Parameters
     ----------
     data : array_like of int, [n, m]
-        n must be at least `plan.n_users`. Users beyond this number are used too.
+        The number n of users must be at least `plan.n_users`. Users beyond this number are used
+        too.
     base : Symmetric
         Item-level algorithm with a known distribution.
     plan : Pipeline
@@ -176,7 +180,7 @@ def run_pipeline(
     Parameters
     ----------
     data : array_like of int, [n, m]
-        n must be at least `plan.n_users`.
+        The number n of users must be at least `plan.n_users`.
     size : int
         Number of independent draws.
     base : Symmetric
@@ -188,7 +192,7 @@ def run_pipeline(
     Returns
     -------
     ndarray of int64, [size]
-        Outcomes; `base.n_outcomes` stands for no answer.
+        Outcomes. The outcome `base.n_outcomes` stands for no answer.
     """
     items, algorithm = _planned(data, base, plan)
     return delstab(items, size, algorithm=algorithm, **_spent(plan), rng=rng)

@@ -47,7 +47,7 @@ def compositions(total: int, caps: ArrayLike) -> IntArray:
         if lengths.sum() > MOST_VECTORS:
             raise ValueError(
                 f"data must have at most {MOST_VECTORS} ways to choose {total} users of their "
-                f"{limits.size} kinds, got more"
+                f"{limits.size} kinds, got more ways"
             )
         rows = np.repeat(np.arange(len(left)), lengths)
         firsts = np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -69,7 +69,7 @@ def log_ways(numbers: ArrayLike, chosen: ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray, [...]
-        Sum over the kinds; -inf if there is no way.
+        Sum over the kinds. The sum is -inf if the number of ways is 0.
     """
     n, k = np.asarray(numbers), np.asarray(chosen)
     factorials = gammaln(np.arange(max(n.max(initial=0), k.max(initial=0)) + 1) + 1)

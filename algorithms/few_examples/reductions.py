@@ -1,6 +1,7 @@
-"""Conversions between item-level and user-level DP: Observation 28 and group privacy.
+"""Conversions between item-level and user-level DP, by Observation 28 and by group privacy.
 
-A user-level algorithm should be better than these conversions, so they are also baselines.
+A user-level algorithm should be better than these conversions, so the conversions are also
+baselines.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ class UserMechanism(Protocol):
 class OneExample:
     """A user-level algorithm that keeps the first item of each user.
 
-    few_examples, Observation 28.1.
+    The source is few_examples, Observation 28.1.
 
     **Guarantee** Between users, the result has the same DP that `algorithm` has between items.
 
-    **Departs** The paper discards "all-but-one example". Here the first example is kept.
+    **Departs** The paper discards "all-but-one example". This class keeps the first example.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class OneExample:
 class AllExamples:
     """A user-level algorithm that applies the item-level algorithm to all items, by group privacy.
 
-    few_examples, Lemma 6 with k = m.
+    The source is few_examples, Lemma 6 with k = m.
 
     **Guarantee** (m epsilon, (exp(m epsilon) - 1) / (exp(epsilon) - 1) delta)-user-level DP if
     `algorithm` is (epsilon, delta)-item-level DP.
@@ -70,7 +71,7 @@ class AllExamples:
 class SuperUsers:
     """An item-level algorithm that groups m successive items into a user.
 
-    few_examples, Observation 28.2.
+    The source is few_examples, Observation 28.2.
 
     **Guarantee** Between items, the result has the same DP that `mechanism` has between users.
 
@@ -93,5 +94,8 @@ class SuperUsers:
         """Return the distribution of the output on items, [N] or [N, 1]."""
         items = _validate.integers("data", data, ndims=(1, 2), low=0).reshape(-1)
         if items.size % self.m:
-            raise ValueError(f"data must have a multiple of m = {self.m} items, got {items.size}")
+            raise ValueError(
+                f"the number of items in data must be a multiple of m = {self.m}, got "
+                f"{items.size} items"
+            )
         return self.mechanism.pmf(items.reshape(-1, self.m))

@@ -21,10 +21,11 @@ _ABOVE = 1e-5
 class Representation:
     """A distribution on classes of hypotheses over the points 0, ..., n_points - 1.
 
-    few_examples, Definition 20 (Beimel, Nissim & Stemmer).
+    The source is few_examples, Definition 20 (Beimel, Nissim & Stemmer).
 
-    **Departs** Definition 20 speaks of a distribution on concept classes. Here the distribution has
-    finite support. Logarithms are natural, because the proof of Lemma 22 needs exp(size) >= abs(H).
+    **Departs** Definition 20 speaks of a distribution on concept classes. In this class, the
+    distribution has finite support. Logarithms are natural, because the proof of Lemma 22 needs
+    exp(size) >= abs(H).
 
     Attributes
     ----------
@@ -39,11 +40,13 @@ class Representation:
 
     def __post_init__(self) -> None:
         if not self.classes:
-            raise ValueError("classes must not be empty, got none")
+            raise ValueError("classes must hold at least one class, got none")
         classes = tuple(hypotheses_of("classes", one) for one in self.classes)
         widths = {one.shape[1] for one in classes}
         if len(widths) > 1:
-            raise ValueError(f"classes must have the same number of points, got {sorted(widths)}")
+            raise ValueError(
+                f"classes must all have the same number of points, got the numbers {sorted(widths)}"
+            )
         given = np.asarray(self.probabilities, dtype=np.float64)
         if given.size == 0:
             given = np.full(len(classes), 1 / len(classes))
@@ -72,9 +75,10 @@ class Representation:
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
         """Return the probability that no hypothesis is good, and the worst distribution of points.
 
-        few_examples, Definition 20. The returned probability is the largest probability of classes
-        in which all hypotheses err on `concept` with probability above `alpha` by at least 1e-5. A
-        mixed-integer program computes it.
+        The source is few_examples, Definition 20. The returned probability is the largest
+        probability of bad classes, over all distributions of points. In a bad class, all hypotheses
+        err on `concept` with probability above `alpha` by at least 1e-5. A mixed-integer program
+        computes this probability.
 
         Parameters
         ----------
@@ -93,7 +97,10 @@ class Representation:
         """
         labels = hypotheses_of("concept", [concept])[0]
         if labels.size != self.n_points:
-            raise ValueError(f"concept must have {self.n_points} labels, got {labels.size}")
+            raise ValueError(
+                f"concept must have one label for each of the {self.n_points} points, got "
+                f"{labels.size} labels"
+            )
         alpha = _validate.nonnegative("alpha", alpha)
         if alpha >= 1:
             raise ValueError(f"alpha must be below 1, got {alpha!r}")
@@ -109,8 +116,8 @@ def is_representation(
 ) -> bool:
     """Return whether `self` is an (alpha, beta)-probabilistic representation of a concept class.
 
-    few_examples, Definition 20. Here "above alpha" requires an excess of at least 1e-5, and the
-    same holds for beta.
+    The source is few_examples, Definition 20. In this function, "above alpha" requires an excess of
+    at least 1e-5. The same excess is required for beta.
 
     Parameters
     ----------
@@ -130,12 +137,15 @@ def is_representation(
 
 
 def hypotheses_of(name: str, value: Any) -> IntArray:
-    """Return the hypotheses, [H, n_points] labels 0 and 1, validated."""
+    """Return the validated hypotheses, [H, n_points] labels 0 and 1."""
     return _validate.integers(name, value, ndims=(2,), low=0, high=1)
 
 
 def thresholds(n_points: int) -> IntArray:
-    """Return all thresholds 1[x >= t], t = 0, ..., n_points: VC dimension 1, [n_points + 1, n]."""
+    """Return all thresholds 1[x >= t] for t = 0, ..., n_points, [n_points + 1, n].
+
+    The VC dimension of the thresholds is 1.
+    """
     n_points = _validate.integer("n_points", n_points, at_least=1)
     return (np.arange(n_points) >= np.arange(n_points + 1)[:, None]).astype(np.int64)
 
@@ -148,9 +158,10 @@ def point_functions(n_points: int) -> IntArray:
 def hashed_points(n_points: int, buckets: int) -> Representation:
     """Represent point functions by the buckets of a random hash function.
 
-    few_examples, Definition 20. Beimel, Nissim & Stemmer (2019) show why its size need not grow
-    with `n_points`. The probability that another point is in the bucket is at most about 1 /
-    buckets. So by Markov's inequality, buckets = 1 / (alpha beta) is enough.
+    The source is few_examples, Definition 20. Beimel, Nissim & Stemmer (2019) show why the size of
+    the representation need not grow with `n_points`. The probability that another point is in the
+    bucket is at most about 1 / buckets. So by Markov's inequality, buckets = 1 / (alpha beta) is
+    enough.
 
     Parameters
     ----------
@@ -162,7 +173,7 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
     Returns
     -------
     Representation
-        One class for each hash function (a x + b mod n_points) mod buckets, a > 0.
+        One class for each hash function (a x + b mod n_points) mod buckets, where a > 0.
     """
     p = _validate.integer("n_points", n_points, at_least=2)
     if any(p % q == 0 for q in range(2, math.isqrt(p) + 1)):
@@ -178,7 +189,10 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
 def _worst(
     errors: list[np.ndarray[Any, np.dtype[np.bool_]]], weights: FloatArray, alpha: float
 ) -> tuple[float, FloatArray]:
-    """Choose a distribution D and classes z; all of a chosen class errs by more than alpha on D."""
+    """Choose a distribution D and classes z.
+
+    All hypotheses of a chosen class err by more than alpha on D.
+    """
     n_points, n_classes = errors[0].shape[1], len(errors)
     rows, bound = [], alpha + _ABOVE
     for i, wrong in enumerate(errors):
@@ -194,5 +208,7 @@ def _worst(
         options={"mip_rel_gap": 0.0},
     )
     if found.x is None:
-        raise ArithmeticError(f"the program of the worst distribution was not solved: {found}")
+        raise ArithmeticError(
+            f"the linear program of the worst distribution was not solved: {found}"
+        )
     return float(weights @ np.round(found.x[n_points:])), np.asarray(found.x[:n_points])

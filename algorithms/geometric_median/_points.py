@@ -1,4 +1,4 @@
-"""Validation of clouds of points, and exact or subsampled counts of their neighbours.
+"""Validation of clouds of points, and exact or subsampled counts of neighbours of the points.
 
 All memory in addition to the input is linear in n. Every distance is computed from differences of
 coordinates and never from inner products. So points far from the origin lose no precision.
@@ -30,7 +30,7 @@ def cloud(data: ArrayLike, name: str = "data") -> FloatArray:
     largest = float(np.abs(points).max())
     if largest > _FARTHEST:
         raise ValueError(
-            f"{name} must be within {_FARTHEST:g} of 0 in every coordinate, got {largest:g}"
+            f"{name} must have coordinates of size at most {_FARTHEST:g}, got {largest:g}"
         )
     return points
 
@@ -42,8 +42,8 @@ def inside(points: FloatArray, max_radius: float) -> None:
         farthest = max(farthest, float(norms(points[start : start + _BATCH]).max()))
     if farthest > max_radius * _ROUNDING:
         raise ValueError(
-            f"data must be in the ball of radius max_radius = {max_radius!r} around 0, got a "
-            f"point of norm {farthest!r}"
+            f"data must lie in the ball of radius max_radius = {max_radius!r} around 0, "
+            f"got a point of norm {farthest!r}"
         )
 
 
@@ -53,12 +53,12 @@ def point(name: str, value: ArrayLike, dimension: int) -> FloatArray:
     if array.size != dimension:
         raise ValueError(f"{name} must have {dimension} coordinates, got shape {array.shape}")
     if float(np.abs(array).max()) > _FARTHEST:
-        raise ValueError(f"{name} must be within {_FARTHEST:g} of 0 in every coordinate")
+        raise ValueError(f"{name} must have coordinates of size at most {_FARTHEST:g}")
     return array
 
 
 def route_of(name: str, n: int, size: int, n_samples: int) -> str:
-    """Return "counts" or "samples", whichever is faster, unless the caller has chosen one."""
+    """Return the faster of "counts" and "samples", unless the caller has chosen a route."""
     if name not in ROUTES:
         raise ValueError(f"route must be one of {', '.join(ROUTES)}, got {name!r}")
     if name != "auto":
@@ -83,11 +83,11 @@ def norms(vectors: FloatArray) -> FloatArray:
 
 
 def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return vectors of the same directions, and their lengths; only the vector 0 has length 0.
+    """Return vectors of the same directions, and their lengths.
 
-    A nonzero vector divided by its length has norm 1. If the squares of a vector underflow (length
-    near 1e-162), naive code returns a "unit" vector of the wrong length. With such vectors, the
-    sensitivity of a noisy gradient has no bound.
+    Only the vector 0 has length 0. A nonzero vector divided by its length has norm 1. If the
+    squares of a vector underflow (length near 1e-162), naive code returns a "unit" vector of the
+    wrong length. With such vectors, the sensitivity of a noisy gradient has no bound.
     """
     squares = np.asarray(np.einsum("...i,...i->...", vectors, vectors))
     if (small := squares < _TINY).any():
@@ -106,9 +106,9 @@ def _magnified(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
-    """Return ``[n, T]``: the number of points, including point i, within radii[t] of point i.
+    """Return the number of points ``[n, T]`` within radii[t] of point i, including point i.
 
-    The time is n**2 (d + T).
+    The running time is n**2 (d + T).
     """
     n, dimension = points.shape
     counts = np.empty((n, radii.size), dtype=np.int64)
@@ -128,7 +128,7 @@ def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
 def sampled_hits(
     points: FloatArray, radius: float, n_samples: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return ``[n]``: for each i, how many of `n_samples` uniform indices are neighbours of i."""
+    """Return how many of `n_samples` uniform indices are neighbours of i, for each i ``[n]``."""
     n = len(points)
     rows = _rows(n_samples)
     hits = np.empty(n, dtype=np.int64)
@@ -141,7 +141,7 @@ def sampled_hits(
 
 
 def hits_of(points: FloatArray, samples: IntArray, radius: float) -> IntArray:
-    """Return ``[n]``: how many of the given indices ``samples[i]`` are neighbours of i."""
+    """Return how many of the indices ``samples[i]`` are neighbours of i, for each i ``[n]``."""
     rows = _rows(samples.shape[1])
     parts = [
         _hits(points, start, samples[start : start + rows], radius)
@@ -153,7 +153,7 @@ def hits_of(points: FloatArray, samples: IntArray, radius: float) -> IntArray:
 def binomial_hits(
     counts: IntArray, n_samples: int, size: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return ``[n, size]``: Make `size` draws of `sampled_hits` from the exact counts ``[n]``.
+    """Return `size` draws of `sampled_hits` from the exact counts ``[n]``, as ``[n, size]``.
 
     Given i, each sample is a neighbour with probability counts[i] / n, independently. Points with
     equal counts are drawn together, so that numpy sets up each binomial only once.
@@ -169,7 +169,7 @@ def binomial_hits(
 def binomial_total(
     counts: IntArray, n_samples: int, size: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return ``[size]``: sums over i of `binomial_hits`, with one binomial for each count."""
+    """Return sums over i of `binomial_hits` ``[size]``, with one binomial for each count."""
     n = len(counts)
     total = np.zeros(size, dtype=np.int64)
     for count, points in zip(*np.unique(counts, return_counts=True), strict=True):
@@ -178,11 +178,11 @@ def binomial_total(
 
 
 def sample_table(data_size: int, samples: ArrayLike) -> IntArray:
-    """Return the indices ``[n, k]`` of points, validated."""
+    """Return the validated indices ``[n, k]`` of points."""
     table = _validate.integers("samples", samples, ndims=(2,), low=0, high=data_size - 1)
     if len(table) != data_size:
         raise ValueError(
-            f"samples must have one row for each of the {data_size} points, got {table.shape}"
+            f"samples must have one row for each of the {data_size} points, got shape {table.shape}"
         )
     return table
 
@@ -195,9 +195,9 @@ def _rows(n_samples: int) -> int:
 def _hits(points: FloatArray, start: int, samples: NDArray[np.integer], radius: float) -> IntArray:
     """Count the neighbours of the points from index `start` on among ``samples`` ``[rows, k]``.
 
-    The pairs are visited in the order of the sampled index, so points are fetched in the order in
-    which memory holds them. Fetching points of a large array at uniform indices would miss every
-    cache.
+    The pairs are visited in the order of the sampled index. So the points are fetched in the order
+    in which memory holds these points. Fetching points of a large array at uniform indices would
+    miss every cache.
     """
     n_rows = len(samples)
     shift = max(1, int(n_rows - 1).bit_length())

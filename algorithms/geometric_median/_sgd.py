@@ -57,7 +57,7 @@ def run_phases(
     noise_multiplier: float,
     rng: np.random.Generator,
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Run phases 1 to `last`; return each phase's average iterate and noise, ``[size, d]``."""
+    """Run phases 1 to `last`, and return each phase's average iterate and noise, ``[size, d]``."""
     project = projection(project)
     multiplier = _validate.positive("noise_multiplier", noise_multiplier)
     size = len(starts)

@@ -1,8 +1,8 @@
-"""Baselines of the paper: RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024).
+"""Baselines of the paper.
 
-HSU24 denotes "Private Geometric Median", NeurIPS 2024, arXiv 2406.07407. The text of HSU24 was not
-available. The functions follow the authors' published research code and the description in
-geometric_median.
+The baselines are RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024). HSU24 denotes "Private
+Geometric Median", NeurIPS 2024, arXiv 2406.07407. The text of HSU24 was not available. The
+functions follow the authors' published research code and the description in geometric_median.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DPGDParameters:
 def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
     """Return the radii r, 2r, 4r, ... up to 2R that RadiusFinder tries.
 
-    FastRadius stops below R. Here the last radius exceeds R.
+    FastRadius stops below R. In RadiusFinder, the last radius exceeds R.
     """
     radii = list(radius_grid(min_radius, max_radius)) or [float(min_radius)]
     while 2 * radii[-1] <= 2 * max_radius:
@@ -43,7 +43,7 @@ def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
 
 
 def radius_finder_queries(data: ArrayLike, radii: ArrayLike, gamma: float = 0.75) -> FloatArray:
-    """Return the queries of RadiusFinder, ``[T]``, averages of the ceil(gamma n) largest counts.
+    """Return the queries of RadiusFinder ``[T]``, which average the ceil(gamma n) largest counts.
 
     **Guarantee** Replacing one point moves each query by at most 1 + (n - 2) / m, where m =
     ceil(gamma n). The count of every other point moves by at most 1. At most m - 1 of these counts
@@ -51,9 +51,9 @@ def radius_finder_queries(data: ArrayLike, radii: ArrayLike, gamma: float = 0.75
     moves by at most n - 1.
 
     A star attains this bound, in dimension n - 2. The star consists of n - 1 points around the
-    point that is replaced. All n - 1 points are within the radius of the replaced point, and no two
-    of them are within the radius of each other. The bound is below 1 + 1 / gamma. For gamma > 1/2,
-    the bound is below 3.
+    point that is replaced. All n - 1 points are within the radius of the replaced point. No two of
+    these points are within the radius of each other. The bound is below 1 + 1 / gamma. For gamma >
+    1/2, the bound is below 3.
 
     **Requires** No condition on the data.
     """
@@ -77,8 +77,9 @@ def radius_finder(
 ) -> FloatArray:
     """Double a radius until the best-connected points have gamma n neighbours on average.
 
-    HSU24, Algorithm 1 (RadiusFinder). The algorithm is AboveThreshold with noise scales 6 / epsilon
-    and 12 / epsilon, and threshold m + (18 / epsilon) log(2 T / beta), where m = ceil(gamma n).
+    The source is HSU24, Algorithm 1 (RadiusFinder). The algorithm is AboveThreshold with the noise
+    scales 6 / epsilon and 12 / epsilon. The threshold is m + (18 / epsilon) log(2 T / beta), where
+    m = ceil(gamma n).
 
     **Guarantee** epsilon-DP. Under replacement, the queries have sensitivity 1 + (n - 2) / m < 3
     (`radius_finder_queries`). The noise is scaled for sensitivity 3.
@@ -87,12 +88,13 @@ def radius_finder(
     needs this condition, but points outside are refused.
 
     **Departs** These departures are from the published code. (1) The code takes a zCDP parameter
-    rho and uses epsilon = sqrt(rho) here. In this function, epsilon is an argument. (2) If no query
-    reaches the threshold, the code returns one of the radii at random. This function returns
-    `max_radius`, as FastRadius does. Both choices are private. (3) gamma <= 1/2 is refused, because
-    the sensitivity could exceed 3 for such a gamma. (4) The paper's Section 5 gives no beta. The
-    code has 0.05. (5) `noise_multiplier` is not in the code. `noise_multiplier` multiplies the
-    noise scales, but not the offset of the threshold. Below 1, no privacy is guaranteed.
+    rho, and uses epsilon = sqrt(rho) in this algorithm. In this function, epsilon is an argument.
+    (2) If no query reaches the threshold, the code returns one of the radii at random. This
+    function returns `max_radius`, as FastRadius does. Both choices are private. (3) gamma <= 1/2 is
+    refused, because the sensitivity could exceed 3 for such a gamma. (4) The paper's Section 5
+    gives no beta. The code has 0.05. (5) `noise_multiplier` is not in the code. `noise_multiplier`
+    multiplies the noise scales, but not the offset of the threshold. If `noise_multiplier` is below
+    1, no privacy is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, beta = `failure_prob`.
 
@@ -151,20 +153,21 @@ def dpgd(
 ) -> FloatArray:
     """Descend along noisy full gradients in a ball, and return the average iterate.
 
-    HSU24, Algorithms 3 and 6 (DPGD).
+    The source is HSU24, Algorithms 3 and 6 (DPGD).
 
     **Guarantee** rho-zCDP. Replacing one row moves the gradient, an average of n unit vectors, by
-    at most 2 / n. T steps with noise of standard deviation s are T (2 / n)**2 / (2 s**2)-zCDP. This
-    value is rho for s = (2 / n) sqrt(T / (2 rho)).
+    at most 2 / n. If the noise has standard deviation s, T steps are T (2 / n)**2 / (2 s**2)-zCDP.
+    For s = (2 / n) sqrt(T / (2 rho)), this value is rho.
 
     **Requires** that `center`, `radius` and `start` are public, or released privately on the same
     data at a separate privacy cost.
 
     **Departs** (1) In the published code, the start is the center of the ball. The experiments of
     geometric_median start elsewhere, at `start`. (2) The average is over theta_1 to theta_T, as in
-    the published code. The average is not over the T points at which gradients are computed. (3)
-    The published code shortens directions with norm below 1e-10. Here the gradient is 0 only if z =
-    x_i. (4) `noise_multiplier` is not in the code. Below 1, no privacy is guaranteed.
+    the published code. This average is not an average over the T points at which gradients are
+    computed. (3) The published code shortens directions with norm below 1e-10. In this function,
+    the gradient is 0 only if z = x_i. (4) `noise_multiplier` is not in the code. If
+    `noise_multiplier` is below 1, no privacy is guaranteed.
 
     **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the standard deviation of the
     noise of one gradient.
@@ -186,7 +189,7 @@ def dpgd(
     n_steps : int
         At least 1.
     start : array_like, [d], optional
-        First iterate.  Default: `center`.
+        First iterate. The default is `center`.
     noise_multiplier : float, default 1
         Factor on the noise, positive.
     rng : numpy.random.Generator
@@ -229,11 +232,12 @@ def dpgd_sigma(n_users: int, rho: float, n_steps: int) -> float:
 def dpgd_parameters(
     n_users: int, dimension: int, *, radius: float, rho: float, step_rule: str = "best"
 ) -> DPGDParameters:
-    """Return steps and step size of DPGD.
+    """Return the number of steps and the step size of DPGD.
 
-    In HSU24, T is n**2 rho / (256 d). Here T is rounded down and is at least 1. `step_rule` "hsu"
-    is the step size of HSU24, 2 radius sqrt(d / (6 rho n**2)). `step_rule` "best" is radius /
-    sqrt(T), which was best in the ablation of geometric_median.
+    In HSU24, T is n**2 rho / (256 d). In this function, T is rounded down and is at least 1. With
+    `step_rule` "hsu", the step size is 2 radius sqrt(d / (6 rho n**2)), as in HSU24. With
+    `step_rule` "best", the step size is radius / sqrt(T), which was best in the ablation of
+    geometric_median.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     n_users = _validate.integer("n_users", n_users, at_least=1)

@@ -27,12 +27,12 @@ def sgd_trajectory(
 ) -> FloatArray:
     """Return the iterates of one phase for given sampled indices.
 
-    geometric_median, Algorithm 4, lines 11 to 14, without randomness.
+    The source is geometric_median, Algorithm 4, lines 11 to 14, without randomness.
 
-    **Guarantee** Let a row of the data be replaced that occurs m >= 1 times in `indices`. Then
-    every iterate moves by at most (2m + 1) `step` (Corollary 1). In fact every iterate moves by at
-    most 2 m `step`, because the 3 of Lemma 11 can be replaced by 2. If a + b <= eta, then a <= eta
-    and b <= eta, so the new distance is at most (eta - a) + (eta - b) <= 2 eta.
+    **Guarantee** Suppose that the replaced row of the data occurs m >= 1 times in `indices`. In
+    this case, every iterate moves by at most (2m + 1) `step` (Corollary 1). In fact every iterate
+    moves by at most 2 m `step`, because the 3 of Lemma 11 can be replaced by 2. If a + b <= eta,
+    then a <= eta and b <= eta. So the new distance is at most (eta - a) + (eta - b) <= 2 eta.
 
     **Requires** No condition on the data.
 
@@ -51,7 +51,7 @@ def sgd_trajectory(
     radius : float, optional
         Radius of the ball to which every iterate is projected, at least 0. Default: no projection.
     center : array_like, [d], optional
-        Center of this ball. Default: `start`.
+        Center of this ball. The default is `start`.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def sgd_trajectory(
     first = _validate.floats("start", start, ndims=(1, 2))
     rows = _validate.integers("indices", indices, ndims=(1, 2), low=0, high=len(points) - 1)
     if first.shape[-1] != points.shape[1]:
-        raise ValueError(f"start must have {points.shape[1]} coordinates, got {first.shape}")
+        raise ValueError(f"start must have {points.shape[1]} coordinates, got shape {first.shape}")
     step = _validate.positive("step", step)
     reach = None if radius is None else _at_least_zero("radius", radius)
     shape = np.broadcast_shapes(first.shape[:-1], rows.shape[:-1])
@@ -92,29 +92,30 @@ def stable_dpsgd(
 ) -> FloatArray:
     """Average SGD's iterates and add noise, in phases with decreasing lengths, steps and noise.
 
-    geometric_median, Algorithm 4 (StableDPSGD).
+    The source is geometric_median, Algorithm 4 (StableDPSGD).
 
-    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with `rho` =
-    `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases together.
-    Some index is drawn more than m times with probability at most delta / 8. If no index is drawn
-    so often, the algorithm is rho-zCDP, and even 9 rho / 14-zCDP (the sum in the proof of Lemma
-    12).
+    **Guarantee** The outputs of all phases together are (epsilon, delta)-DP for epsilon <= 1, if
+    `rho` is `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12). Some index is drawn more than m
+    times with probability at most delta / 8. If no index is drawn so often, the algorithm is
+    rho-zCDP. By the sum in the proof of Lemma 12, the algorithm is even 9 rho / 14-zCDP.
 
     **Requires** that `center` and `radius` are public, or released privately on the same data at a
     separate privacy cost.
 
-    **Departs** (1) T >= n is not required. Lemma 10 holds without T >= n. In general m is not an
-    integer, and 2m + 1 is not rounded. (2) `project` "first" keeps only the projection of phase 1.
-    `project` "none" has no projection at all. (Remark 1 describes these variants, but its sentence
-    can also be read as projecting to K^(1) in all phases.) Privacy holds for all three values. (3)
-    `ball` "printed" gives the balls of phases k >= 2 the radius 2 sigma^(k) sqrt(d log(4K / delta))
-    of line 9. The proof of Lemma 13 needs these balls to contain xbar^(k-1), whose noise is
-    sigma^(k-1) = 3 sigma^(k). `ball` "repaired" takes sigma^(k-1). Privacy holds for both balls.
+    **Departs** (1) T >= n is not required. Lemma 10 holds without T >= n. In general, m is not an
+    integer, and 2m + 1 is not rounded. (2) With `project` "first", only phase 1 projects its
+    iterates. With `project` "none", no phase projects its iterates. Remark 1 describes these
+    variants, but can also be read as projecting to K^(1) in all phases. Privacy holds for all three
+    values of `project`. (3) With `ball` "printed", the balls of phases k >= 2 have the radius 2
+    sigma^(k) sqrt(d log(4K / delta)) of line 9. The proof of Lemma 13 needs these balls to contain
+    xbar^(k-1), whose noise is sigma^(k-1) = 3 sigma^(k). With `ball` "repaired", the radius has
+    sigma^(k-1) instead. Privacy holds for both balls.
     (4) At z = x_i, the gradient is 0, as in footnote 5. (5) `noise_multiplier` is not in the paper.
-    `noise_multiplier` multiplies the noise, but not the balls. Below 1, no privacy is guaranteed.
+    `noise_multiplier` multiplies the noise, but not the balls. If `noise_multiplier` is below 1, no
+    privacy is guaranteed.
 
-    **Symbols** xbar = `center`, r-hat = `radius`, eta = `step`, T = `n_steps` = 2**K - 1, and
-    (T^(k), eta^(k), sigma^(k)) from `schedule.stable_dpsgd_parameters`.
+    **Symbols** xbar = `center`, r-hat = `radius`, eta = `step`, T = `n_steps` = 2**K - 1. The
+    values T^(k), eta^(k) and sigma^(k) come from `schedule.stable_dpsgd_parameters`.
 
     Parameters
     ----------
@@ -131,9 +132,9 @@ def stable_dpsgd(
     delta : float
         In (0, 1).
     step : float
-        Step size, positive; phase k takes steps of ``4**-k * step``.
+        Positive step size. Phase k takes steps of ``4**-k * step``.
     n_steps : int
-        2**K - 1 for some K >= 1.
+        Number of steps, which is 2**K - 1 for some K >= 1.
     project : {"all", "first", "none"}, default "all"
         Which phases project their iterates.
     ball : {"printed", "repaired"}, default "printed"
@@ -182,7 +183,7 @@ def fixed_order_dpsgd(
 ) -> FloatArray:
     """Run StableDPSGD with the rows in a fixed order instead of a random order.
 
-    geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
+    The source is geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
 
     **Guarantee** The outputs of all phases together are rho-zCDP, and even 9 rho / 14-zCDP. The
     guarantee uses no delta. The outputs are the only random quantities of a run, so only the
@@ -194,17 +195,18 @@ def fixed_order_dpsgd(
     computation converged. The guarantee is for neighbours that differ in one row at one position.
     The guarantee holds for every such position.
 
-    **Departs** (1) The paper does not say what happens to the order between phases. Here the order
-    continues. Step s of the whole run, over all phases, visits row ``order[s mod n]``. So each row
-    is visited floor(T / n) or ceil(T / n) times in total, as in the remark. (2) With `accesses`
-    "total", m is the remark's ceil(T / n) in all phases. The privacy proof needs only how often a
-    row is visited within a phase, given the outputs before it. With `accesses` "phase", phase k has
-    m_k = ceil(T^(k) / n). This bound is sharp for the order that is used here. The bound "phase"
-    would also be valid for an order that starts again in every phase. If `accounts` is "phase",
-    less noise gives the same guarantee. (3) delta appears only in the radii of the balls. (4)
-    Departures (2), (3), (4) and (5) of `stable_dpsgd` apply here too.
+    **Departs** (1) The paper does not say what happens to the order between phases. In this
+    function, the order continues from phase to phase. Step s of the whole run, over all phases,
+    visits row ``order[s mod n]``. So each row is visited floor(T / n) or ceil(T / n) times in
+    total, as in the remark. (2) With `accesses` "total", m is the remark's ceil(T / n) in all
+    phases. Given the outputs of earlier phases, the privacy proof needs only how often a row is
+    visited within a phase. With `accesses` "phase", phase k has m_k = ceil(T^(k) / n). This bound
+    is sharp for the order of this function. The bound "phase" would also be valid for an order that
+    starts again in every phase. If `accesses` is "phase", less noise gives the same guarantee.
+    (3) delta appears only in the radii of the balls. (4) Departures (2), (3), (4) and (5) of
+    `stable_dpsgd` also apply to this function.
 
-    **Symbols** As for `stable_dpsgd`, with m from `accesses`.
+    **Symbols** As for `stable_dpsgd`. The argument `accesses` determines m.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def fixed_order_dpsgd(
     order : array_like of int, [n], optional
         A permutation of 0 to n - 1. Default: the order of the rows.
     accesses : {"total", "phase"}, default "total"
-        Bound on the visits of a row; this bound determines the noise.
+        Bound on the visits of a row. This bound determines the noise.
 
     Returns
     -------
@@ -252,14 +254,14 @@ def stable_dpsgd_centers(
 ) -> FloatArray:
     """Return the value to which StableDPSGD adds the Gaussian noise of one phase, ``[size, d]``.
 
-    geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K). This function is for
-    audits that integrate out the last noise, whose standard deviation is ``noise_multiplier *
-    parameters.sigmas[phase - 1]``.
+    The source is geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K). This
+    function is for audits that integrate out the last noise. The standard deviation of the last
+    noise is ``noise_multiplier * parameters.sigmas[phase - 1]``.
 
-    **Guarantee** None by itself. With that noise, the value is the output of phase `phase`, which
-    the transcript contains. So a certified bound for this value holds for `stable_dpsgd` too. (The
-    last phase has one step and averages only its start. So the center of the last phase is the
-    output of phase K - 1.)
+    **Guarantee** This value alone has no guarantee. If that noise is added, the sum is the output
+    of phase `phase`, which the transcript contains. So a certified bound for this value holds for
+    `stable_dpsgd` too. (The last phase has one step and averages only its start. So the center of
+    the last phase is the output of phase K - 1.)
 
     **Requires**, **Departs**, **Symbols** As for `stable_dpsgd`.
     """
@@ -332,7 +334,7 @@ def _phase(phase: int, plan: Schedule) -> int:
     phase = _validate.integer("phase", phase, at_least=1)
     if phase > plan.n_phases:
         raise ValueError(
-            f"phase must be at most {plan.n_phases}, the number of phases, got {phase}"
+            f"phase must be at most {plan.n_phases}, the number of phases of the plan, got {phase}"
         )
     return phase
 

@@ -27,8 +27,8 @@ def fast_center_samples(n_users: int, delta: float) -> int:
 def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float) -> float:
     """Return the standard deviation of FastCenter's Gaussian noise (line 13).
 
-    The standard deviation is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This value is Fact 2
-    at sensitivity 400 radius / n, for (epsilon / 2, delta / 6).
+    The standard deviation is 1600 radius / (n epsilon) sqrt(log(12 / delta)). This value follows
+    from Fact 2 at sensitivity 400 radius / n, for (epsilon / 2, delta / 6).
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     radius = _validate.positive("radius", radius)
@@ -40,14 +40,14 @@ def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float)
 def center_weights(data: ArrayLike, samples: ArrayLike, radius: float) -> FloatArray:
     """Return the weights of FastCenter for given sampled indices.
 
-    geometric_median, Algorithm 3, lines 2 to 6, without randomness. The weight is 0 if at most half
-    of the samples lie within twice the radius. The weight is 1 if at least three quarters of the
-    samples lie within that distance. Between these shares, the weight is linear.
+    The source is geometric_median, Algorithm 3, lines 2 to 6, without randomness. The weight is 0
+    if at most half of the samples lie within twice the radius. The weight is 1 if at least three
+    quarters of the samples lie within twice the radius. Between these shares, the weight is linear.
 
-    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. Then replacing
-    point j moves the weights by at most 9 in L1 norm. The weight of point j moves by at most 1, and
-    each occurrence moves the other weights by 4/k. (The proof of Lemma 9 has 12, because it takes 4
-    for the weight of point j.)
+    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. In this case,
+    replacing point j moves the weights by at most 9 in L1 norm. The weight of point j moves by at
+    most 1, and each occurrence moves the other weights by 4/k. (The proof of Lemma 9 has 12,
+    because the proof takes 4 for the weight of point j.)
 
     **Requires** No condition on the data.
 
@@ -85,28 +85,30 @@ def fast_center(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the noisy weighted mean of points with many neighbours, or 0 if there are too few.
+    """Return the noisy weighted mean of points with many neighbours.
 
-    geometric_median, Algorithm 3 (FastCenter), after FriendlyCore (Tsfadia et al. 2022).
+    The result is 0 if such points are too few. The source is geometric_median, Algorithm 3
+    (FastCenter), after FriendlyCore (Tsfadia et al. 2022).
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 and n >= 20 (Lemma 9). The radius is public.
-    For the utility (Lemma 7), let radius >= r^(.75). Then two facts hold with probability 1 - delta
-    / 18. All points of positive weight lie within 3 radius of the geometric median, and the weights
-    sum to 0.6 n or more.
+    For the utility (Lemma 7), let radius >= r^(.75). With these assumptions, two facts hold with
+    probability 1 - delta / 18. All points of positive weight lie within 3 radius of the geometric
+    median, and the weights sum to 0.6 n or more.
 
     **Requires** No condition on the data. The paper's proof needs two points of positive weight
-    that both datasets share. For two such points, n >= 10 would be enough. The proof conditions on
-    (8), which is an event of the data. After this conditioning, the weights of the two datasets
-    have different distributions. A proof without conditioning uses the event that (8) holds for
-    both datasets. With the same constants, it gives (epsilon, 11 delta / 18).
+    that both datasets share. For the existence of two such points, n >= 10 would be enough. The
+    proof conditions on (8), which is an event of the data. After this conditioning, the weights of
+    the two datasets have different distributions. A proof without conditioning uses the event that
+    (8) holds for both datasets. With the same constants, this proof gives (epsilon, 11 delta /
+      18)-DP.
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
-    `algorithms.geometric_median.radius.fast_radius`. The samples are binomials from exact counts or
-    indices, whichever is faster. The two routes have the same distribution. Here every point has
-    its own binomial. (3) An epsilon above 1 and an n below 20 are accepted, but no privacy is
-    guaranteed for these values. (4) `noise_multiplier` is not in the paper. `noise_multiplier`
-    multiplies the scale and the bound of the bounded Laplace noise, the offset of line 9, and
-    sigma. Below 1, no privacy is guaranteed.
+    `algorithms.geometric_median.radius.fast_radius`. The samples are binomials from exact counts,
+    or sampled indices. The faster route is used. The two routes have the same distribution. In this
+    function, every point has its own binomial. (3) An epsilon above 1 and an n below 20 are
+    accepted, but no privacy is guaranteed for these values. (4) `noise_multiplier` is not in the
+    paper. `noise_multiplier` multiplies the scale and the bound of the bounded Laplace noise, the
+    offset of line 9, and sigma. If `noise_multiplier` is below 1, no privacy is guaranteed.
 
     **Symbols** r-hat = `radius`, k = `fast_center_samples`, sigma = `fast_center_sigma`.
 
@@ -154,14 +156,15 @@ def fast_center_centers(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the value to which FastCenter adds Gaussian noise, or a public point if a run fails.
+    """Return the value to which FastCenter adds Gaussian noise.
 
-    geometric_median, Algorithm 3, up to line 12, for audits that integrate out the last noise.
+    If a run fails, the value is a public point. The source is geometric_median, Algorithm 3, up to
+    line 12. Audits use this function to integrate out the last noise.
 
-    **Guarantee** None by itself. If Gaussian noise of ``noise_multiplier * fast_center_sigma(...)``
-    is added to this value, the sum is a function of the output of `fast_center`. If the output is
-    exactly 0, that function returns `failed_at` plus noise. So a certified bound for this value
-    holds for `fast_center` too.
+    **Guarantee** This value alone has no guarantee. If Gaussian noise of ``noise_multiplier *
+    fast_center_sigma(...)`` is added to this value, the sum is a function of the output of
+    `fast_center`. If the output of `fast_center` is exactly 0, that function returns `failed_at`
+    plus noise. So a certified bound for this value holds for `fast_center` too.
 
     **Requires** that `failed_at` is public. If `failed_at` is farther from the data, less power is
     lost.

@@ -37,12 +37,12 @@ class WarmStartParameters:
     Attributes
     ----------
     n_radii, radius_samples, center_samples : int
-        T and k of FastRadius, k of FastCenter.
+        T and k of FastRadius, and k of FastCenter.
     sigma : float
         Standard deviation of FastCenter's noise, as a multiple of r-hat.
     radius_factor : float
-        C', such that the point is within C' r-hat of the geometric median with probability 1 -
-        delta.
+        The factor C'. With probability 1 - delta, the point is within C' r-hat of the geometric
+        median.
     """
 
     n_radii: int
@@ -54,14 +54,14 @@ class WarmStartParameters:
 
 @dataclass(frozen=True)
 class MedianParameters:
-    """Parameters of Theorem 4: arguments of `private_geometric_median`, and the promised accuracy.
+    """Arguments of `private_geometric_median` by Theorem 4, and the promised accuracy.
 
     Attributes
     ----------
     warm_start : WarmStartParameters
         Parameters of the warm start, at (epsilon / 2, delta / 2).
     n_steps : int
-        T = 2**K - 1.
+        Number of steps T = 2**K - 1.
     step_factor, radius_factor : float
         Step size and radius of the domain, as multiples of r-hat.
     error_factor : float
@@ -87,13 +87,14 @@ def warm_start(
     route: str = "auto",
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Release a point near the geometric median, and a radius that bounds their distance.
+    """Release a point, and a radius that bounds its distance from the geometric median.
 
-    geometric_median, Theorem 3: FastRadius runs first. FastCenter then uses the radius that
-    FastRadius returned. Each of the two has the budget (epsilon / 2, delta / 2).
+    The source is geometric_median, Theorem 3. FastRadius runs first. FastCenter then uses the
+    radius that FastRadius returned. Each of the two algorithms has the budget (epsilon / 2, delta /
+    2).
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by basic composition of Lemmas 5
-    and 9. Utility as in `warm_start_parameters`.
+    and 9. The utility is described in `warm_start_parameters`.
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Only the utility
     needs this condition, but points outside are refused.
@@ -127,7 +128,7 @@ def warm_start(
     Returns
     -------
     ndarray, [size, d + 1]
-        The point, which is exactly 0 if FastCenter failed, and then the radius.
+        The point, and then the radius. If FastCenter failed, the point is exactly 0.
     """
     rng = _validate.generator(rng)
     points = _points.cloud(data)
@@ -157,23 +158,23 @@ def warm_start_parameters(
     epsilon: float,
     delta: float,
 ) -> WarmStartParameters:
-    """Return what Theorem 3 promises at these parameters; raise an error if it promises nothing.
+    """Return what Theorem 3 promises at these parameters.
 
-    The constants of Theorem 3 are hidden. Here the constants are those of the theorem's lemmas, at
-    epsilon' = epsilon / 2 and delta' = delta / 2. There are three conditions. (1) n >= (2400 /
-    epsilon') log(4T / delta') (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon')
-    log(24 / delta'), so that weights of 0.6 n (Lemma 7) pass line 9 for every value of its noise.
-    Up to constants, the second and third condition follow from the first. The third condition is
-    not in the paper.
+    If the theorem promises nothing, the function raises an error. The constants of Theorem 3 are
+    hidden. This function uses the constants of the theorem's lemmas, at epsilon' = epsilon / 2 and
+    delta' = delta / 2. There are three conditions. (1) n >= (2400 / epsilon') log(4T / delta')
+    (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon') log(24 / delta'). With this
+    condition, weights of 0.6 n (Lemma 7) pass line 9 for every value of the noise. Up to constants,
+    the second and third condition follow from the first. The third condition is not in the paper.
 
     The guarantee is for r <= 4 r^(.9). With probability 1 - delta, r^(.75) / 4 <= r-hat <= 4
     r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median. The factor
     `radius_factor` is 6 + 3 sqrt(d log(8 / delta)) sigma / r-hat. The paper's factor 3 needs r-hat
     >= r^(.75). Lemma 6 does not give this bound.
 
-    But when FastRadius halts, its proof shows that some data point has 0.75 n points within r-hat.
-    These points are within 2 r-hat of one another. So Lemma 7 holds around that data point. By
-    Lemma 4, that data point is within 3 r-hat of the median.
+    But when FastRadius halts, the proof of Lemma 6 shows that some data point has 0.75 n points
+    within r-hat. These points are within 2 r-hat of one another. So Lemma 7 holds around that data
+    point. By Lemma 4, that data point is within 3 r-hat of the median.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     dimension = _validate.integer("dimension", dimension, at_least=1)
@@ -218,9 +219,9 @@ def private_geometric_median(
 ) -> FloatArray:
     """Minimise the average distance to the data, from a private warm start.
 
-    geometric_median, Theorem 4. First, the warm start of Theorem 3 runs at (epsilon / 2, delta /
-    2). Then StableDPSGD runs with rho = epsilon**2 / (32 log(4 / delta)) and delta / 2, in the ball
-    that the warm start released.
+    The source is geometric_median, Theorem 4. First, the warm start of Theorem 3 runs at (epsilon /
+    2, delta / 2). Then StableDPSGD runs with rho = epsilon**2 / (32 log(4 / delta)) and delta / 2,
+    in the ball that the warm start released.
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 2 and n >= 20, by Theorem 3 and by Lemma 12 at
     (epsilon / 2, delta / 2). The condition of Lemma 12 on rho holds with a margin for epsilon <= 4
@@ -230,10 +231,11 @@ def private_geometric_median(
     needs this condition, but points outside are refused.
 
     **Departs** (1) The theorem says only that a suitable step size and a suitable radius of the
-    domain exist. Here the step size and the radius are `step_factor` and `radius_factor` times the
-    released r-hat. The paper's proof takes the radius to be r-hat itself, after an unstated
-    rescaling by C'. (2) `order` "fixed" runs FixedOrderDPSGD at the same rho. FixedOrderDPSGD needs
-    no delta. (3) The departures of `warm_start` and `stable_dpsgd` apply here too.
+    domain exist. In this function, the step size and the radius are `step_factor` and
+    `radius_factor` times the released r-hat. The paper's proof takes the radius to be r-hat itself,
+    after an unstated rescaling by C'. (2) If `order` is "fixed", FixedOrderDPSGD runs at the same
+    rho. FixedOrderDPSGD needs no delta. (3) The departures of `warm_start` and `stable_dpsgd` also
+    apply to this function.
 
     **Symbols** eta = `step_factor` r-hat, T = `n_steps`.
 
@@ -250,9 +252,10 @@ def private_geometric_median(
     delta : float
         In (0, 1).
     n_steps : int
-        2**K - 1 for some K >= 1.
+        Number of steps, which is 2**K - 1 for some K >= 1.
     step_factor, radius_factor : float
-        Step size and radius of the domain, in units of the released radius; positive.
+        Step size and radius of the domain, in units of the released radius. Both values are
+        positive.
     order : {"random", "fixed"}, default "random"
         "random" runs StableDPSGD. "fixed" runs FixedOrderDPSGD on the rows in their given order.
     accesses, project, ball, noise_multiplier, route
@@ -308,7 +311,7 @@ def boosting_schedule(
     """Return the schedule of the boosting in Theorem 4, for a total budget of (epsilon, delta)."""
     rho = _validate.positive("epsilon", epsilon) ** 2 / (32 * math.log(4 / delta))
     if rho <= 0:
-        raise ValueError(f"epsilon must be large enough for a positive rho, got {epsilon!r}")
+        raise ValueError(f"epsilon must be larger, because rho must be positive, got {epsilon!r}")
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
     if accesses not in ACCESSES:
@@ -336,16 +339,16 @@ def private_geometric_median_parameters(
 ) -> MedianParameters:
     """Return parameters at which Theorem 4 promises a (1 + alpha)-approximation, or raise an error.
 
-    The theorem hides its constant C. Here there are two kinds of conditions. The conditions of the
-    first kind are those of `warm_start_parameters` at half the budget. These conditions contain log
-    log (R / r), which the theorem omits. The second condition is for T = 2**K - 1 >= n. It says
-    that `Schedule.error_bound` with the best step size is at most alpha f(x_star). For this
-    condition, it is enough that this error is at most alpha r-hat / 40, because r-hat <= 4 r^(.9)
-    <= 40 f(x_star) by Lemma 3.
+    The theorem hides its constant C. This function checks two kinds of conditions. The conditions
+    of the first kind are those of `warm_start_parameters` at half the budget. These conditions
+    contain log log (R / r), which the theorem omits. The second condition is for T = 2**K - 1 >= n.
+    This condition says that `Schedule.error_bound` with the best step size is at most alpha
+    f(x_star). This condition holds if the error is at most alpha r-hat / 40, because r-hat <= 4
+    r^(.9) <= 40 f(x_star) by Lemma 3.
 
     T is the smallest number that satisfies the second condition. The function raises an error if no
-    such T exists. No such T exists if the noise, which grows with T / n, is too large. The bound is
-    valid for `ball="repaired"`.
+    such T exists. If the noise is too large, no such T exists, because the noise grows with T / n.
+    The bound is valid for `ball="repaired"`.
     """
     alpha = _validate.positive("alpha", alpha)
     if alpha > 1:
@@ -368,8 +371,9 @@ def private_geometric_median_parameters(
             step = math.sqrt(inverse / linear)
             return MedianParameters(start, plan.n_steps, step, start.radius_factor, error)
     raise ValueError(
-        f"n_users must be larger for alpha = {alpha!r}, got {n_users}. At every number of steps "
-        f"the error bound is at least {40 * best:.3g} times the objective."
+        f"n_users must be larger for alpha = {alpha!r}, got {n_users}. For every "
+        f"number of steps, the error bound is at least {40 * best:.3g} times the "
+        "objective."
     )
 
 

@@ -22,9 +22,9 @@ def gaussian_cluster(
 ) -> FloatArray:
     """Draw a Gaussian cluster around a random point, and outliers from the whole ball.
 
-    geometric_median, Section 5, GaussianCluster(R, n, d, sigma, frac_in), after HSU24, Appendix H.
-    The n_in = frac_in n inliers come from N(mu, sigma**2 I), where mu is uniform on the sphere of
-    radius R / 2. The other points are uniform in the ball of radius R.
+    The source is geometric_median, Section 5, GaussianCluster(R, n, d, sigma, frac_in), after
+    HSU24, Appendix H. The n_in = frac_in n inliers come from N(mu, sigma**2 I), where mu is uniform
+    on the sphere of radius R / 2. The other points are uniform in the ball of radius R.
 
     **Departs** frac_in n is rounded to the nearest integer. The inliers come first, and the rows
     are not shuffled. Inliers may lie outside of the ball. Inliers outside of the ball are possible
@@ -68,9 +68,9 @@ def heavy_tailed(
 ) -> FloatArray:
     """Draw from the multivariate Student t distribution around 0 with identity scale.
 
-    geometric_median, Section 5, HeavyTailed(nu, n, d). The distribution is unbounded, so no ball of
-    radius R contains it. The paper's algorithms need such an R, and the paper does not say which R
-    it uses.
+    The source is geometric_median, Section 5, HeavyTailed(nu, n, d). The distribution is unbounded,
+    so no ball of radius R contains it. The paper's algorithms need such an R, and the paper does
+    not say which R it uses.
 
     Parameters
     ----------
@@ -96,10 +96,10 @@ def heavy_tailed(
 def gaussian_cluster_radius(sigma: float, dimension: int) -> float:
     """Return the paper's true radius of GaussianCluster, sigma sqrt(d).
 
-    The paper calls this radius the quantile radius at gamma = 0.75, but it holds only about half of
-    the data. For d = 10, this radius holds a fraction 0.56 of the inliers. The quantile radius of
-    the inliers is sigma sqrt(F^-1(gamma / frac_in)), where F is the distribution function of
-    chi-square with d degrees.
+    The paper calls this radius the quantile radius at gamma = 0.75, but this radius holds only
+    about half of the data. For d = 10, this radius holds a fraction 0.56 of the inliers. The
+    quantile radius of the inliers is sigma sqrt(F^-1(gamma / frac_in)), where F is the distribution
+    function of chi-square with d degrees.
     """
     dimension = _validate.integer("dimension", dimension, at_least=1)
     return _validate.positive("sigma", sigma) * math.sqrt(dimension)

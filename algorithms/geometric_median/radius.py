@@ -21,7 +21,7 @@ _FINEST = 2.0**400  # largest R / r at which every radius and its square are nor
 
 
 def radius_grid(min_radius: float, max_radius: float) -> FloatArray:
-    """Return the radii r, 2r, ..., 2**(T-1) r that FastRadius tries, T = ceil(log2(R / r)).
+    """Return the radii r, 2r, ..., 2**(T-1) r that FastRadius tries, where T = ceil(log2(R / r)).
 
     T is the smallest number of doublings after which r is at least R. T is found by exact doubling,
     because a rounded logarithm may end up on the wrong side of an integer. T is 0 if r equals R.
@@ -29,10 +29,10 @@ def radius_grid(min_radius: float, max_radius: float) -> FloatArray:
     small = _validate.positive("min_radius", min_radius)
     large = _validate.positive("max_radius", max_radius)
     if small > large:
-        raise ValueError(f"min_radius must be at most max_radius, got {small!r} > {large!r}")
+        raise ValueError(f"min_radius must be at most max_radius = {large!r}, got {small!r}")
     if small < large / _FINEST:
         raise ValueError(
-            f"min_radius must be at least 2**-400 times max_radius, got {small!r} and {large!r}"
+            f"min_radius must be at least 2**-400 times max_radius = {large!r}, got {small!r}"
         )
     radii = []
     while small < large:
@@ -50,16 +50,16 @@ def fast_radius_samples(n_radii: int, delta: float) -> int:
 def radius_query(data: ArrayLike, samples: ArrayLike, radius: float) -> float:
     """Return the query of FastRadius for given sampled indices.
 
-    geometric_median, Algorithm 2, lines 7 to 11, without randomness.
+    The source is geometric_median, Algorithm 2, lines 7 to 11, without randomness.
 
-    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. Then replacing
-    point j moves the query by at most 3 (proof of Lemma 5). The query moves by c/k for c
-    occurrences, and by 1 for the row of point j.
+    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. In this case,
+    replacing point j moves the query by at most 3 (proof of Lemma 5). The query moves by c/k for c
+    occurrences of point j, and by 1 for the row of point j.
 
     **Requires** No condition on the data.
 
-    **Departs** N_i is n/k times a number of hits, and the query is the average of the N_i over n.
-    Since n cancels, the query is the number of all hits divided by k.
+    **Departs** The paper's N_i is n/k times a number of hits, and the query is the average of the
+    N_i over n. Because n cancels, the query is the number of all hits divided by k.
 
     **Symbols** S^(i) = `samples[i]`, r_t = `radius`, q_t = the returned value.
 
@@ -97,8 +97,8 @@ def fast_radius(
 ) -> FloatArray:
     """Double a radius until most points have three quarters of all points as neighbours.
 
-    geometric_median, Algorithm 2 (FastRadius). The algorithm is AboveThreshold on subsampled
-    queries, with the noise scales for sensitivity 3, which are 6 / epsilon and 12 / epsilon.
+    The source is geometric_median, Algorithm 2 (FastRadius). The algorithm is AboveThreshold on
+    subsampled queries. For sensitivity 3, the noise scales are 6 / epsilon and 12 / epsilon.
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5). For any epsilon, the algorithm is
     (epsilon, delta / 4)-DP. The only exceptional event is that the replaced index is sampled too
@@ -106,23 +106,25 @@ def fast_radius(
     most delta / 4, is the whole delta. Lemma 1, which multiplies this probability by 4, is not
     needed.
 
-    Let n >= (2400 / epsilon) log(4T / delta) and r <= 4 r^(.9). Then with probability 1 - delta,
-    r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
+    Let n >= (2400 / epsilon) log(4T / delta) and r <= 4 r^(.9). With these assumptions, r^(.75) / 4
+    <= output <= 4 r^(.9) holds with probability 1 - delta (Lemma 6).
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Privacy does not
     need this condition, but points outside are refused.
 
     **Departs** (1) k = 3 log(4T / delta) is rounded up. (2) The samples are not drawn if drawing
-    them takes longer than computing with exact counts. Let c_i be the number of neighbours of i, i
-    included. Given i, each sample is a neighbour with probability c_i / n, independently of the
-    other samples. So N_i is n/k times a binomial, independent over i and t. `route` "counts"
-    computes the c_i from all n**2 pairs, once for all draws, and draws binomials. `route` "samples"
-    draws nk indices for every draw and radius, in time and memory linear in n. The two routes have
-    the same distribution. `route` "auto" uses the faster route, which depends only on n, `size` and
-    k. (3) If r = R, there is no radius to try, and k is undefined because its logarithm contains
-    delta / 0. Then R is returned, as in line 17. (4) An epsilon above 1 is not refused. (5)
-    `noise_multiplier` is not in the paper. `noise_multiplier` multiplies the scales of the Laplace
-    noise. Below 1, no privacy is guaranteed.
+    them takes longer than computing with exact counts. Let c_i be the number of neighbours of i,
+    including i. Given i, each sample is a neighbour with probability c_i / n, independently of the
+    other samples. So N_i is n/k times a binomial, independent over i and t. With `route` "counts",
+    the function computes the c_i from all n**2 pairs and draws binomials. All draws share these
+    c_i. With `route` "samples", the function draws nk indices for every draw and radius. The time
+    and memory are linear in n. The two routes have the same distribution. With `route` "auto", the
+    function uses the faster route, which depends only on n, `size` and k. (3) If r = R, there is no
+    radius to try. In this case, k is undefined, because the logarithm of k contains delta / 0. In
+    this case, the function returns R, as in line 17.
+    (4) An epsilon above 1 is not refused. (5) `noise_multiplier` is not in the paper.
+    `noise_multiplier` multiplies the scales of the Laplace noise. If `noise_multiplier` is below 1,
+    no privacy is guaranteed.
 
     **Symbols** r = `min_radius`, R = `max_radius`, T = the size of `radius_grid`, k =
     `fast_radius_samples`, tau = 0.775 n.

@@ -13,7 +13,7 @@ from algorithms.common._validate import FloatArray
 from algorithms.geometric_median import _points
 
 _ROWS = 2**16  # Number of data rows whose differences are in memory at once.
-_COLLINEAR = 1e-13  # Points are on a line if they are closer to it than this, relatively.
+_COLLINEAR = 1e-13  # Relative distance below which points are on a line.
 _GRID = 2.0**-50  # Spacing of the grid, relative to the extent of the data.
 _STALLED = 500  # Iterations without a smaller gap after which only rounding moves the point.
 
@@ -22,9 +22,10 @@ _STALLED = 500  # Iterations without a smaller gap after which only rounding mov
 class GeometricMedian:
     """A point, with a bound on its distance from the optimum.
 
-    `gap` is certified. The objective at `point` exceeds its minimum by at most `gap`, up to
-    rounding of the order of 1e-16 of the objective. The gap is the norm of the smallest subgradient
-    at `point`, `subgradient_norm`, times a bound on the distance to the nearest minimiser.
+    `gap` is certified. The objective at `point` exceeds the minimum of the objective by at most
+    `gap`. Rounding may add about 1e-16 of the objective. The gap is the norm of the smallest
+    subgradient at `point`, `subgradient_norm`, times a bound on the distance to the nearest
+    minimiser.
     """
 
     point: FloatArray
@@ -38,7 +39,7 @@ class GeometricMedian:
 def objective(data: ArrayLike, points: ArrayLike) -> FloatArray:
     """Return the average distance from each of `points` to the data.
 
-    geometric_median, equations (1) and (3).
+    The source is geometric_median, equations (1) and (3).
 
     Parameters
     ----------
@@ -72,20 +73,21 @@ def geometric_median(
 ) -> GeometricMedian:
     """Minimise the average distance to the data.
 
-    Weiszfeld's iteration with the step of Vardi & Zhang (2000) at data points.
+    The function uses Weiszfeld's iteration, with the step of Vardi & Zhang (2000) at data points.
 
     **Guarantee** The result's `gap` is certified in every case. `converged` says whether the gap is
     at most `tolerance` times the objective. A data point that is optimal is returned exactly.
 
     **Requires** No condition on the data.
 
-    **Departs** (1) Newton's step replaces Weiszfeld's step if it reaches a lower value. Weiszfeld's
-    step alone converges very slowly if the median is at a data point or close to one. (2) The data
-    point nearest to the iterate is tried too, and is returned if it is optimal. (3) If all points
-    are on one line, the problem is solved by sorting. Points on one line are the only case in which
-    the median may not be unique. If n is even, every point between the two middle points is
-    optimal. In this case, the midpoint of the two middle points is returned. In one dimension, this
-    result is numpy's median.
+    **Departs** (1) Newton's step replaces Weiszfeld's step if Newton's step reaches a lower value.
+    Weiszfeld's step alone converges very slowly if the median is at a data point or close to a data
+    point.
+    (2) The data point nearest to the iterate is tried too, and is returned if it is optimal. (3) If
+    all points are on one line, the problem is solved by sorting. Points on one line are the only
+    case in which the median may not be unique. If n is even, every point between the two middle
+    points is optimal. In this case, the midpoint of the two middle points is returned. In one
+    dimension, this result is numpy's median.
 
     **Symbols** f_D = `objective`, x_star = the returned `point`.
 
@@ -136,7 +138,7 @@ def geometric_median(
 def quantile_radius(data: ArrayLike, fraction: float, center: ArrayLike | None = None) -> float:
     """Return the radius of the smallest ball around `center` that holds a fraction of the data.
 
-    geometric_median, equations (2) and (4): r^(tau)(D; center).
+    The source is geometric_median, equations (2) and (4): r^(tau)(D; center).
 
     **Departs** The paper writes an argmin over r of a condition. The result is the smallest such r,
     which is the ceil(tau n)-th smallest distance, or 0 for tau = 0. If tau n is within a relative

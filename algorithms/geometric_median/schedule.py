@@ -18,11 +18,11 @@ class Schedule:
     Attributes
     ----------
     n_users, dimension : int
-        n and d.
+        The numbers n and d.
     radius, rho, delta, step : float
-        r-hat, rho, delta, eta.
+        The values r-hat, rho, delta and eta.
     n_steps, n_phases : int
-        T = 2**K - 1 and K.
+        T = 2**K - 1, and K.
     lengths : tuple of int
         T^(k) = 2**-k (T + 1), which sum to T.
     steps : tuple of float
@@ -62,7 +62,7 @@ class Schedule:
 
     @property
     def total_rho(self) -> float:
-        """The zCDP parameter of all phases together, by Corollary 1: at most 9 rho / 14."""
+        """The zCDP parameter of all phases together, which is at most 9 rho / 14 by Corollary 1."""
         return sum(
             ((2 * m + 1) * step / sigma) ** 2 / 2
             for m, step, sigma in zip(self.accesses, self.steps, self.sigmas, strict=True)
@@ -70,7 +70,7 @@ class Schedule:
 
     @property
     def error_terms(self) -> tuple[float, float, float]:
-        """The terms of `error_bound`: inverse in eta, linear in eta, and independent of eta."""
+        """The three terms of `error_bound`, in 1 / eta, in eta, and without eta."""
         confidence = math.log(4 * self.n_phases / self.delta)
         inverse = self.radius**2 / (2 * self.steps[0] * self.lengths[0])
         constant = 4 * self.radius * math.sqrt(2 * confidence / self.lengths[0])
@@ -88,9 +88,9 @@ class Schedule:
         """The bound on f(xhat) - f(x_star) that holds with probability 1 - delta.
 
         The bound is the sum of Lemma 13 over the phases and of the last noise, as in the proof of
-        Lemma 14, with three corrections. (1) sigma^(k-1) replaces sigma^(k), because the noise of
-        the previous phase matters. (2) r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)),
-        not r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is valid for
+        Lemma 14. Three corrections are made. (1) sigma^(k-1) replaces sigma^(k), because the noise
+        of the previous phase matters. (2) r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T +
+        1)), not r-hat**2 / (16 eta T). (3) No constant is rounded. The bound is valid for
         `ball="repaired"` and for a minimiser within r-hat of the center.
         """
         return sum(self.error_terms)
@@ -127,8 +127,9 @@ def stable_dpsgd_schedule(
 ) -> Schedule:
     """Return the schedule of StableDPSGD, for any number of steps T = 2**K - 1.
 
-    geometric_median, Algorithm 4, lines 1, 3, 6 and 9. One row is drawn at most m = 3
-    (T / n + log(8 / delta)) times, except with probability delta / 8 (Lemma 10, also for T < n).
+    The source is geometric_median, Algorithm 4, lines 1, 3, 6 and 9. One row is drawn at most m = 3
+    (T / n + log(8 / delta)) times, except with probability delta / 8. This bound is Lemma 10, which
+    also holds for T < n.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     delta = _validate.probability("delta", delta)
@@ -152,8 +153,8 @@ def fixed_order_schedule(
 ) -> Schedule:
     """Return the schedule of FixedOrderDPSGD, for any number of steps T = 2**K - 1.
 
-    geometric_median, Remark 1. With `accesses` "total", m = ceil(T / n). With `accesses` "phase", m
-    = ceil(T^(k) / n) in phase k. The privacy proof needs only this smaller m.
+    The source is geometric_median, Remark 1. With `accesses` "total", m = ceil(T / n). With
+    `accesses` "phase", m = ceil(T^(k) / n) in phase k. The privacy proof needs only this smaller m.
     """
     n_users = _validate.integer("n_users", n_users, at_least=1)
     n_phases = _phases(n_steps)
@@ -176,7 +177,7 @@ def stable_dpsgd_parameters(
     n_steps: int,
     ball: str = "printed",
 ) -> Schedule:
-    """Return the schedule of StableDPSGD; refuse T < n, which Algorithm 4 excludes."""
+    """Return the schedule of StableDPSGD, and refuse T < n, which Algorithm 4 excludes."""
     plan = stable_dpsgd_schedule(
         n_users, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps,
         ball=ball,
@@ -196,7 +197,7 @@ def fixed_order_dpsgd_parameters(
     accesses: str = "total",
     ball: str = "printed",
 ) -> Schedule:
-    """Return the schedule of FixedOrderDPSGD; refuse T < n, which Algorithm 4 excludes."""
+    """Return the schedule of FixedOrderDPSGD, and refuse T < n, which Algorithm 4 excludes."""
     plan = fixed_order_schedule(
         n_users, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps,
         accesses=accesses, ball=ball,
@@ -207,8 +208,8 @@ def fixed_order_dpsgd_parameters(
 def _long_enough(plan: Schedule) -> Schedule:
     if plan.n_steps < plan.n_users:
         raise ValueError(
-            f"n_steps must be at least n_users = {plan.n_users}, got {plan.n_steps}. Algorithm 4 "
-            "and its utility are stated for T >= n."
+            f"n_steps must be at least n_users = {plan.n_users}, got {plan.n_steps}. The "
+            "paper states Algorithm 4 and its utility only for T >= n."
         )
     return plan
 

@@ -12,11 +12,12 @@ appendix.
 - `printed` has the parameters of the theorems. `scaled` has explicit parameters, and `accounts`
   proves that the explicit parameters are private.
 
-- `plans` defines what parameters are, and `scores` computes concentration scores.
+- `plans` defines the types of the parameters, and `scores` computes concentration scores.
 
-- `losses`, `domains` and `problems` define what is minimised.
+- `losses`, `domains` and `problems` define the problems that are minimised.
 
-- `baselines` has the algorithms that a user would run instead.
+- `baselines` has the algorithms that a user would run instead of the paper's algorithms.
 
-Neighbours are datasets ``[n, m, p]`` of n users with m items each that differ in one user.
+Neighbours are datasets ``[n, m, p]`` that differ in one user. A dataset has n users with m items
+each.
 """

@@ -1,4 +1,4 @@
-"""Code that the algorithms of both versions share: validation, phases and noise."""
+"""Code that the algorithms of both versions share, for validation, phases and noise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ the size.
 def admitted(
     data: Any, loss: Loss, domain: Domain, plan: Plan, norm: str, unsafe: bool
 ) -> FloatArray:
-    """Return the users ``[n, m, p]`` if the proof covers them; raise an error otherwise."""
+    """Return the users ``[n, m, p]``, or raise an error if the proof does not cover these users."""
     users = users_of(data, loss)
     if plan.batch_size > len(users):
         raise ValueError(
@@ -35,13 +35,15 @@ def admitted(
         )
     if len(users) < plan.n_users:
         raise ValueError(
-            f"data must hold at least {plan.n_users} users, as the plan needs, got {len(users)}"
+            f"data must hold at least {plan.n_users} users, the number in the plan, got "
+            f"{len(users)}"
         )
     longest = loss.longest_gradient(users, domain, norm)
     if not longest <= plan.lipschitz * (1 + 1e-12):
         raise ValueError(
-            f"lipschitz must be at least {longest!r}, got {plan.lipschitz!r}. These data have "
-            "a gradient longer than `lipschitz`, and the proof does not hold for longer gradients."
+            f"lipschitz must be at least {longest!r}, the length of a gradient of these "
+            f"data, got {plan.lipschitz!r}. The privacy proof needs gradients of at most "
+            "this length."
         )
     if unsafe:
         return users
@@ -63,7 +65,10 @@ def admitted(
 def starting_point(
     start: ArrayLike, loss: Loss, users: FloatArray, domain: Domain, plan: Plan | None = None
 ) -> FloatArray:
-    """Return x_0 as one row; check that it is in the domain and has the dimension of the plan."""
+    """Return x_0 as one row, and check the dimension of x_0.
+
+    The point x_0 must be in the domain and must have the dimension of the plan.
+    """
     point = _validate.floats("start", start, ndims=(1,))
     dimension = loss.dimension(users.shape[-1])
     if point.size != dimension:
@@ -95,8 +100,8 @@ def localised(
     """Yield the average iterate and the noisy iterate of phases 1 to `last`, each ``[size, d]``."""
     if not project and last > 1 and not unsafe:
         raise ValueError(
-            "project must be True for more than one phase, got False. The gradients outside of the "
-            "domain are not bounded. Pass unsafe=True to run it anyway."
+            "project must be True if there are several phases, got False. Outside of the "
+            "domain, gradients are not bounded. Pass unsafe=True to run it anyway."
         )
     x = start
     used = 0
@@ -111,7 +116,10 @@ def localised(
 
 
 def chunks(size: int, per_draw: int) -> Iterator[slice]:
-    """Yield slices of the draws that are short enough for `per_draw` numbers for each draw."""
+    """Yield slices of the draws that fit in memory.
+
+    Each draw needs `per_draw` numbers.
+    """
     block = max(1, BLOCK // per_draw)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))
@@ -126,7 +134,10 @@ def phase_number(phase: int, plan: Plan) -> int:
 
 
 def finite_parts(loss: Loss, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the two parts of the users' mean gradients (`Loss.parts`); refuse NaN and infinity."""
+    """Return the two parts of the users' mean gradients (`Loss.parts`).
+
+    The function refuses NaN and infinity.
+    """
     shared, own = loss.parts(x, users)
     if not (np.isfinite(shared).all() and np.isfinite(own).all()):
         raise ValueError("gradients must be finite, got NaN or inf from the loss")
@@ -134,6 +145,6 @@ def finite_parts(loss: Loss, x: FloatArray, users: FloatArray) -> tuple[FloatArr
 
 
 def finite_gradients(loss: Loss, x: FloatArray, users: FloatArray) -> FloatArray:
-    """Return the users' mean gradients ``[S or 1, B, d]``; refuse NaN and infinity."""
+    """Return the users' mean gradients ``[S or 1, B, d]``, and refuse NaN and infinity."""
     shared, own = finite_parts(loss, x, users)
     return shared + own

@@ -2,17 +2,17 @@
 
 The papers hide these constants in O().
 
-The two proofs below end with an exact privacy profile. It is the profile of the Gaussian noise and
-of the randomised responses that tests and filters reveal (`algorithms.common.charging`).
+The two proofs below end with an exact privacy profile. This profile combines the Gaussian noise and
+the randomised responses that tests and filters reveal (`algorithms.common.charging`).
 
 **The filter (v2, Algorithms 1 and 2).** Two datasets differ in a user u, who is in batch t of one
-phase. All other parts of the phase depend on the data only through batches that are equal. So the
-two runs are equal up to the start of batch t. Earlier phases are equal on both datasets, and later
-phases are post-processing. Fix u's own noise nu_u. Let K be the set of the *other* users of batch t
-that are kept.
+phase. All other parts of the phase depend on the data only through batches that are equal on both
+datasets. So the two runs are equal up to the start of batch t. Earlier phases are equal on both
+datasets, and later phases are post-processing. Fix u's own noise nu_u. Let K be the set of the
+*other* users of batch t that are kept.
 
-Imagine that a run continues after it halts. Whether a run halts depends only on its count of
-filtered users over all steps. A run that halts returns x_0. The transcript consists of the
+Imagine that every run continues after halting. Whether a run halts depends only on the run's count
+of filtered users over all steps. A run that halts returns x_0. The transcript consists of the
 decisions on all users except u, up to and including the C-th filtered user.
 
 1. *Scores of batch t move by at most 1*. The score of each other user changes in one term, and this
@@ -27,11 +27,11 @@ decisions on all users except u, up to and including the C-th filtered user.
 
 3. *The iterate.* Unless C other users were filtered, K has at least B - C users. If u is kept on
    one dataset only, the mean gradient moves by at most min(r / tau, 2G) / (|K| + 1). If u is kept
-   on both datasets, the mean gradient moves by at most min(2r / tau, 2G) / (|K| + 1), because u's
-   own two gradients are at most 2G apart. So the iterates after batch t are within b_x = eta min(2r
-   / tau, 2G) / (B - C + 1) of one another. Later batches are equal. While the decisions on both
-   datasets are equal, steps of size eta <= 2 / beta contract (Facts 5 and 6). So the iterates on
-   both datasets, and their averages, stay within b_x of each other.
+   on both datasets, the mean gradient moves by at most min(2r / tau, 2G) / (|K| + 1). The reason is
+   that u's own two gradients are at most 2G apart. So the iterates after batch t are within b_x =
+   eta min(2r / tau, 2G) / (B - C + 1) of one another. Later batches are equal. As long as the
+   decisions on both datasets are equal, steps of size eta <= 2 / beta contract (Facts 5 and 6). So
+   the iterates on both datasets, and their averages, stay within b_x of each other.
 
 4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-beta tau b_x)). The reason is
    that a difference of two gradients moves by at most beta b_x. This change is b_x times a
@@ -52,24 +52,25 @@ decisions on all users except u, up to and including the C-th filtered user.
 7. *The noise.* Given all these events, the centres are within b_x, so the Gaussian has mu = b_x /
    sigma_s.
 
-So delta(epsilon) is at most the sum of H(epsilon) of `charging` and of the tails of steps 2, 5 and
-6. This proof needs noise on the scores that does not depend on c_hat. The printed noise does depend
-on c_hat.
+So delta(epsilon) is at most H(epsilon) of `charging`, plus the tails of steps 2, 5 and 6. This
+proof requires noise on the scores that does not depend on c_hat. The printed noise does depend on
+c_hat.
 
 *Sampled scores* (footnote 3). The kappa in step 2 is the exact score. There are B + 1 estimates:
 one estimate for each other user, and one estimate for u on either dataset. The probability that one
 of these estimates exceeds the exact score by t is at most (B + 1) exp(-2 k t**2 / B**2). So F -
-theta becomes F - theta - t. In step 1, a decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP
-with p = k / B, by subsampling. In step 4, B - 1 becomes B.
+theta becomes F - theta - t. In step 1, subsampling makes a decision of batch t log(1 + p (exp(1 /
+(p b)) - 1))-DP, where p = k / B. In step 4, B - 1 becomes B.
 
-**The test (v1, Algorithms 1 to 5; v2, 5 to 8).** The trajectory of a phase contains no noise, so it
-is a function of the data. Only AboveThreshold and the Gaussian are random. Let theta B be a score.
+**The test (v1, Algorithms 1 to 5; v2, 5 to 8).** The trajectory of a phase contains no noise. So
+the trajectory is a function of the data. Only AboveThreshold and the Gaussian are random. Let theta
+B be a value of the score.
 
 1. *Some dataset has a score of theta B or more in batch t.* In this case, one row of the score sums
-   to at least theta B. So within r / tau of some q_i in l-infinity, there are N >= B (theta -
-   exp(-r)) / (1 - exp(-r)) users. The statistic ignores the h largest and the h smallest values (h
-   = (B - 1) // 2 for the median). Choose r such that at most h - 1 users are outside of this ball.
-   Then on the other dataset at most h users are outside of the same ball. In each coordinate, both
+   to at least theta B. So in l-infinity, N >= B (theta - exp(-r)) / (1 - exp(-r)) users are within
+   r / tau of some q_i. The statistic ignores the h largest and the h smallest values (h = (B - 1)
+   // 2 for the median). Choose r such that at most h - 1 users are outside of this ball. On the
+   other dataset, at most h users are then outside of the same ball. In each coordinate, both
    statistics lie in the ball, so the two statistics are within 2r / tau of one another. The
    estimates are means that are moved to within varsigma of the statistics. The estimates are within
    Delta = min(2r / tau + 2 varsigma, max(2r / tau, 2G / B), 2G) of one another. The second term
@@ -119,15 +120,15 @@ class Account:
     shift : float
         b_x, the largest move of the iterates in Euclidean norm.
     spread : float
-        Largest distance between kept users; r / tau for the test.
+        Largest distance between kept users. For the test, the distance is r / tau.
     mu : float
         `shift` divided by the standard deviation of the Gaussian noise.
     later_sensitivity : float
         Largest change of the scores of later batches.
     targets, calls : int
-        C and k of the filter; 0 for the test.
+        C and k of the filter. For the test, both values are 0.
     epsilon0, epsilon1 : float
-        Parameter of one decision, and parameter of halting or of the test.
+        Privacy parameter of one decision, and privacy parameter of halting or of the test.
     """
 
     delta: float
@@ -148,7 +149,10 @@ def laplace_tail(x: float) -> float:
 
 
 def sampling_margin(batch_size: int, samples: int | None, failure: float) -> float:
-    """Return t such that no score of a batch is overestimated by more than t, up to `failure`."""
+    """Return a bound t for the overestimates of all scores of a batch.
+
+    The bound fails with probability at most `failure`.
+    """
     if samples is None:
         return 0.0
     return batch_size * math.sqrt(math.log((batch_size + 1) / failure) / (2 * samples))
@@ -169,15 +173,16 @@ def euclidean_account(
         Number of the phase. Each user is in one phase only. So the privacy cost of the whole
         algorithm is the cost of its most expensive phase.
     tail : float, optional
-        Probability of each of the three tails (four with sampled scores). The default is the value
-        at which delta is smallest, among `TAILS` and an eighth of the plan's delta.
+        Probability of each tail. There are three tails, and a fourth tail with sampled scores. By
+        default, the value with the smallest delta is chosen among `TAILS` and an eighth of the
+        plan's delta.
     """
     rule = plan.rule
     if not isinstance(rule, Filter):
         raise TypeError(f"plan must have a Filter, got {rule!r}")
     if rule.scale_follows_cutoff:
         raise ValueError(
-            "plan must have noise that does not follow the cutoff, got noise that does"
+            "plan must have noise that does not depend on the cutoff, got noise that depends on it"
         )
     chosen = _phase_of(plan, phase)
     epsilon = _validate.nonnegative("epsilon", epsilon)
@@ -243,7 +248,7 @@ def coordinatewise_account(
     plan : Plan
         Plan with one Test for all steps.
     dimension : int
-        d.
+        Dimension d.
     epsilon : float
         At least 0.
     phase : int, default 1
@@ -253,7 +258,7 @@ def coordinatewise_account(
     if not isinstance(rule, Test):
         raise TypeError(f"plan must have a Test, got {rule!r}")
     if rule.per_step:
-        raise ValueError("plan must have one test for all steps, got one test for each step")
+        raise ValueError("plan must have one test for all steps, got a separate test for each step")
     dimension = _validate.integer("dimension", dimension, at_least=1)
     chosen = _phase_of(plan, phase)
     epsilon = _validate.nonnegative("epsilon", epsilon)
@@ -305,7 +310,7 @@ def estimate_move(batch: int, lipschitz: float, spread: float, clip: float) -> f
 
 
 def two_laplace_tail(x: float, a: float, b: float) -> float:
-    """Return P[a X + b Y >= x] for two independent Laplace variables of scale 1, a != b."""
+    """Return P[a X + b Y >= x] for two independent Laplace variables of scale 1, where a != b."""
     if x < 0:
         return 1 - two_laplace_tail(-x, a, b)
     return (a * a * math.exp(-x / a) - b * b * math.exp(-x / b)) / (2 * (a * a - b * b))

@@ -54,21 +54,21 @@ def user_level_dp_sgd(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Run projected SGD on noisy means of users' clipped gradients; return the average iterate.
+    """Run projected SGD on noisy means of clipped gradients, and return the average iterate.
 
-    DP-SGD (Abadi et al. 2016) with users as examples. The mean gradient of each user is clipped to
-    `clip_norm`. At every step, Gaussian noise is added to the mean over a batch. The batches are
-    visited cyclically in the order of the data, without sampling.
+    The algorithm is DP-SGD (Abadi et al. 2016), with users as examples. The mean gradient of each
+    user is clipped to `clip_norm`. At every step, Gaussian noise is added to the mean over a batch.
+    The batches are visited cyclically in the order of the data, without sampling.
 
     **Guarantee** All iterates together are (epsilon, delta)-user-level DP (see `dp_sgd_sigma`).
 
     **Requires** only that the gradients are finite.
 
-    **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. Here the batches
-    are fixed, so that the account is exact and needs no secrecy. (2) The function returns the
+    **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. This function
+    uses fixed batches, so the account is exact and needs no secrecy. (2) The function returns the
     average iterate. The guarantee covers all iterates.
 
-    **Symbols** B, T, eta, C = `batch_size`, `n_steps`, `step`, `clip_norm`.
+    **Symbols** B = `batch_size`, T = `n_steps`, eta = `step`, C = `clip_norm`.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def user_level_dp_sgd(
     loss, domain, start
         As for `euclidean.filtered_sgd`.
     batch_size, n_steps : int
-        B, at most n, and T, at least 1.
+        B is at most n, and T is at least 1.
     step, clip_norm : float
         Positive.
     epsilon, delta : float
-        Epsilon positive; delta in (0, 1).
+        Epsilon is positive, and delta is in (0, 1).
     noise_multiplier : float, default 1
-        Factor on the noise, positive. Below 1, no privacy is guaranteed.
+        Positive factor on the noise. Below 1, no privacy is guaranteed.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -133,9 +133,9 @@ def output_perturbation(
     """Run one pass of SGD over all items, with Gaussian noise for a group of m items.
 
     The algorithm combines Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of
-    size at most 2 / beta do not expand. So one item moves all later iterates by at most 2 step G
-    divided by the batch size. The m items of a user move all later iterates by at most m times this
-    amount.
+    size at most 2 / beta do not increase distances. So one item moves all later iterates by at most
+    2 step G divided by the batch size. The m items of a user move all later iterates by at most m
+    times this amount.
 
     **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size.
     The noise is exact for the Gaussian mechanism.
@@ -143,10 +143,10 @@ def output_perturbation(
     **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and step <= 2 / beta.
     The Lipschitz constant and the step are checked.
 
-    **Departs** Their algorithm localises in phases of geometrically smaller steps. This function
-    runs one such phase.
+    **Departs** The algorithm of Feldman, Koren & Talwar localises in phases of geometrically
+    smaller steps. This function runs one phase of this kind.
 
-    **Symbols** eta, G = `step`, `lipschitz`.
+    **Symbols** eta = `step`, G = `lipschitz`.
 
     Parameters
     ----------

@@ -20,10 +20,11 @@ from algorithms.user_level_sco.scores import concentration_scores
 def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int = 0) -> FloatArray:
     """Return the median, or a trimmed mean, of each coordinate.
 
-    **Guarantee** The median and the trimmed mean are 1-Lipschitz in l-infinity. They are also
-    equivariant under shifts, and under scaling by positive or negative numbers. These properties
-    are (ii) and (iii) of user_level_sco v2, Assumption 28. (The median of an even number of values
-    is the mean of the middle two. The lower median is not equivariant under -1.)
+    **Guarantee** The median and the trimmed mean are 1-Lipschitz in l-infinity. The median and the
+    trimmed mean are also equivariant under shifts, and under scaling by positive or negative
+    numbers. These properties are (ii) and (iii) of user_level_sco v2, Assumption 28. (The median of
+    an even number of values is the mean of the two middle values. The lower median is not
+    equivariant under -1.)
 
     By part (i) of Assumption 28, an interval that contains more than half of the values also
     contains the statistic. The median satisfies part (i). A trimmed mean satisfies part (i) only if
@@ -50,7 +51,7 @@ def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int 
         return np.asarray(np.median(x, axis=-2))
     trim = _validate.integer("trim", trim, at_least=0)
     if 2 * trim >= batch:
-        raise ValueError(f"trim must be below half of the {batch} values, got {trim}")
+        raise ValueError(f"trim must be below half of the number of values, {batch}, got {trim}")
     ordered = np.partition(x, (trim, batch - 1 - trim), axis=-2)
     return np.asarray(ordered[..., trim : batch - trim, :].mean(axis=-2))
 
@@ -60,8 +61,8 @@ def robust_gradient(
 ) -> FloatArray:
     """Return the mean, moved to within `clip` of a robust statistic in each coordinate.
 
-    user_level_sco v2, Algorithm 7 (Gradient Estimation based on Robust Statistics; v1, Algorithm
-    2).
+    The source is user_level_sco v2, Algorithm 7 (Gradient Estimation based on Robust Statistics;
+    v1, Algorithm 2).
 
     **Departs** Line 4 prints Pi_{B(Y_j, varsigma)}, where Y_j is not defined. The paper must intend
     X_rs[j].
@@ -72,7 +73,7 @@ def robust_gradient(
     ----------
     gradients : array_like, [..., B, d]
     clip : float
-        varsigma, at least 0. At `clip` = 0, the estimate is the statistic.
+        Clipping distance varsigma, at least 0. At `clip` = 0, the estimate is the statistic.
     statistic, trim
         As for `robust_statistic`.
 
@@ -96,7 +97,7 @@ def concentration_score(gradients: ArrayLike, *, temperature: float) -> FloatArr
     ----------
     gradients : array_like, [..., B, d]
     temperature : float
-        tau, positive.
+        Positive temperature tau.
 
     Returns
     -------
@@ -120,27 +121,30 @@ def robust_sgd(
 ) -> FloatArray:
     """Average the iterates of SGD on robust estimates, if all batches pass a concentration test.
 
-    user_level_sco v2, Algorithm 6 (SGD for User-level DP-SCO; v1, Algorithm 1), with Algorithm 8
-    (Concentration Test; v1, Algorithm 3) and AboveThreshold inside.
+    The function implements Algorithm 6 of user_level_sco v2 (SGD for User-level DP-SCO; v1,
+    Algorithm 1). This algorithm contains Algorithm 8 (Concentration Test; v1, Algorithm 3) and
+    AboveThreshold.
 
     **Guarantee** This function alone is not private (see `user_level_sco_linf`).
 
-    **Requires** losses that are convex with diagonally dominant Hessians, and that are
-    `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth in l-infinity (Assumptions 21 and 22).
-    Other losses are refused. If `unsafe` is True, diagonal dominance and smoothness are not
-    required.
+    **Requires** convex losses with diagonally dominant Hessians. In l-infinity, the losses must be
+    `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth (Assumptions 21 and 22). Other losses
+    are refused. If `unsafe` is True, diagonal dominance and smoothness are not required.
 
     **Departs** (1) Line 8 of Algorithm 8 returns AboveThreshold(s_t, epsilon / 2, v) in a loop over
-    t. The paper must intend one AboveThreshold over the stream of all s_t, because Lemma 36 assumes
-    that it costs epsilon / 2 in total. `plan.rule.per_step` runs one AboveThreshold for each step.
+    t. The paper must intend one AboveThreshold over the stream of all s_t. The reason is Lemma 36,
+    which assumes that this AboveThreshold costs epsilon / 2 in total. `plan.rule.per_step` runs one
+    AboveThreshold for each step.
     (2) AboveThreshold's noise is scaled for the sensitivity in the plan. The printed sensitivity is
-    1, but the sensitivity of the scores can be up to 2. (3) The delta / (2 T m n d) that Algorithm
-    6 passes to Algorithm 8 is not used there. (4) The printed order is kept, so all steps run
-    before the tests. The test only decides what is returned. (5) The printed batches Z_{1,t}, ...,
-    Z_{B,t} take one user of each of B subsets. Here a batch is the next B users. (6) T = |D| / B is
-    rounded down.
+    1, but the sensitivity of the scores can be up to 2. (3) Algorithm 6 passes delta / (2 T m n d)
+    to Algorithm 8, but Algorithm 8 does not use this value. (4) The printed order is kept, so all
+    steps run before the tests. The test only decides what is returned. (5) The printed batches
+    Z_{1,t}, ..., Z_{B,t} contain one user of each of B subsets. In this function, a batch consists
+    of the next B users.
+    (6) T = |D| / B is rounded down.
 
-    **Symbols** tau, v, varsigma = `plan.rule`'s temperature, threshold, clip; as in `filtered_sgd`.
+    **Symbols** In `plan.rule`, tau = temperature, v = threshold and varsigma = clip. The other
+    symbols are those of `filtered_sgd`.
 
     Parameters
     ----------
@@ -171,14 +175,14 @@ def concentration_profile(
     phase: int = 1,
     unsafe: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what `robust_sgd` computes from the data before it adds noise.
+    """Return what `robust_sgd` computes from the data before noise is added.
 
     Returns
     -------
     scores : ndarray, [T]
-        s_t, the queries of its AboveThreshold.
+        The queries s_t of AboveThreshold.
     iterates : ndarray, [T, d]
-        x_1 to x_T.
+        The iterates x_1 to x_T.
     """
     users = _admitted(data, loss, domain, plan, unsafe)
     chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
@@ -201,19 +205,20 @@ def user_level_sco_linf(
     unsafe: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Minimise the population loss on a box: phases of robust SGD, released with Gaussian noise.
+    """Minimise the population loss on a box, by phases of robust SGD with Gaussian noise.
 
-    user_level_sco v2, Algorithm 5 (Localization for user-level DP-SCO; v1, Algorithm 5).
+    The source is user_level_sco v2, Algorithm 5 (Localization for user-level DP-SCO; v1, Algorithm
+    5).
 
     **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
     `scaled.scaled_coordinatewise`. The proof is in `accounts`. For `printed.coordinatewise`,
-    Theorem 3.1 of v1 (Theorem C.2 of v2) claims this guarantee, but it does not hold
+    Theorem 3.1 of v1 (Theorem C.2 of v2) claims this guarantee. But this guarantee does not hold
     (audits/user_level_sco).
 
     **Requires** the same as `robust_sgd`.
 
-    **Departs** as `euclidean.user_level_sco`. Without projection, several phases have no guarantee.
-    The printed "Return the final solution x_s" should contain x_S.
+    **Departs** in the same way as `euclidean.user_level_sco`. Without projection, several phases
+    have no guarantee. The printed "Return the final solution x_s" should contain x_S.
 
     **Symbols** as in `euclidean.user_level_sco`.
 
@@ -292,7 +297,10 @@ def _run(
     users: FloatArray, start: FloatArray, phase: Phase, size: int, loss: Loss, domain: Box,
     plan: Plan, rng: np.random.Generator,
 ) -> FloatArray:  # fmt: skip
-    """Run Algorithm 6 from ``[1, d]`` or ``[size, d]``; return average iterates ``[size, d]``."""
+    """Run Algorithm 6 from ``[1, d]`` or ``[size, d]``.
+
+    The function returns average iterates ``[size, d]``.
+    """
     dimension = start.shape[1]
     averages = np.empty((size, dimension))
     if len(start) == 1:  # the trajectory has no noise, so all draws share one trajectory

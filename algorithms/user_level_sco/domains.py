@@ -1,4 +1,4 @@
-"""Domains of the losses: balls and boxes, and the projection onto them."""
+"""Domains of the losses (balls and boxes), and the projection onto the domains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NORMS = ("l2", "linf")
 
 
 def norm_name(norm: str) -> str:
-    """Return the norm if it is one of `NORMS`."""
+    """Return the norm if `NORMS` contains the norm."""
     if norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
     return norm

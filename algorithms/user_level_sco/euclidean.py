@@ -31,33 +31,34 @@ def filtered_sgd(
 ) -> FloatArray:
     """Average the iterates of SGD whose batches are filtered by concentration.
 
-    user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). The function uses the first users of
-    the data, with the sizes and the step of one phase of the plan.
+    The source is user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO). The function uses the
+    first users of the data, with the sizes and the step of one phase of the plan.
 
     **Guarantee** This function alone is not private. Up to the plan's budget, a coupling keeps the
-    runs on two neighbours within `accounts.euclidean_account(...).shift` of one another (Lemma 12,
-    with constants). Algorithm 1 adds the noise for this shift.
+    runs on two neighbours close to one another (Lemma 12, with constants). The distance is at most
+    `accounts.euclidean_account(...).shift`. Algorithm 1 adds the noise for this shift.
 
     **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
-    the domain (Assumption 7). Longer gradients are refused. If the smoothness of the loss is
-    larger, the function raises an error unless `unsafe` is True. The order of the users is public.
-    This order decides which users share a batch.
+    the domain (Assumption 7). Gradients that are longer than `plan.lipschitz` are refused. If the
+    smoothness of the loss is larger, the function raises an error unless `unsafe` is True. The
+    order of the users is public. This order decides which users share a batch.
 
-    **Departs** (1) The paper does not say what the algorithm returns when it halts. Here the
-    algorithm returns `start`, because everything else available at that point depends on the data.
-    After a halt, the run continues without effect. So a halt is visible only in the returned value.
+    **Departs** (1) The paper does not say what the algorithm returns after halting. This function
+    returns `start`, because all other available values depend on the data. After a halt, the run
+    continues without effect. So a halt is visible only in the returned value.
     (2) Whether the count reaches the cutoff is checked after each batch, not after each user. The
     decisions between the two checks are discarded. (3) As printed, sigma depends on the noised
-    cutoff c-hat. Here sigma depends on c-hat only if `plan.rule.scale_follows_cutoff` is True. In
-    that case, two runs with different c-hat have different noise on all scores. The paper's proof
-    does not consider this difference. The printed formula takes the square root of c-hat. If c-hat
-    <= 0, the run halts at once. Plans of `scaled.scaled_euclidean` use noise that does not depend
-    on c-hat. (4) T = |D| / B is rounded down, and leftover users are not used. (5) Line 6 computes
-    all gradients, and line 8 computes each gradient again. (6) The score may be estimated from
-    `plan.rule.samples` users (footnote 3). (7) A user is "filtered out" if kappa + nu <= F.
+    cutoff c-hat. In this function, sigma depends on c-hat only if `plan.rule.scale_follows_cutoff`
+    is True. In that case, two runs with different c-hat have different noise on all scores. The
+    paper's proof does not consider this difference. The printed formula takes the square root of
+    c-hat. If c-hat <= 0, the run halts at once. Plans of `scaled.scaled_euclidean` use noise that
+    does not depend on c-hat. (4) T = |D| / B is rounded down, and leftover users are not used. (5)
+    Line 6 computes all gradients, and line 8 computes each gradient again. (6) The score may be
+    estimated from `plan.rule.samples` users (footnote 3). (7) A user is "filtered out" if kappa +
+    nu <= F.
 
-    **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
-    cutoff and cutoff_scale; eta, T = step and n_steps of the phase; x_0 = `start`.
+    **Symbols** In `plan.rule`, tau = temperature, F = threshold, 2 sigma = scale, c = cutoff and 4
+    / epsilon = cutoff_scale. In the phase, eta = step and T = n_steps. Also, x_0 = `start`.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def filtered_sgd(
     plan : Plan
         Plan with a Filter.
     start : array_like, [d]
-        x_0.
+        Starting point x_0.
     phase : int, default 1
         Phase of the plan that gives the number of users, the number of steps and the step size.
     unsafe : bool, default False
@@ -107,7 +108,7 @@ def filter_decisions(
     unsafe: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the decisions of the filter, a_{t,i} of Algorithm 2, which its privacy proof compares.
+    """Return the decisions a_{t,i} of the filter in Algorithm 2, which the privacy proof compares.
 
     **Guarantee** None. The decision on the differing user itself is not private and is not
     released.
@@ -117,7 +118,8 @@ def filter_decisions(
     Returns
     -------
     ndarray, [size, T B]
-        1.0 = kept (top), 0.0 = filtered (bottom), NaN = in a batch after the one that halted.
+        The value 1.0 means kept (top), and the value 0.0 means filtered (bottom). NaN marks the
+        batches after the batch that halted.
     """
     rng = _validate.generator(rng)
     users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
@@ -145,9 +147,9 @@ def user_level_sco(
     unsafe: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Minimise the population loss: phases of filtered SGD, each released with Gaussian noise.
+    """Minimise the population loss in phases of filtered SGD, each released with Gaussian noise.
 
-    user_level_sco v2, Algorithm 1 (User-level DP-SCO).
+    The source is user_level_sco v2, Algorithm 1 (User-level DP-SCO).
 
     **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of `scaled.scaled_euclidean`.
     The proof is in `accounts`. For `printed.euclidean` (the printed constants), Theorem 8 claims
@@ -157,20 +159,20 @@ def user_level_sco(
     **Requires** the same as `filtered_sgd`.
 
     **Departs** (1) n_s = n / 2^s is rounded down to whole batches. Phases with fewer than B users
-    are omitted. This agrees with the printed S = ceil(log(n / B)) if the logarithm is binary. (2)
-    The users of a phase are the next users in the order of the data. (3) The printed noisy iterate
-    may leave the domain, but losses are known to be Lipschitz and smooth only on the domain. Here
-    the iterate is projected, which is post-processing. Without projection (`project` False), the
-    gradients of the next phase are not bounded, and only one phase has a guarantee. In that case,
-    several phases need `unsafe`. (4) eta_s = eta / log^s m is part of the plan. (5) sigma_s is
-    printed with sqrt(m epsilon) under one square root. Section 3.3.2 and v1 contain the intended
-    formula sqrt(m) epsilon. (6) c contains log(n m / delta), although Algorithm 2 receives only
-    D_s. Here n is the number of all users. (7) `noise_multiplier` is not in the paper.
-    `noise_multiplier` multiplies all sigma_s. If `noise_multiplier` is below 1, no privacy is
-    guaranteed.
+    are omitted. The number of phases agrees with the printed S = ceil(log(n / B)) if the logarithm
+    is binary. (2) The users of a phase are the next users in the order of the data. (3) The printed
+    noisy iterate may leave the domain, but losses are known to be Lipschitz and smooth only on the
+    domain. This function projects the iterate, which is post-processing. Without projection
+    (`project` False), the gradients of the next phase are not bounded, and only one phase has a
+    guarantee. In that case, several phases need `unsafe`. (4) eta_s = eta / log^s m is part of the
+    plan. (5) sigma_s is printed with sqrt(m epsilon) under one square root. Section 3.3.2 and v1
+    contain the intended formula sqrt(m) epsilon. (6) c contains log(n m / delta), although
+    Algorithm 2 receives only D_s. In this function, n is the number of all users. (7)
+    `noise_multiplier` is not in the paper. `noise_multiplier` multiplies all sigma_s. If
+    `noise_multiplier` is below 1, no privacy is guaranteed.
 
-    **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = the number
-    of phases.
+    **Symbols** In `plan.phases[s - 1]`, eta_s = step, sigma_s = sigma and n_s = n_users. S is the
+    number of phases.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ def user_level_sco(
     Returns
     -------
     ndarray, [size, d], or [size, S, d] with `transcript`
-        x_S, or x_1 to x_S if `transcript` is True.
+        The iterate x_S, or x_1 to x_S if `transcript` is True.
     """
     released = list(
         _phases(data, size, loss=loss, domain=domain, plan=plan, start=start, project=project,
@@ -213,7 +215,8 @@ def user_level_sco_centers(
 ) -> FloatArray:
     """Return the average iterate of one phase of `user_level_sco`, before its Gaussian noise.
 
-    Adding N(0, sigma_s**2 I) to this value gives x_s. So an audit can integrate this noise out.
+    Adding N(0, sigma_s**2 I) to this value gives x_s. So an audit can integrate the Gaussian noise
+    out.
 
     Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
     `user_level_sco`. `phase` counts from 1.
@@ -261,7 +264,10 @@ def _run(
     *,
     decisions: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Run Algorithm 2 from ``[1, d]`` or ``[size, d]``; return average iterates and decisions."""
+    """Run Algorithm 2 from ``[1, d]`` or ``[size, d]``.
+
+    The function returns average iterates and decisions.
+    """
     dimension, batch = start.shape[1], plan.batch_size
     averages = np.empty((size, dimension))
     made = np.empty((size, phase.n_users)) if decisions else None

@@ -1,9 +1,9 @@
 """Convex losses with their constants, in the two geometries of the papers.
 
-A loss provides the gradient of one item, a bound for the length of these gradients on a domain, and
-a bound for how much the gradients change. The bound for the length is the Lipschitz constant G of
-Definition 4 (Euclidean; v2) or Definition 24 (l-infinity; v1 and the appendix of v2). The bound for
-the change is the smoothness beta of Definitions 4 and 25.
+A loss provides the gradient of one item, and a bound for the length of these gradients on a domain.
+A loss also provides a bound for the change of the gradients. The bound for the length is the
+Lipschitz constant G of Definition 4 (Euclidean; v2) or Definition 24 (l-infinity; v1 and the
+appendix of v2). The bound for the change is the smoothness beta of Definitions 4 and 25.
 
 Items are rows ``[p]``, users are ``[m, p]``, and a whole batch of users is ``[B, m, p]``.
 """
@@ -23,7 +23,7 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 from algorithms.user_level_sco.domains import Domain, lengths, norm_name
 
-_NOTHING = np.zeros((1, 1, 1))  # the shared part if there is none
+_NOTHING = np.zeros((1, 1, 1))  # the shared part if the loss has no shared part
 
 
 class Loss(ABC):
@@ -55,7 +55,7 @@ class Loss(ABC):
         """
 
     def gradients(self, x: FloatArray, users: FloatArray) -> FloatArray:
-        """Return q(Z) ``[S, B, d]``, or ``[1, B, d]`` if it is the same for all points."""
+        """Return q(Z) ``[S, B, d]``, or ``[1, B, d]`` if q(Z) is the same for all points."""
         shared, own = self.parts(x, users)
         return shared + own
 
@@ -82,7 +82,10 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x; z) = -<x, z>, with beta = 0. A shift of a trajectory never shrinks under this loss."""
+    """Linear loss f(x; z) = -<x, z>, where beta is 0.
+
+    This loss never shrinks a shift of a trajectory.
+    """
 
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return 0 and -mean(z)."""
@@ -104,12 +107,12 @@ class Linear(Loss):
 
 @dataclass(frozen=True)
 class Quadratic(Loss):
-    """f(x; z) = (curvature / 2) norm(x - z)**2.
+    """Quadratic loss f(x; z) = (curvature / 2) norm(x - z)**2.
 
     Parameters
     ----------
     curvature : float, default 1
-        beta, positive.
+        Positive constant beta.
     """
 
     curvature: float = 1.0
@@ -137,7 +140,7 @@ class Quadratic(Loss):
 
 @dataclass(frozen=True)
 class VaryingQuadratic(Loss):
-    """f(x; (z, h)) = (h / 2) norm(x - z)**2, where each item has its own curvature.
+    """Quadratic loss f(x; (z, h)) = (h / 2) norm(x - z)**2, where each item has its own curvature.
 
     If all items share one curvature, the differences of gradients do not depend on x, so the
     concentration scores do not depend on x. With this loss, the concentration scores depend on x.
@@ -145,7 +148,7 @@ class VaryingQuadratic(Loss):
     Parameters
     ----------
     curvature : float
-        beta, the largest allowed h, positive.
+        beta, which is the largest allowed h. The value is positive.
     """
 
     curvature: float
@@ -160,12 +163,14 @@ class VaryingQuadratic(Loss):
     def checked(self, items: FloatArray) -> FloatArray:
         """Return the items if their curvatures are in [0, `curvature`]."""
         if items.shape[-1] < 2:
-            raise ValueError(f"data must hold items (z, h), got {items.shape[-1]} column")
+            raise ValueError(
+                f"data must hold items of two columns, (z, h), got {items.shape[-1]} column"
+            )
         own = items[..., -1]
         if own.min() < 0 or own.max() > self.curvature:
             raise ValueError(
-                f"data must hold curvatures from 0 to {self.curvature!r} in its last column, got "
-                f"{own.min()} to {own.max()}"
+                f"the last column of data must hold curvatures from 0 to {self.curvature!r}, "
+                f"got curvatures from {own.min()} to {own.max()}"
             )
         return items
 
@@ -191,11 +196,12 @@ class VaryingQuadratic(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """f(x; z) = curvature h(norm(x - z)), h(r) = r**2 / 2 up to a threshold, then linear.
+    """Huber loss f(x; z) = curvature h(norm(x - z)).
 
-    The gradients of the loss are curvature (x - z), clipped. So for all data and domains, G is
-    curvature * threshold and beta is curvature. The paper's losses are twice differentiable. This
-    loss is twice differentiable except where norm(x - z) is the threshold.
+    Up to a threshold, h(r) is r**2 / 2. Above the threshold, h(r) is linear. The gradients of the
+    loss are curvature (x - z), clipped. So for all data and domains, G is curvature * threshold and
+    beta is curvature. The paper's losses are twice differentiable. This loss is twice
+    differentiable except where norm(x - z) is the threshold.
 
     Parameters
     ----------
@@ -205,7 +211,7 @@ class Huber(Loss):
         Whether h is applied to each coordinate and summed. If True, G is in l-infinity norm, and
         the Hessian is diagonal.
     curvature : float, default 1
-        beta, positive.
+        Positive constant beta.
     """
 
     threshold: float
@@ -247,7 +253,7 @@ class Huber(Loss):
         return self.curvature * min(self.threshold * root, farthest)
 
     def smoothness(self, norm: str) -> float:
-        """Return the curvature; refuse l-infinity if the loss is not separable."""
+        """Return the curvature, and refuse l-infinity if the loss is not separable."""
         if norm_name(norm) == "linf" and not self.separable:
             raise ValueError("loss must be separable for norm 'linf', got separable=False")
         return self.curvature
@@ -255,7 +261,7 @@ class Huber(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """f(x; (a, y)) = log(1 + exp(-y <a, x>)) with y = -1 or 1.
+    """Logistic loss f(x; (a, y)) = log(1 + exp(-y <a, x>)), where y is -1 or 1.
 
     Parameters
     ----------
@@ -284,9 +290,12 @@ class Logistic(Loss):
     def checked(self, items: FloatArray) -> FloatArray:
         """Return the items if their labels are -1 or 1 and their features are short enough."""
         if items.shape[-1] < 2:
-            raise ValueError(f"data must hold items (a, y), got {items.shape[-1]} column")
+            raise ValueError(
+                f"data must hold items of at least two columns, (a, y), got {items.shape[-1]} "
+                "column"
+            )
         if not np.isin(items[..., -1], (-1.0, 1.0)).all():
-            raise ValueError("data must hold labels -1 and 1 in its last column")
+            raise ValueError("the last column of data must hold only the labels -1 and 1")
         longest = float(lengths(items[..., :-1], "l2").max())
         if longest > self.feature_norm * (1 + 1e-12):
             raise ValueError(
@@ -305,18 +314,26 @@ class Logistic(Loss):
         return np.asarray(np.logaddexp(0.0, -(x @ (items[:, :-1] * items[:, -1:]).T)))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the largest norm of a feature vector; the factor of a can be close to 1."""
+        """Return the largest norm of a feature vector a.
+
+        In the gradient, the factor of a can be close to 1.
+        """
         return float(lengths(items[..., :-1], norm_name(norm)).max())
 
     def smoothness(self, norm: str) -> float:
-        """Return feature_norm**2 / 4; refuse l-infinity: the Hessian is not diagonally dominant."""
+        """Return feature_norm**2 / 4, and refuse l-infinity.
+
+        In l-infinity, the Hessian is not diagonally dominant.
+        """
         if norm_name(norm) == "linf":
             raise ValueError("loss must have diagonally dominant Hessians for norm 'linf'")
         return self.feature_norm**2 / 4
 
 
 class MatrixQuadratic(Loss):
-    """f(x; z) = (x - z)^T H (x - z) / 2 with one diagonally dominant matrix H for all items.
+    """Quadratic loss f(x; z) = (x - z)^T H (x - z) / 2 with one matrix H for all items.
+
+    The matrix H is diagonally dominant.
 
     Parameters
     ----------
@@ -333,8 +350,8 @@ class MatrixQuadratic(Loss):
         if (np.diag(h) < off).any():
             row = int(np.argmax(off - np.diag(h)))
             raise ValueError(
-                f"matrix must be diagonally dominant, got {h[row, row]} on the diagonal of row "
-                f"{row} and {off[row]} as the sum of its other absolute values"
+                f"matrix must be diagonally dominant, got the diagonal entry {h[row, row]} in "
+                f"row {row}, whose other absolute values sum to {off[row]}"
             )
         self.matrix = h
 
@@ -342,10 +359,11 @@ class MatrixQuadratic(Loss):
         return f"MatrixQuadratic({self.matrix.tolist()})"
 
     def checked(self, items: FloatArray) -> FloatArray:
-        """Return the items if their number of coordinates is that of the matrix."""
+        """Return the items if their number of coordinates equals the dimension of the matrix."""
         if items.shape[-1] != len(self.matrix):
             raise ValueError(
-                f"data must hold items of {len(self.matrix)} coordinates, got {items.shape[-1]}"
+                f"data must hold items of {len(self.matrix)} coordinates, got "
+                f"{items.shape[-1]} coordinates"
             )
         return items
 
@@ -363,7 +381,7 @@ class MatrixQuadratic(Loss):
         return self.smoothness(norm) * float(domain.farthest(items, norm).max())
 
     def smoothness(self, norm: str) -> float:
-        """Return the largest eigenvalue, or for "linf" the largest absolute row sum."""
+        """Return the largest eigenvalue, or the largest absolute row sum for "linf"."""
         if norm_name(norm) == "linf":
             return float(np.abs(self.matrix).sum(axis=1).max())
         return float(np.linalg.eigvalsh(self.matrix)[-1])

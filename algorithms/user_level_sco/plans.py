@@ -17,11 +17,11 @@ class Phase:
     Attributes
     ----------
     n_users : int
-        Number of users that the phase takes from the data: n_s, rounded down to whole batches.
+        Number n_s of users that the phase takes from the data, rounded down to whole batches.
     n_steps : int
-        T.
+        Number of steps T.
     step : float
-        eta_s.
+        Step size eta_s.
     sigma : float
         Standard deviation of the noise on the average iterate.
     """
@@ -45,9 +45,9 @@ class Filter:
     Attributes
     ----------
     temperature : float
-        tau, the temperature of the concentration scores.
+        Temperature tau of the concentration scores.
     threshold : float
-        F; a user is kept if the noisy score exceeds F.
+        F. A user is kept if the noisy score exceeds F.
     scale : float
         Scale of the Laplace noise on a score, which is 2 sigma for a cutoff without noise.
     cutoff : float
@@ -57,7 +57,7 @@ class Filter:
     scale_follows_cutoff : bool, default False
         Whether the noise on the scores is multiplied by sqrt(c_hat / c), as the paper prints.
     samples : int or None, default None
-        Number of users from which a score is estimated; all users by default.
+        Number of users from which a score is estimated. By default, all users are used.
     """
 
     temperature: float
@@ -82,16 +82,16 @@ class Test:
     Attributes
     ----------
     temperature : float
-        tau, the temperature of the concentration score.
+        Temperature tau of the concentration score.
     threshold : float
-        v; a batch passes the test if its noisy score is at or above the noisy v.
+        v. A batch passes the test if the noisy score is at or above the noisy v.
     epsilon : float
         Parameter of AboveThreshold.
     sensitivity : float
         Sensitivity of the score for which AboveThreshold's noise is scaled.
     clip : float
-        varsigma; in each coordinate, the mean is moved to within this distance of the robust
-        statistic.
+        Clipping distance varsigma. In each coordinate, the mean is moved to within this distance of
+        the robust statistic.
     statistic : {"median", "trimmed_mean"}
         Robust statistic in each coordinate.
     trim : int
@@ -142,8 +142,8 @@ class Plan:
     epsilon, delta : float
         Guarantee that is claimed or derived.
     dimension : int or None, default None
-        d, for which the noise was made; None if the noise does not depend on d. Data of another
-        dimension are refused.
+        The dimension d for which the noise was chosen, or None if the noise does not depend on d.
+        Data of another dimension are refused.
     """
 
     batch_size: int
@@ -164,17 +164,20 @@ class Plan:
             _validate.integer("dimension", self.dimension, at_least=1)
         batch = _validate.integer("batch_size", self.batch_size, at_least=2)
         if not self.phases:
-            raise ValueError("phases must not be empty, got none")
+            raise ValueError("phases must hold at least one phase, got none")
         for phase in self.phases:
             if phase.n_users != phase.n_steps * batch:
                 raise ValueError(
-                    f"phases must take n_steps batches of {batch} users, got {phase.n_users} users "
-                    f"in {phase.n_steps} steps"
+                    f"each phase must have n_steps * {batch} users, got {phase.n_users} users for "
+                    f"{phase.n_steps} steps"
                 )
         if isinstance(self.rule, Filter) and self.rule.samples and batch % self.rule.samples:
-            raise ValueError(f"samples must divide batch_size {batch}, got {self.rule.samples}")
+            raise ValueError(f"samples must divide batch_size = {batch}, got {self.rule.samples}")
         if isinstance(self.rule, Test) and 2 * self.rule.trim >= batch:
-            raise ValueError(f"trim must be below batch_size / 2, got {self.rule.trim} of {batch}")
+            raise ValueError(
+                f"trim must be below batch_size / 2, got trim = {self.rule.trim} for "
+                f"batch_size = {batch}"
+            )
         _validate.positive("lipschitz", self.lipschitz)
         _validate.nonnegative("smoothness", self.smoothness)
 
@@ -203,14 +206,16 @@ def halving_phases(
             break
         phases.append(Phase(n_steps * batch_size, n_steps, steps[s - 1], sigmas[s - 1]))
     if not phases:
-        raise ValueError(f"n_users must be at least 2 batch_size = {2 * batch_size}, got {n_users}")
+        raise ValueError(
+            f"n_users must be at least 2 * batch_size = {2 * batch_size}, got {n_users}"
+        )
     return tuple(phases)
 
 
 def natural_log(name: str, value: float) -> float:
     """Return the logarithm of a number, or 1 if the logarithm is below 1.
 
-    Messages show `name`.
+    Error messages contain `name`.
     """
     if not value > 0 or not math.isfinite(value):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")

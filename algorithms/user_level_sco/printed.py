@@ -1,4 +1,4 @@
-"""The parameters that the theorems print, for all inputs at which they are defined.
+"""The parameters that the theorems print, for all inputs at which the parameters are defined.
 
 Logarithms are natural, because the logarithms of Laplace tails are natural. In a parameter, a
 logarithm is at least 1. A constant that a theorem hides in O() is an argument.
@@ -66,7 +66,7 @@ def euclidean(
     | 2 sigma = 8 sqrt(32 c_hat log(1 / delta)) / epsilon, eta_s = eta / log(m)**s,
     | sigma_s = `noise_constant` eta_s G sqrt(log(1 / delta) log(n m d)) / (B sqrt(m) epsilon).
 
-    **Guarantee** We prove none. Theorem 8 claims (epsilon, delta)-user-level DP for some
+    **Guarantee** We prove no guarantee. Theorem 8 claims (epsilon, delta)-user-level DP for some
     `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order eta log(n m d) G /
     (B sqrt(m)). The reason is that 1 / tau contains log(n m d). In contrast, sigma_s contains only
     the square root of log(n m d).
@@ -74,14 +74,14 @@ def euclidean(
     **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed. At m = 1,
     log(m) is 0, so the parameters are not defined, and m = 1 is refused. At m = 2, step sizes would
     grow from phase to phase. So 1 replaces log(m) if log(m) is below 1. (3) Phases with fewer than
-    B users are left out, see `plans.halving_phases`. (4) epsilon = 1 is allowed, although Section 3
-    requires epsilon in (0, 1). (5) m <= n^{O(log log n)} is not checked, because its constant is
-    hidden.
+    B users are omitted (see `plans.halving_phases`). (4) epsilon = 1 is allowed, although Section 3
+    requires epsilon in (0, 1). (5) m <= n^{O(log log n)} is not checked, because the constant of
+    this bound is hidden.
 
     Parameters
     ----------
     n_users, m, dimension : int
-        n, m >= 2, d.
+        The numbers n, m (at least 2) and d.
     epsilon : float
         In (0, 1].
     delta : float
@@ -89,8 +89,9 @@ def euclidean(
     lipschitz, radius : float
         G and D, positive.
     smoothness : float, default 0
-        beta. The theorem's condition beta <= O~((G / D) sqrt(epsilon / m) (epsilon sqrt(n) +
-        sqrt(d))) on this parameter hides logarithms. Instead, the function checks eta beta <= 2.
+        Smoothness constant beta. The theorem's condition beta <= O~((G / D) sqrt(epsilon / m)
+        (epsilon sqrt(n) + sqrt(d))) on this parameter hides logarithms. Instead, the function
+        checks eta beta <= 2.
     noise_constant : float, default 1
         The constant that O() hides in sigma_s.
     unsafe : bool, default False
@@ -99,8 +100,8 @@ def euclidean(
     Raises
     ------
     ValueError
-        If Section 3 is not defined, because n is below `euclidean_least_users`, m is 1, epsilon is
-        above 1, or step sizes are above 2 / beta.
+        If Section 3 is not defined, or if step sizes are above 2 / beta. Section 3 is not defined
+        if n is below `euclidean_least_users`, m is 1, or epsilon is above 1.
     """
     n = _validate.integer("n_users", n_users, at_least=1)
     m = _validate.integer("m", m, at_least=1)
@@ -119,8 +120,8 @@ def euclidean(
     least = euclidean_least_users(m, epsilon, delta)
     if n < least:
         raise ValueError(
-            f"n_users must be at least {least}, where n >= 300 log(m n / delta)^3 / epsilon^1.5, "
-            f"got {n}"
+            f"n_users must be at least {least}, because n >= 300 log(m n / delta)^3 / "
+            f"epsilon^1.5 must hold, got {n}"
         )
     batch = math.ceil(300 * natural_log("m n / delta", m * n / delta) ** 2 / epsilon**1.5)
     size_log = natural_log("n m d", n * m * d)
@@ -176,14 +177,15 @@ def coordinatewise(
     | sigma_s = `noise_constant` eta_s G sqrt(d log(e^epsilon / delta) log(n m d))
     |     / (sqrt(m) epsilon).
 
-    **Guarantee** We prove none. Theorem 3.1 claims (epsilon, delta)-user-level DP. At the largest
-    allowed beta, the step size eta may be fifty times as large as 2 / beta. Lemma 35 needs 6 beta
-    eta B <= 1, which is not a condition of the theorem.
+    **Guarantee** We prove no guarantee. Theorem 3.1 claims (epsilon, delta)-user-level DP. At the
+    largest allowed beta, the step size eta may be fifty times as large as 2 / beta. Lemma 35 needs
+    6 beta eta B <= 1, which is not a condition of the theorem.
 
-    **Departs** (1) The paper prints tau = O(G log(n m d) / sqrt(m)), but every use of tau is a use
-    of its inverse. The scores are exp(-tau dist), the radii are 1 / tau, and gradients are said to
-    lie within tau of their mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as
-    in Section 3 of v2. `temperature` "printed" takes the printed tau. C is `deviation_constant`.
+    **Departs** (1) The paper prints tau = O(G log(n m d) / sqrt(m)), but every use of tau needs the
+    inverse of this value. The scores are exp(-tau dist), the radii are 1 / tau, and gradients are
+    said to lie within tau of their mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m
+    d)), as in Section 3 of v2. `temperature` "printed" takes the printed tau. C is
+    `deviation_constant`.
     (2) As in `euclidean`, B and T are rounded, m = 1 is refused and log(m) is at least 1. (3) The T
     in v is the T of the first phase. (4) We read the printed "S = ceil(log n / B)" as S =
     ceil(log(n / B)). (5) The sensitivity of the scores is taken as 1, as in Lemma 36, although (17)
@@ -265,7 +267,8 @@ def coordinatewise(
 def _stable(plan: Plan, unsafe: bool) -> Plan:
     if not plan.steps_are_stable and not unsafe:
         raise ValueError(
-            f"smoothness must be at most 2 / eta = {2 / plan.phases[0].step!r}, where gradient "
-            f"steps contract, got {plan.smoothness!r}. Pass unsafe=True to return the plan anyway."
+            f"smoothness must be at most 2 / eta = {2 / plan.phases[0].step!r}, so that "
+            f"gradient steps contract, got {plan.smoothness!r}. Pass unsafe=True to "
+            "return the plan anyway."
         )
     return plan

@@ -26,7 +26,7 @@ class Problem:
         The support of P.
     probabilities : ndarray, [K]
     minimiser : ndarray, [d]
-        x* in the domain.
+        Minimiser x* in the domain.
     """
 
     loss: Loss
@@ -37,7 +37,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         if abs(self.probabilities.sum() - 1) > 1e-9 or (self.probabilities < 0).any():
-            raise ValueError(f"probabilities must sum to 1, got {self.probabilities.sum()}")
+            raise ValueError(
+                f"probabilities must sum to 1, got a sum of {self.probabilities.sum()}"
+            )
 
     def objective(self, x: ArrayLike) -> FloatArray:
         """Return F(x) for points ``[S, d]``."""
@@ -45,7 +47,10 @@ class Problem:
         return np.asarray(self.loss.values(points, self.items) @ self.probabilities)
 
     def excess(self, x: ArrayLike) -> FloatArray:
-        """Return F(x) - F(x*) for points ``[S, d]``. It can be negative outside of the domain."""
+        """Return F(x) - F(x*) for points ``[S, d]``.
+
+        The excess can be negative outside of the domain.
+        """
         return np.asarray(self.objective(x) - self.objective(self.minimiser[None]))
 
     def gradient(self, x: FloatArray) -> FloatArray:
@@ -63,7 +68,7 @@ class Problem:
         n_users, m : int
             At least 1.
         heterogeneity : float, default 0
-            If 0, all items are drawn independently from P, as the papers assume. Otherwise each
+            If 0, all items are drawn independently from P, as the papers assume. Otherwise, each
             user has its own distribution. Each user's distribution is drawn from the Dirichlet
             distribution around P with concentration 1 / heterogeneity. The users' distributions
             have the average P, but the items of one user are similar.
@@ -100,9 +105,10 @@ class Problem:
 
 
 def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: int = 1) -> Problem:
-    """Return f(x; z) = -<x, z> with z one of +-size e_k; the mean is bias size / d per coordinate.
+    """Return the problem f(x; z) = -<x, z>, where every z is one of +-size e_k.
 
-    G = size in both norms. x* is D 1 / sqrt(d) in a ball, and the corner D 1 in a box.
+    Each coordinate of the mean of z is bias size / d. In both norms, G is `size`. The minimiser x*
+    is D 1 / sqrt(d) in a ball, and the corner D 1 in a box.
     """
     d = _validate.integer("dimension", dimension, at_least=1)
     size = _validate.positive("size", size)
@@ -117,8 +123,8 @@ def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: i
 def cube(loss: Loss, domain: Domain, *, center: ArrayLike, half_width: float) -> Problem:
     """Return a problem with z uniform on the 2^d corners of a cube whose center is x*.
 
-    The problem is for losses that are even functions of x - z, such as quadratics and Huber losses.
-    d is at most 12.
+    The losses must be even functions of x - z, such as quadratics and Huber losses. The dimension d
+    is at most 12.
     """
     middle = _validate.floats("center", center, ndims=(1,))
     width = _validate.positive("half_width", half_width)
@@ -149,9 +155,10 @@ def logistic(domain: Ball, *, weights: ArrayLike, feature_norm: float = 1.0) -> 
 
 
 def chain(domain: Box, *, center: ArrayLike, half_width: float, coupling: float = 0.5) -> Problem:
-    """Return quadratics with one tridiagonal, diagonally dominant Hessian; z at corners of a cube.
+    """Return quadratics with one Hessian, which is tridiagonal and diagonally dominant.
 
-    The Hessian has 1 on the diagonal and -coupling / 2 next to it, with coupling in [0, 1].
+    The items z are at corners of a cube. The Hessian has 1 on the diagonal, and -coupling / 2 next
+    to the diagonal. The coupling is in [0, 1].
     """
     middle = _validate.floats("center", center, ndims=(1,))
     coupling = _validate.real("coupling", coupling)
@@ -163,6 +170,9 @@ def chain(domain: Box, *, center: ArrayLike, half_width: float, coupling: float 
 
 
 def huber(domain: Domain, *, center: ArrayLike, half_width: float, threshold: float) -> Problem:
-    """Return Huber losses, separable on a box, with z at the corners of a cube around x*."""
+    """Return Huber losses, where z is at the corners of a cube around x*.
+
+    On a box, the losses are separable.
+    """
     loss = Huber(threshold, separable=isinstance(domain, Box))
     return cube(loss, domain, center=center, half_width=half_width)

@@ -62,25 +62,26 @@ def scaled_euclidean(
     Parameters
     ----------
     n_users, m, dimension : int
-        n, m, d. The value m = 1 is allowed.
+        The numbers n, m and d. The value m = 1 is allowed.
     epsilon : float
-        Positive; a value above 1 is allowed.
+        Positive. A value above 1 is allowed.
     delta : float
         In (0, 1).
     lipschitz, radius : float
         G and D, positive.
     smoothness : float, default 0
-        beta, at least 0.
+        Smoothness constant beta, at least 0.
     batch_size : int, optional
         B. The default is the smallest batch for which the proof works.
     step : float, optional
-        eta_1. The default is the smallest of four values. (1) (D / G) sqrt(B m / T), which balances
-        the errors of SGD. (2) The step at which the noise of the first phase has length D. (3) 1 /
-        beta. (4) The largest step at which scores of later batches move by at most `sensitivity`.
+        Step size eta_1 of the first phase. The default is the smallest of four values. (1) (D / G)
+        sqrt(B m / T), which balances the errors of SGD. (2) The step at which the noise of the
+        first phase has length D. (3) 1 / beta. (4) The largest step at which scores of later
+        batches move by at most `sensitivity`.
     spread : float, optional
-        A public guess of the distance between the mean gradients of two honest users; 4 G / sqrt(m)
-        by default. The guess determines the temperature. A user at this distance still contributes
-        (1 + `keep`) / 2 to a score.
+        A public guess of the distance between the mean gradients of two honest users. The default
+        is 4 G / sqrt(m). The guess determines the temperature. A user at this distance still
+        contributes (1 + `keep`) / 2 to a score.
     keep : float, default 0.8
         F / B.
     filter_share, cutoff_share : float
@@ -92,7 +93,7 @@ def scaled_euclidean(
         move by 1. A larger value allows larger steps if the smoothness is large, but needs larger
         batches.
     samples : int, optional
-        Number of users from which a score is estimated; must divide B.
+        Number of users from which a score is estimated. This number must divide B.
 
     Raises
     ------
@@ -139,11 +140,11 @@ def scaled_euclidean(
     rule = _affordable(batch, temperature, *budget)
     if rule is None:
         raise ValueError(
-            f"batch_size must be at least {least} at epsilon = {epsilon!r} and delta = {delta!r}, "
-            f"got {batch}"
+            f"batch_size must be at least {least} for epsilon = {epsilon!r} and delta = "
+            f"{delta!r}, got {batch}"
         )
     if n < 2 * batch:
-        raise ValueError(f"n_users must be at least 2 batch_size = {2 * batch}, got {n}")
+        raise ValueError(f"n_users must be at least 2 * batch_size = {2 * batch}, got {n}")
     first = Phase(batch * (n // 2 // batch), n // 2 // batch, 1.0, 1.0)
     draft = Plan(batch, (first,), rule, lipschitz, 0.0, epsilon, delta)
     unit = filter_account(draft, rule, first, epsilon, tail)
@@ -167,13 +168,14 @@ def scaled_euclidean(
     step = _validate.positive("step", step)
     if step * smoothness > 2:
         raise ValueError(
-            f"step must be at most 2 / smoothness = {2 / smoothness!r}, where gradient steps "
-            f"contract, got {step!r}"
+            f"step must be at most 2 / smoothness = {2 / smoothness!r}, so that gradient "
+            f"steps contract, got {step!r}"
         )
     if step > largest * (1 + 1e-9):
         raise ValueError(
-            f"step must be at most {largest!r} at smoothness = {smoothness!r}, where scores of "
-            f"later batches move by at most sensitivity = {sensitivity!r}, got {step!r}"
+            f"step must be at most {largest!r} for smoothness = {smoothness!r}, so that "
+            f"scores of later batches move by at most sensitivity = {sensitivity!r}, got "
+            f"{step!r}"
         )
     n_phases = max(1, math.floor(math.log2(n / batch)))
     steps = [step / decay**s for s in range(n_phases)]
@@ -229,7 +231,8 @@ def _least_batch(budget: tuple[float, float, float, float, float, int | None, in
         low, high = high, 2 * high
         if high > 2**40:
             raise ValueError(
-                "epsilon or samples must be larger. At these values, no batch size is enough."
+                "epsilon or samples must be larger, because no batch size is large enough "
+                "for these values"
             )
     while high - low > 1:
         middle = (low + high) // 2
@@ -270,19 +273,21 @@ def scaled_coordinatewise(
     n_users, m, dimension, epsilon, delta, lipschitz, radius, smoothness, batch_size, decay
         As for `scaled_euclidean`, but in l-infinity.
     step : float, optional
-        eta_1. The default is the smallest of four values. (1) (D / G) sqrt(B m / T). (2) The step
-        at which the noise of the first phase has length sqrt(d) D. (3) 1 / beta. (4) The largest
-        step at which scores of later batches move by no more than the scores of the first batch.
+        Step size eta_1 of the first phase. The default is the smallest of four values. (1) (D / G)
+        sqrt(B m / T). (2) The step at which the noise of the first phase has length sqrt(d) D. (3)
+        1 / beta. (4) The largest step at which scores of later batches move by no more than the
+        scores of the first batch.
     spread : float, optional
         A public guess of the distance between the mean gradients of two honest users in any
-        coordinate; 4 G sqrt(log(2 d) / m) by default. A user at this distance still contributes 1 -
-        `margin` / 2 to a score.
+        coordinate. The default is 4 G sqrt(log(2 d) / m). A user at this distance still contributes
+        1 - `margin` / 2 to a score.
     theta : float, default 0.75
-        Score, as a fraction of B, from which batches are treated as aligned; in (1/2, 1 - margin).
+        Score, as a fraction of B, at which batches begin to be treated as aligned. The value is in
+        (1/2, 1 - margin).
     margin : float, default 0.1
         1 - v / B.
     clip : float, optional
-        varsigma; half of `spread` by default.
+        Clipping distance varsigma. The default is half of `spread`.
     test_share : float, default 0.3
         Fraction of epsilon for the test.
     statistic : {"median", "trimmed_mean"}
@@ -316,11 +321,11 @@ def scaled_coordinatewise(
     batch = least if batch_size is None else _validate.integer("batch_size", batch_size, at_least=2)
     if batch < least:
         raise ValueError(
-            f"batch_size must be at least {least} at epsilon = {epsilon!r} and delta = {delta!r}, "
-            f"got {batch}"
+            f"batch_size must be at least {least} for epsilon = {epsilon!r} and delta = "
+            f"{delta!r}, got {batch}"
         )
     if n < 2 * batch:
-        raise ValueError(f"n_users must be at least 2 batch_size = {2 * batch}, got {n}")
+        raise ValueError(f"n_users must be at least 2 * batch_size = {2 * batch}, got {n}")
     clip = distance / 2 if clip is None else _validate.real("clip", clip)
     trim = (batch - 1) * 2 // 5 if statistic == "trimmed_mean" else 0
     rule = Test(temperature, (1 - margin) * batch, epsilon1, sensitivity, clip, statistic, trim)
@@ -340,8 +345,8 @@ def scaled_coordinatewise(
     step = _validate.positive("step", step)
     if step * smoothness > 2:
         raise ValueError(
-            f"step must be at most 2 / smoothness = {2 / smoothness!r}, where gradient steps "
-            f"contract, got {step!r}"
+            f"step must be at most 2 / smoothness = {2 / smoothness!r}, so that gradient "
+            f"steps contract, got {step!r}"
         )
     later = -(batch - 1) * math.expm1(-2 * smoothness * temperature * step * move)
     if later > sensitivity:
@@ -349,8 +354,8 @@ def scaled_coordinatewise(
         missed = two_laplace_tail((rule.threshold - theta * batch) * epsilon1 / later, 4.0, 2.0)
         if missed > delta:
             raise ValueError(
-                f"step must be smaller at smoothness = {smoothness!r}, got {step!r}. Scores of "
-                f"later batches would move by {later:.3g}."
+                f"step must be smaller for smoothness = {smoothness!r}, got {step!r}. The "
+                f"scores of later batches would move by {later:.3g}."
             )
     n_phases = max(1, math.floor(math.log2(n / batch)))
     steps = [step / decay**s for s in range(n_phases)]

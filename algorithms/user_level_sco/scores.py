@@ -1,4 +1,4 @@
-"""Concentration scores, which say how close a user's mean gradient is to the rest of the batch."""
+"""Concentration scores, which measure how close a user's mean gradient is to the batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROUNDING = 1e-9  # relative margin within which the score decides instead of a 
 def concentration_scores(
     gradients: ArrayLike, *, temperature: float, norm: str = "l2"
 ) -> FloatArray:
-    """Return each user's score, the sum over its batch of exp(-temperature * distance).
+    """Return each user's score, which is the sum over the batch of exp(-temperature * distance).
 
-    user_level_sco v2, Algorithm 2: kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), where the sum
+    Algorithm 2 of user_level_sco v2 has kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), where the sum
     includes j = i. With norm "linf", the scores are the rows of (15) in Algorithm 8.
 
     In one dimension, sorting reduces the cost from O(B**2) to O(B log B). The sum over larger q_j
@@ -33,7 +33,7 @@ def concentration_scores(
     gradients : array_like, [..., B, d]
         Mean gradients of the users of one batch, finite.
     temperature : float
-        tau, positive.
+        Positive temperature tau.
     norm : {"l2", "linf"}
         Norm of the distances.
 
@@ -70,28 +70,28 @@ def sampled_scores(
 ) -> FloatArray:
     """Return unbiased estimates of the scores, each from `samples` users of the batch.
 
-    user_level_sco v2, footnote 3, mentions "standard subsampling tricks" that reduce the cost of a
-    step from O(m B**2) to O(m B), but omits them. Here the batch is split into `samples` strata of
-    B / samples users each. Every user draws one user of each stratum, independently, and counts
-    this user B / samples times.
+    Footnote 3 of user_level_sco v2 mentions "standard subsampling tricks", but omits the tricks.
+    These tricks reduce the cost of a step from O(m B**2) to O(m B). This function splits the batch
+    into `samples` strata of B / samples users each. Every user draws one user of each stratum,
+    independently, and counts this user B / samples times.
 
-    **Guarantee** One user enters another user's score with probability samples / B. In that case,
-    the user moves this score by at most B / samples instead of 1. So a decision whose Laplace noise
-    has scale b is log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, by amplification by
-    subsampling. With exact scores, the decision is (1 / b)-DP. The two parameters agree to first
-    order if p b is not small.
+    **Guarantee** One user enters another user's score with probability samples / B. If one user
+    enters another user's score, this score moves by at most B / samples instead of 1. Amplification
+    by subsampling applies to a decision whose Laplace noise has scale b. So this decision is log(1
+    + p (exp(1 / (p b)) - 1))-DP for p = samples / B. With exact scores, the decision is (1 / b)-DP.
+    The two parameters agree to first order if p b is not small.
 
     If the iterate moves, all estimated scores together move by at most as much as the exact scores.
     By Hoeffding's inequality, an estimate is more than t above the exact score with probability at
-    most exp(-2 samples t**2 / B**2). The same bound holds for more than t below the exact score. A
-    filter must add this t to its margin (`accounts.sampling_margin`).
+    most exp(-2 samples t**2 / B**2). The same bound holds for an estimate that is more than t below
+    the exact score. A filter must add this t to its margin (`accounts.sampling_margin`).
 
     Parameters
     ----------
     gradients : array_like, [..., B, d]
         Mean gradients of the users of one batch, finite.
     temperature : float
-        tau, positive.
+        Positive temperature tau.
     samples : int
         A divisor of B.
     norm : {"l2", "linf"}
@@ -111,7 +111,9 @@ def sampled_scores(
     batch = q.shape[-2]
     samples = _validate.integer("samples", samples, at_least=1)
     if batch % samples:
-        raise ValueError(f"samples must divide the batch of {batch} users, got {samples}")
+        raise ValueError(
+            f"samples must divide {batch}, the number of users in the batch, got {samples}"
+        )
     stratum = batch // samples
     rows = q.reshape(-1, batch, q.shape[-1])
     scores = np.empty(rows.shape[:2])
@@ -143,7 +145,7 @@ def pass_filter(
     gradients : ndarray, [S, B, d] or [1, B, d]
     noise : ndarray, [S, B]
     temperature : float
-        tau, positive.
+        Positive temperature tau.
     threshold : float
         F.
 
@@ -203,10 +205,10 @@ def disagreement_bound(batch_size: int, least_total: float) -> float:
     """Return the largest tau norm(q_i - q_j) that is possible for two scores with a given sum.
 
     If kappa_i + kappa_j > s, then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1. For each user
-    k, let a and b be the distances of k to i and j, in units of 1 / tau. Then a + b >= r, and by
-    convexity exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 + exp(-r)). Two clusters at
-    distance r / tau attain the bound. (In the proof of Lemma 10, user_level_sco v2 has 100 / tau
-    instead of about 1 / tau.)
+    k, let a and b be the distances of k to i and j, in units of 1 / tau. The triangle inequality
+    gives a + b >= r. By convexity, exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 +
+    exp(-r)). Two clusters at distance r / tau attain the bound. (In the proof of Lemma 10,
+    user_level_sco v2 has 100 / tau instead of about 1 / tau.)
 
     Returns
     -------

@@ -6,8 +6,9 @@
 
 `printed` has the parameters of Corollary 4.4, Theorem 4.9 and Appendix E. `scaled` has parameters
 with derived constants. `accounts` computes how private the algorithms are, and `bounds` computes
-how stationary the output is. `plans` defines what parameters are. `losses` and `problems` define
-what is minimised. `smoothing` and `stationarity` evaluate the output.
+how stationary the output is. `plans` defines the types of the parameters. `losses` and `problems`
+define the minimisation problems. `smoothing` and `stationarity` evaluate the output.
 
-Neighbours are datasets ``[M, p]`` of M items, one item for each user, that differ in one item.
+Neighbours are datasets ``[M, p]`` that differ in one item. A dataset has M items, one item for each
+user.
 """

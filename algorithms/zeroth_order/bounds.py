@@ -40,7 +40,10 @@ class StationarityBound:
 
     @property
     def total(self) -> float:
-        """The bound. The bound gives information if it is below the Lipschitz constant."""
+        """The sum of all terms of the bound.
+
+        The bound gives information if it is below the Lipschitz constant.
+        """
         return self.optimality + self.regret + self.error + self.noise
 
 
@@ -58,14 +61,15 @@ def stationarity_bound(
 
     **Departs** With "printed" constants, the squared errors are those of Lemmas 3.1 and 3.2. These
     squared errors are 16 d L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D. Three squares are
-    added with a factor 3, as in the proof of Theorem 4.9. In "printed", smoothing adds 2 L delta.
+    added with a factor 3, as in the proof of Theorem 4.9. With "printed" constants, smoothing adds
+    2 L delta.
 
     With "sharp" constants, the first error is (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d =
     1). By Poincare's inequality on the sphere, an estimate in one direction has second moment at
-    most d^2 L^2 / (d - 1). The second error is (d + (1 - 1 / d) c_d^2) L^2 r^2 / (b delta^2), with
-    c_d of `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added, not
-    their squares. Smoothing adds L delta d / (d + 1), because smoothing raises F(x_1) by at most
-    this amount and never lowers inf F.
+    most d^2 L^2 / (d - 1). The second error is (d + (1 - 1 / d) c_d^2) L^2 r^2 / (b delta^2), where
+    c_d is `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added, and
+    squared norms are not added. Smoothing adds L delta d / (d + 1), because smoothing raises F(x_1)
+    by at most this amount and never lowers inf F.
 
     The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for every eta.
 
@@ -75,11 +79,11 @@ def stationarity_bound(
     ----------
     plan : Plan
     dimension : int
-        d.
+        Dimension d.
     lipschitz : float
-        L, positive.
+        Positive Lipschitz constant L.
     gap : float
-        F*, at least 0.
+        Gap F*, at least 0.
     constants : {"sharp", "printed"}
 
     Returns
@@ -91,15 +95,15 @@ def stationarity_bound(
     gap = _validate.nonnegative("gap", gap)
     if plan.domain * plan.rounds > plan.radius * (1 + 1e-9):
         raise ValueError(
-            f"domain times rounds must be at most radius {plan.radius!r}, got "
-            f"{plan.domain!r} times {plan.rounds!r}"
+            f"domain * rounds must be at most radius = {plan.radius!r}, got "
+            f"{plan.domain!r} * {plan.rounds!r}"
         )
     T, D = plan.rounds, plan.domain
     error = math.sqrt(squared_error(plan, d, lipschitz=lipschitz, constants=constants))
     noise = math.sqrt(_noise_terms(plan) * d) * plan.oracle.sigma
     moment = gradient_moment(plan, d, lipschitz=lipschitz, constants=constants)
-    # Fresh errors are orthogonal to everything that was played before. The errors of a sum
-    # persist and cost 2 D per round
+    # Fresh errors are orthogonal to everything that was played before. The errors of a sum persist
+    # and cost 2 D per round.
     factor = 1 / math.sqrt(T) if isinstance(plan.oracle, Naive) else 2.0
     regret = D / (2 * plan.step * T) + plan.step * moment / (2 * D)
     raised = 2.0 if constants == "printed" else d / (d + 1)  # cost of smoothing over L delta
@@ -132,7 +136,10 @@ def squared_error(
 
 
 def learning_step(domain: float, rounds: int, moment: float) -> float:
-    """Return eta = D / sqrt(T G**2) for E norm(g~_t)**2 <= G**2; the regret is then D G sqrt(T)."""
+    """Return eta = D / sqrt(T G**2) for E norm(g~_t)**2 <= G**2.
+
+    With this eta, the regret is D G sqrt(T).
+    """
     return domain / math.sqrt(rounds * moment)
 
 
@@ -150,7 +157,10 @@ def gradient_moment(
 
 
 def _noise_terms(plan: Plan) -> int:
-    """Return the largest number of noises in a noisy gradient: the most binary digits 1 up to T."""
+    """Return the largest number of noises in a noisy gradient.
+
+    This number is the largest number of binary digits 1 of a round up to T.
+    """
     if isinstance(plan.oracle, VarianceReduced):
         return (plan.rounds + 1).bit_length() - 1  # floor(log2(T + 1))
     return 1

@@ -36,22 +36,23 @@ class OnlineLearner(ABC):
 
 
 class ProjectedSubgradient(OnlineLearner):
-    """Projected online subgradient descent: Delta_1 = 0, then Pi_D(Delta - eta g).
+    """Projected online subgradient descent.
 
+    The learner starts at Delta_1 = 0, and then plays Pi_D(Delta - eta g). The source is
     zeroth_order, Algorithm 3, line 4.
 
     **Guarantee** sum_t <v_t, Delta_t - u> <= norm(u)**2 / (2 eta) + (eta / 2) sum_t norm(v_t)**2
     for every norm(u) <= D. The right side is at most D sqrt(sum_t norm(v_t)**2) if eta = D /
-    sqrt(sum_t norm(v_t)**2), but not for other eta. Section 2 states this bound for the
+    sqrt(sum_t norm(v_t)**2), but not for other values of eta. Section 2 states this bound for the
     expectation.
 
     Parameters
     ----------
     size, dimension : int
     domain : float
-        D, positive.
+        Positive radius D.
     step : float
-        eta, positive.
+        Positive step size eta.
     """
 
     def __init__(self, size: int, dimension: int, *, domain: float, step: float) -> None:
@@ -86,18 +87,19 @@ def private_zeroth_order(
 ) -> FloatArray:
     """Find a point near which a population loss is almost stationary, using only noisy values.
 
-    zeroth_order, Algorithm 3 (Online-to-Nonconvex Conversion) with the oracle of the plan,
-    Algorithm 4 or 6.
+    The source is zeroth_order, Algorithm 3 (Online-to-Nonconvex Conversion) with the oracle of the
+    plan, Algorithm 4 or 6.
 
     **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`. For plans of `scaled`, and for
     plans of Theorem 4.9 and Corollary 4.4 (`printed`), the algorithm is rho-RDP. The proof of the
-    printed noise fails at T = 2 and 4. The guarantee holds anyway, because the last gradient of an
-    epoch is computed and never used. The private values are the output and everything else that is
-    computed from noisy gradients (all x, w, Delta). The guarantee holds for every behaviour of the
-    loss on a user's item. The expected stationarity at 2 delta is at most
+    printed noise fails at T = 2 and at T = 4. At these T, the guarantee still holds, because the
+    last gradient of an epoch is computed and never used. The private values are the output and
+    everything else that is computed from noisy gradients (all x, w, Delta). The guarantee holds for
+    every behaviour of the loss on a user's item. The expected stationarity at 2 delta is at most
     `bounds.stationarity_bound`.
 
-    **Requires** items in an order that does not depend on them. Stationarity needs i.i.d. items.
+    **Requires** that the order of the items does not depend on the items. Stationarity needs i.i.d.
+    items.
 
     **Departs** (1) eta, which the paper describes as "tuned by OSD", is part of the plan. The paper
     does not print eta. In the plans of `printed` and `scaled`, eta is D / sqrt(T) divided by a
@@ -105,8 +107,8 @@ def private_zeroth_order(
     even if a learner keeps a memory. (3) The other departures are those of
     `oracles.oracle_gradients`. (4) `noise_multiplier` is not in the paper.
 
-    **Symbols** K, T, D, delta, eta = `plan`'s epochs, rounds, domain, radius, step; x_1 = `start`;
-    A = `learner`; w-bar = the returned value.
+    **Symbols** In `plan`, K = epochs, T = rounds, D = domain, delta = radius and eta = step. Also,
+    x_1 = `start`, A = `learner`, and w-bar is the returned value.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ def private_zeroth_order(
         are refused. A first step that is not 0 is refused unless `plan.first_step_is_zero` is
         False.
     noise_multiplier : float, default 1
-        Factor on sigma, at least 0. Below 1, no privacy is guaranteed.
+        Factor on sigma, at least 0. If the factor is below 1, no privacy is guaranteed.
     transcript : bool, default False
         Whether to return the averages of all epochs, w-bar^1 to w-bar^K. All these averages
         together have the same privacy as the output.
@@ -171,13 +173,13 @@ def _starting_points(
 ) -> FloatArray:
     if plan.dimension not in (None, dimension):
         raise ValueError(
-            f"dimension must be {plan.dimension}, for which the plan's noise was made, got a loss "
-            f"of dimension {dimension}"
+            f"dimension must be {plan.dimension}, because the plan's noise was made for "
+            f"it, got a loss of dimension {dimension}"
         )
     if plan.lipschitz is not None and loss.lipschitz > plan.lipschitz * _ROUNDING:
         raise ValueError(
-            f"lipschitz of the loss must be at most {plan.lipschitz!r}, for which the plan's noise "
-            f"was made, got {loss.lipschitz!r}"
+            f"the lipschitz constant of the loss must be at most {plan.lipschitz!r}, "
+            f"because the plan's noise was made for it, got {loss.lipschitz!r}"
         )
     point = _validate.floats("start", start, ndims=(1,))
     if point.size != dimension:
@@ -192,14 +194,18 @@ def _inside(steps: Any, shape: tuple[int, ...], plan: Plan, *, first: bool) -> F
     found = np.asarray(steps)
     if found.shape != shape or found.dtype.kind not in "iuf":
         raise ValueError(
-            f"learner must play real numbers of shape {shape}, got {found.dtype} of {found.shape}"
+            f"learner must return real numbers of shape {shape}, got {found.dtype} of "
+            f"shape {found.shape}"
         )
     longest = float(np.linalg.norm(found, axis=1).max(initial=0.0))
     if not longest <= plan.domain * _ROUNDING:
-        raise ValueError(f"learner must play steps of at most {plan.domain!r}, got {longest!r}")
+        raise ValueError(
+            f"learner must return steps of length at most {plan.domain!r}, got {longest!r}"
+        )
     if first and plan.first_step_is_zero and found.any():
         raise ValueError(
-            "learner must begin with Delta_1 = 0, which the plan's noise assumes, got steps of up "
-            f"to {longest!r}. Use Plan(..., first_step_is_zero=False) for other learners."
+            "learner must return Delta_1 = 0 in its first step, because the plan's noise "
+            f"assumes this, got steps of length up to {longest!r}. Use Plan(..., "
+            "first_step_is_zero=False) for other learners."
         )
     return found.astype(np.float64, copy=False)

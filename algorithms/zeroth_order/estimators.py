@@ -1,4 +1,4 @@
-"""Estimates of the gradient of a uniformly smoothed loss from its values: Algorithms 1 and 2."""
+"""Algorithms 1 and 2, which estimate the gradient of a uniformly smoothed loss from loss values."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ def gradient_estimate(
 ) -> FloatArray:
     """Estimate the gradient of the smoothed loss at a point.
 
-    zeroth_order, Algorithm 1 (Grad). With ``n_directions=1``, the function is line 5 of Algorithm
-    6.
+    The source is zeroth_order, Algorithm 1 (Grad). With ``n_directions=1``, the function is line 5
+    of Algorithm 6.
 
-    **Guarantee** Unbiased for i.i.d. items. Not private alone. At the same directions, the estimate
-    moves by at most 2 d L / b between neighbours (Lemma 3.1). Linear losses attain this bound at d
-    = 1.
+    **Guarantee** The estimate is unbiased for i.i.d. items. The estimate alone is not private. At
+    the same directions, the estimate moves by at most 2 d L / b between neighbours (Lemma 3.1).
+    Linear losses attain this bound at d = 1.
 
-    **Requires** that `loss` is `loss.lipschitz`-Lipschitz, for the mean of the estimate. The
-    sensitivity does not need this condition.
+    **Requires** that `loss` is `loss.lipschitz`-Lipschitz, if the mean of the estimate is to be
+    correct. The sensitivity does not need this condition.
 
-    **Departs** (1) The paper uses d directions for each item. Here another number can be chosen.
+    **Departs** (1) The paper uses d directions for each item. In this function, another number can
+    be chosen.
     (2) Given directions are used in every draw. (3) Differences of values are clipped to the range
     that the Lipschitz constant allows. A NaN difference counts as 0. Privacy must not depend on the
-    behaviour of a loss on a user's item, or on its rounding.
+    behaviour of a loss on a user's item, or on the rounding of the loss.
 
-    **Symbols** f = `loss`, delta = `radius`, x = `point`, z_1, ..., z_b = `data`, u_ij =
-    `directions` [i, j].
+    **Symbols** f = `loss`, delta = `radius`, x = `point`. The items z_1, ..., z_b are `data`, and
+    u_ij is `directions` [i, j].
 
     Parameters
     ----------
@@ -57,9 +58,9 @@ def gradient_estimate(
     point : array_like, [d] or [size, d]
         One point for all draws, or one point for each draw.
     n_directions : int or None, default None
-        Number of directions for each item; d by default.
+        Number of directions for each item. The default is d.
     directions : array_like, [b, j, d], optional
-        Unit vectors; drawn anew for each draw by default.
+        Unit vectors. By default, new vectors are drawn for each draw.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -87,11 +88,11 @@ def difference_estimate(
 ) -> FloatArray:
     """Estimate how much the gradient of the smoothed loss changes from one point to another.
 
-    zeroth_order, Algorithm 2 (Diff).
+    The source is zeroth_order, Algorithm 2 (Diff).
 
-    **Guarantee** Unbiased for i.i.d. items. Not private alone. At the same directions, the estimate
-    moves by at most 2 d L norm(x - y) / (b delta) between neighbours (Lemma 3.2). The bound is
-    attained at d = 1.
+    **Guarantee** The estimate is unbiased for i.i.d. items. The estimate alone is not private. At
+    the same directions, the estimate moves by at most 2 d L norm(x - y) / (b delta) between
+    neighbours (Lemma 3.2). At d = 1, this bound is attained.
 
     **Requires**, **Departs** and the other parameters are those of `gradient_estimate`.
 
@@ -115,15 +116,18 @@ def difference_estimate(
 
 
 def items_of(data: ArrayLike, loss: Loss) -> FloatArray:
-    """Return the items ``[n, p]``; data of users ``[n, 1, p]`` have one item per user."""
+    """Return the items ``[n, p]``.
+
+    Data of users ``[n, 1, p]`` have one item per user.
+    """
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as FunctionLoss(function, ...), got {loss!r}")
     items = _validate.floats("data", data, ndims=(2, 3))
     if items.ndim == 3:
         if items.shape[1] != 1:
             raise ValueError(
-                f"data must hold one item for each user, got {items.shape[1]}. The paper's "
-                "neighbours differ in one data point."
+                f"data must hold exactly one item for each user, got {items.shape[1]}. In the "
+                "paper, neighbours differ in one data point."
             )
         items = items[:, 0]
     loss.dimension(items.shape[1])
@@ -131,23 +135,27 @@ def items_of(data: ArrayLike, loss: Loss) -> FloatArray:
 
 
 def points_of(name: str, value: ArrayLike, size: int, dimension: int) -> FloatArray:
-    """Return points ``[size, d]``; a single given point is repeated for all draws."""
+    """Return points ``[size, d]``.
+
+    A single given point is repeated for all draws.
+    """
     none = size == 0 and np.shape(value) == (0, dimension)
     points = np.zeros((0, dimension)) if none else _validate.floats(name, value, ndims=(1, 2))
     if points.shape[-1] != dimension or (points.ndim == 2 and len(points) != size):
         raise ValueError(
-            f"{name} must have shape ({dimension},) or ({size}, {dimension}), got {points.shape}"
+            f"{name} must have shape ({dimension},) or ({size}, {dimension}), got shape "
+            f"{points.shape}"
         )
     return np.broadcast_to(points, (size, dimension))
 
 
 def smoothing_radius(radius: float, points: FloatArray) -> float:
-    """Return a positive radius; refuse a radius that rounding of the points would remove."""
+    """Return a positive radius, and refuse a radius that is lost when the points are rounded."""
     radius = _validate.positive("radius", radius)
     least = 1e-12 * float(np.abs(points).max(initial=1e-100))
     if not least <= radius <= 1e100:
         raise ValueError(
-            f"radius must be between {least!r} and 1e100 at these points, got {radius!r}"
+            f"radius must be between {least!r} and 1e100 for these points, got {radius!r}"
         )
     return radius
 
@@ -173,7 +181,7 @@ def _average(
     fixed = None if directions is None else unit_vectors(directions, len(items), d)
     if fixed is not None and n_directions not in (None, fixed.shape[1]):
         raise ValueError(
-            f"n_directions must be {fixed.shape[1]}, as in directions, got {n_directions!r}"
+            f"n_directions must be {fixed.shape[1]}, the number in directions, got {n_directions!r}"
         )
     j = d if n_directions is None else _validate.integer("n_directions", n_directions, at_least=1)
     if fixed is not None:
@@ -204,10 +212,12 @@ def on_sphere(shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
 
 
 def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatArray:
-    """Return the given directions ``[n_items, j, d]``; refuse lengths other than 1."""
+    """Return the given directions ``[n_items, j, d]``, and refuse lengths other than 1."""
     u = _validate.floats("directions", directions, ndims=(3,))
     if u.shape[0] != n_items or u.shape[2] != dimension:
-        raise ValueError(f"directions must have shape ({n_items}, j, {dimension}), got {u.shape}")
+        raise ValueError(
+            f"directions must have shape ({n_items}, j, {dimension}), got shape {u.shape}"
+        )
     lengths = np.linalg.norm(u, axis=-1)
     if not np.allclose(lengths, 1.0, rtol=1e-9, atol=0):
         raise ValueError(
@@ -217,7 +227,10 @@ def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatAr
 
 
 def _parts(size: int, each: int) -> Iterator[slice]:
-    """Yield slices of 0 to size that are short enough for `each` numbers per entry in a block."""
+    """Yield slices of the range from 0 to size that fit in memory.
+
+    Each entry of a slice needs `each` numbers.
+    """
     block = max(1, BLOCK // each)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))

@@ -4,8 +4,8 @@ All losses except `Linear` are neither smooth nor convex. An item is a row ``[p]
 than 1 are scaled to length 1, so that every item has a loss that is `lipschitz`-Lipschitz in exact
 arithmetic. Privacy does not depend on this scaling. An algorithm uses only differences of values,
 and clips these differences to the range that the declared constant allows (`clipped_difference`).
-So neither a wrong constant nor rounding affects the privacy of its output. `largest_slope` tests
-the declared constant on public items.
+So neither a wrong constant nor rounding affects the privacy of the algorithm's output.
+`largest_slope` tests the declared constant on public items.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _ROUNDING = 1e-9
 
 
 class Loss(ABC):
-    """Loss f(x, z) of a point x in R^d and an item z, Lipschitz in x in Euclidean norm."""
+    """Loss f(x, z) of a point x in R^d and an item z.
+
+    The loss is Lipschitz in x in Euclidean norm.
+    """
 
     lipschitz: float
 
@@ -36,7 +39,7 @@ class Loss(ABC):
     def gradients(self, points: FloatArray, items: FloatArray) -> FloatArray:
         """Return the gradients ``[..., d]``, or a limit of nearby gradients if no gradient exists.
 
-        Algorithms do not use these gradients. The gradients are for evaluating the output of an
+        Algorithms do not use these gradients. The gradients serve to evaluate the output of an
         algorithm.
         """
         raise NotImplementedError(f"{type(self).__name__} has values but no gradients")
@@ -47,13 +50,13 @@ class Loss(ABC):
 
 
 def evaluated(loss: Loss, points: FloatArray, items: FloatArray) -> FloatArray:
-    """Return the values of a loss as floats; refuse a wrong shape or type."""
+    """Return the values of a loss as floats, and refuse a wrong shape or type."""
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as FunctionLoss(function, ...), got {loss!r}")
     found = np.asarray(loss.values(points, items))
     shape = np.broadcast_shapes(points.shape[:-1], items.shape[:-1])
     if found.shape != shape:
-        raise ValueError(f"loss must return an array of shape {shape}, got {found.shape}")
+        raise ValueError(f"loss must return an array of shape {shape}, got shape {found.shape}")
     if found.dtype.kind not in "iuf":
         raise TypeError(f"loss must return real numbers, got dtype {found.dtype}")
     return found.astype(np.float64, copy=False)
@@ -84,10 +87,10 @@ def largest_slope(
     n_pairs: int = 64,
     rng: np.random.Generator,
 ) -> float:
-    """Return the largest slope found at random pairs; refuse a slope above the declared constant.
+    """Return the largest slope at random pairs of points.
 
-    **Requires** public items. The returned value, and especially an error, reveals information
-    about the items.
+    A slope above the declared constant raises an error. **Requires** public items. The returned
+    value reveals information about the items, and an error reveals more information.
 
     Parameters
     ----------
@@ -121,14 +124,14 @@ def largest_slope(
         for values in (ahead, behind):
             if not np.isfinite(values).all():
                 bad = values[~np.isfinite(values)].flat[0]
-                raise ValueError(f"loss must be finite, got {bad} among its values")
+                raise ValueError(f"loss must return only finite values, got {bad}")
         distances = np.linalg.norm(moves[0] - moves[1], axis=-1)
         rounding = 1e-14 * (np.abs(ahead) + np.abs(behind))
         largest = max(largest, float(((np.abs(ahead - behind) - rounding) / distances).max()))
     if largest > loss.lipschitz * (1 + _ROUNDING):
         raise ValueError(
-            f"lipschitz must be at least {largest!r}, a slope of the loss at a random pair, got "
-            f"{loss.lipschitz!r}"
+            f"lipschitz must be at least {largest!r}, the slope of the loss between two "
+            f"random points, got {loss.lipschitz!r}"
         )
     return largest
 
@@ -143,12 +146,14 @@ def shortened(vectors: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x, z) = L <z, x> with norm(z) <= 1, which attains every sensitivity of the paper at d = 1.
+    """Linear loss f(x, z) = L <z, x> with norm(z) <= 1.
+
+    At d = 1, this loss attains every sensitivity of the paper.
 
     Parameters
     ----------
     lipschitz : float, default 1
-        L, positive.
+        Positive Lipschitz constant L.
     """
 
     lipschitz: float = 1.0
@@ -167,7 +172,7 @@ class Linear(Loss):
 
 
 class Ridge(Loss):
-    """L phi(<a, x>) for items (a, b), a piecewise linear function of one direction.
+    """Loss L phi(<a, x>) for items (a, b), which is a piecewise linear function of one direction.
 
     ``phi(s) = constant + sum_i weight_i abs(s - place_i)``, where the places depend on b. The
     uniform smoothing of such a loss has a closed form. At d = 1, the stationarity also has a closed
@@ -202,12 +207,12 @@ class Ridge(Loss):
 
 @dataclass(frozen=True)
 class CappedAbsolute(Ridge):
-    """f(x, (a, b)) = L min(abs(<a, x> - b), cap), a regression loss that ignores outliers.
+    """Regression loss f(x, (a, b)) = L min(abs(<a, x> - b), cap), which ignores outliers.
 
     Parameters
     ----------
     lipschitz : float, default 1
-        L, positive.
+        Positive Lipschitz constant L.
     cap : float, default 1
         Positive. An infinite cap gives the absolute value, which is convex.
     """
@@ -235,14 +240,14 @@ class CappedAbsolute(Ridge):
 
 @dataclass(frozen=True)
 class PhaseRetrieval(Ridge):
-    """f(x, (a, b)) = L abs(abs(<a, x>) - abs(b)), for regression on values without their sign.
+    """Loss f(x, (a, b)) = L abs(abs(<a, x>) - abs(b)), for regression on values without sign.
 
     The loss uses amplitudes. The squares of such errors are not Lipschitz.
 
     Parameters
     ----------
     lipschitz : float, default 1
-        L, positive.
+        Positive Lipschitz constant L.
     """
 
     lipschitz: float = 1.0
@@ -262,15 +267,15 @@ class PhaseRetrieval(Ridge):
 
 @dataclass(frozen=True, eq=False)
 class MaxDifference(Loss):
-    """f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>.
+    """Loss f(x, z) = max_j <p_j, x - z> - max_j <q_j, x - z>.
 
     Such a loss can be any piecewise linear function.
 
     Parameters
     ----------
     first, second : array_like, [j, d]
-        p and q. L is the largest distance between a p_j and a q_k, because gradients are
-        differences.
+        The vectors p and q. L is the largest distance between a p_j and a q_k, because gradients
+        are differences.
     """
 
     first: NDArray[np.float64]
@@ -282,7 +287,8 @@ class MaxDifference(Loss):
         second = _validate.floats("second", self.second, ndims=(2,))
         if first.shape[1] != second.shape[1]:
             raise ValueError(
-                f"second must have {first.shape[1]} columns, as first has, got {second.shape[1]}"
+                f"second must have as many columns as first, {first.shape[1]}, got "
+                f"{second.shape[1]}"
             )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "second", second)
@@ -303,7 +309,7 @@ class MaxDifference(Loss):
 
 @dataclass(frozen=True)
 class ReluNetwork(Loss):
-    """f(x, (a, y)) = L abs(sum_h v_h max(0, <w_h, a>) - y), x = (w_1, ..., w_H).
+    """Loss f(x, (a, y)) = L abs(sum_h v_h max(0, <w_h, a>) - y) of x = (w_1, ..., w_H).
 
     A layer of H units is trained. The output weights v_h = (-1)^h / sqrt(H) are fixed, so that L is
     the Lipschitz constant.
@@ -311,9 +317,9 @@ class ReluNetwork(Loss):
     Parameters
     ----------
     hidden : int
-        H, at least 1.
+        Number of units H, at least 1.
     lipschitz : float, default 1
-        L, positive.
+        Positive Lipschitz constant L.
     """
 
     hidden: int
@@ -359,15 +365,15 @@ class FunctionLoss(Loss):
     Parameters
     ----------
     function : callable
-        Returns values ``[...]``. Each value must depend only on its own point and item, not on
-        other parts of the call. Privacy needs this condition. An exception in the function ends the
-        run.
+        The function returns values ``[...]``. Each value must depend only on its own point and
+        item, not on other parts of the call. Privacy needs this condition. An exception in the
+        function ends the run.
     lipschitz : float
-        L, positive, as declared by the caller. Larger differences are clipped. After clipping, the
-        estimate is private but no longer unbiased. `largest_slope` tests the constant on public
-        items.
+        Positive Lipschitz constant L, as declared by the caller. Larger differences are clipped.
+        After clipping, the estimate is private but no longer unbiased. `largest_slope` tests the
+        constant on public items.
     n_dimensions : int or None, default None
-        d, which is the number of columns of the items by default.
+        Dimension d. By default, d is the number of columns of the items.
     """
 
     function: Callable[[FloatArray, FloatArray], ArrayLike]

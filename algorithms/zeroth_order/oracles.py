@@ -1,4 +1,4 @@
-"""Private gradient oracles: Algorithm 4 (variance-reduced) and Algorithm 6 (naive)."""
+"""Private gradient oracles, Algorithm 4 (variance-reduced) and Algorithm 6 (naive)."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ def oracle_gradients(
 ) -> FloatArray:
     """Release the noisy gradients of one epoch along a given path.
 
-    zeroth_order, Algorithm 4 (Private variance-reduced gradient oracle) with Algorithm 5 (Tree), or
-    Algorithm 6 (Naive private gradient oracle).
+    The source is zeroth_order, Algorithm 4 (Private variance-reduced gradient oracle) with
+    Algorithm 5 (Tree), or Algorithm 6 (Naive private gradient oracle).
 
     **Guarantee** mu-Gaussian DP, hence (alpha, alpha mu**2 / 2)-RDP, with mu = `accounts.path_gdp`.
     The directions are hidden, and their distribution does not depend on the data. Given the
     directions, the outputs are Gaussian.
 
-    **Requires** that the path depends on this epoch's items only through released gradients.
+    **Requires** that the path depends on the epoch's items only through released gradients.
 
-    **Departs** (1) Line 9 of Algorithm 4 defines g~_t and adds Tree(t) to g~_t itself. Here Tree(t)
-    is added to g_t, the sum without noise. (2) Line 2 of Algorithm 4 prints t = [2, K], which
-    should be t in [2, T]. (3) The state of the oracle is private. The state consists of g_{t-1}
-    without noise, the nodes of Node(t), and w_{t-1}. (4) `noise_multiplier` is not in the paper.
+    **Departs** (1) Line 9 of Algorithm 4 defines g~_t and adds Tree(t) to g~_t itself. This
+    function adds Tree(t) to g_t, the sum without noise. (2) Line 2 of Algorithm 4 prints t = [2,
+    K], which should be t in [2, T]. (3) The state of the oracle is private. The state consists of
+    g_{t-1} without noise, the nodes of Node(t), and w_{t-1}. (4) `noise_multiplier` is not in the
+    paper.
 
-    **Symbols** g~_1, ..., g~_T = the returned value, w_1, ..., w_T = `points`, B_1, B_2,
-    sigma = `oracle`, Z_1, ..., Z_T = `data`, split into batches in its order.
+    **Symbols** g~_1, ..., g~_T are the returned value, and w_1, ..., w_T are `points`. B_1, B_2 and
+    sigma are parameters of `oracle`. Z_1, ..., Z_T are batches of `data`, in the order of the data.
 
     Parameters
     ----------
@@ -61,10 +62,10 @@ def oracle_gradients(
     loss : Loss
     oracle : VarianceReduced or Naive
     radius : float
-        delta, positive.
+        Positive smoothing radius delta.
     points : array_like, [T, d]
     directions : array_like, [n, j, d], optional
-        Directions of each item; drawn anew for each draw by default.
+        Directions of each item. By default, new directions are drawn for each draw.
     noise_multiplier : float, default 1
         Factor on sigma, at least 0.
     rng : numpy.random.Generator
@@ -101,8 +102,8 @@ def oracle_centers(
     """Return the value to which `oracle_gradients` adds noise, in coordinates with white noise.
 
     For Algorithm 4, this value consists of the sums of the nodes of the tree. The noisy gradients
-    are an invertible image of the noisy sums. For Algorithm 6, this value consists of the
-    gradients. Each sum or gradient has independent noise N(0, sigma**2 I), so an audit can
+    are the image of the noisy sums under an invertible map. For Algorithm 6, this value consists of
+    the gradients. Each sum or gradient has independent noise N(0, sigma**2 I), so an audit can
     integrate the noise out.
 
     Parameters, **Guarantee** (with the noise added), **Requires**, **Departs** and **Symbols** are
@@ -138,7 +139,7 @@ class EpochOracle:
     loss, oracle, radius, directions, noise_multiplier, rng
         As for `oracle_gradients`.
     rounds : int
-        T.
+        Number of rounds T.
     """
 
     def __init__(
@@ -171,7 +172,9 @@ class EpochOracle:
     def query(self, points: FloatArray) -> FloatArray:
         """Return the noisy gradients ``[size, d]`` at the next points, ``[d]`` or ``[size, d]``."""
         if self._time == len(self._batches):
-            raise ValueError(f"t must be at most T = {len(self._batches)}, the rounds of an epoch")
+            raise ValueError(
+                f"t must be at most {len(self._batches)}, the number of rounds of an epoch"
+            )
         batch = self._batches[self._time]
         self._time += 1
         w = points_of("points", points, self.size, self._dimension)
@@ -203,7 +206,7 @@ class EpochOracle:
 def epoch_items(
     data: Any, loss: Loss, oracle: VarianceReduced | Naive, rounds: int, epochs: int = 1
 ) -> FloatArray:
-    """Return the items that the given number of epochs uses; refuse data with too few items."""
+    """Return the items that the given number of epochs uses, and refuse data with too few items."""
     items = items_of(data, loss)
     needed = epochs * sum(oracle.batches(rounds))
     if len(items) < needed:

@@ -18,7 +18,7 @@ class VarianceReduced:
     batch : int
         B_2, the number of items of each Diff.
     sigma : float
-        Standard deviation of the noise of each node of the tree; 0 for no noise.
+        Standard deviation of the noise of each node of the tree. The value 0 means no noise.
     """
 
     first_batch: int
@@ -48,9 +48,9 @@ class Naive:
     Attributes
     ----------
     batch : int
-        B.
+        Batch size B.
     sigma : float
-        Standard deviation of the noise of each round; 0 for no noise.
+        Standard deviation of the noise of each round. The value 0 means no noise.
     """
 
     batch: int
@@ -78,7 +78,7 @@ class Plan:
     rounds : int
         T, the number of rounds of an epoch.
     epochs : int
-        K.
+        Number of epochs K.
     radius : float
         delta, the radius of uniform smoothing.
     domain : float
@@ -87,9 +87,10 @@ class Plan:
         eta, the step size of projected online subgradient descent.
     oracle : VarianceReduced or Naive
     dimension : int or None, default None
-        d, for which the noise was made. Data of another dimension are refused.
+        Dimension d for which the noise was chosen. Data of another dimension are refused.
     lipschitz : float or None, default None
-        L, for which the noise was made. Losses with a larger constant are refused.
+        Lipschitz constant L for which the noise was chosen. Losses with a larger constant are
+        refused.
     first_step_is_zero : bool, default True
         Whether the learner begins with Delta_1 = 0, which halves s_2. If True, other learners are
         refused.
@@ -125,6 +126,9 @@ class Plan:
         return self.epochs * sum(self.oracle.batches(self.rounds))
 
     def evaluations(self, dimension: int) -> int:
-        """Return the number of evaluations of the loss in a run: two per item and direction."""
+        """Return the number of evaluations of the loss in a run.
+
+        Each pair of an item and a direction needs two evaluations.
+        """
         d = _validate.integer("dimension", dimension, at_least=1)
         return 2 * self.oracle.directions(d) * self.n_points

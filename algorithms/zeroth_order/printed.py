@@ -16,20 +16,20 @@ def corollary_4_4_sigma(
     """Return sigma = sqrt(2 ln T) 4 d L / (B_2 T rho) of zeroth_order, Corollary 4.4.
 
     **Guarantee** With B_1 >= T B_2 / 2 and D = delta / T, the output of Algorithm 3 is (alpha,
-    alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5.
-    The parameter of all noisy gradients is up to 1.2011 rho at T = 2, and up to 1.0402 rho at T = 4
-    (audits/zeroth_order).
+    alpha rho**2 / 2)-RDP. All noisy gradients together have this guarantee for T = 3 and T >= 5. At
+    T = 2, the parameter of all noisy gradients is up to 1.2011 rho. At T = 4, this parameter is up
+    to 1.0402 rho (audits/zeroth_order).
 
     Parameters
     ----------
     rounds : int
-        T, at least 2. At T = 1, the printed noise is 0.
+        Number of rounds T, at least 2. At T = 1, the printed noise is 0.
     batch : int
-        B_2.
+        Batch size B_2.
     dimension : int
-        d.
+        Dimension d.
     rho, lipschitz : float
-        rho and L, positive.
+        Positive values of rho and L.
 
     Returns
     -------
@@ -60,17 +60,17 @@ def theorem_4_9(
     **Guarantee** (alpha, alpha rho**2 / 2)-RDP of the output. The rate that the theorem claims is
     not reached, because min should be max (see `scaled.variance_reduced`).
 
-    **Departs** (1) T and K are rounded down. (2) The paper does not print eta. Here eta is D /
-    (sqrt(T) G), where G**2 is the bound on E norm(g~)**2 in the proof.
+    **Departs** (1) T and K are rounded down. (2) The paper does not print eta. In this function,
+    eta is D / (sqrt(T) G), where G**2 is the bound on E norm(g~)**2 in the proof.
 
     **Symbols** M = `n_points`, F* = `gap`, delta = `radius`.
 
     Parameters
     ----------
     n_points, dimension : int
-        M and d.
+        The numbers M and d.
     radius, rho, lipschitz, gap : float
-        delta, rho, L and F*, positive.
+        Positive values of delta, rho, L and F*.
 
     Returns
     -------
@@ -103,11 +103,11 @@ def appendix_e(
     | T = min{(sqrt(d) L delta M / (F* + L delta))^(2/3),
     | (d^(3/2) L delta M / ((F* + L delta) rho))^(2/3)}.
 
-    **Guarantee** At the given rho, we prove none. The sensitivity is 2 d L / B, so the output is
-    (alpha, alpha (2 rho)**2 / 2)-RDP. As in Theorem 4.9, min should be max. The batch size B = 1 is
-    not the best (`scaled.naive`).
+    **Guarantee** At the given rho, we prove no guarantee. The sensitivity is 2 d L / B, so the
+    output is (alpha, alpha (2 rho)**2 / 2)-RDP. As in Theorem 4.9, min should be max. The batch
+    size B = 1 is not the best (`scaled.naive`).
 
-    **Departs** as `theorem_4_9`.
+    **Departs** in the same way as `theorem_4_9`.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def appendix_e(
 
 
 def with_learning_step(plan: Plan, dimension: int, *, lipschitz: float, constants: str) -> Plan:
-    """Return the plan with eta tuned to the bound on its noisy gradients."""
+    """Return the plan with eta tuned to the bound on the noisy gradients of the plan."""
     moment = bounds.gradient_moment(plan, dimension, lipschitz=lipschitz, constants=constants)
     return replace(plan, step=bounds.learning_step(plan.domain, plan.rounds, moment))
 
@@ -147,7 +147,7 @@ def _rounds(printed: float, least: int, most: int) -> int:
     T = math.floor(printed)
     if not least <= T <= most:
         raise ValueError(
-            f"n_points must be large enough for T >= {least} and K >= 1, got T = {printed:.3g}. "
-            f"K is at least 1 for T <= {most}."
+            f"n_points must be larger: T >= {least} and K >= 1 must hold, got T = "
+            f"{printed:.3g}. K >= 1 requires T <= {most}."
         )
     return T

@@ -20,7 +20,7 @@ class Problem:
     ----------
     name : str
     loss : Loss
-        1-Lipschitz.
+        A 1-Lipschitz loss.
     start : ndarray, [d]
     truth : ndarray, [k]
         The parameter from which the items are generated.
@@ -52,32 +52,32 @@ class Problem:
 
 
 def robust_regression(dimension: int) -> Problem:
-    """Return robust regression with capped absolute errors; a tenth of the responses are random.
+    """Return robust regression with capped absolute errors.
 
-    F is at least 0 and at most 1, which is the cap.
+    A tenth of the responses are random. The objective F is at least 0, and at most the cap 1.
     """
     return _problem("robust regression", CappedAbsolute(), dimension, dimension, 1.0)
 
 
 def phase_retrieval(dimension: int) -> Problem:
-    """Return amplitudes of linear measurements, with a start that is nearly symmetric."""
+    """Return a problem with amplitudes of linear measurements and a nearly symmetric start."""
     return _problem("phase retrieval", PhaseRetrieval(), dimension, dimension, 3.0)
 
 
 def relu_network(dimension: int, hidden: int = 5) -> Problem:
-    """Return a layer of ReLUs that has to learn a difference of two absolute values.
+    """Return a problem in which a layer of ReLUs learns a difference of two absolute values.
 
     Parameters
     ----------
     dimension : int
-        d, a multiple of `hidden`.
+        Dimension d, a multiple of `hidden`.
     hidden : int, default 5
         Number of units.
     """
     d = _validate.integer("dimension", dimension, at_least=1)
     hidden = _validate.integer("hidden", hidden, at_least=1)
     if d % hidden:
-        raise ValueError(f"dimension must be a multiple of hidden {hidden}, got {dimension}")
+        raise ValueError(f"dimension must be a multiple of hidden = {hidden}, got {dimension}")
     return _problem("ReLU network", ReluNetwork(hidden), d // hidden, d, 3.0)
 
 

@@ -1,4 +1,4 @@
-"""Parameters with derived constants: the least noise that is enough, and the best T."""
+"""Parameters with derived constants, the least noise that is enough, and the best T."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ COVERS = ("output", "transcript")
 def calibrated(
     plan: Plan, dimension: int, *, rho: float, lipschitz: float, covers: str = "output"
 ) -> Plan:
-    """Return a plan with the least noise at which it is rho-Gaussian-DP.
+    """Return a plan with the least noise at which the plan is rho-Gaussian-DP.
 
-    zeroth_order, Corollary 4.4 with exact constants (`accounts`).
+    The function applies zeroth_order, Corollary 4.4, with exact constants (`accounts`).
 
-    **Guarantee** rho-Gaussian DP, so (alpha, alpha rho**2 / 2)-RDP for all alpha > 1, with learners
-    that start at 0. The guarantee covers the output of `conversion.private_zeroth_order`, or all
-    noisy gradients (`covers` "transcript"). At d = 1, the covered noisy gradients attain rho.
+    **Guarantee** rho-Gaussian DP with learners that start at 0. This guarantee implies (alpha,
+    alpha rho**2 / 2)-RDP for all alpha > 1. The guarantee covers the output of
+    `conversion.private_zeroth_order`. If `covers` is "transcript", the guarantee covers all noisy
+    gradients. At d = 1, the covered noisy gradients attain rho.
 
     Parameters
     ----------
     plan : Plan
         Plan whose sigma is replaced.
     dimension : int
-        d.
+        Dimension d.
     rho, lipschitz : float
         Positive.
     covers : {"output", "transcript"}
@@ -66,7 +67,7 @@ def variance_reduced(
 ) -> Plan:
     """Return the plan of Theorem 4.9 with derived noise, and the best T for its bound.
 
-    The values B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T) are those of the theorem.
+    The values of the theorem are B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T).
 
     **Guarantee** rho-Gaussian DP, as for `calibrated`. The stationarity at 2 delta is within
     ``bounds.stationarity_bound(plan, ...)``. The total of the bound is within a few per cent of the
@@ -74,15 +75,15 @@ def variance_reduced(
 
     **Departs** Theorem 4.9 takes the smaller of two values of T. The first value balances the error
     of the estimates, and the second value balances the noise. One term of the bound grows with T
-    and two terms fall with T, so the larger value is correct. Here the best T is found by a search.
-    K is rounded down.
+    and two terms fall with T, so the larger value is correct. This function finds the best T by a
+    search. K is rounded down.
 
     Parameters
     ----------
     n_points, dimension, radius, rho, lipschitz, gap
         As for `printed.theorem_4_9`.
     rounds : int or None, default None
-        T, to override the best value.
+        Number of rounds T, to override the best value.
     covers : {"output", "transcript"}
         Values that must be private.
 
@@ -116,9 +117,10 @@ def naive(
     rounds: int | None = None,
     batch: int | None = None,
 ) -> Plan:
-    """Return the plan of Appendix E with noise for its true sensitivity, and with the best T and B.
+    """Return the plan of Appendix E with the best T and B.
 
-    D = delta / T, K = M / (B T) and sigma = 2 d L / (B rho).
+    The noise is chosen for the true sensitivity. The plan has D = delta / T, K = M / (B T) and
+    sigma = 2 d L / (B rho).
 
     **Guarantee** rho-Gaussian DP. The stationarity at 2 delta is within
     ``bounds.stationarity_bound(plan, ...)``. The total of the bound is within a few per cent of the
@@ -131,7 +133,7 @@ def naive(
     n_points, dimension, radius, rho, lipschitz, gap, rounds
         As for `variance_reduced`.
     batch : int or None, default None
-        B, to override the best value.
+        Batch size B, to override the best value.
 
     Returns
     -------
@@ -170,8 +172,8 @@ def vacuity_threshold(
 ) -> int:
     """Return the smallest M, to 1 per cent, for which some T makes the bound smaller than L.
 
-    Every point has a stationarity of at most L. So below this M, the bound gives no information for
-    any T.
+    Every point has a stationarity of at most L. So if M is smaller, the bound gives no information
+    for any T.
 
     Parameters
     ----------
@@ -207,7 +209,9 @@ def vacuity_threshold(
         return any(total(M, T) < L for T in _grid(2, int(most), 200))
 
     if not says_something(600.0):  # a larger number of items never makes the bound worse
-        raise ValueError(f"rho must be larger: no T up to 2**22 is enough, got {rho!r}")
+        raise ValueError(
+            f"rho must be larger, because no T up to 2**22 is large enough, got {rho!r}"
+        )
     while not says_something(high):
         low, high = high, high + math.log(4.0)
     while high - low > 0.01:
@@ -219,7 +223,10 @@ def vacuity_threshold(
 def _best(
     made: Callable[[int], Plan], low: int, high: int, dimension: int, lipschitz: float, gap: float
 ) -> Plan:
-    """Return the plan with the smallest bound, for T on a grid that is refined around the best."""
+    """Return the plan with the smallest bound.
+
+    The values of T are on a grid that is refined around the best T.
+    """
 
     def total(T: int) -> float:
         return _total(made(T), dimension, lipschitz, gap)
@@ -233,7 +240,7 @@ def _best(
 
 
 def _at_most(name: str, value: int, most: int) -> int:
-    """Return a positive integer that is at most the number that the data allow."""
+    """Return a positive integer that is at most the number of items that the data allow."""
     number = _validate.integer(name, value, at_least=1)
     if number > most:
         raise ValueError(f"{name} must be at most {most}, the number of items, got {number}")

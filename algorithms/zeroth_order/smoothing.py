@@ -2,7 +2,7 @@
 
 For losses that are a function of one direction (`losses.Ridge`), smoothing is exact. For such
 losses, smoothing is an integral over one coordinate of v. For other losses, smoothing is estimated.
-Lemma 2.2 of zeroth_order states what smoothing does.
+Lemma 2.2 of zeroth_order states the properties of smoothing.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def smoothness_constant(dimension: int) -> float:
 
 
 def smoothed_absolute(s: FloatArray, width: FloatArray, dimension: int) -> FloatArray:
-    """Return E abs(s + width v_1), for a coordinate v_1 of v uniform in the unit ball.
+    """Return E abs(s + width v_1), where v_1 is a coordinate of v uniform in the unit ball.
 
     Parameters
     ----------
     s : ndarray
     width : ndarray
-        At least 0; broadcasts with s.
+        At least 0. The array broadcasts with s.
     dimension : int
-        d.
+        Dimension d.
 
     Returns
     -------
@@ -58,7 +58,10 @@ def smoothed_absolute(s: FloatArray, width: FloatArray, dimension: int) -> Float
 
 
 def smoothed_sign(s: FloatArray, width: FloatArray, dimension: int) -> FloatArray:
-    """Return the derivative of `smoothed_absolute` in s: P(v_1 > -s / width) - P(v_1 < ...)."""
+    """Return the derivative of `smoothed_absolute` in s.
+
+    The derivative is P(v_1 > -s / width) - P(v_1 < -s / width).
+    """
     return np.where(np.abs(s) >= width, np.sign(s), _two_sided(_place(s, width), dimension))
 
 
@@ -67,14 +70,14 @@ def smoothed_values(
 ) -> FloatArray:
     """Return the exact smoothed loss of each item at each point.
 
-    zeroth_order, Lemma 2.2.
+    The source is zeroth_order, Lemma 2.2.
 
     Parameters
     ----------
     data : array_like, [n, p]
     loss : Linear or Ridge
     radius : float
-        delta, positive.
+        Positive radius delta.
     points : array_like, [S, d]
 
     Returns
@@ -115,9 +118,10 @@ def estimated_smoothing(
 ) -> FloatArray:
     """Return draws whose mean is the smoothed mean loss of the items at a point.
 
-    zeroth_order, Section 2.
+    The source is zeroth_order, Section 2.
 
-    **Guarantee** Unbiased, and within L delta of the mean loss at the point. Not private.
+    **Guarantee** The draws are unbiased, and within L delta of the mean loss at the point. The
+    draws are not private.
 
     **Requires** only a finite loss.
 
@@ -132,7 +136,7 @@ def estimated_smoothing(
         Number of points drawn in the ball.
     loss : Loss
     radius : float
-        delta, positive.
+        Positive radius delta.
     point : array_like, [d]
     rng : numpy.random.Generator
 
@@ -169,8 +173,8 @@ def _checked(
 ) -> tuple[FloatArray, FloatArray, float]:
     if not isinstance(loss, Linear | Ridge):
         raise TypeError(
-            f"loss must be Linear or a Ridge, whose smoothing is known exactly, got {loss!r}. "
-            "Use estimated_smoothing for other losses."
+            "loss must be a Linear or a Ridge, whose smoothed values are known exactly, "
+            f"got {loss!r}. Use estimated_smoothing for other losses."
         )
     items = items_of(data, loss)
     x = _validate.floats("points", points, ndims=(2,))

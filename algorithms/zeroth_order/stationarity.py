@@ -1,7 +1,7 @@
-"""Stationarity of a point in the sense of Goldstein: zeroth_order, Definition 2.1.
+"""Stationarity of a point in the sense of Goldstein (zeroth_order, Definition 2.1).
 
-The stationarity of F at x within delta is the length of the shortest convex combination of its
-gradients in the open ball of radius delta around x.
+The stationarity of F at x within delta is the length of the shortest convex combination of
+gradients. These gradients are the gradients of F in the open ball of radius delta around x.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def stationarity_estimate(
 ) -> FloatArray:
     """Return upper bounds on the stationarity of the mean loss, from gradients in the ball.
 
-    zeroth_order, Definition 2.1.
+    The source is zeroth_order, Definition 2.1.
 
-    **Guarantee** Each draw is an upper bound on the stationarity at `point` of F = the mean of the
+    **Guarantee** Each draw is an upper bound on the stationarity at `point` of F, the mean of the
     items' losses. Every convex combination of gradients belongs to the set whose shortest element
     defines the stationarity, so the bound holds. The difference between the bound and the true
     value is not known.
@@ -71,7 +71,7 @@ def stationarity_estimate(
         Number of independent draws.
     loss : Loss
     radius : float
-        delta, positive.
+        Positive radius delta.
     point : array_like, [d] or [size, d]
     n_gradients : int, default 64
         Number of gradients for each draw, at points uniform in the ball.
@@ -101,8 +101,9 @@ def stationarity_in_one_dimension(
 ) -> FloatArray:
     """Return the exact stationarity of the mean loss of the items, for d = 1.
 
-    zeroth_order, Definition 2.1. F is piecewise linear. The slopes of F in the open interval of
-    radius delta are the slopes between its knots, and their hull is an interval.
+    The source is zeroth_order, Definition 2.1. F is piecewise linear. The slopes of F in the open
+    interval of radius delta are the slopes between the knots of F. The hull of these slopes is an
+    interval.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def stationarity_in_one_dimension(
         Items (a, b).
     loss : Ridge
     radius : float
-        delta, positive.
+        Positive radius delta.
     points : array_like, [S]
 
     Returns
@@ -118,10 +119,10 @@ def stationarity_in_one_dimension(
     ndarray, [S]
     """
     if not isinstance(loss, Ridge):
-        raise TypeError(f"loss must be a Ridge (with known knots), got {loss!r}")
+        raise TypeError(f"loss must be a Ridge with known knots, got {loss!r}")
     items = items_of(data, loss)
     if items.shape[1] != 2:
-        raise ValueError(f"data must have 2 columns, for d = 1, got {items.shape[1]}")
+        raise ValueError(f"data must have 2 columns (d = 1), got {items.shape[1]} columns")
     delta = _validate.positive("radius", radius)
     x = _validate.floats("points", points, ndims=(1,))
     features = shortened(items[:, :1])[:, 0]

@@ -1,9 +1,9 @@
-"""Audits of DelStab, Algorithm 1, and of the pipeline of Theorems 10 and 11, without draws.
+"""Audits without draws of DelStab (Algorithm 1) and of the pipeline of Theorems 10 and 11.
 
-The distribution of DelStab is known for every dataset, so the divergence of every pair of
-neighbours is known too. The pairs are all datasets of users with one bit each, up to their order,
-and all datasets of three kinds of users. The slack shows how much of its budget DelStab uses.
-DelStab with a larger epsilon still satisfies the claim.
+The output distribution of DelStab can be computed for every dataset. Therefore, the divergence can
+be computed for every pair of neighbours. The audited pairs consist of users with one bit each, in
+all combinations, and of users of three kinds. The slack shows which share of the budget DelStab
+uses. DelStab with a larger epsilon still satisfies the claim.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ANY_ONE = ExponentialLearner([[0.0, 0.0], [-1.0, 300.0]], 1e5)
 
 
 def delstabs(algorithm, budget, factors):
-    """Return DelStab for a larger epsilon: its noise is `factor` times the required noise."""
+    """Return one DelStab per factor, where the noise is `factor` times the required noise."""
     return {
         x: Exact(delstab_pmf, algorithm=algorithm, epsilon=budget["epsilon"] / x,
                  delta=budget["delta"])
@@ -61,7 +61,7 @@ def delstabs(algorithm, budget, factors):
     noisy_majority(4.0), ANY_ONE, TruncatedMajority(2.0, 0.01),
 ], ids=["majority", "any-one", "truncated-majority"])  # fmt: skip
 def audit_smallest_instance(auditor, algorithm):
-    """Audit 21 users, of whom one is kept, on all pairs of users with one bit each."""
+    """Audit 21 users with one bit each, on all pairs of neighbours."""
     auditor.check(
         Exact(delstab_pmf, algorithm=algorithm, **SMALL),
         ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
@@ -70,7 +70,7 @@ def audit_smallest_instance(auditor, algorithm):
 
 
 def audit_256_users(auditor):
-    """Audit N = 256, epsilon = 1, delta = 1e-6, where R_1 decides when the test begins to fail."""
+    """Audit 256 users at epsilon = 1 and delta = 1e-6."""
     result = auditor.check(
         Exact(delstab_pmf, algorithm=MAJORITY, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
@@ -81,7 +81,7 @@ def audit_256_users(auditor):
 
 
 def audit_256_users_and_one_decides(auditor):
-    """Audit an algorithm that is not private at all, so that only the test protects the users."""
+    """Audit an algorithm that is not private, so only the test of DelStab protects the users."""
     result = auditor.check(
         Exact(delstab_pmf, algorithm=ANY_ONE, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
@@ -101,7 +101,10 @@ def first_bit(items):
 
 
 def in_order(ones, place):
-    """Return a pair of 22 users, where the first `ones` users have a 1 and user `place` differs."""
+    """Return a pair of 22 users, in which user `place` differs.
+
+    The first `ones` users have a 1.
+    """
     left = np.zeros((22, 1), dtype=int)
     left[:ones] = 1
     right = left.copy()
@@ -113,7 +116,7 @@ def in_order(ones, place):
     FunctionAlgorithm(first_bit, 2, 2), AlternatingMajority(3.0),
 ], ids=["first-bit", "alternating"])  # fmt: skip
 def audit_order_dependent(auditor, algorithm):
-    """Audit algorithms that depend on the order of users, on all sets of 22 users."""
+    """Audit algorithms that depend on the order of 22 users."""
     auditor.check(
         Exact(delstab_pmf, algorithm=algorithm, **SMALL),
         ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
@@ -136,10 +139,10 @@ def audit_three_kinds(auditor, algorithm, kinds):
 
 
 class Ladder(Symmetric):
-    """Algorithm with a rare answer: rarest for the first kind, and e^step rarer for each next kind.
+    """Algorithm with a rare answer, whose probability decreases from each kind to the next kind.
 
-    Neighbouring kinds are close, and kinds further apart are not. For several items, the algorithm
-    takes the mean.
+    The answers of neighbouring kinds are close, but the answers of the first and the last kind are
+    not close. For several items, the algorithm takes the mean of the probabilities.
     """
 
     universe, n_outcomes = 3, 2
@@ -159,10 +162,10 @@ class Ladder(Symmetric):
 
 
 def audit_conflicting_users(auditor):
-    """Audit the pairs that use the largest part of epsilon, among the pairs that were found.
+    """Audit the known pairs that use the largest part of epsilon.
 
-    57 users are present, and one is kept. The remaining users are of the first two kinds, or of the
-    last kind. R_1 and the algorithm's own answer both reveal the user.
+    There are 57 users, and DelStab keeps one user. The remaining users are either of the first two
+    kinds or of the last kind. Both R_1 and the algorithm's own answer reveal the user.
     """
     budget = {"epsilon": 3.0, "delta": 1e-4}
     kappa = Budget(**budget).kappa
@@ -181,7 +184,7 @@ def audit_conflicting_users(auditor):
 
 
 def audit_pipeline(auditor):
-    """Audit a majority of three items on a subsample, inside DelStab. Theorems 10 and 11."""
+    """Audit DelStab with a majority of three items on a subsample (Theorems 10 and 11)."""
     plan = pipeline(Budget(**SMALL), 2, sample=3, base_epsilon=4.0, constant=5.0)
     auditor.check(
         Exact(pipeline_pmf, base=noisy_majority(4.0), plan=plan),
@@ -192,10 +195,10 @@ def audit_pipeline(auditor):
 
 @pytest.mark.parametrize("ones", ["none", "as many as R_1 can be"])
 def audit_draws_of_delstab(auditor, ones):
-    """Audit the sampler on 80 users with three items each, where its own noise is mutated.
+    """Audit the draws of DelStab for 80 users with three items each, and mutate the noise.
 
-    Here only R_1 hides anything, because one user decides the algorithm. An answer is given only if
-    all users with a 1 are among the R_1 users that are deleted.
+    Because one user decides the answer of the algorithm, only the noise R_1 hides that user.
+    DelStab gives an answer only if all users with a 1 are among the R_1 deleted users.
     """
     budget = {"epsilon": 1.5, "delta": 0.01}
     number = 0 if ones == "none" else 2 * Budget(**budget).kappa
@@ -211,7 +214,10 @@ def audit_draws_of_delstab(auditor, ones):
 
 
 class Rare(Symmetric):
-    """An outcome of probability at most 1/1000. Each 1 makes it exp(epsilon) times as likely."""
+    """Algorithm with a rare outcome, whose probability is at most 1/1000.
+
+    Each 1 among the items makes the rare outcome exp(epsilon) times as likely.
+    """
 
     universe, n_outcomes = 2, 2
 

@@ -1,4 +1,7 @@
-"""Audits of the exponential mechanisms of Sections 4 and E, exact on small data, else by draws."""
+"""Audits of the exponential mechanisms of Sections 4 and E.
+
+Small data are audited exactly, and larger data by draws.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ CLASSES = Representation((CLASS[:3], CLASS[1:]), (0.25, 0.75))
 
 
 def contradicts(n_users, m, right, wrong):
-    """Return a pair in which all examples of one user fit one hypothesis, or contradict it.
+    """Return a pair of neighbours that differ in all examples of the first user.
 
-    The other users are divided.
+    On the left, the examples of the first user fit a hypothesis. On the right, these examples
+    contradict the hypothesis. Half of the other users fit the hypothesis.
     """
     left = np.array([right if i % 2 else wrong for i in range(n_users)])[:, None]
     left = np.repeat(left, m, axis=1)
@@ -72,7 +76,7 @@ def audit_pac_learner_of_random_classes(auditor):
 
 
 def audit_group_privacy(auditor):
-    """Audit the baseline of Theorem 4, where all m examples count, with noise for m examples."""
+    """Audit the baseline of Theorem 4, which counts all examples and has noise for m examples."""
     auditor.check(
         Exact(pac_of_one_class, epsilon=EPSILON, cap=3.0),
         PureDP(EPSILON, REPLACE, f"{PAPER} Lemma 6"),
@@ -134,7 +138,7 @@ def audit_hypothesis_selection(auditor):
 @pytest.mark.parametrize("cover", [covers.simplex_grid(3, 6), covers.product_cover(2, 2, 5)],
                          ids=["discrete", "product"])  # fmt: skip
 def audit_distribution_learning(auditor, cover):
-    """Audit Theorems 43 and 44: selection from a cover of all distributions, and of products."""
+    """Audit Theorems 43 and 44, which select from a cover of all distributions or of products."""
     given = {"comparison": scheffe_comparison(cover), "threshold": 1.5}
     auditor.check(
         Exact(pairwise.clipped_pairwise_pmf, **given, epsilon=EPSILON),
@@ -148,7 +152,7 @@ def audit_distribution_learning(auditor, cover):
 
 
 def undecided(n_users, m, n_points):
-    """Return users who contradict every threshold, with one user on each side of the threshold."""
+    """Return users who contradict every threshold, with one user on each side of each threshold."""
     x = np.random.default_rng(3).integers(0, n_points, (n_users, m))
     left = np.stack([x, np.arange(m) % 2 + 0 * x], axis=-1)
     left[:, 0], left[:, 1] = (n_points - 1, 0), (0, 1)

@@ -1,4 +1,4 @@
-"""The best private test of two coins, computed exactly: the value of n users with m items."""
+"""The best private test that distinguishes two coins, computed exactly."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from scipy.optimize import linprog
 
 
 def move(x, epsilon, delta):
-    """Return the largest probability of an event that a close distribution gives x."""
+    """Return the largest probability of an event under a close distribution.
+
+    Under the given distribution, the event has probability x.
+    """
     up = math.exp(epsilon) * x + delta
     return max(0.0, min(1.0, up, 1 - math.exp(-epsilon) * (1 - x - delta)))
 
 
 def best_test(n, m, bias, epsilon, delta, symmetric=True):
-    """Return the best worst-case success in distinguishing m n coins of `bias` from 1 - `bias`.
+    """Return the best worst-case success of a private test that identifies the bias of a coin.
 
-    The linear program ranges over all (epsilon, delta)-user-level DP algorithms, or over the
-    algorithms that ignore the order of users and items. The answer is a bit. The last variable of
-    the program is the success.
+    There are n users with m coin flips each. The bias is either `bias` or 1 - `bias`. The linear
+    program ranges over all (epsilon, delta)-user-level DP algorithms. If `symmetric` is true, the
+    program ranges over the algorithms that ignore the order of users and items. Each algorithm
+    answers with one bit. The last variable of the program is the success probability.
     """
     if symmetric:
         states = [s for s in itertools.product(range(n + 1), repeat=m + 1) if sum(s) == n]
@@ -42,14 +46,14 @@ def best_test(n, m, bias, epsilon, delta, symmetric=True):
     ones, ways = np.array(ones), np.array(ways)
     for p, sign in ((bias, 1.0), (1 - bias, -1.0)):
         law = ways * p**ones * (1 - p) ** (n * m - ones)
-        rows.append(np.append(-sign * law, 1.0))  # success <= P[1], and <= 1 - P[1]
+        rows.append(np.append(-sign * law, 1.0))  # success <= P[1] and success <= 1 - P[1]
         bounds.append(0.0 if sign > 0 else 1.0)
     found = linprog([0.0] * (size - 1) + [-1.0], A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1))
     return -found.fun
 
 
 def near(state, symmetric, m):
-    """Yield the neighbours of a vector of users, or of the numbers of users of each kind."""
+    """Yield the neighbours of a state, which lists the users or counts the users of each kind."""
     if not symmetric:
         for i, user in enumerate(state):
             for other in itertools.product((0, 1), repeat=m):
@@ -62,10 +66,10 @@ def near(state, symmetric, m):
 
 
 def least_users(epsilon, delta, success=2 / 3):
-    """Return the least n at which two constant sources are distinguished with this success.
+    """Return the least number of users that distinguish two constant sources with this success.
 
-    The result is exact. From one dataset to the next, a probability changes as fast as privacy
-    allows.
+    The result is exact. In the best test, a probability changes from one dataset to the next as
+    fast as privacy allows.
     """
     here, n = 1 - success, 0
     while here < success:

@@ -26,13 +26,13 @@ def excess(law, z, epsilon):
 
 
 def clipped(law, z, epsilon):
-    """Return the Zhat of the proof."""
+    """Return the clipped variable Zhat of the proof of Lemma 33."""
     mean = law @ z
     return np.clip(z, math.exp(-epsilon) * mean, math.exp(epsilon) * mean)
 
 
 def moved(law, z, epsilon, target):
-    """Return the Z' of the proof at the values of Z; its mean is `target`."""
+    """Return the values of Z' in the proof of Lemma 33, whose mean is `target`."""
     mean, e = law @ z, math.exp(epsilon)
     if not mean / e <= target <= mean * e:
         return np.full_like(z, target)
@@ -46,10 +46,11 @@ def moved(law, z, epsilon, target):
 
 
 def worst(n, epsilon, larger):
-    """Return the largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ of martingales from Y_0 = 1.
+    """Return the largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ over all martingales.
 
-    The mean of a convex function is largest if each step moves by the factor e^(+-eps). The claim
-    follows by induction, because the remaining mean is again convex in Y_i.
+    All martingales start at Y_0 = 1. The mean of a convex function is largest if each step
+    multiplies Y by e^epsilon or by e^(-epsilon). The claim follows by induction, because the
+    remaining mean is again convex in Y_i.
     """
     k = np.arange(n + 1)
     y, law = np.exp(epsilon * (2 * k - n)), binom.pmf(k, n, 1 / (1 + math.exp(epsilon)))

@@ -1,4 +1,4 @@
-"""Algorithm 1 on bits, with its distributions given R_1, and its stable sets by enumeration."""
+"""Algorithm 1 on bits, with distributions given R_1, and with stable sets by enumeration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class Table(Symmetric):
 
 
 class Kinds(Symmetric):
-    """Algorithm with a table by the kind of the only item; it takes the mean for several items."""
+    """Algorithm with a row of probabilities for each kind of item.
+
+    For several items, the algorithm takes the mean of the rows.
+    """
 
     def __init__(self, p):
         self.p = np.stack([1 - np.asarray(p), p], axis=-1)
@@ -57,11 +60,12 @@ def noise(part, kappa):
 
 
 def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
-    """Return the distributions of the output given R_1 = 0, ..., reach. Pr[0], Pr[1], Pr[bot].
+    """Return the distributions of the output given R_1 = 0, ..., reach.
 
-    The output is that of Algorithm 1 for one bit per user and an A that counts. The entries of p
-    are the probabilities of 1, and 4 kappa is `total`. Without `tested`, all sets are stable.
-    Without `inside`, T need not contain S.
+    Each distribution consists of Pr[0], Pr[1] and Pr[bot]. Algorithm 1 produces the output, for one
+    bit per user and an algorithm A that counts the ones. The entries of p are the probabilities of
+    1, and 4 kappa is `total`. If `tested` is false, all sets are stable. If `inside` is false, T
+    need not contain S.
     """
     keep, found = n - total, []
     count = np.arange(keep + 1)
@@ -84,7 +88,10 @@ def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
 
 
 def sized(more, ones, weights, steep, budget):
-    """Return the users, the ones, and a table of probabilities of 1 that may have a steep step."""
+    """Return the number of users, the number of ones, and the probabilities of the answer 1.
+
+    The probabilities may have a steep step.
+    """
     n = budget.deleted + more
     step = np.arange(more + 1) > (more + 1) * weights[0]
     return n, min(round(ones * n), n - 1), steep * step + (1 - steep) * weights[: more + 1]
@@ -97,7 +104,10 @@ FIRST = {**STEP, "ones": 0.0, "weights": np.concatenate([[0.0], np.ones(25)]), "
 
 
 def pair_of(more, ones, weights, steep, epsilon, delta):
-    """Return the distributions given R_1 on neighbours; the second has one more user with a 1."""
+    """Return the distributions given R_1 on two neighbours.
+
+    The second neighbour has one more user with a 1.
+    """
     budget = Budget(epsilon, delta)
     n, ones, p = sized(more, ones, weights, steep, budget)
     args = (budget.deleted, budget.part_epsilon, budget.part_delta, 2 * budget.kappa)
@@ -105,7 +115,11 @@ def pair_of(more, ones, weights, steep, epsilon, delta):
 
 
 def stable_sets(n, total, r, far, rests):
-    """Return the sets of r users such that no two rests of n - total other users are far apart."""
+    """Return the stable sets of r users.
+
+    A set is stable if no two rests outside the set are far apart. A rest consists of n - total
+    users.
+    """
     found = []
     for s in itertools.combinations(range(n), r):
         inside = np.array([not set(s) & set(rest) for rest in rests])
@@ -115,7 +129,10 @@ def stable_sets(n, total, r, far, rests):
 
 
 def far_rests(data, weights, total, part, share, shown):
-    """Return the rests, their probabilities, and which rests are far apart, for an ordered A."""
+    """Return the rests, their probabilities, and which rests are far apart.
+
+    The algorithm A depends on the order.
+    """
     n = data.size
     rests = list(itertools.combinations(range(n), n - total))
     code = [int(data[list(rest)] @ (1 << np.arange(n - total))) for rest in rests]
@@ -132,7 +149,7 @@ ORDERED = {"data": Array(SHARE, (6,)), "user": Integer(0, 5), "total": Choice((3
 def alone(total):
     """Return a case in which one user of x differs from all others and A reveals this user.
 
-    x' is stable at 0, and x is stable at 1.
+    The input x' is stable at r_1 = 0, and the input x is stable at r_1 = 1.
     """
     return {"data": np.array([0.0, 0, 0, 1, 0, 0]), "user": 3, "total": total, "part": 0.1,
             "weights": np.array([0.1] + [0.9] * 7), "share": 0.01}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Code that the audits share: mechanisms with known distribution, and users of two kinds."""
+"""Code that the audits share, for mechanisms with known distribution and users of two kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from dpaudit.mechanisms import mechanism_name
 
 
 class Exact:
-    """A function `..._pmf` with its parameters, as a mechanism that computes each dataset once."""
+    """Mechanism that wraps a function `..._pmf` with its parameters.
+
+    The mechanism computes each dataset only once.
+    """
 
     def __init__(self, pmf, **parameters):
         self._pmf, self._parameters = pmf, parameters
@@ -29,7 +32,10 @@ class Exact:
 
 
 def users(counts, kinds):
-    """Return users, [n, m]: `counts[i]` of the users have the items `kinds[i]`."""
+    """Return an array of users, [n, m].
+
+    In this array, `counts[i]` users have the items `kinds[i]`.
+    """
     return np.repeat(np.asarray(kinds), counts, axis=0)
 
 

@@ -1,4 +1,4 @@
-"""The best pure-DP algorithm on a few sources, exactly; bounds for it; and sums of coins."""
+"""Exact values for a few sources: the best pure-DP algorithm, its bounds, and sums of coins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from scipy.stats import binom, multinomial
 
 
 def users_law(law, m):
-    """Return the distribution of the kinds of a user with m items, one per count of symbols."""
+    """Return the distribution of the kind of a user with m items.
+
+    A kind is a count of each symbol.
+    """
     kinds = [k for k in itertools.product(range(m + 1), repeat=len(law)) if sum(k) == m]
     return multinomial.pmf(np.array(kinds), m, law)
 
@@ -21,8 +24,8 @@ def users_law(law, m):
 def best_success(laws, n, epsilon):
     """Return the largest worst-case success in identifying the source of n items.
 
-    The maximum is over all (epsilon, 0)-DP A, by a linear program. A may ignore the order, because
-    averaging over orders keeps the guarantee.
+    A linear program computes the maximum over all (epsilon, 0)-DP algorithms A. A may ignore the
+    order, because averaging over orders keeps the guarantee.
     """
     laws = np.asarray(laws, dtype=float)
     W, symbols = laws.shape
@@ -66,10 +69,11 @@ def binary_kl(p, q):
 
 
 def clipped_sum(n, m, mean, tau):
-    """Return the distribution and the values of the sum of n users' clipped sums of m signs.
+    """Return the distribution and the values of a sum over n users.
 
-    The signs have the given mean, and each user's sum is clipped to [-tau, tau]. tau must be at
-    least m, or an integer of the parity of m.
+    Each user adds a clipped sum of m signs. The signs have the given mean, and each user's sum is
+    clipped to [-tau, tau]. The threshold tau must be at least m, or an integer with the same parity
+    as m.
     """
     tau = min(tau, m)
     user = np.zeros(2 * tau + 1)
@@ -82,8 +86,9 @@ def clipped_sum(n, m, mean, tau):
 
 
 def compatible(levels, errors):
-    """Return how many of 2^levels thresholds a hypothesis fits on most points of their search path.
+    """Return how many of 2^levels thresholds a hypothesis fits.
 
-    A hypothesis may fail on at most `errors` points of the path.
+    A hypothesis fits a threshold if the hypothesis fails on at most `errors` points of the search
+    path.
     """
     return sum(math.comb(levels, i) for i in range(errors + 1))

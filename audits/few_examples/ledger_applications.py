@@ -44,11 +44,11 @@ def sign(ledger):
     err_D(c').
 
     The sign is wrong, because 1[c(x) = y] - 1[c'(x) = y] has the mean err_D(c') - err_D(c). The
-    mechanism minimises scores, so with psi as printed it selects a hypothesis with the most errors.
-    Take a concept that is always correct and a concept that is always wrong. If epsilon = 1 and 40
-    users have one example each, the mechanism selects the wrong concept with probability 1 - e^-20.
-    Privacy is not affected. The display becomes an identity if != replaces = in it. The
-    implementation uses this repair.
+    mechanism minimises scores. With psi as printed, the mechanism therefore selects a hypothesis
+    with the most errors. Take a concept that is always correct and a concept that is always wrong.
+    If epsilon = 1 and 40 users have one example each, the mechanism selects the wrong concept with
+    probability 1 - e^-20. Privacy is not affected. If != replaces = in the display, the display
+    becomes an identity. The implementation uses this repair.
     """
 
     @ledger.sweep("c always correct, c' always wrong", right=[1.0, 0.8], end_to_end=True,
@@ -57,7 +57,7 @@ def sign(ledger):
         agrees = {
             "c": 1,
             "other": 0,
-        }  # with y where c is correct; elsewhere reversed
+        }  # agreement with y if c is correct; if c is wrong, the values are swapped
         psi = [agrees["c"] - agrees["other"], agrees["other"] - agrees["c"]]
         return right - (1 - right), -(right * psi[0] + (1 - right) * psi[1])
 
@@ -66,7 +66,7 @@ def sign(ledger):
                   epsilon=1.0, lhs="expected error as printed", rhs="error of the best + 1/4",
                   end_to_end=True)  # fmt: skip
     def selected(n, epsilon):
-        errors = np.array([0.0, 1.0])  # errors on each example; n users of one example, tau = 1
+        errors = np.array([0.0, 1.0])  # errors on each example, for n users of one example, tau = 1
         psi = (1 - errors)[:, None] - (1 - errors)[None]
         scores = n * np.array([psi[0, 1], psi[1, 0]])
         weights = np.exp(-epsilon * (scores - scores.min()) / 4)
@@ -79,7 +79,7 @@ def sign(ledger):
                     end_to_end=True, extremal=[{"weights": np.ones((3, 2)) * [1, 0], "one": 0,
                                                 "other": 7}])  # fmt: skip
     def mended(weights, one, other, wrong):
-        """Compare the distance of both sides, plus one."""
+        """Return one plus the distance between both sides, and the allowed value."""
         if weights.sum() == 0:
             return None
         D = weights / weights.sum()
@@ -105,11 +105,12 @@ def sign(ledger):
 
 
 def agnostic_failure(n, m, alpha, tau, candidates, epsilon):
-    """Return the exact failure probability with one best hypothesis and worse ones.
+    """Return the exact failure probability with one best hypothesis and many worse hypotheses.
 
-    The errors of the worse hypotheses are larger by just more than alpha, on the same examples. The
-    psi have opposite signs, so the score of every other hypothesis is the negative of the score of
-    the best hypothesis.
+    The error of every worse hypothesis exceeds the error of the best hypothesis by slightly more
+    than alpha. All worse hypotheses err on the same examples. The comparisons psi have opposite
+    signs. So the score of every worse hypothesis is the negative of the score of the best
+    hypothesis.
     """
     law, values = clipped_sum(n, m, alpha, tau)
     return law @ expit(-2 * epsilon * values / (4 * min(tau, m)) + math.log(candidates - 1))
@@ -123,12 +124,13 @@ def agnostic(ledger):
     where the task agn(C; alpha) seeks an output c: X -> {0,1} such that err_D(c) <= min_(c' in C)
     err_D(c') + alpha.
 
-    The theorem holds with the repaired sign (few.eq14), all constants and beta = .01. The success
-    probability is 3/4 * .99 = .7425. A union bound gives 1 - .26. The output is within .51 alpha of
-    the best concept. The success was computed exactly with one best hypothesis and many others. In
-    this case, a twentieth of the users is enough. The representation is queried for c = argmin err
-    and the marginal of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c]. With
-    psi as printed, the algorithm fails because the sign is wrong.
+    With the repaired sign (few.eq14), the theorem holds with all constants and with beta = .01. The
+    success probability is 3/4 * .99 = .7425. A union bound gives the success probability 1 - .26 =
+    .74. The output is within .51 alpha of the best concept. The success was computed exactly for
+    one best hypothesis and many worse hypotheses. In this case, a twentieth of the users is enough.
+    The proof applies the representation to the concept c = argmin err and to the marginal
+    distribution of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c]. With psi
+    as printed, the algorithm fails because the sign is wrong.
     """
 
     @ledger.sweep(
@@ -138,7 +140,7 @@ def agnostic(ledger):
         method=Method.NUMERIC, end_to_end=True,
     )  # fmt: skip
     def success(m, alpha, epsilon, candidates, share):
-        """Use 0.5 (alpha) in Theorem 37, as the proof does."""
+        """Use the bound 0.5 alpha of Theorem 37, as the proof does."""
         tau = math.ceil(pairwise_threshold(alpha, m))
         n = pairwise_users(candidates, alpha=alpha, beta=0.01, epsilon=epsilon, m=m, threshold=tau)
         return 2 / 3, 0.75 * (
@@ -208,16 +210,17 @@ def agnostic_lower(ledger):
     The bound was computed exactly on greedy codes. Linear programs computed the bound for the best
     learners of one point. The term d/epsilon comes from few.thm4, because every agnostic learner is
     a learner. If two errors sum to at least 2 t, then the larger error is at least t. The proof
-    prints > instead. An h that agrees with each of two concepts on half of the places where they
-    differ makes both errors equal to t. But t = (the best error) + 2 alpha is enough. The index l
-    of the packing should be in [d_VC]; the printed [W] is a misprint.
+    prints > instead of >=. Take a hypothesis h that agrees with each of two concepts on half of the
+    places where the concepts differ. Both errors of this h are equal to t. But t = (the best error)
+    + 2 alpha is enough. The index l of the packing should be in [d_VC]. The printed [W] is a
+    misprint.
     """
     domain = {"d": [1, 2, 5, 8], "share": [0.2, 0.9]}
 
     @ledger.sweep("any hypothesis is bad for one of two distributions, exactly", more=2.0,
                   mutant={"more": 2.5}, **domain)  # fmt: skip
     def bad(d, share, more):
-        """Use the best hypothesis for the closest two words; kappa = distance/d."""
+        """Use the best hypothesis for the two closest words, where kappa = distance/d."""
         code = greedy_code(d, max(1, d // 4))
         distance = min((u != v).sum() for u, v in itertools.combinations(code, 2))
         kappa = distance / d
@@ -256,7 +259,7 @@ def agnostic_lower(ledger):
 
 
 def between(alpha, kappa):
-    bias = 4 * alpha / kappa  # words 00 and 11, d = 2; h = 01 is correct on one of the two places
+    bias = 4 * alpha / kappa  # words 00 and 11, d = 2, and h = 01 is correct on one of two places
     error = (1 - bias) / 2 / 2 + (1 + bias) / 2 / 2
     return (1 - bias) / 2 + 2 * alpha + 1e-9, error
 
@@ -270,9 +273,10 @@ def shattered(hypotheses):
 
 
 def fits(hypothesis, levels, errors):
-    """Count the thresholds, among 2^levels, that a hypothesis fits on most of their search path.
+    """Count how many of 2^levels thresholds a hypothesis fits.
 
-    A hypothesis may fail on at most `errors` points of the path.
+    A hypothesis fits a threshold if the hypothesis fails on at most `errors` points of the search
+    path.
     """
     t, wrong = np.arange(2**levels), np.zeros(2**levels, dtype=int)
     for level in range(levels):
@@ -287,13 +291,14 @@ def thresholds_vc(ledger):
     """The ratio d/d_VC is not always bounded; e.g., for thresholds, d_VC = 2 while d =
     Theta(log(card Z)).
 
-    d_VC is 1 for thresholds 1[x >= t], and 2 for thresholds of both signs. The text does not say
-    which thresholds are meant. The choice does not matter, because d = Theta(log card X) for both
-    kinds, with explicit constants. Every class represents itself, so d <= ln(card X + 1). Now take
-    2^b thresholds, and let D_X be uniform on the b points of the binary search for t. Any
-    hypothesis errs on at most a quarter of these points for exactly sum_(i <= b/4) C(b, i) of all
-    t. This number is at most 2^(.811 b). So card H >= (3/4) 2^(.189 b), and d >= .131 b - .29.
-    Also, card Z = 2 card X.
+    The dimension d_VC is 1 for thresholds 1[x >= t], and 2 for thresholds of both signs. The text
+    does not say which thresholds are meant. The choice does not matter, because d = Theta(log card
+    X) for both kinds of thresholds. The constants of this bound are explicit. Every class
+    represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and let D_X be uniform on
+    the b points of the binary search for t. For exactly sum_(i <= b/4) C(b, i) thresholds t, a
+    hypothesis errs on at most a quarter of these points. The number of these t is at most 2^(.811
+    b). Therefore, card H is at least (3/4) 2^(.189 b), and d is at least .131 b - .29. The set Z of
+    labelled points has card Z = 2 card X.
     """
 
     @ledger.reading("one sign").sweep(
@@ -324,7 +329,10 @@ def thresholds_vc(ledger):
 
 
 def needed_for_thresholds(b, alpha, epsilon, m):
-    """Return the n of every learner of 2^b thresholds, for m <= 1/alpha, from `compatible`."""
+    """Return a lower bound for the users of every learner of 2^b thresholds, for m <= 1/alpha.
+
+    The bound follows from `compatible`.
+    """
     return (0.131 * b - math.log(1.5)) / (6 * epsilon * alpha * m)
 
 
@@ -337,20 +345,20 @@ def gap(ledger):
     not necessarily equal.
 
     The paper's own Theorem 4 contradicts the second term of the remark. Every agnostic learner is a
-    learner, so every agnostic learner needs d/(epsilon alpha m) users. But thresholds represent
-    themselves with VC dimension 1. At m = 1, the remark promises d/epsilon + 1/(alpha epsilon) +
-    1/alpha^2. For an explicit example, put mass (1 - 4 alpha) on a point of known label and mass 4
-    alpha on the search path of t. Give A only the known point. For every t, A then outputs a
-    hypothesis that fits t with probability at least (2/3) e^(-6 epsilon alpha m n). By
-    few.thm40-vc, this probability is at most 2^(-.189 b) on average. So n >= (.131 b - .41)/(6
-    epsilon alpha m) for 2^b thresholds. For b >> 1/alpha, this number is larger than the promise by
-    any power of logarithms.
+    learner, so every agnostic learner needs d/(epsilon alpha m) users. But the class of thresholds
+    represents itself, and its VC dimension is 1. At m = 1, the remark gives the bound d/epsilon +
+    1/(alpha epsilon) + 1/alpha^2. For an explicit example, put mass 1 - 4 alpha on a point of known
+    label. Put mass 4 alpha on the search path of t. Give A only the known point. For every t, A
+    then outputs a hypothesis that fits t with probability at least (2/3) e^(-6 epsilon alpha m n).
+    By few.thm40-vc, this probability is at most 2^(-.189 b) on average over t. So 2^b thresholds
+    require n >= (.131 b - .41)/(6 epsilon alpha m). For b >> 1/alpha, this number exceeds the bound
+    of the remark by any power of logarithms.
 
     The last term may be replaced because uniform convergence depends on the VC dimension. But the
     exponential mechanism depends on the size of the class. For thresholds, a gap between d and d_VC
     then remains in the second term. The contradiction occurs for m < 1/alpha. For m >= 1/alpha,
-    Theorem 4 requires only d/epsilon, which the remark promises. So the remark is neither proved
-    nor refuted for m >= 1/alpha.
+    Theorem 4 requires only d/epsilon users, and the remark also contains this term. So the remark
+    is neither proved nor refuted for m >= 1/alpha.
     """
 
     @ledger.sweep(
@@ -376,8 +384,8 @@ def gap(ledger):
     def enough(b, alpha, epsilon, most):
         """Use an n for which each of two steps succeeds with probability .9.
 
-        Two empirical distribution functions are within alpha/16 (Dvoretzky, Kiefer, Wolfowitz,
-        Massart). The mechanism needs 4 ln(2^b/.1)/(epsilon alpha).
+        Two empirical distribution functions are within alpha/16, by the inequality of Dvoretzky,
+        Kiefer, Wolfowitz and Massart. The mechanism needs 4 ln(2^b/.1)/(epsilon alpha) examples.
         """
         n = max(math.log(40) * 128 / alpha**2, 4 * (b * math.log(2) + 2.31) / (epsilon * alpha))
         return n, most * (b / epsilon + b / (alpha * epsilon) + 1 / alpha**2)
@@ -409,10 +417,11 @@ def selection(ledger):
 
     The theorem holds with the comparison P(W) - 1[z in W] and the constants of few.thm37, for every
     epsilon > 0. The last step is wrong as printed. A score of at most .5 alpha gives d_tv(P, P*) <=
-    .6 alpha. By the triangle inequality, d_tv(P, D) <= .7 alpha. The paper claims .6 alpha. Two
-    candidates on five symbols attain the distance .7 alpha, which is still below alpha. So .8 alpha
-    would be enough in Theorem 37. Any D is allowed, because the W of P and P* does not depend on D.
-    Candidates may be equal. Then W is empty and psi = 0.
+    .6 alpha. By the triangle inequality, d_tv(P, D) <= .7 alpha. The paper claims the bound .6
+    alpha for d_tv(P, D). Two candidates on five symbols attain the distance .7 alpha, which is
+    still below alpha. So a score of at most .8 alpha in Theorem 37 would be enough. Any
+    distribution D is allowed, because the set W of P and P* does not depend on D. Candidates may be
+    equal. If two candidates are equal, W is empty and psi = 0.
     """
 
     @ledger.falsify("scores at most .5 alpha put d_tv at .7 alpha", laws=Array(SHARE, (3, 4)),
@@ -420,7 +429,7 @@ def selection(ledger):
                         {"laws": np.array([[6, 0, 4, 10.0], [0, 0, 10, 10], [0, 0, 10, 10]])}],
                     )  # fmt: skip
     def implied(laws, more):
-        """Use the smallest alpha for which the hypotheses hold, for P, P* and D."""
+        """Use the smallest alpha for which the assumptions on P, P* and D hold."""
         if not (laws.sum(axis=1) > 0).all():
             return None
         p, best, D = laws / laws.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Few examples per user: the bounds of pure DP and others, Tables 1 and 2 and footnote 8."""
+"""Few examples per user: bounds of pure DP and other bounds, Tables 1 and 2 and footnote 8."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ def table(ledger):
     class. PAC learning took Thetatilde(d/epsilon) in previous work when m >=
     Thetatilde(d^2/(epsilon^2 alpha^2)).
 
-    One cell is wrong: item-level agnostic PAC learning. The correct lower bound in this cell is
+    The cell for item-level agnostic PAC learning is wrong. The correct lower bound in this cell is
     d_VC/alpha^2, not d/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29
-    (few.thm40-vc) and VC dimension 1. The exponential mechanism learns them with 128 ln 40/alpha^2
-    + 4 (b ln 2 + ln 10)/(epsilon alpha) examples. This number follows from the uniform convergence
-    of distribution functions and from Theorem 9. Each of these two steps succeeds with probability
-    .9. For b >> 1/alpha, this number is smaller than d/alpha^2 by any power of logarithms. The cell
-    describes previous work. The lower bound of Theorem 40 has d_VC instead of d.
+    (few.thm40-vc) and VC dimension 1. The exponential mechanism learns thresholds with 128 ln
+    40/alpha^2 + 4 (b ln 2 + ln 10)/(epsilon alpha) examples. This number of examples follows from
+    the uniform convergence of distribution functions and from Theorem 9. Each of these two steps
+    succeeds with probability .9. For b >> 1/alpha, this number is smaller than d/alpha^2 by any
+    power of logarithms. The cell describes previous work. The lower bound of Theorem 40 has d_VC
+    instead of d.
 
     All other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
-    the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for m >
-    1/alpha (PAC learning) and m > 1/alpha^2 (other tasks). The bound for PAC learning is
-    Thetatilde(d/epsilon) for m >= 1/alpha. The value d^2/(epsilon^2 alpha^2) of m is much larger
-    than 1/alpha.
+    the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for large m.
+    For PAC learning, the term matters if m > 1/alpha. For the other tasks, the term matters if m >
+    1/alpha^2. The bound for PAC learning is Thetatilde(d/epsilon) for m >= 1/alpha. The value
+    d^2/(epsilon^2 alpha^2) of m is much larger than 1/alpha.
     """
 
     @ledger.sweep(
@@ -113,13 +114,13 @@ def regime(ledger):
     regime of parameters and concept classes; the former has user complexity that decreases with 1/m
     whereas the latter decreases with 1/sqrt(m).
 
-    If logarithms are hidden and d = d_L, the regime is m <= d^10/(epsilon^2 alpha^4). In this
-    regime, the bound of Theorem 4 is at most twice the other bound. A term 1/epsilon is counted in
-    both bounds. For thresholds, d = d_L up to a constant, because d >= .131 b - .29 (few.thm40-vc)
-    and d_L = b. If d is larger than d_L, the regime is d <= 1 + d_L^6/(epsilon alpha^2 sqrt(m)) up
-    to constants. Beyond the regime, only the term 1/epsilon of the other bound remains. Theorem 4
-    still has the term d/epsilon, which is d times larger. "Decreases with 1/m" describes the second
-    term for m up to 1/alpha.
+    If logarithms are hidden and d = d_L, the regime consists of all m <= d^10/(epsilon^2 alpha^4).
+    In this regime, the bound of Theorem 4 is at most twice the other bound. A term 1/epsilon is
+    counted in both bounds. For thresholds, d = d_L up to a constant, because d >= .131 b - .29
+    (few.thm40-vc) and d_L = b. If d is larger than d_L, the regime requires d <= 1 + d_L^6/(epsilon
+    alpha^2 sqrt(m)) up to constants. Beyond the regime, only the term 1/epsilon of the other bound
+    remains. Theorem 4 still has the term d/epsilon, which is d times larger. "Decreases with 1/m"
+    describes the second term for m up to 1/alpha.
     """
     domain = {"d": Integer(1, 10**4), "alpha": ALPHA, "epsilon": SMALL, "share": SHARE,
               "extremal": [{"d": 1, "alpha": 0.4, "epsilon": 1.0, "share": 1.0},
@@ -160,11 +161,12 @@ def recovered(ledger):
     sqrt(d)/alpha and n_stat = 1/alpha^2 for SCO and for a mean in the unit ball of l_2. For
     discrete distributions, n_priv is k/alpha and n_stat is k/alpha^2. Corollary 3 then gives
     n_priv/(epsilon^2 sqrt(m)) + n_stat/m + 1/epsilon. The known bound is n_priv/(epsilon sqrt(m)) +
-    n_stat/m. Corollary 3 has one more factor of 1/epsilon in the first term. The remark excludes
-    this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known bounds have
-    too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these bounds. At
-    constant epsilon, Corollary 3 agrees with these bounds. The known bounds are cited without a
-    number. The known bounds come from the literature, and their algorithms were not executed.
+    n_stat/m. The first term of Corollary 3 has an additional factor of 1/epsilon. The remark
+    excludes this dependence on epsilon. Corollary 3 also has a term 1/epsilon, which the known
+    bounds have too (few.disp-DD). So Corollary 3 is at most 1/epsilon times as large as these
+    bounds. At constant epsilon, Corollary 3 agrees with these bounds. The paper cites the known
+    bounds without the number of a theorem. The known bounds come from the literature. We did not
+    execute the algorithms of these bounds.
     """
     domain = {"task": Choice(tuple(PARTS)), "s": Integer(1, 10**6), "alpha": ALPHA,
               "m": Interval(1.0, 1e12, log=True)}  # fmt: skip
@@ -191,7 +193,7 @@ PROBLEMS = ("PAC", "discrete", "product")
 
 
 def parts_of(problem, k, alpha):
-    """Return n_priv and n_stat of the item-level bounds; the size k is d_L, k, or k d."""
+    """Return n_priv and n_stat of the item-level bounds, where the size k is d_L, k, or k d."""
     if problem == "PAC":
         return k**6 / alpha**2, 0.0
     return k / alpha, k / alpha**2
@@ -205,7 +207,10 @@ def ours_of(problem, k, alpha, epsilon, m):
 
 
 def known_of(problem, k, alpha, epsilon, m):
-    """Return the best of the earlier columns: one example per user, and user-level DP."""
+    """Return the best bound of the earlier columns.
+
+    These columns are for one example per user, and for user-level DP.
+    """
     priv, stat = parts_of(problem, k, alpha)
     item = priv / epsilon + stat
     if problem == "PAC":
@@ -228,12 +233,12 @@ def examples(ledger):
 
     All three bounds are Corollary 3 with the item-level bound of the same row. The comparison is
     with the best previous bound for the same m, including one example per user. No bound is worse
-    by more than 2/epsilon. A factor 1/epsilon is lost at small m and in the privacy term, which is
-    k/(epsilon^2 alpha sqrt(m)) instead of k/(epsilon alpha sqrt(m)). A factor 2 is lost in PAC
-    learning for m >= d_L^12/(epsilon^2 alpha^4), where another bound exists. So the privacy term is
-    smaller than the privacy term of one example per user only for m > 1/epsilon^2. The factor
-    log(1/epsilon) is hidden too, because delta is much smaller than epsilon. The item-level bounds
-    are cited, not checked.
+    by more than the factor 2/epsilon. At small m, a factor 1/epsilon is lost. The same factor is
+    lost in the privacy term, which is k/(epsilon^2 alpha sqrt(m)) instead of k/(epsilon alpha
+    sqrt(m)). In PAC learning, a factor 2 is lost for m >= d_L^12/(epsilon^2 alpha^4), because
+    another bound exists there. So the privacy term is smaller than the privacy term of one example
+    per user only for m > 1/epsilon^2. The factor log(1/epsilon) is hidden too, because delta is
+    much smaller than epsilon. The item-level bounds are cited, not checked.
     """
     sizes = {"problem": Choice(PROBLEMS), "k": Interval(1.0, 1e4, log=True), "epsilon": SMALL,
              "alpha": Interval(1e-3, 0.5, log=True), "m": Interval(1.0, 1e9, log=True)}  # fmt: skip

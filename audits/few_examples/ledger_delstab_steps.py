@@ -61,10 +61,10 @@ def grows(ledger):
 
     The claim holds for every A, even if A depends on the order. The claim also holds for x = x'. If
     S' is stable, every S of r_1 + 1 users that contains S' and i is stable. If i is already in S',
-    any other user can be added. The step from r_1 to r_1 + 1 is needed, because a single decisive
-    user makes x stable at 1 and x' stable at 0. X_stable^r is defined by LDDP at the distance 4
-    kappa - r, for r up to 4 kappa. The range {0, ..., n - 1} of r_1 includes r_1 = 4 kappa, for
-    which there is no r_1 + 1. But R_1 <= 2 kappa never reaches this value.
+    any other user can be added to S'. The step from r_1 to r_1 + 1 is needed, because a single
+    decisive user makes x stable at 1 and x' stable at 0. For r up to 4 kappa, LDDP at the distance
+    4 kappa - r defines X_stable^r. The range {0, ..., n - 1} of r_1 includes r_1 = 4 kappa, for
+    which there is no r_1 + 1. But R_1 is at most 2 kappa, so R_1 never reaches 4 kappa.
     """
 
     @ledger.falsify("six users, any A, by enumeration", step=1, mutant={"step": 0}, examples=50,
@@ -127,11 +127,12 @@ def no_answer(ledger):
     """For user-level neighboring x, x' and calA = DelStab_(epsilon, delta, A), Pr[calA(x) = bot] <=
     delta-bar + e^epsilon-bar Pr[calA(x') = bot].
 
-    The bound has an exact form. X_stable^r is empty for all r below some s. Between neighbours, s
-    changes by at most 1. So (7) is Pr[R_1 <= s] <= delta-bar + e^epsilon-bar Pr[R_1 <= s - 1]. For
-    s <= kappa, the two sides differ only by delta-bar - Pr[R_1 = 0]. So the factor e^epsilon-bar is
-    attained. Also, delta-bar may be replaced by Pr[R_1 = 0] <= delta-bar/5 (Definition 8). In
-    Algorithm 1, an A that counts and changes steeply attains this bound.
+    The bound has an exact form. The set X_stable^r is empty for all r below some s. Between
+    neighbours, s changes by at most 1. So the inequality (7) says that Pr[R_1 <= s] <= delta-bar +
+    e^epsilon-bar Pr[R_1 <= s - 1]. For s <= kappa, the two sides differ only by delta-bar - Pr[R_1
+    = 0]. So the factor e^epsilon-bar is attained. Also, delta-bar may be replaced by Pr[R_1 = 0] <=
+    delta-bar/5 (Definition 8). In Algorithm 1, an A that counts and changes steeply attains this
+    bound.
     """
 
     @ledger.falsify("all thresholds s", s=SHARE, fifth=1.0, grow=1.0, mutant={"grow": 0.9},
@@ -197,17 +198,19 @@ def answered(ledger):
     delta-bar; thus Pr[calA(x) in U_0] <= (e^(2 epsilon-bar) + e^epsilon-bar + 1) delta-bar + e^(3
     epsilon-bar) Pr[calA(x') in U_0].
 
-    Both claims hold for every A, both given R_1 and for the whole algorithm. The proof makes two
-    steps: from J to J*, and from J* to J'. No search found a case in which both steps lose their
-    whole factor. Three kinds of users a, b and c come close to this. In this case, only the pairs
-    (a, b) and (b, c) are close. The input x is stable if its users of kind c are deleted. The input
-    x' is stable also if its users of kind a are deleted. J* has n - 4 kappa users, none of them in
-    S or S'. J* also excludes user i, who differs between x and x'. The previous sentence of the
-    paper excludes user i. If i is in J*, the proof needs a third factor. There are at least n - 2
-    r_1 - 2 such users, which is just enough at r_1 = 2 kappa - 1. So 4 kappa cannot be smaller. Any
-    coupling works, because J and J' of every pair are close to the same J*. On the right side, the
-    A in Pr[A(x') in U_0] is Algorithm 1. For the whole algorithm, the largest loss was .62 epsilon,
-    while 3 epsilon-bar is allowed. If A counts bits, the largest loss was .33 epsilon.
+    For every A, both claims hold given R_1, and also for the whole algorithm. The proof makes a
+    step from J to J*, and a step from J* to J'. No search found a case in which both steps lose
+    their whole factor. Three kinds of users a, b and c nearly lose both factors. Among these kinds,
+    only the pairs (a, b) and (b, c) are close. The input x is stable if its users of kind c are
+    deleted. The input x' is stable if its users of kind c are deleted, and also if its users of
+    kind a are deleted. The set J* has n - 4 kappa users, and none of these users is in S or S'. J*
+    also excludes user i, who differs between x and x'. The previous sentence of the paper excludes
+    user i. If i is in J*, the proof needs a third factor. At least n - 2 r_1 - 2 users are
+    available for J*, which is just enough at r_1 = 2 kappa - 1. So the number 4 kappa cannot be
+    smaller. Any coupling works, because J and J' of every pair are close to the same J*. On the
+    right side, the A in Pr[A(x') in U_0] is Algorithm 1. For the whole algorithm, the largest loss
+    was .62 epsilon, while 3 epsilon-bar is allowed. If A counts bits, the largest loss was .33
+    epsilon.
     """
 
     @ledger.falsify("given R_1, bits, any A that counts", two=2.0, mutant={"two": 0.0},
@@ -237,7 +240,7 @@ def answered(ledger):
     def ordered(data, user, total, weights, part, share, step):
         """Use 4 kappa = total and r_1 < total/2.
 
-        Without the step, x' may have no answer where x has one.
+        Without the step from r_1 to r_1 + 1, x' may have no answer when x has an answer.
         """
         x = (data > 0.5).astype(int)
         y = x.copy()

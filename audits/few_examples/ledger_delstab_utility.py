@@ -1,4 +1,4 @@
-"""Few examples per user: DelStab without its test, in the proof of Lemma 19."""
+"""Few examples per user: the proof of Lemma 19, which uses DelStab without its test."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ def without_test(ledger):
     the order. For every R_1, T is uniform among the sets of 4 kappa users. So the remaining n - 4
     kappa users are i.i.d. The two algorithms agree at x if and only if X_stable^(R_1)(x) contains
     all sets for every R_1. The two algorithms agree if and only if A is (4 kappa, epsilon-bar,
-    delta-bar)-LDDP at x. The case R_1 = 0 shows that the condition is necessary. "Randomly
-    selecting" is without replacement. The selection keeps the order of x.
+    delta-bar)-LDDP at x. The case R_1 = 0 shows that the condition is necessary. In the paper,
+    "randomly selecting" means selection without replacement. The selection keeps the order of x.
     """
 
     @ledger.identity("T is uniform: S of r users, then T around it, n = 7, 4 kappa = 4",
                      r=[0, 1, 2, 3, 4], users=7, mutant={"users": 6})  # fmt: skip
     def sets(r, users):
-        """Compute the distribution of T; the mutant never deletes the last user with S."""
+        """Compute the distribution of T.
+
+        The mutant never puts the last user into S.
+        """
         every = list(itertools.combinations(range(7), 4))
         law, inner = np.zeros(len(every)), list(itertools.combinations(range(users), max(r, 1)))
         if r == 0:
@@ -70,7 +73,7 @@ def without_test(ledger):
         kept=True, mutant={"kept": False}, end_to_end=True,
     )  # fmt: skip
     def in_order(seed, small, kept):
-        """Use one remaining user, so that all sets are alike.
+        """Use one remaining user, so that A treats all sets alike.
 
         The mutant counts the first user twice.
         """

@@ -32,7 +32,10 @@ def log_binomial(n, k):
 
 
 def log_cover(k, alpha):
-    """Return the log size of the cover of Theorem 43, with multiples of 1/floor(10 k/alpha)."""
+    """Return the logarithm of the size of the cover of Theorem 43.
+
+    The cover uses multiples of 1/floor(10 k/alpha).
+    """
     return log_binomial(printed_parts(k, alpha) + k - 1, k - 1)
 
 
@@ -45,11 +48,11 @@ def discrete_cover(ledger):
     log(k/alpha)): we simply let the cover contain all distributions whose probability mass at each
     point is a multiple of floor(10 k/alpha).
 
-    The claim holds with multiples of 1/floor(10 k/alpha). Careful rounding moves a mass of at most
-    exactly k/(4 floor(10 k/alpha)) <= .03 alpha. A mass of .1 alpha is allowed. So multiples of
-    1/ceil(2.5 k/alpha) are enough. The size is at most 1.2 k ln(k/alpha) for k >= 2, alpha <= 1/10.
-    The printed floor(10 k/alpha) is a misprint, because its only multiple that is a probability is
-    0.
+    The claim holds with multiples of 1/floor(10 k/alpha). With careful rounding, the largest mass
+    that moves is exactly k/(4 floor(10 k/alpha)) <= .03 alpha. A mass of .1 alpha is allowed. So
+    multiples of 1/ceil(2.5 k/alpha) are enough. The size is at most 1.2 k ln(k/alpha) for k >= 2,
+    alpha <= 1/10. The printed floor(10 k/alpha) is a misprint. The only multiple of this number
+    that is a probability is 0.
     """
     uneven = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
     domain = {"weights": Array(SHARE, (5,)), "k": Integer(2, 5), "alpha": Interval(0.01, 0.1)}
@@ -103,10 +106,10 @@ def discrete_hard(ledger):
     (1 - (8 alpha/kappa) 1[(u_i)_l = 0]), for all l in [k/2], are a (3 alpha)-packing under TV
     distance, and its diameter under KL-divergence is at most O(alpha^2).
 
-    The masses sum to 1/2, so 1/(2 k) has to be 1/k. With 1/k instead, all claims hold exactly,
-    where b = 8 alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words differ. So
-    the distance is at least 8 alpha, while only 3 alpha is required. The divergence is at most .58
-    b^2 = 37 (alpha/kappa)^2. If k is odd, the packing leaves out one symbol.
+    The masses sum to 1/2, so 1/(2 k) has to be 1/k. If 1/k replaces 1/(2 k), all claims hold
+    exactly, where b = 8 alpha/kappa < 1/2. The distance d_tv is b/k for each place in which words
+    differ. So the distance is at least 8 alpha, while only 3 alpha is required. The divergence is
+    at most .58 b^2 = 37 (alpha/kappa)^2. If k is odd, the packing leaves out one symbol.
     """
 
     @ledger.sweep("masses, as printed", k=[2, 8], alpha=0.01, kappa=0.25,
@@ -123,7 +126,7 @@ def discrete_hard(ledger):
     @repair.sweep("a packing of distributions, on greedy codes", more=1.0, mutant={"more": 3.0},
                   end_to_end=True, **domain)  # fmt: skip
     def packing(length, share, more):
-        """Use the distance kappa k of the code, with k = 2 * length."""
+        """Use a code with the distance kappa k, where k = 2 * length."""
         D, alpha, _ = packed(length, share)
         apart = min(total_variation(p, q) for p, q in itertools.combinations(D, 2))
         return more * 3 * alpha + abs(D.sum(axis=1) - 1).max(), apart
@@ -167,13 +170,13 @@ def discrete(ledger):
 
     The theorem holds with the repaired packing (few.thm43-pack), for k >= 2 (convention). The
     theorem follows from few.thm42. The cover has size 1.2 k ln(k/alpha), and the packing has W >=
-    2^(.456 floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2, the lower bound was
-    compared with the best algorithm by linear programs, for two coins 3 alpha apart. The row
-    few.thm42 computes the upper bound for k = 2. For k = 1, the lower bound is false because
-    nothing has to be learned. The Thetatilde hides the factor ln(1/alpha) of the cover and the
-    factor sqrt(ln(1/alpha)) in tau. For larger k, both directions depend on few.thm42. The sizes of
-    cover and packing were computed for all k, but learning was run only for k = 2, with up to five
-    users.
+    2^(.456 floor(k/2)) words with beta = 37 (alpha/kappa)^2. For k = 2, linear programs computed
+    the best algorithm for two coins that are 3 alpha apart. The lower bound was compared with this
+    algorithm. The row few.thm42 computes the upper bound for k = 2. For k = 1, the lower bound is
+    false because nothing has to be learned. The Thetatilde hides the factor ln(1/alpha) of the
+    cover and the factor sqrt(ln(1/alpha)) in tau. For larger k, the upper bound and the lower bound
+    depend on few.thm42. The sizes of cover and packing were computed for all k. Learning was run
+    only for k = 2, with up to five users.
     """
     ledger.sweep("k = 2: two coins, the best algorithm: least n", end_to_end=True, **COINS)(
         coins_needed
@@ -182,7 +185,7 @@ def discrete(ledger):
     @ledger.falsify("both sizes are of order k up to logarithms", k=Integer(2, 10**4), alpha=ALPHA,
                     most=9.0, mutant={"most": 3.0}, extremal=[{"k": 2, "alpha": 0.1}])  # fmt: skip
     def sizes(k, alpha, most):
-        """Use that the packing has at least max(2, 2^(.456 floor(k/2))) words."""
+        """Use the fact that the packing has at least max(2, 2^(.456 floor(k/2))) words."""
         return log_cover(k, alpha), most * math.log(k / alpha) * max(
             math.log(2), 0.456 * math.log(2) * (k // 2)
         )
@@ -204,9 +207,9 @@ def against_approximate(ledger):
 
     We read the statement with hidden logarithms. For m <= 1/alpha^2, the first term is at most the
     second term. So the sum without the first term is at most 2 times smaller. As m grows, the pure
-    bound tends to k/epsilon. The other bound tends to log(1/delta)/epsilon. The other bound is
-    smaller if delta > e^-k. For smaller delta, the pure bound is better. Pure privacy is also
-    stronger.
+    bound tends to k/epsilon. The bound for approximate DP tends to log(1/delta)/epsilon. The bound
+    for approximate DP is smaller if delta > e^-k. For smaller delta, the pure bound is better. Pure
+    privacy is also stronger.
     """
     domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
               "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip
@@ -233,12 +236,12 @@ def against_approximate(ledger):
 
 
 def sums_apart(steps, bias):
-    """Return the total variation of two products, where each coordinate may decide for one.
+    """Return the total variation of two product distributions, from decisions of the coordinates.
 
     Each coordinate decides for the first product, for the second product, or for neither. Each
     coordinate decides with the probability in `steps`, and its decision is correct with probability
     (1 + bias)/2. The logarithm of the likelihood ratio is proportional to the sum of the decisions.
-    So the total variation is that of the sums.
+    So the total variation of the products equals the total variation of the sums.
     """
     laws = []
     for sign in (1, -1):
@@ -256,17 +259,17 @@ def product(ledger):
     0) = Thetatilde(kd/epsilon + kd/(alpha epsilon sqrt(m)) + kd/(alpha^2 m)).
 
     The cover consists of products of the grids of few.thm43-cover for the distance .1 alpha/d. The
-    distances d_tv of the coordinates add up, so the log size is at most 2 k d ln(k d/alpha). An
-    explicit packing, for every k >= 2, is a code on the (k/2) d pairs of symbols. All pairs are
-    biased by +-b with b = 24 alpha/sqrt(d). The d_tv of two products equals the d_tv of two sums of
-    d decisions, which can be computed exactly. The d_tv is at least 3 alpha for every set of
-    differing places. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for alpha <= 1/48. So the
-    sizes Omega(k d) and O(alpha^2), which the paper cites, are correct. The case d = 1 is
-    few.thm43.
+    distances d_tv of the coordinates add up, so the log size is at most 2 k d ln(k d/alpha). For
+    every k >= 2, a code on the (k/2) d pairs of symbols gives an explicit packing. The packing
+    biases all pairs by +b or -b, where b = 24 alpha/sqrt(d). The d_tv of two products equals the
+    d_tv of two sums of d decisions, which can be computed exactly. The d_tv is at least 3 alpha for
+    every set of differing places. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for alpha <=
+    1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are correct. For d = 1, the
+    theorem is few.thm43.
 
-    For larger k and d, both directions depend on few.thm42. We computed a cover of [2]^2, the
-    sizes, and the distance and divergence of the packing for the spreads 1/8, 1/2 and 1. Learning
-    was run only for k = 2, d = 1.
+    For larger k and d, the upper bound and the lower bound depend on few.thm42. We computed a cover
+    of [2]^2 and the sizes of cover and packing. We computed the distance and divergence of the
+    packing for the spreads 1/8, 1/2 and 1. Learning was run only for k = 2, d = 1.
     """
 
     @ledger.falsify("a product cover of [2]^2, any product", p=SHARE, q=SHARE, radius=0.1,
@@ -288,7 +291,8 @@ def product(ledger):
     def apart(d, alpha, spread, scale):
         """Use words that differ in an eighth of all places.
 
-        The words differ in all places of some coordinates, or in some places of all coordinates.
+        Either the words differ in all places of some coordinates, or in some places of all
+        coordinates.
         """
         bias = scale * alpha / math.sqrt(d)
         steps = np.full(math.ceil(d / 8 / spread), spread)

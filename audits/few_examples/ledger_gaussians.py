@@ -33,13 +33,13 @@ def known_covariance(ledger):
     epsilon sqrt(m)) + d/(alpha^2 m)).
 
     The theorem holds for R >= 1. The distance d_tv is exactly 2 Phi(distance/2) - 1. The cover is a
-    cubic grid, of size at most 2 d ln(30 d R/alpha). The packing consists of corners of a cube that
-    have the norm 12 alpha. A code of distance d/8 selects the corners. The packing has d_tv >= 3
-    alpha and divergence at most 288 alpha^2, for alpha <= 1/12. In the cited packing, the norms of
-    the means are up to O(sqrt(log(1/alpha))). This bound exceeds every fixed R. The divergence of
-    the cited packing is O(alpha^2), so any two means in the packing are at most O(alpha) apart. So
-    the packing can be moved into the ball. For R < alpha, a single Gaussian is a correct answer for
-    all means (convention).
+    cubic grid, whose log size is at most 2 d ln(30 d R/alpha). The packing consists of corners of a
+    cube that have the norm 12 alpha. A code of distance d/8 selects the corners. The packing has
+    d_tv >= 3 alpha and divergence at most 288 alpha^2, for alpha <= 1/12. In the cited packing, the
+    norms of the means are up to O(sqrt(log(1/alpha))). For small alpha, this bound exceeds every
+    fixed R. The divergence of the cited packing is O(alpha^2), so any two means in the packing are
+    at most O(alpha) apart. So the packing can be moved into the ball. For R < alpha, a single
+    Gaussian is a correct answer for all means (convention).
     """
 
     @ledger.falsify("the cover, any mean in the plane", bound=Interval(1.0, 3.0), x=SHARE,
@@ -54,7 +54,7 @@ def known_covariance(ledger):
                     most=2.0, mutant={"most": 0.4}, extremal=[{"d": 1, "R": 1e6, "alpha": 0.1}],
                     )  # fmt: skip
     def size(d, R, alpha, most):
-        """Use the step 2 reach/sqrt(d) of the grid, with reach >= .25 alpha."""
+        """Use a grid with the step 2 reach/sqrt(d), where reach >= .25 alpha."""
         reach = 2 * norm.ppf((1 + 0.1 * alpha) / 2)
         return d * math.log(2 * math.ceil(R * math.sqrt(d) / (2 * reach)) + 1), most * d * math.log(
             30 * d * R / alpha
@@ -93,12 +93,13 @@ def approximate(ledger):
     The paper cites the bound without a range of m. As m grows, the display tends to 0. As m grows,
     the items of one user distinguish two means at the distance 2 with certainty. If delta is much
     smaller than epsilon, two such means need about 2 ln(3/2)/epsilon users for every m. At epsilon
-    = 1/1000 and delta = 10^-9, the number is 811 users. A term 1/epsilon is missing, as in
-    few.disp-DD. The missing term matters for m >= (d/alpha)^2. If the notation hides any dependence
-    on delta, the display is true, because one of about 1/delta users may be published. If the
-    notation hides only logarithms of 1/delta, the display is false. The paper compares with an
-    extra d/epsilon for pure DP. This extra term would then have to be compared with 1/epsilon. We
-    did not execute the algorithm of the cited bound.
+    = 1/1000 and delta = 10^-9, 811 users are needed. As in few.disp-DD, the display lacks a term
+    1/epsilon. The missing term matters for m >= (d/alpha)^2. If the notation hides any dependence
+    on delta, the display is true. In this case, one of about 1/delta users may be published. If the
+    notation hides only logarithms of 1/delta, the display is false. The paper compares the display
+    with a bound for pure DP, which has an extra term d/epsilon. With the missing term, this extra
+    term would have to be compared with 1/epsilon. We did not execute the algorithm of the cited
+    bound.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -112,7 +113,7 @@ def approximate(ledger):
         lhs="users that group privacy requires", rhs="users that the display allows",
     )  # fmt: skip
     def large_m(epsilon, delta, alpha, m):
-        """Use group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
+        """Use the inequality of group privacy, 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
         least = 0.99 * math.log(2) / epsilon
         display = 1 / (epsilon * alpha * math.sqrt(m)) + 1 / (alpha**2 * m)
         logarithms = math.log(m) - math.log(epsilon) - math.log(delta) - math.log(alpha)
@@ -129,7 +130,7 @@ def bounded_by_delta(epsilon, delta, third):
 
 
 def swapped(ratio):
-    """Return the exact d_tv of N(0, diag(a, b)) and N(0, diag(b, a)), a/b = ratio >= 1."""
+    """Return the exact d_tv of N(0, diag(a, b)) and N(0, diag(b, a)), where a/b = ratio >= 1."""
     return 4 / math.pi * math.atan(math.sqrt(ratio)) - 1
 
 
@@ -142,13 +143,14 @@ def bounded_covariance(ledger):
     d^2/(alpha^2 m)).
 
     The theorem holds for R >= 1 and constant kappa > 1, with alpha <= (kappa - 1)/80. An explicit
-    packing consists of the matrices Sigma = (1 + r) I + (r/d) U. Here r = 40 alpha, and U is a
-    symmetric matrix whose signs off the diagonal come from a code. Diagonal dominance of the rows
-    gives I <= Sigma <= (1 + 2 r) I, so kappa >= 1 + 80 alpha is enough. The divergence is at most
-    r^2 = 1600 alpha^2, and d_tv is at least 3 alpha. Both values were computed exactly for d = 2.
-    For d = 6, a code has distance 2 of 15. At alpha = .01, the best test errs with probability
-    .476, while .485 is allowed. For d = 1, a scale factor replaces U. The cover is computed for d =
-    1. A grid of the entries has the cited size, with a constant of 2.
+    packing consists of the matrices Sigma = (1 + r) I + (r/d) U. In these matrices, r is 40 alpha.
+    The matrix U is symmetric, and a code gives the signs of U off the diagonal. Diagonal dominance
+    of the rows gives I <= Sigma <= (1 + 2 r) I, so kappa >= 1 + 80 alpha is enough. The divergence
+    is at most r^2 = 1600 alpha^2, and d_tv is at least 3 alpha. For d = 2, the divergence and the
+    distance d_tv were computed exactly. For d = 6, words of the code differ in 2 of 15 places. At
+    alpha = .01, the best test errs with probability .476, and at most .485 is allowed. For d = 1, a
+    scale factor replaces U. The cover is computed for d =
+    1. A grid of the entries of the matrices has the cited size, up to the constant 2.
     """
 
     @ledger.sweep("d = 2: one sign, exactly", alpha=[1e-5, 1e-3, 0.01], scale=40.0,
@@ -224,7 +226,7 @@ def signs(d, r, word):
 
 
 def bound_on_tv(shift, variance, others):
-    """Return an upper bound for d_tv: a sum over means and covariances (triangle inequality)."""
+    """Return the sum of two upper bounds for d_tv, for the means and for the covariances."""
     means = 2 * norm.cdf(abs(shift) / 2) - 1
     ratio = np.maximum(variance, others) / np.minimum(variance, others)
     return means + variances_apart(ratio)
@@ -242,13 +244,13 @@ def unbounded(ledger):
     """It is simple to see that Gaussian with unbounded mean or unbounded covariance cannot be
     learned with pure (even user-level) DP using a finite number of examples.
 
-    Take W sources such that one item distinguishes these sources with certainty. By linear programs
-    over all algorithms, the success probability is at most 1/(1 + (W - 1) e^(-epsilon n)). This
-    bound is attained at n = 1. For every m, the success probability is below 2/3 if W > 1 +
-    e^(epsilon n)/2. Two Gaussians whose means are a apart have d_tv = 2 Phi(a/2) - 1. Two variances
-    with a large ratio also have a large d_tv. For every alpha < 1/2, such distances exceed 2 alpha,
-    so no answer is correct for two sources. The lower bound holds if the mean or the covariance is
-    unbounded.
+    Take W sources such that one item distinguishes these sources with certainty. Linear programs
+    over all algorithms show that the success probability is at most 1/(1 + (W - 1) e^(-epsilon n)).
+    At n = 1, an algorithm attains this bound. For every m, the success probability is below 2/3 if
+    W > 1 + e^(epsilon n)/2. Two Gaussians whose means have the distance a have d_tv = 2 Phi(a/2) -
+    1. Two variances with a large ratio also have a large d_tv. For every alpha < 1/2, such
+    distances exceed 2 alpha, so no answer is correct for two sources. The lower bound holds if the
+    mean or the covariance is unbounded.
     """
 
     @ledger.sweep("the best algorithm for W far sources, by linear programs", W=[2, 3, 4],

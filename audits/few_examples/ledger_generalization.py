@@ -35,10 +35,12 @@ def sample_perfect_generalization(ledger):
     delta)-sample perfectly generalizing iff, for any distribution D over Z, Pr_(x, x' ~ D^n)[A(x)
     ~_(epsilon, delta) A(x')] >= 1 - beta.
 
-    The two inputs are new, and D is arbitrary. Point masses cost nothing. Every algorithm, private
-    or not, is generalizing with beta = 1 - sum of D(x)^2 over inputs x. The identity has no smaller
-    beta. So the claim is informative only if beta is small. Post-processing keeps the property. For
-    an algorithm that depends only on a sum, pairs of sums are enough.
+    In this definition, the two inputs are new samples, and the distribution D is arbitrary. For a
+    point mass D, every algorithm satisfies the condition. Every algorithm, private or not,
+    satisfies the definition with beta = 1 - sum of D(x)^2 over inputs x. The identity does not
+    satisfy the definition for a smaller beta. So the claim is informative only if beta is small.
+    Post-processing keeps the property. For an algorithm that depends only on a sum, the check needs
+    only pairs of sums.
     """
 
     @ledger.identity("a test of the sum: over all pairs of inputs, and over pairs of sums", n=4,
@@ -82,14 +84,14 @@ def private_generalizes(ledger):
     and delta' = O(n delta).
 
     No counterexample was found with eps' = 2 eps sqrt(n log(1/(beta delta))) <= 2 and delta' = 2 n
-    delta. In all tested cases, half of this eps' was enough. The tested cases are tests as steep as
-    (eps, delta)-DP allows, and discrete Laplace noise on sums. The items have any order and any
-    sign, and there are up to 60 items. The least eps' is computed exactly. The proof gives 40 eps
-    sqrt(n log(1/delta)) + t eps, t = sqrt(8 n log(1/(2 beta))). The proof uses 2 t, but Theorem 15
-    bounds the distance of the pair (x, x'), which is the sum of both distances. The value delta' =
-    n delta is needed. To see this, release item i with probability delta for each i, where all n
-    items differ. The case n = 1 falls into the case beta < 2^-n. Pure-DP algorithms have to pick a
-    delta > 0.
+    delta. In all tested cases, half of this eps' was enough. The tested algorithms are tests as
+    steep as (eps, delta)-DP allows, and sums with discrete Laplace noise. The tested sums have up
+    to 60 items, which have any order and any sign. The least eps' is computed exactly. The proof
+    gives the bound 40 eps sqrt(n log(1/delta)) + t eps, where t = sqrt(8 n log(1/(2 beta))). The
+    proof uses 2 t instead of t. But Theorem 15 bounds the distance of the pair (x, x'), which is
+    the sum of both distances. The value delta' = n delta is needed. An example is an algorithm that
+    releases item i with probability delta for each i, where all n items differ. The case n = 1
+    falls into the case beta < 2^-n. For a pure-DP algorithm, some delta > 0 has to be chosen.
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -153,14 +155,20 @@ def private_generalizes(ledger):
                   mutant={"most": 39.0},
                   extremal=[{"beta": 0.1, "delta": 1e-9}])  # fmt: skip
     def summed(beta, delta, most):
-        """Use eps = n = 1: 40 sqrt(log(1/delta)) for eps'', and t from Theorem 15 on 2 n items."""
+        """Use eps = n = 1, so that eps'' is 40 sqrt(log(1/delta)).
+
+        Theorem 15 on 2 n items gives t.
+        """
         t = math.sqrt(8 * math.log(1 / (2 * beta)))
         whole = math.sqrt(math.log(1 / (beta * delta)))
         return 40 * math.sqrt(math.log(1 / delta)) + 2 * t, most * whole
 
 
 def radius(n, share, most):
-    """Use beta from 1/2 down to 2^-n. If t < 1, nothing moves."""
+    """Use beta from 1/2 down to 2^-n.
+
+    If t < 1, no item moves.
+    """
     return math.sqrt(8 * n * max(share * n - 1, 0) * math.log(2)), most * n
 
 
@@ -171,11 +179,12 @@ def all_items_change(ledger):
     delta): A is (beta, epsilon', delta')-sample perfectly generalizing, in fact (0, epsilon',
     delta').
 
-    The closed form is (e^(n eps) - 1)/(e^eps - 1) delta. The steepest test from Pr = 0 attains the
-    closed form. Let eps sqrt(n log(1/(beta delta))) = s. The closed form is at most (e^x - 1)/x n
-    delta for x = s/sqrt(ln 2). For s <= 1/2, this value is at most 1.4 n delta. Also n eps <= 1.21
-    s. The condition on beta is needed only for n eps <= 1.21 s. So (0, n eps, delta') holds for
-    every beta. If n = 1 and beta < 1/2, every case is this case.
+    The closed form of delta' is (e^(n eps) - 1)/(e^eps - 1) delta. The steepest test that starts at
+    the probability 0 attains the closed form. Let eps sqrt(n log(1/(beta delta))) = s. The closed
+    form is at most (e^x - 1)/x n delta for x = s/sqrt(ln 2). For s <= 1/2, this value is at most
+    1.4 n delta. Also, n eps is at most 1.21 s. The condition on beta is needed only for n eps <=
+    1.21 s. So the claim with (0, n eps, delta') holds for every beta. If n = 1 and beta < 1/2, the
+    condition beta < 2^-n always holds.
     """
     domain = {"n": Integer(1, 200), "beta": SHARE, "delta": DELTA, "at": SHARE, "value": SHARE,
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip
@@ -203,12 +212,13 @@ def expected_divergence(ledger):
     O(epsilon sqrt(n log(1/delta))), E_(x, x' ~ D^n)[d_epsilon'(A(x) || A(x'))] <= O(n delta).
 
     No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)) and 2 n delta. In all tested
-    cases, even the constants 1 and 1 were enough. The proof gives 40 and 2 e^(eps'/2) delta + 4
-    e^eps' n delta. The sharper forms of Lemmas 33 and 35 give 4 sqrt(2) and (1 + e^eps') n delta.
-    The constant cannot be below 0.7, because tests of a sum of 100 fair bits need 0.7 at delta =
-    1e-12. For pure-DP algorithms, McDiarmid's inequality gives the constant 1 as delta -> 0. The
-    term n delta is attained if item i is released with probability delta for each i and all items
-    are different. For n <= log(1/delta), group privacy alone is enough. The order does not matter.
+    cases, 1 was enough for both constants. The proof gives the constant 40 and the term 2
+    e^(eps'/2) delta + 4 e^eps' n delta. The sharper forms of Lemmas 33 and 35 give the constant 4
+    sqrt(2) and the term (1 + e^eps') n delta. The constant cannot be below 0.7, because tests of a
+    sum of 100 fair bits need 0.7 at delta = 1e-12. For pure-DP algorithms, McDiarmid's inequality
+    gives the constant 1 as delta -> 0. The term n delta is attained if item i is released with
+    probability delta for each i and all items are different. For n <= log(1/delta), group privacy
+    alone is enough. The order of the items does not matter.
     """
 
     @ledger.falsify("tests of sums", c=2.0, factor=2.0, mutant={"c": 0.1}, extremal=[
@@ -229,7 +239,7 @@ def expected_divergence(ledger):
                          "symbols": 10**6},
                     ])  # fmt: skip
     def noisy(n, p, signs, delta, small, symbols, c, factor):
-        """Use that released items come from another part of the output, so divergences add up."""
+        """Add the divergences, because released items come from a separate part of the output."""
         law = sums(n, p, signs)
         epsilon = small / math.sqrt(n * math.log(1 / delta))
         shifts = np.correlate(law, law, "full")
@@ -257,13 +267,16 @@ def expected_divergence(ledger):
 def one_term(delta, small, most, symbols):
     """Use outputs that are one symbol or nothing.
 
-    The new item is the old one with probability 1/symbols.
+    The new item equals the old item with probability 1/symbols.
     """
     return delta * (1 - 1 / symbols), most * delta
 
 
 def worst_test(n, marginal, epsilon, delta, larger, starts=6):
-    """Return the largest E d_larger(A(x) || A(x')) over (eps, delta)-DP tests, from some starts."""
+    """Return the largest E d_larger(A(x) || A(x')) over (eps, delta)-DP tests.
+
+    The search begins at some starting points.
+    """
     inputs = np.array(list(itertools.product(range(len(marginal)), repeat=n)))
     law, e, far = marginal[inputs].prod(axis=1), math.exp(epsilon), math.exp(larger)
     left, right = np.nonzero((inputs[:, None] != inputs[None]).sum(axis=-1) == 1)
@@ -326,16 +339,17 @@ def talagrand(ledger):
     Z^n for which there exists x in E with norm(x' - x)_0 <= t.
 
     The bound holds for all real t >= 1, including the factor 0.5, for which no proof is cited.
-    (Talagrand states 2 e^(-t^2/(4n)), from Pr[E] Pr[far] <= e^(-t^2/(4n)).) Here is a proof. Let q
-    be the probability of a distance above t, so of at least s = floor(t) + 1 >= 2. Let g =
-    min(distance, s)/s. By the inequality of Efron and Stein, Pr[E] q <= Var g <= n Pr[0 < distance
-    < s]/s^2. So q <= 0.5/(1 + s^2/(2n)), which is enough for s^2 <= 5 n. By Marton's inequality, q
-    <= exp(-(s sqrt(2/n) - sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1, the bound
-    fails.
+    Talagrand states the factor 2, as 2 e^(-t^2/(4n)), which follows from Pr[E] Pr[far] <=
+    e^(-t^2/(4n)). A proof of the factor 0.5 follows. Let q be the probability of a distance above
+    t. Such a distance is at least s = floor(t) + 1 >= 2. Let g = min(distance, s)/s. By the
+    inequality of Efron and Stein, Pr[E] q <= Var g <= n Pr[0 < distance < s]/s^2. So q <= 0.5/(1 +
+    s^2/(2n)), which is enough for s^2 <= 5 n. By Marton's inequality, q <= exp(-(s sqrt(2/n) -
+    sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1, the bound fails.
 
-    The bound is far from tight. All events of all spaces of 16 inputs, and threshold sets up to n =
-    400, satisfy the bound with e^(-2 t^2/n), which has 8 times the exponent. The true exponent is
-    not much larger, because sums of bits of probability 0.38 allow at most 2.12 at n = 383.
+    The bound is far from tight. All events of all spaces of 16 inputs satisfy a stronger bound with
+    e^(-2 t^2/n), which has 8 times the exponent. Threshold sets up to n = 400 also satisfy this
+    stronger bound. The true exponent is not much larger. Sums of bits of probability 0.38 allow at
+    most the factor 2.12 in the exponent at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,
@@ -389,7 +403,7 @@ def talagrand(ledger):
 
 
 def one_bit(t):
-    """Use that the distance to the other bit is 1."""
+    """Use the fact that the distance to the other bit is 1."""
     return 0.5 * (t < 1), 0.5 * math.exp(-t * t / 4)
 
 
@@ -400,9 +414,10 @@ def markov(ledger):
     Markov's inequality Pr[d_epsilon''(A(x) || A(x')) <= 4 delta''] >= 3/4 and Pr[d_epsilon''(A(x')
     || A(x)) <= 4 delta''] >= 3/4, and hence Pr_(x, x' ~ D^n)[(x, x') in E] >= 1/2.
 
-    The limit is 1/2. Let A output "one" with a tiny probability on an item of probability p, and
-    never otherwise. Let p be close to 1/2 but not equal to it. Each direction fails on p (1 - p) of
-    the pairs. A symmetric divergence would give 3/4. If 3 replaced 4, only 1/3 would remain.
+    The bound 1/2 is attained in the limit. Consider an algorithm A that outputs "one" with a tiny
+    probability on an item of probability p, and never otherwise. Let p be close to 1/2, but not
+    equal to 1/2. Each of the two inequalities fails on a share p (1 - p) of the pairs. A symmetric
+    divergence would give the bound 3/4. If 3 replaced 4, the bound would be only 1/3.
     """
 
     @ledger.falsify("Pr[A = one] by the kind of the item", law=Array(WEIGHT, (4,)), times=4.0,

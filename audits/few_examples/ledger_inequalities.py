@@ -20,7 +20,7 @@ EVENTS = np.array(list(itertools.product([0, 1], repeat=4)))
 
 
 def distributions(weights):
-    """Return the normalised rows of weights; None if a row has no weight."""
+    """Return the normalised rows of weights, or None if a row has no weight."""
     total = weights.sum(axis=-1, keepdims=True)
     return weights / total if (total > 0).all() else None
 
@@ -29,7 +29,10 @@ def distributions(weights):
 
 
 def chi_square(p, q):
-    """Return the sum over all points; it is infinite if q is 0 where p is not."""
+    """Return the sum over all points.
+
+    The sum is infinite if q is 0 at a point where p is not 0.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nansum(np.where((p > 0) | (q > 0), (p - q) ** 2 / q, 0.0))
 
@@ -41,10 +44,10 @@ def divergences(ledger):
     log(A(x)/B(x)) their Kullback-Leibler divergence, and d_chi2(A || B) := sum_(x in supp(A)) (A(x)
     - B(x))^2/B(x) the chi^2-divergence.
 
-    The first two definitions are the usual ones. Here d_KL is infinite if A has mass where B has no
-    mass. The third definition is not the usual one, because the sum over supp(A) omits B(x) for
-    every x with A(x) = 0. For A = (1, 0) and B = (1/2, 1/2), the printed sum is 1/2, but the
-    chi^2-divergence is 1 and d_KL is ln 2. So Lemma 23 (iii) fails with the printed sum. The
+    The first two definitions are the usual definitions. The divergence d_KL is infinite if A has
+    mass where B has no mass. The third definition is unusual, because the sum over supp(A) omits
+    B(x) for every x with A(x) = 0. For A = (1, 0) and B = (1/2, 1/2), the printed sum is 1/2, but
+    the chi^2-divergence is 1 and d_KL is ln 2. So Lemma 23 (iii) fails with the printed sum. The
     printed sum is used only in Theorems 40 and 43, where both supports are all points.
     """
 
@@ -94,9 +97,10 @@ def binary(p, q):
 def pinsker(ledger):
     """For any two distributions A and B, d_tv(A, B) <= sqrt((1/2) d_KL(A || B)).
 
-    Two outcomes are enough, because merging outcomes into {A > B} and the rest keeps d_tv and does
-    not increase d_KL. Coins attain the bound in the limit. At 1/2 + s and 1/2, the ratio is 1 -
-    O(s^2). For large d_KL, the right side exceeds 1 and gives no information.
+    Two outcomes are enough. Merging the outcomes into {A > B} and the rest keeps d_tv, and does not
+    increase d_KL. Coins attain the bound in the limit. For coins with the probabilities 1/2 + s and
+    1/2, the ratio of both sides is 1 - O(s^2). For large d_KL, the right side exceeds 1 and gives
+    no information.
     """
     ledger.falsify("two outcomes", p=SHARE, q=SHARE, half=0.5, mutant={"half": 0.45},
                    extremal=[{"p": 0.51, "q": 0.5}, {"p": 1.0, "q": 0.5}],
@@ -143,8 +147,8 @@ def additive(ledger):
 def kl_below_chi_square(ledger):
     """For any two distributions A and B, d_KL(A || B) <= d_chi2(A || B).
 
-    The bound holds for the chi^2-divergence, and a stronger bound holds: d_KL <= ln(1 + d_chi2). A
-    = (1, 0) and B = (b, 1 - b) attain the stronger bound in the limit b -> 1. For close
+    The bound holds for the chi^2-divergence. The stronger bound d_KL <= ln(1 + d_chi2) also holds.
+    A = (1, 0) and B = (b, 1 - b) attain the stronger bound in the limit b -> 1. For close
     distributions, d_KL is half of d_chi2. With the sum over supp(A) that Appendix B prints, the
     bound fails (see few.div-defs). The bound needs natural logarithms.
     """
@@ -188,7 +192,7 @@ def volume(d, radius):
 def lexicode(d, distance):
     """Return the size of the greedy code.
 
-    The code takes each word that is far enough from all earlier words.
+    The code takes each word that is far enough from all earlier words of the code.
     """
     free, size = np.ones(2**d, dtype=bool), 0
     words = np.arange(2**d)
@@ -209,11 +213,11 @@ def codes(ledger):
     >= Omega(d) for all distinct i, j in [W].
 
     The theorem holds with explicit constants for every d >= 1, by Gilbert and Varshamov. The
-    distance is at least d/8 and W >= 2^(.456 d), where the exponent is 1 - H(1/8). In general the
+    distance is at least d/8 and W >= 2^(.456 d), where the exponent is 1 - H(1/8). In general, the
     distance is s d and W >= 2^((1 - H(s)) d) for every s < 1/2. The size of the greedy code is at
     least 2^d divided by the number of words within a distance below s d. For s = 1/2, the theorem
-    fails. By Plotkin's bound, at most 2 d words are that far apart, as greedy codes show. W >= 2
-    holds for all d. For d = 1, the words are 0 and 1.
+    fails. By Plotkin's bound, at most 2 d words have this distance. Greedy codes confirm this
+    bound. W >= 2 holds for all d. For d = 1, the words are 0 and 1.
     """
     rate = 1 - entropy(1 / 8)
 
@@ -222,7 +226,10 @@ def codes(ledger):
         share=[1 / 8, 1 / 4, 1 / 3], strict=False, mutant={"strict": True},
     )  # fmt: skip
     def greedy(d, share, strict):
-        """Use greedy codes; the mutant requires a distance of d/2."""
+        """Use greedy codes.
+
+        The mutant requires a distance of d/2.
+        """
         distance = math.ceil((0.5 if strict else share) * d)
         return 2 ** ((1 - entropy(share)) * d), lexicode(d, distance)
 
@@ -237,7 +244,10 @@ def codes(ledger):
     @ledger.sweep("the entropy bounds these words: all terms of (1/8 + 7/8)^d", d=range(1, 400),
                   share=1 / 8, mutant={"share": 0.05})  # fmt: skip
     def entropic(d, share):
-        """Bound the number of words; the entropy of the mutant is too small."""
+        """Bound the number of words.
+
+        The entropy of the mutant is too small.
+        """
         return math.log2(volume(d, math.ceil(d / 8) - 1)), entropy(share) * d + ROUNDING
 
 
@@ -252,9 +262,9 @@ def chernoff(ledger):
 
     Exact binomials were tested at the worst delta of each count, which is at the step of the
     distribution. Both bounds are attained in the limit at n = 1. The lower bound is attained as p
-    -> 0, and the upper bound as p -> 1. The factor 1/2 of the lower bound cannot be larger, as
-    large n with small p and delta show. For delta > 1, the lower bound is about a negative count.
-    At p = 0, both bounds are equalities.
+    -> 0, and the upper bound as p -> 1. Large n with small p and small delta show that the factor
+    1/2 of the lower bound cannot be larger. For delta > 1, the count in the lower bound is
+    negative. At p = 0, both bounds are equalities.
     """
     ends = [{"n": 1, "p": 1e-6, "share": 0.0}, {"n": 10**6, "p": 1e-4, "share": 0.4}]
     domain = {"n": Integer(1, 10**6), "p": Interval(1e-9, 1.0, log=True), "share": SHARE}
@@ -271,7 +281,10 @@ def chernoff(ledger):
 
     @ledger.falsify("upper tail", two=2.0, mutant={"two": 1.0}, extremal=tops, **domain)
     def upper(n, p, share, two):
-        """Test counts from the mean up to 10 times the mean, or n; floats end near exp(-700)."""
+        """Test counts from the mean up to 10 times the mean, or up to n.
+
+        The smallest floats are near exp(-700).
+        """
         most = min(n, 10 * p * n + 5)
         k = math.ceil(p * n + share * (most - p * n))
         delta = k / (p * n) - 1
@@ -287,8 +300,8 @@ def mcdiarmid(ledger):
     2 exp(-2 t^2/(n c^2)), where mu_(D^n)(g) = E_(x ~ D^n)[g(x)].
 
     All functions of up to three bits were tested exactly, for every t. The tightest ratio is .824,
-    for one fair coin. The 2 in the exponent cannot be larger, because sums of a million coins at 20
-    standard deviations refute 2.2. For a one-sided bound, the factor 2 is not needed.
+    for one fair coin. The factor 2 in the exponent cannot be larger. Sums of a million coins at 20
+    standard deviations refute the factor 2.2. For a one-sided bound, the factor 2 is not needed.
     """
     fair = {"values": np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), "p": 0.5, "share": 1 - 1e-9}
 
@@ -317,10 +330,11 @@ def mcdiarmid(ledger):
 
 
 def adversary(n, gamma, G, step=4):
-    """Return the largest probability to leave the interval, over adaptive sequences, alpha = 1.
+    """Return the largest probability that a sequence leaves the interval, for alpha = 1.
 
-    The sequences lie on a lattice. Given the past, C_i has values in {-1, -1 + 1/step, ..., 1} and
-    its mean in [gamma, 0]. The best distribution has two values.
+    The maximum is over adaptive sequences. The sequences lie on a lattice. Given the past, the
+    values of C_i are in {-1, -1 + 1/step, ..., 1}, and the mean of C_i is in [gamma, 0]. The best
+    distribution of C_i has two values.
     """
     at = np.arange(-n * step, n * step + 1) / step
     reach = math.sqrt(n * G)
@@ -350,10 +364,10 @@ def azuma(ledger):
     sqrt(n G)] >= 1 - 2 exp(-G/2).
 
     The bound was tested against every adaptive sequence on a lattice, by dynamic programming. The
-    largest probability to leave the interval is at most .82 times 2 exp(-G/2), for one fair +-1
-    step. Azuma's inequality for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8). As in Hoeffding's
-    lemma, the bound needs that C_i lies in an interval of length 2 alpha. The value gamma affects
-    only the lower endpoint.
+    largest probability to leave the interval is at most .82 times 2 exp(-G/2). This maximum occurs
+    for one fair +-1 step. Azuma's inequality for abs(C_i - E C_i) <= 2 alpha would give exp(-G/8).
+    As in Hoeffding's lemma, the bound needs the condition that C_i lies in an interval of length 2
+    alpha. The value gamma affects only the lower endpoint.
     """
     cases = [{"n": n, "gamma": gamma, "G": G} for n in (1, 2, 3, 6, 10)
              for gamma in (0.0, -0.25, -1.0)
@@ -367,6 +381,9 @@ def azuma(ledger):
     @ledger.sweep("fair +-1 walks, exactly", n=[1, 10, 100, 10**4, 10**6],
                   G=[0.5, 0.999, 4.0, 50.0, 200.0], half=0.5, mutant={"half": 0.6})  # fmt: skip
     def fair(n, G, half):
-        """Use that the sum exceeds sqrt(n G) iff more than (n + sqrt(n G))/2 steps go up."""
+        """Count the steps that go up.
+
+        The sum exceeds sqrt(n G) if and only if more than (n + sqrt(n G))/2 steps go up.
+        """
         tail = binom.sf(math.floor((n + math.sqrt(n * G)) / 2), n, 0.5)
         return 2 * tail, 2 * math.exp(-half * G)

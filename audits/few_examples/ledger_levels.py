@@ -14,7 +14,7 @@ from dpaudit.properties import Array
 
 
 def least(m, bias, epsilon, delta, most):
-    """Return the least n with success 2/3 for two coins, exactly; `most` if there is none."""
+    """Return the least n with success 2/3 for two coins, exactly, or `most` if no such n exists."""
     return next((n for n in range(1, most) if best_test(n, m, bias, epsilon, delta) > 2 / 3), most)
 
 
@@ -34,10 +34,12 @@ def user_level_is_no_harder(ledger):
     it holds that n_m(epsilon, delta; gamma) <= n_1(epsilon, delta; gamma).
 
     The bound holds exactly, because the user-level algorithm reads the first example of each user
-    and runs the item-level algorithm. The worst delta of the user-level algorithm over all
-    user-level neighbours is the same. Two constant sources attain the bound, because additional
-    examples give no information there. Consider coins of bias .65 and .35 at epsilon = 1. The least
-    number of users that distinguish the coins is 5 for m = 1, 4 for m = 2 and 3 for m = 3.
+    and runs the item-level algorithm. The worst delta over all user-level neighbours equals the
+    worst delta of the item-level algorithm. Two constant sources attain the bound, because
+    additional examples give no information about these sources. Consider coins of bias .65 and .35
+    at epsilon =
+    1. The least number of users that distinguish the coins is 5 for m = 1, 4 for m = 2 and 3 for m
+    = 3.
     """
 
     @ledger.identity(
@@ -45,7 +47,10 @@ def user_level_is_no_harder(ledger):
         epsilon=EPSILON, first=True, mutant={"first": False}, examples=30,
     )  # fmt: skip
     def thrown_away(answers, epsilon, first):
-        """Use three users of two bits; the mutant treats a user's two examples as two users."""
+        """Use three users of two bits.
+
+        The mutant treats the two examples of a user as two users.
+        """
         pick = (0, 2, 4) if first else (0, 1, 4)
         data = list(itertools.product((0, 1), repeat=6))
         found = {x: answers[4 * x[pick[0]] + 2 * x[pick[1]] + x[pick[2]]] for x in data}
@@ -75,11 +80,11 @@ def items_in_groups(ledger):
     """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
     it holds that n_m(epsilon, delta; gamma) >= ceil(n_1(epsilon, delta; gamma)/m).
 
-    The bound holds exactly. A user-level algorithm is an item-level algorithm on the same samples,
-    because replacing an item replaces one user's items. The bound is attained if privacy costs
-    nothing. Coins of bias .6 and .4 at epsilon = 4 need 5 items. So 3 users of two items are
-    needed, or 2 users of three or four items. The phrase "N = m n_m users" should refer to items.
-    The subject of the paper is whether n_m is near this bound or near n_1.
+    The bound holds exactly. A user-level algorithm is an item-level algorithm on the same samples.
+    The reason is that replacing an item replaces the items of only one user. The bound is attained
+    if privacy costs nothing. Coins of bias .6 and .4 at epsilon = 4 need 5 items. So 3 users of two
+    items are needed, or 2 users of three or four items. The phrase "N = m n_m users" should refer
+    to items. The subject of the paper is whether n_m is near this bound or near n_1.
     """
 
     @ledger.falsify(

@@ -28,7 +28,10 @@ BETA = Interval(1e-6, 0.5, log=True)
 
 
 def table(weights, order):
-    """Return an algorithm on up to five bits with any probabilities, ordered or not."""
+    """Return an algorithm on up to five bits with any probabilities.
+
+    The algorithm may depend on the order of the bits.
+    """
 
     def one(items):
         place = int(items.sum()) if not order else int(items @ (1 << np.arange(items.size)))
@@ -45,10 +48,11 @@ def local_deletion(ledger):
     delta)-local-deletion DP at x if A(x_(-S)) ~_(epsilon, delta) A(x_(-S')) for all S, S' subset of
     [n] such that card S = card S' = r.
 
-    This statement is a definition, and our code tests it over all pairs of sets of users. Both
-    directions have to be tested, but the mutant tests one direction. At r = 0 and at r = n, every
-    algorithm is LDDP at every x, with epsilon = delta = 0. Then S = S' imposes no condition. The
-    input of A has n - r users, so LDDP at different r is about different algorithms.
+    The statement is a definition, and our code tests this definition over all pairs of sets of
+    users. Both directions have to be tested, but the mutant tests one direction. At r = 0 and at r
+    = n, every algorithm is LDDP at every x, with epsilon = delta = 0. In both cases, S = S' imposes
+    no condition. The input of A has n - r users, so LDDP at another r is a property of another
+    algorithm.
     """
     domain = {"data": Array(SHARE, (5, 2)), "weights": Array(SHARE, (64,)),
               "removed": Integer(0, 5), "order": Choice((False, True))}  # fmt: skip
@@ -110,23 +114,23 @@ def any_algorithm(ledger):
     delta)-LDDP at x] >= 1 - beta, where epsilon = O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    The theorem is refuted for algorithms that depend on the order of their input. The paper's
+    The theorem is refuted for algorithms that depend on the order of the input. The paper's
     algorithms may depend on the order. The input x is a sequence (Section 1), x_-S is the remaining
-    sequence, and A takes Z^((n - r) m). Without user 1, all users are one place further ahead than
-    without user n, and an algorithm may depend on this difference. Let A answer 1 with probability
-    logistic in epsilon' (x_1 - x_2 + x_3 - ...), which is epsilon'-DP. If m > 1, the sign of an
-    example is that of its user. On fair bits, the loss of A between x_-1 and x_-n is epsilon' times
-    a random walk of sqrt(n) steps. This loss exceeds C epsilon' sqrt(log(n/(beta delta'))) for
-    every constant C. The probability of this event is .8 for C = 1 and n = 2000. It is also .8 for
-    C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one function for S and S'. The
-    proof reads x_-T u y as if x were a set.
+    sequence, and A takes Z^((n - r) m). If user 1 is deleted, all users are one place further ahead
+    than if user n is deleted. An algorithm may depend on this difference. Let A answer 1 with the
+    probability logistic(epsilon' (x_1 - x_2 + x_3 - ...)). This A is epsilon'-DP. If m > 1, the
+    sign of an example is the sign of its user. On fair bits, the loss of A between x_-1 and x_-n is
+    epsilon' times a random walk of sqrt(n) steps. This loss exceeds C epsilon' sqrt(log(n/(beta
+    delta'))) for every constant C. The probability of this event is .8 for C = 1 and n = 2000. The
+    probability is also .8 for C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one
+    function for S and S'. The proof reads x_-T u y as if x were a set.
 
-    The repair is an A that does not depend on the order. The random order costs nothing, because
-    the items can be put in random order first. For bits, the repaired theorem holds with epsilon =
+    The repair is an A that does not depend on the order. The repair costs nothing, because the
+    items can be put in random order first. For bits, the repaired theorem holds with epsilon =
     sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. The repaired theorem follows
-    from group privacy and the range of n binomials. The proof has 46 sqrt(2) (Theorem 13). For m =
-    1, no probability is needed, and r epsilon' is enough. The factor r is needed for r users with
-    extreme sums. Also, q <= min(r, n - r).
+    from group privacy and the range of n binomials. The proof has the constant 46 sqrt(2) (Theorem
+    13). For m = 1, the claim holds for every input, and r epsilon' is enough. The factor r is
+    needed for r users with extreme sums. The number q is at most min(r, n - r).
     """
     ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
                 "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
@@ -136,10 +140,10 @@ def any_algorithm(ledger):
     )
     @ledger.sweep("A depends on the order, fair bits, m = r = 1: C = 1", constant=1.0, **ordering)
     def ordered(constant, beta, delta):
-        """Use A(y) = 1 with probability expit(small (y_1 - y_2 + ...)): (small, 0)-item-level DP.
+        """Use A(y) = 1 with probability expit(small (y_1 - y_2 + ...)).
 
-        On x_-1, the sum is w + x_n. On x_-n, the sum is x_1 - w. Here w = x_2 - x_3 + ... -
-        x_(n-1).
+        This A is (small, 0)-item-level DP. On x_-1, the sum is w + x_n. On x_-n, the sum is x_1 -
+        w. The number w is x_2 - x_3 + ... - x_(n-1).
         """
         n = 2 * round(1000 * constant**2)
         root = constant * math.sqrt(math.log(n / (beta * delta)))
@@ -168,7 +172,7 @@ def any_algorithm(ledger):
         extremal=[{"n": 7, "m": 3, "r": 1, "p": 0.1, "far": 0.3}], examples=60,
     )  # fmt: skip
     def union(n, m, r, p, far, pairs):
-        """Use the event that the sums of S and S' are further apart than `far` of their range."""
+        """Use the event that the sums of S and S' differ by more than `far` times their range."""
         r = min(r, n - 1)
         chance, low, high = spread_law(n, m, p, r)
         most = max(1.0, far * min(r, n - r) * m)
@@ -208,7 +212,10 @@ def any_algorithm(ledger):
                   {"n": 1, "m": 1, "p": 0.5, "delta": 0.5, "beta": 0.5}],
     )  # fmt: skip
     def bits(n, m, p, delta, beta, c):
-        """Use that the sums of S and S' are at most r ranges apart. The rest is group privacy."""
+        """Use the fact that the sums of S and S' are at most r ranges apart.
+
+        The rest follows from group privacy.
+        """
         return range_above(n, m, p, c * math.sqrt(m * math.log(n / (beta * delta)))), beta + 1e-9
 
     @repair.falsify(
@@ -247,12 +254,12 @@ def fixed_rest(ledger):
     O(epsilon' sqrt(q m log(1/(beta' delta')))) <= O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    The bound holds for every A, even if A depends on the order. With x_-T fixed and y in fixed
+    The bound holds for every A, even if A depends on the order. If x_-T is fixed and y is in fixed
     places, A' is one (epsilon', delta')-DP algorithm on q m items. The last inequality holds with
     the constant sqrt(2) in addition to the constant of Theorem 13. The value sqrt(2) is approached
     for q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
     log(n/(beta delta')). So with the constant 2 for Theorem 13 (see there), the total constant is 2
-    sqrt(2). For n = 1, the inequality is an equality. The next line of the proof fails, because it
+    sqrt(2). For n = 1, the inequality is an equality. The next line of the proof fails. This line
     applies A' to x_U' in the places of x_U (see Theorem 17).
     """
 
@@ -304,22 +311,24 @@ def useful(ledger):
     DelStab_(epsilon, delta, A) is (gamma - o(1))-useful for T (with nm samples).
 
     For algorithms that depend on the order, the lemma is refuted together with Theorem 17. On fair
-    bits with m = 1, let A answer 1 with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...).
-    Let every answer except "no answer" be correct. Then A is 1-useful. For any constant c in
-    epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has an answer
-    tends to 0 as n grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is .022 at n = 2
-    10^8. At epsilon = .01, the probability is .023 at n = 2 10^12. The number n has to grow like
-    kappa^2/c^2. For every S of r < 2 kappa deleted users, whole pairs of places that contain S can
-    be deleted. Then a shift by one place is possible, and it changes all signs.
+    bits with m = 1, let A answer 1 with the probability logistic(epsilon' (x_1 - x_2 + x_3 - ...)).
+    Let every answer except "no answer" be correct. With this definition, A is 1-useful. For any
+    constant c in epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has
+    an answer tends to 0 as n grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is
+    .022 at n = 2 10^8. At epsilon = .01, the probability is .023 at n = 2 10^12. The number n has
+    to grow like kappa^2/c^2. For every S of r < 2 kappa deleted users, whole pairs of places that
+    contain S can be deleted. After this deletion, a shift by one place is possible, and the shift
+    changes all signs.
 
     If A does not depend on the order, the lemma holds. On bits, the lemma holds for all n and m,
     with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The constant c = 1 is
-    not proved. The level epsilon' may be smaller than printed. The level must be Theta only for the
-    best n. For m = 1 and these c, no probability is needed, because 4 kappa epsilon' <= epsilon/3.
-    So the behaviour of DelStab when it may have no answer was computed for steeper A, exactly, at
-    delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at epsilon = 3
-    and .11 at epsilon = 9. The loss of A's usefulness is .0015 at epsilon = 1, .0008 at 3 and .062
-    at 9. The loss is at most Pr[not LDDP], which is .56 at 1, .35 at 3 and .94 at 9.
+    not proved. The level epsilon' may be smaller than printed. Only the best n needs a level of the
+    printed order. For m = 1 and these values of c, LDDP holds for every input, because 4 kappa
+    epsilon' <= epsilon/3. So a steeper A is needed for cases in which DelStab may have no answer.
+    Such cases were computed exactly, at delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038
+    at epsilon = 1, .0015 at epsilon = 3 and .11 at epsilon = 9. The loss of A's usefulness is .0015
+    at epsilon = 1, .0008 at epsilon = 3 and .062 at epsilon = 9. The loss is at most Pr[not LDDP],
+    which is .56 at epsilon = 1, .35 at epsilon = 3 and .94 at epsilon = 9.
     """
     ordering = {"delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "rhs": "Pr[DelStab answers], at most",
                 "end_to_end": True}  # fmt: skip
@@ -333,9 +342,9 @@ def useful(ledger):
     @ledger.sweep("A depends on the order, fair bits, all answers are correct: c = 1", constant=1.0,
                   epsilon=1.0, **ordering)  # fmt: skip
     def ordered(constant, epsilon, delta):
-        """Use that stable sets of fewer than 2 kappa users exist only if abs(w) < first.
+        """Use the fact that stable sets of fewer than 2 kappa users exist only if abs(w) < first.
 
-        The last term is for Pr[R_1 = 2 kappa] <= share. Here w is x_1 - x_2 + ... - x_n.
+        The last term bounds Pr[R_1 = 2 kappa] <= share. The number w is x_1 - x_2 + ... - x_n.
         """
         part, share = epsilon / 3, delta / (math.exp(2 * epsilon / 3) + math.exp(epsilon) + 2)
         kappa = 1 + math.ceil(-math.log(share) / part)
@@ -353,7 +362,7 @@ def useful(ledger):
         mutant={"slack": 0}, extremal=[{"kappa": 1, "more": 5, "seed": s} for s in range(20)],
     )  # fmt: skip
     def reached(kappa, more, seed, slack):
-        """Use that the sums are w and -w on the two sets, up to 2 kappa each."""
+        """Use the fact that the sums on the two sets are w and -w, up to 2 kappa each."""
         rng = np.random.default_rng(seed)
         n = 4 * kappa + 2 * more
         x = rng.integers(0, 2, n)
@@ -377,7 +386,7 @@ def useful(ledger):
                   {"n": 8, "m": 1, "p": 0.5, "delta": 0.5}],
     )  # fmt: skip
     def answered(n, m, p, delta, c):
-        """Use 4 kappa ranges times epsilon' <= epsilon/3, where kappa and epsilon cancel."""
+        """Require 4 kappa * range * epsilon' <= epsilon/3, where kappa and epsilon cancel."""
         most = math.sqrt(m * math.log(n * m / delta)) / (12 * c)
         return range_above(n, m, p, most), 0.1 / (n * m) + 1e-9
 
@@ -388,7 +397,10 @@ def useful(ledger):
         delta=0.1, four=4, mutant={"four": 1}, tolerance=1e-9, end_to_end=True,
     )  # fmt: skip
     def run(n, m, p, small, epsilon, delta, four):
-        """Compare; the answer 1 is correct, and the mutant requires LDDP only at distance kappa."""
+        """Compare both sides, where the answer 1 is correct.
+
+        The mutant requires LDDP only at the distance kappa.
+        """
         learner, budget = noisy_majority(small), Budget(epsilon, delta)
         kept = (n - budget.deleted) * m
         k = np.arange(kept + 1)

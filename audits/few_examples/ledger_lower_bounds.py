@@ -1,4 +1,4 @@
-"""Few examples per user: Fano's inequality under pure differential privacy, Appendix E.2."""
+"""Few examples per user: the inequality of Fano under pure differential privacy, Appendix E.2."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ def item_level(ledger):
     [W], Psi_T(D_i) and Psi_T(D_j) are disjoint, d_KL(D_i, D_j) <= beta, and d_tv(D_i, D_j) <=
     gamma. Then n_1^T(epsilon, delta = 0) >= Omega(log W/(gamma epsilon) + log W/beta).
 
-    The theorem holds with explicit constants, for all W >= 2 and all epsilon, beta, gamma > 0.
-    These bounds are n >= (2/3) ln W/(gamma epsilon) and n >= (1/3) ln W/beta. So n is at least
-    (2/9) of the sum. For the first bound, let b(x) = Pr[A(x) in Psi(D_j)]. Couple n samples of D_j
-    with n samples of D_1, so that K samples differ and E K <= gamma n. Then Pr_1[Psi_j] >=
-    E[e^(-epsilon K) b] >= s e^(-epsilon gamma n/s) with s = E b >= 2/3 (Jensen). The sum over j is
-    at most 1 - s. So n >= s ln((W - 1) s/(1 - s))/(gamma epsilon). By linear programs over all
-    algorithms, 99 percent of this bound is attained. For the second bound, Pr_i[Psi_j] <= (1 -
-    s)/(W - 1) for some i. By data processing, the binary divergence is at most n beta. So W = 2 is
-    no exception, unlike in Fano's inequality with its ln 2.
+    The theorem holds with explicit constants, for all W >= 2 and all epsilon, beta, gamma > 0. The
+    explicit bounds are n >= (2/3) ln W/(gamma epsilon) and n >= (1/3) ln W/beta. So n is at least
+    (2/9) of the sum of both bounds. For the first bound, let b(x) = Pr[A(x) in Psi(D_j)]. Couple n
+    samples of D_j with n samples of D_1, so that K samples differ and E K <= gamma n. Jensen's
+    inequality gives Pr_1[Psi_j] >= E[e^(-epsilon K) b] >= s e^(-epsilon gamma n/s), where s = E b
+    >= 2/3. The sum of these probabilities over j is at most 1 - s. So n >= s ln((W - 1) s/(1 -
+    s))/(gamma epsilon). By linear programs over all algorithms, 99 percent of this bound is
+    attained. For the second bound, Pr_i[Psi_j] <= (1 - s)/(W - 1) for some i. By data processing,
+    the binary divergence is at most n beta. So W = 2 is no exception. In Fano's inequality, W = 2
+    is an exception because of the term ln 2.
 
-    Using sums instead of maxima loses the factor 3. The value epsilon is arbitrary. One source (W =
-    1) gives 0. For all W and n, the theorem depends on this argument. We computed the constants for
-    all W, and the best algorithms for two and three sources and up to six items. If six items are
-    not enough, seven is used as the least n.
+    Using sums instead of maxima loses the factor 3. The value epsilon is arbitrary. If there is
+    only one source (W = 1), the bound is 0. For all W and n, the theorem depends on this argument.
+    We computed the constants for all W, and the best algorithms for two and three sources and up to
+    six items. If six items are not enough, seven is used as the least n.
     """
     cases = [{"laws": FAR}, {"laws": FAR[:2]}, {"laws": COINS}, {"laws": THREE}, {"laws": RARE}]
 
@@ -114,13 +115,14 @@ def user_level(ledger):
     delta = 0) >= Omega(log W/epsilon + log W/(epsilon sqrt(m beta)) + log W/(m beta)).
 
     The lemma holds with the constant 1/6 for all W >= 2, m, epsilon and beta. By few.thm38 with
-    gamma = min(1, sqrt(m beta/2)), both n >= (2/3) ln W/(gamma epsilon) and n >= (1/3) ln W/(m
-    beta). The bound was computed by linear programs over all user-level DP algorithms on up to
-    three items each. If one user distinguishes two sources, 2 ln(1.5)/epsilon users are enough. By
-    the argument, ln 2/epsilon users are needed. For epsilon above about 1/sqrt(m beta), the last
-    term is the largest. The proof's n_m(T) = n_1(T') is an inequality, because T may have more
-    valid distributions. For all W and m, the lemma depends on few.thm38. If the maximum of three or
-    four users is not enough, that number plus one is used as the least n.
+    gamma = min(1, sqrt(m beta/2)), n is at least (2/3) ln W/(gamma epsilon). By the same statement,
+    n is at least (1/3) ln W/(m beta). The bound was computed by linear programs over all user-level
+    DP algorithms on up to three items each. If one user distinguishes two sources, 2
+    ln(1.5)/epsilon users are enough. By the argument, ln 2/epsilon users are needed. For epsilon
+    above about 1/sqrt(m beta), the last term is the largest. The proof's n_m(T) = n_1(T') is an
+    inequality, because T may have more valid distributions. For all W and m, the lemma depends on
+    few.thm38. If the largest tested number (three or four users) is not enough, this number plus
+    one is used as the least n.
     """
     cases = [{"laws": laws, "m": m} for laws in (COINS, THREE, FAR) for m in (1, 2, 3)]
     cases = [c for c in cases if len(c["laws"][0]) == 2 or c["m"] < 3]
@@ -191,15 +193,16 @@ def arbitrary_family(ledger):
     n_m^(dlearn(frakP; alpha))(epsilon, delta = 0) >= Omegatilde(L/epsilon + L/(epsilon sqrt(m
     beta)) + L/(m beta)).
 
-    The theorem holds with explicit constants. With a 0.1 alpha-cover of size L, pairwise_users(e^L,
-    ...) users are enough. With a packing, (1/6)(L/epsilon + ...) users are needed (few.lemma39).
-    The upper bound is computed exactly for coins that Scheffe's comparison selects from a grid. The
-    success is at least .9999 where 2/3 is required. A hundredth of the users would be enough. If an
-    answer is within alpha of two members of a packing, these members are within 2 alpha. So 3 alpha
-    is more than enough. L is a logarithm. L = 0 requires nothing (convention). The lower bound with
-    L = ln 2 is satisfied. For a general family, both directions depend on few.thm41 and
-    few.lemma39. The upper bound was computed only for coins with m = 1, and the lower bound for two
-    coins with up to six users.
+    The theorem holds with explicit constants. If there is a 0.1 alpha-cover of size L, then
+    pairwise_users(e^L, ...) users are enough. If there is a packing, (1/6)(L/epsilon + ...) users
+    are needed (few.lemma39). The upper bound is computed exactly for coins that Scheffe's
+    comparison selects from a grid. The success is at least .9999, and the theorem requires 2/3. A
+    hundredth of the users would be enough. If an answer is within alpha of two members of a
+    packing, these members are within 2 alpha. So the distance 3 alpha in the theorem is more than
+    enough. The size L is a logarithm. If L = 0, the theorem requires nothing (convention). The
+    lower bound with L = ln 2 is satisfied. For a general family, the upper bound and the lower
+    bound depend on few.thm41 and few.lemma39. The upper bound was computed only for coins with m =
+    1. The lower bound was computed for two coins with up to six users.
     """
 
     @ledger.sweep(
@@ -232,7 +235,7 @@ def arbitrary_family(ledger):
                          "alpha": 0.11},
                     ], mutant={"apart": 1.5})  # fmt: skip
     def disjoint(laws, alpha, apart):
-        """Use the last one as the answer."""
+        """Use the last of the three distributions as the answer."""
         if not (laws.sum(axis=1) > 0).all():
             return None
         p, q, answer = laws / laws.sum(axis=1, keepdims=True)

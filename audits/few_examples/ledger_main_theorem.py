@@ -1,4 +1,4 @@
-"""Few examples per user: Theorems 10 and 11, Corollary 3, Table 2 and Section 5."""
+"""Few examples per user: claims of Theorems 10 and 11, Corollary 3, Table 2 and Section 5."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def planned(epsilon, delta, m, n1, *, same=False):
 
 
 def real_users(epsilon, delta, m, n1, constant):
-    """Return the users of the pipeline, for sizes of any magnitude; N is not rounded."""
+    """Return the users of the pipeline, for sizes of any magnitude.
+
+    The number N is not rounded.
+    """
     budget, items, base = Budget(epsilon, delta), n1, less(epsilon, delta, m)
     for _ in range(100):
         n = items / m + budget.deleted
@@ -63,13 +66,14 @@ def population(ledger):
     is divisible by m and (e^epsilon'' - 1) n_1(epsilon'', delta')/N <= e^(epsilon'(N/m + 4 kappa))
     - 1. Then N <= Otilde(m kappa + n_1(epsilon'', delta')).
 
-    The bound holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)) if the constant of
-    Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. A smaller constant of Lemma 19 divides the bound.
-    The proof needs epsilon''/epsilon'(n) <= (log n)^O(1), the inverse of the printed ratio. This
-    inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). The printed claim is true, because
-    the ratio is at most 1/3. But the printed claim is not useful. From epsilon'(n) <= epsilon''/3,
-    it also follows that N >= n_1, in fact N >= 3 n_1. Without N >= n_1, there is no subsample. A
-    smallest N exists, because epsilon'(n) decreases only like 1/sqrt(log n). Our pipeline finds it.
+    Suppose that the constant of Lemma 19 is 1, epsilon <= 1 and delta <= 0.1. In this case, the
+    bound holds with N <= 8 (m kappa + n_1) sqrt(1 + log n/log(m/delta)). A smaller constant of
+    Lemma 19 divides the bound. The proof needs epsilon''/epsilon'(n) <= (log n)^O(1), the inverse
+    of the printed ratio. This inverse ratio is at most 6.6 sqrt(1 + log n/log(m/delta)). The
+    printed claim is true, because the ratio is at most 1/3. But the printed claim is not useful.
+    From epsilon'(n) <= epsilon''/3, it also follows that N >= 3 n_1, and therefore N >= n_1. If N <
+    n_1, there is no subsample. A smallest N exists, because epsilon'(n) decreases only like
+    1/sqrt(log n). Our pipeline finds this smallest N.
     """
 
     @ledger.falsify("N, with the constant 1 in Lemma 19", n1=SIZE, most=8.0, mutant={"most": 3.0},
@@ -115,7 +119,7 @@ def population(ledger):
 
 
 def bits_of(numbers, m):
-    """Return users by their number of ones."""
+    """Return an array of users, given the number of users with 0, ..., m ones."""
     sizes = np.repeat(np.arange(m + 1), numbers)
     return (np.arange(m) < sizes[:, None]).astype(int)
 
@@ -127,29 +131,32 @@ def main_theorem(ledger):
     delta' = Theta(delta epsilon/(m log(1/delta))) such that n_m(epsilon, delta; gamma - o(1)) <=
     Otilde(log(1/delta)/epsilon + (1/m) n_1(epsilon', delta'; gamma)).
 
-    The theorem holds with n <= 30 f sqrt(log f), where f is the sum in Otilde, if the constant of
-    Lemma 19 is 1. This constant 1 is not proved. A smaller constant divides the bound (1/30 for
-    bits, 1/(12 sqrt(6) 46) by the proof). No logarithm of m is hidden. The proof cites Lemma 19 for
-    an algorithm that does not depend on the order. A subsample in random order gives such an
-    algorithm. Then A is symmetric, Theorem 7 holds too, and every task has such an A_0. The text
-    does not say in which order the subsample is. We do not show that a subsample in the order of
-    the input breaks the theorem. If N >= 3 n_1 (few.thm10-N), the sums with alternating signs, on
-    which Lemma 19 fails, lose nearly all dependence on the order. The losses of these sums were
-    computed by hand, not in this ledger. The losses are .0004 to .027, while .0345 is allowed.
+    If the constant of Lemma 19 is 1, the theorem holds with n <= 30 f sqrt(log f). The number f is
+    the sum in Otilde. The constant 1 is not proved. A smaller constant divides the bound. For bits,
+    the constant is 1/30. The proof gives the constant 1/(12 sqrt(6) 46). No logarithm of m is
+    hidden. The proof cites Lemma 19 for an algorithm that does not depend on the order. A subsample
+    in random order gives such an algorithm. With a random order, A is symmetric, and Theorem 7
+    holds too. Every task has such an A_0. The text does not say in which order the subsample is. We
+    do not show that a subsample in the order of the input breaks the theorem. If N >= 3 n_1
+    (few.thm10-N), the sums with alternating signs, on which Lemma 19 fails, lose nearly all
+    dependence on the order. The losses of these sums were computed by hand, not in this ledger. The
+    losses are between .0004 and .027, and a loss of .0345 is allowed.
 
-    The whole pipeline was computed exactly on bits. The pipeline is private for epsilon = 3 with
-    101 users, and for epsilon = 9, both at delta = .1. The usefulness was computed at epsilon = 3
-    and delta = .1, for n = 226 with the constant .6, and for n = 270 with the constant .5. The
-    pipeline loses 2 10^-5 (n = 226) and 3 10^-5 (n = 270) of A_0's usefulness on n_1 = 3 items.
-    Pr[no answer] is equally large, and 0.1/(n m) is allowed. At this size, the constant 1 is too
-    large, because the probability of no answer is .46 (n = 139, p = .8). The delta' of Lemma 19 is
-    Theta of the printed one (kappa epsilon/log(1/delta) is between 3 and 6.6).
+    The whole pipeline was computed exactly on bits. The pipeline is private at delta = .1 for
+    epsilon = 3 with 101 users, and for epsilon = 9. The usefulness was computed at epsilon = 3 and
+    delta = .1. The computation used n = 226 with the constant .6, and n = 270 with the constant .5.
+    The pipeline loses 2 10^-5 (n = 226) and 3 10^-5 (n = 270) of A_0's usefulness on n_1 = 3 items.
+    Pr[no answer] is equally large, and the allowed value is 0.1/(n m). At this size, the constant 1
+    is too large, because the probability of no answer is .46 (n = 139, p = .8). The delta' of Lemma
+    19 equals the printed delta' up to a constant, because kappa epsilon/log(1/delta) is between 3
+    and 6.6.
 
-    The comparison with one example per user was computed for n_1 = a/epsilon, a = 10^6, 10^9 and
-    10^12, epsilon = 1 and delta = 10^-6. The pipeline is better from m = 2^17 on with the constant
-    1, and from m = 2^27 on with 1/30. With the constant of the proof, the pipeline is better from m
-    = 2^39 on. For smaller a, the pipeline is better from a smaller m on. The pipeline needs n >= 4
-    kappa = 196 users. Any n_1 may be meant for any epsilon'', because n_1 is a minimum.
+    The comparison with one example per user was computed for n_1 = a/epsilon at epsilon = 1 and
+    delta = 10^-6. The values of a are 10^6, 10^9 and 10^12. With the constant 1, the pipeline is
+    better if m >= 2^17. With the constant 1/30, the pipeline is better if m >= 2^27. With the
+    constant of the proof, the pipeline is better if m >= 2^39. For smaller a, the pipeline is
+    already better at a smaller m. The pipeline needs n >= 4 kappa = 196 users. Any number n_1 is
+    possible for any epsilon'', because n_1 is a minimum.
     """
 
     @ledger.falsify("n against f = log(1/delta)/epsilon + n_1/m", n1=SIZE, most=30.0,
@@ -184,10 +191,11 @@ def main_theorem(ledger):
         sample=3, base=2.0, larger=1.0, mutant={"larger": 2.0}, end_to_end=True,
     )  # fmt: skip
     def useful(p, constant, epsilon, delta, sample, base, larger):
-        """Use the answer 1 as correct, m = 1, and the gamma of A_0 on `sample` items, less 0.1/n.
+        """Use m = 1 and the correct answer 1.
 
-        The mutant uses a constant in Lemma 19 that is too large. Users of probability below 10^-8
-        are omitted. If no answer had probability 0, nothing would be tested.
+        The value gamma is the success of A_0 on `sample` items, less 0.1/n. The mutant uses a
+        constant in Lemma 19 that is too large. Users of probability below 10^-8 are omitted. If the
+        event "no answer" had probability 0, the check would test nothing.
         """
         plan = pipeline(Budget(epsilon, delta), 1, sample=sample, base_epsilon=base,
                         constant=larger * constant)  # fmt: skip
@@ -235,11 +243,12 @@ def simplified(ledger):
     (log(1/delta)^(c + 3/2)/epsilon^2) n_priv + n_stat/m + log(1/delta)/epsilon).
 
     The corollary follows by substitution, with logarithms of all parameters hidden. The hidden
-    factor is at most H^(c + 1/2), H = 1 + (log m + log(1/epsilon) + log log(1/delta))/log(1/delta),
-    because log(1/delta') contains m. For small delta, the exponent c + 3/2 is exact. With Section
-    2's Otilde(f), which hides only logarithms of f, the substituted bound does not have this form
-    for huge m. The reason is that n_priv = sqrt(m) makes f constant in m. The corollary assumes one
-    algorithm for each epsilon and delta, so epsilon'' and delta' may be substituted.
+    factor is at most H^(c + 1/2), because log(1/delta') contains m. The number H is 1 + (log m +
+    log(1/epsilon) + log log(1/delta))/log(1/delta). For small delta, the exponent c + 3/2 is exact.
+    Section 2 defines Otilde(f), which hides only logarithms of f. With this definition, the
+    substituted bound does not have this form for huge m. The reason is that n_priv = sqrt(m) makes
+    f constant in m. The corollary assumes one algorithm for each epsilon and delta, so epsilon''
+    and delta' may be substituted.
     """
     terms = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, **BOTH}
     worst = [{"c": 1.0, "priv": 1e12, "stat": 1.0, "epsilon": 1.0, "delta": 1e-12, "m": m}
@@ -276,11 +285,11 @@ def same_epsilon(ledger):
     O(epsilon/epsilon''), and running an algorithm on n_1(epsilon, delta') out of N samples is
     (epsilon'', delta')-item-level DP.
 
-    The claim holds with the constant 2.3 for epsilon <= 1/2. Then N <= n_1 (e^epsilon -
-    1)/epsilon'' + 1. The claim needs epsilon'' <= epsilon, which holds for epsilon <= ln(2)^1.5 =
-    .577 and delta <= 1/2 for every m. For larger epsilon, epsilon'' <= epsilon may fail, and N may
-    then be less than n_1. The condition "sufficiently small" excludes this case. As epsilon -> 0
-    for fixed m, the constant tends to 1. The subsample is in random order (Theorem 7).
+    The claim holds with the constant 2.3 for epsilon <= 1/2. With this constant, N is at most n_1
+    (e^epsilon - 1)/epsilon'' + 1. The claim needs epsilon'' <= epsilon, which holds for epsilon <=
+    ln(2)^1.5 = .577 and delta <= 1/2 for every m. For larger epsilon, epsilon'' <= epsilon may
+    fail, and N may then be less than n_1. The condition "sufficiently small" excludes this case. As
+    epsilon -> 0 for fixed m, the constant tends to 1. The subsample is in random order (Theorem 7).
     """
     small = {"epsilon": Interval(1e-6, 0.5, log=True), "delta": Interval(1e-12, 0.5, log=True),
              "m": ITEMS, "n1": SIZE}  # fmt: skip
@@ -321,9 +330,10 @@ def same_version(ledger):
     The theorem follows from Theorem 10 with the factor 2.3 sqrt(1 + log m/log(1/delta)) (epsilon <=
     1/2), which contains a hidden sqrt(log m). Our pipeline with one subsample instead of two has n
     <= 20 f sqrt(log f) sqrt(log m) users. Suppose that n_1 is of the order of sqrt(m) and m is
-    huge. Then Section 2's Otilde(f) = O(f log^c f) does not hide the sqrt(log m) of the proof. The
-    abstract hides it too. The theorem gives no fewer users than Theorem 10. With n_1 = a/epsilon,
-    Theorem 11 is better than one example per user from the same m on.
+    huge. In this case, Section 2's Otilde(f) = O(f log^c f) does not hide the sqrt(log m) of the
+    proof. The abstract also hides this sqrt(log m). Theorem 11 does not give fewer users than
+    Theorem 10. With n_1 = a/epsilon, Theorems 10 and 11 are better than one example per user from
+    the same m on.
     """
     small = {"epsilon": Interval(1e-3, 0.5, log=True), "delta": DELTA, "m": ITEMS, "n1": SIZE}
     ends = [{"epsilon": 0.5, "delta": 0.1, "m": m, "n1": 1e12} for m in (1.0, 2.0, 1e9)]
@@ -341,7 +351,7 @@ def same_version(ledger):
     @ledger.falsify("our pipeline at epsilon, with the constant 1 in Lemma 19", most=20.0,
                     mutant={"most": 2.0}, extremal=ends, end_to_end=True, **small)  # fmt: skip
     def users(epsilon, delta, m, n1, most):
-        """Use fewer than 2^52 items: n_1 is no larger."""
+        """Limit n_1 so that there are fewer than 2^52 items."""
         log = math.log(1 / delta)
         least = stable_epsilon(Budget(epsilon, delta), max(1, 2**52 // round(m)), round(m))
         n1 = max(1.0, min(n1, 2**52 * least / math.expm1(epsilon)))
@@ -355,7 +365,10 @@ def same_version(ledger):
         log_m=1e7, log=math.log(10), lhs="bound", rhs="10 f (log f)^3",
     )  # fmt: skip
     def strict(log_m, log):
-        """Use epsilon = 1 and delta = 0.1; f is log + log^1.5 for every m."""
+        """Use epsilon = 1 and delta = 0.1.
+
+        For every m, f is log + log^1.5.
+        """
         f = log + log**1.5
         return log + log * math.sqrt(log_m + log), 10 * f * math.log(f) ** 3
 
@@ -366,9 +379,9 @@ def compared(ledger):
     would be m^(-1/2) (log(1/delta)^1.5/epsilon) n_stat instead of n_stat/m implied by Theorem 10,
     and the privacy-dependent part is the same.
 
-    Both claims follow by substitution. The privacy-dependent part is the same up to the logarithms
-    of m in log(1/delta') and in Theorem 10's sqrt(log(m/delta)), which Theorem 11 hides. The
-    privacy-independent part is sqrt(m) log(1/delta)^1.5/epsilon times as large.
+    Both claims follow by substitution. The privacy-dependent part is the same up to logarithms of
+    m. These logarithms are in log(1/delta') and in Theorem 10's sqrt(log(m/delta)), which Theorem
+    11 hides. The privacy-independent part is sqrt(m) log(1/delta)^1.5/epsilon times as large.
     """
     terms = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, **BOTH}
 
@@ -399,12 +412,12 @@ def frontier(ledger):
     log(1/delta)) can be achieved. The extra factor of log(1/delta)/epsilon comes from the fact that
     Algorithm 1 uses LDDP with distance O(kappa) = O(log(1/delta)/epsilon).
 
-    epsilon'' of Theorem 10 is the stated value divided by sqrt(1 + log m/log(1/delta)). The extra
-    factor log(1/delta)/epsilon comes from the distance 4 kappa. This distance is between 12 and 26
-    times the factor for epsilon <= 1 and delta <= 0.1. The phrase "it seems plausible" marks a
-    conjecture. Another analysis of Algorithm 1 does not prove this conjecture. Up to a constant, 4
-    kappa users with extreme sums move a count of bits by the amount in Theorem 17 (for m >= log n,
-    n far above kappa).
+    The privacy loss epsilon'' of Theorem 10 is the stated value divided by sqrt(1 + log
+    m/log(1/delta)). The extra factor log(1/delta)/epsilon comes from the distance 4 kappa. For
+    epsilon <= 1 and delta <= 0.1, the distance 4 kappa is between 12 and 26 times the factor. The
+    phrase "it seems plausible" marks a conjecture. Another analysis of Algorithm 1 does not prove
+    this conjecture. Let m >= log n, and let n be far above kappa. Up to a constant, 4 kappa users
+    with extreme sums move a count of bits by the amount in Theorem 17.
     """
 
     @ledger.falsify("epsilon'' and epsilon^2/sqrt(m log(1/delta)^3)", one=1.0,

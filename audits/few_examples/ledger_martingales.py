@@ -39,9 +39,9 @@ def clipping(ledger):
     clip_(l, r)(Z) and an i.i.d. copy Z~ of Z, E[abs(Z - Zhat)] <= (1 + e^(-epsilon)) E_(Z, Z~)[Z -
     e^epsilon Z~]_+.
 
-    For every epsilon, Z = 1 with probability q and 0 otherwise attains the bound as q -> 0. Then
-    E[Z - r]_+ is q, and E[l - Z]_+ is e^(-epsilon) q. For epsilon = 0, the two sides are E abs(Z -
-    mu) and E abs(Z - Z~).
+    For every epsilon, take Z = 1 with probability q, and Z = 0 otherwise. This Z attains the bound
+    as q -> 0. For this Z, E[Z - r]_+ is q, and E[l - Z]_+ is e^(-epsilon) q. For epsilon = 0, the
+    two sides are E abs(Z - mu) and E abs(Z - Z~).
     """
 
     @ledger.falsify("distributions on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
@@ -66,7 +66,7 @@ def clipping(ledger):
 def mean_of_clipped(ledger):
     """For muhat = E[Zhat], abs(muhat - mu) <= E[abs(Z - Zhat)].
 
-    This is Jensen's inequality. The bound is attained if only one side is clipped.
+    The claim is Jensen's inequality. The bound is attained if only one side is clipped.
     """
 
     @ledger.falsify("distributions on four values", factor=1.0, mutant={"factor": 0.9}, extremal=[
@@ -89,12 +89,13 @@ def adjusted(ledger):
 
     No counterexample was found for the Z' of the proof, in both cases and their mirror images,
     including mu = 0 and epsilon = 0. For mu* = 0, Z' is 0. With the same Z', the constant can be 2
-    instead of 2 (1 + e^(-epsilon)). The reason is as follows. E abs(Z - Z') is abs(mu - mu*) + 2
-    E[Z' - Z]_+, or the same with E[Z - Z']_+. The direction in which the mean has to move decides
-    which of the two it is. At Zhat, Z' lies on that side, so only one of the two terms of (2) is
-    needed. For every Z', the constant 2 is needed. To see this, take Z = 1 with probability q -> 0
-    and 0 otherwise, and mu* = mu. In the limit of large epsilon, 2 (1 + e^(-epsilon)) is attained
-    too. Z' is a function of Z, not random given Z. So g in the proof of Lemma 32 is a function.
+    instead of 2 (1 + e^(-epsilon)). The mean E abs(Z - Z') equals abs(mu - mu*) + 2 E[Z' - Z]_+.
+    The mean also equals abs(mu - mu*) + 2 E[Z - Z']_+, if the mean of Z has to move in the other
+    direction. At Zhat, Z' lies on that side, so only one of the two terms of (2) is needed. For
+    every Z', the constant 2 is needed. An example is Z = 1 with probability q -> 0, Z = 0
+    otherwise, and mu* = mu. In the limit of large epsilon, 2 (1 + e^(-epsilon)) is attained too.
+    The variable Z' is a function of Z, and is not random given Z. So g in the proof of Lemma 32 is
+    a function.
     """
     cases = [
         {**RARE, "epsilon": 3.0, "share": 0.0}, {**RARE, "epsilon": 0.1, "share": 0.0},
@@ -105,7 +106,10 @@ def adjusted(ledger):
     domain = {**LAWS, "share": Interval(-1.5, 1.5), "extremal": cases, "end_to_end": True}
 
     def target(law, z, epsilon, share):
-        """Return mu*. At share = -1 or 1 the two cases agree. At mu = 0, any number is possible."""
+        """Return the mean mu*.
+
+        At share = -1 or share = 1, the two cases agree. At mu = 0, any number is possible for mu*.
+        """
         return (law @ z or 1.0) * math.exp(share * max(epsilon, 0.5))
 
     @ledger.falsify("(iii), the Z' of the proof", best=False, mutant={"best": 0.3}, **domain)
@@ -207,7 +211,10 @@ def mean_logarithm(ledger):
 
 
 def mean_of_log(epsilon, low, high):
-    """Return E[ln Z] for mean 1 on two points, given their positions between 1 and e^(-+eps)."""
+    """Return E[ln Z] for a Z with mean 1 on two points.
+
+    The arguments give the positions of the points between 1 and e^(-+eps).
+    """
     a, b = low * math.expm1(-epsilon), high * math.expm1(epsilon)
     p = -a / (b - a) if b > a else 0.0
     return p * math.log1p(b) + (1 - p) * math.log1p(a)
@@ -216,8 +223,8 @@ def mean_of_log(epsilon, low, high):
 def escape(n, epsilon, G, drift, fine=3):
     """Return the largest probability that ln(Y_n/mu) leaves the interval of (4).
 
-    The probability is computed by dynamic programming. Steps are multiples of eps/fine, up or down
-    by at most eps, and keep the mean.
+    The probability is computed by dynamic programming. Each step is a multiple of eps/fine, goes up
+    or down by at most eps, and keeps the mean.
     """
     moves = [(a, b) for a in range(1, fine + 1) for b in range(1, fine + 1)]
     x = np.arange(-(n + 1) * fine, (n + 1) * fine + 1) * epsilon / fine
@@ -240,12 +247,12 @@ def ratio_concentration(ledger):
     """For a martingale Y_1, ..., Y_n as in Lemma 35, gamma := -8 epsilon^2 and all G > 0, Pr[e^(n
     gamma - epsilon sqrt(n G)) mu <= Y_n <= e^(epsilon sqrt(n G)) mu] >= 1 - 2 exp(-G/2).
 
-    The paper has Y_k in the proof of a bound for Y_n. For k < n, the bound is also true, because
+    The paper prints Y_k in the proof of a bound for Y_n. For k < n, the bound is also true, because
     the interval for n is wider. The bound was tested for long walks, and for the worst of all
-    martingales whose logarithms move by multiples of eps/3. The worst martingale is found by
-    dynamic programming, and stops after it has left. The largest probability is 0.82 of 2
-    exp(-G/2), at n = 1 and G close to 1. By Lemma 34, the drift -8 epsilon^2 can be replaced by
-    -epsilon^2/2.
+    martingales whose logarithms move by multiples of eps/3. Dynamic programming finds the worst
+    martingale, which stops after leaving the interval. The largest probability is 0.82 times 2
+    exp(-G/2), which occurs at n = 1 and G close to 1. By Lemma 34, the drift -8 epsilon^2 can be
+    replaced by -epsilon^2/2.
     """
     known = [{"n": n, "epsilon": 0.1 / n, "G": g} for n, g in ((1, 0.99), (12, 2.0), (12, 4.0))]
 
@@ -282,14 +289,15 @@ def expected_deviation(ledger):
     surely, and mu := E[Y_1]. Then E[[Y_n - e^epsilon' mu]_+ + [mu - e^epsilon' Y_n]_+] <= O(mu
     delta), where epsilon' = O(epsilon sqrt(n log(1/delta))).
 
-    The result is exact for all martingales. The worst martingale moves to e^(+-eps) Y_(i-1) in each
-    step, because the mean of a convex function is maximised. If eps sqrt(n log(1/delta)) <= 1, no
-    counterexample was found with eps' = sqrt(2) eps sqrt(n log(1/delta)) and mu delta. The proof
+    The result is exact for all martingales. In each step, the worst martingale moves to e^(+-eps)
+    Y_(i-1), because the mean of a convex function is maximised. If eps sqrt(n log(1/delta)) <= 1,
+    no counterexample was found with eps' = sqrt(2) eps sqrt(n log(1/delta)) and mu delta. The proof
     has the constants 10 (from tau = 100 log(1/delta)) and 2 mu delta. At delta = 1e-8, the constant
-    1.23 is needed. At delta = 1e-200, the constant 1.39 is needed. In the limit, sqrt(2) is needed.
-    The worst case is that of a binomial option price. In the proof, E[Y_i | ...] should be E[C_i |
-    ...]. Y_1 has to be close to mu. The paper says this only in the proof (Y_0 := mu). All steps of
-    the integral hold for delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
+    1.23 is needed. At delta = 1e-200, the constant 1.39 is needed. In the limit delta -> 0, the
+    constant sqrt(2) is needed. The formula of the worst case is the formula of a binomial option
+    price. The proof prints E[Y_i | ...] instead of E[C_i | ...]. The variable Y_1 has to be close
+    to mu. The paper requires this only in the proof (Y_0 := mu). All steps of the integral hold if
+    delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
     """
     domain = {"n": Integer(1, 2000), "small": SMALL, "delta": DELTA}
     known = [{"n": 2000, "small": 1.0, "delta": d} for d in (0.01, 1e-8, 1e-12)]

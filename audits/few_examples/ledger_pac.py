@@ -51,7 +51,7 @@ def sensitivity(ledger):
     large as m.
 
     The sensitivity is one. A user who had no error and then has one error attains the bound. The
-    sum of errors over all samples moves by up to m, and this is also attained.
+    sum of errors over all samples can move by m, and never moves by more than m.
     """
 
     @ledger.falsify("all hypotheses on two points", cap=1.0, mutant={"cap": 3.0}, end_to_end=True,
@@ -79,15 +79,15 @@ def representation(ledger):
     (alpha, beta)-PR P of C, where size(P) is the maximum of log(card H) over H in supp(P), and
     PRDim(C) = PRDim_(1/4, 1/4)(C).
 
-    This is a definition. The minimum exists, because abs(H) is a number or infinite. A class
-    represents itself, so PRDim(C) <= ln card C. PRDim(C) is 0 only for a class of one concept.
-    Otherwise a point on which two concepts differ would have to be labelled both ways with
-    probability 3/4. So PRDim(C) is 0 or at least ln 2. PRDim(C) need not grow with the domain. By
-    Markov's inequality, points are represented by 16 buckets of a hash function. For 7 points, 5
-    buckets are enough. For thresholds, PRDim(C) does grow, because card H >= (3/4) 2^(.189 b) for
-    2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over all D_X. H is
-    fixed before D_X is, and so is c. "for every D_X". The paper calls sets of hypotheses "concept
-    classes", which is a misprint.
+    The statement is a definition. The minimum exists, because abs(H) is a number or infinite. A
+    class represents itself, so PRDim(C) <= ln card C. PRDim(C) is 0 only for a class of one
+    concept. If PRDim(C) were 0 for two concepts, a point on which the concepts differ would need
+    both labels with probability 3/4. So PRDim(C) is 0 or at least ln 2. PRDim(C) need not grow with
+    the domain. By Markov's inequality, points are represented by 16 buckets of a hash function. For
+    7 points, 5 buckets are enough. For thresholds, PRDim(C) does grow, because card H >= (3/4)
+    2^(.189 b) for 2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over
+    all D_X. H is fixed before D_X is, and so is c. "for every D_X". The paper calls sets of
+    hypotheses "concept classes", which is a misprint.
     """
     hashed = hashed_points(5, 2)
 
@@ -106,7 +106,7 @@ def representation(ledger):
     @ledger.sweep("points by buckets: a (1/4, 1/4)-representation", p=[5, 7], buckets=5,
                   end_to_end=True, mutant={"buckets": 1})  # fmt: skip
     def points(p, buckets):
-        """Return the failure for the point 1 at its worst D_X."""
+        """Return the failure probability for the point 1 at the worst D_X."""
         return hashed_points(p, buckets).failure(np.eye(p, dtype=int)[1], 0.25)[0], 0.25
 
     @ledger.falsify("one of two labels of a point has at most one half, which is below 3/4",
@@ -122,7 +122,10 @@ def representation(ledger):
 
 
 def boosted(rounds, factor):
-    """Return a bound on the share of points where a majority errs, each vote on a quarter."""
+    """Return a bound on the share of points where a majority errs.
+
+    Each vote errs on a quarter of the points.
+    """
     return factor ** (rounds / 2)
 
 
@@ -131,9 +134,9 @@ def boosting(ledger):
     """For any C and alpha in (0, 1/2), PRDim_(alpha, 1/4)(C) <= Otilde(PRDim(C) log(1/alpha)).
 
     The lemma follows by boosting, with explicit constants. The result is PRDim_(alpha, 1/4)(C) <= T
-    (PRDim(C) + ln r). Here T = ceil(7 ln(1/alpha)) is the number of rounds, and r = ceil(log_4(4
-    T)) classes are joined in each round. So all T rounds find a hypothesis of error 1/4 with
-    probability 3/4, by a union bound. For all D and c, the step of every round is (1/2) ln 3. So
+    (PRDim(C) + ln r). The number T = ceil(7 ln(1/alpha)) is the number of rounds. In each round, r
+    = ceil(log_4(4 T)) classes are joined. So all T rounds find a hypothesis of error 1/4 with
+    probability 3/4, by a union bound. In every round, the step is (1/2) ln 3 for all D and c. So
     each set of T hypotheses has one majority, and the count is correct. Each round multiplies the
     errors by at most sqrt(3)/2. The bound is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
     ln(1/alpha))), because PRDim(C) >= ln 2 unless both sides are 0. So the Otilde hides log
@@ -188,10 +191,10 @@ def indicators(ledger):
     0.01 alpha)^m <= 0.01 alpha m. If err_D(h) > alpha, then p_h >= 1 - (1 - alpha)^m >= 1 -
     e^(-alpha m) >= 0.2 alpha m, using that alpha m <= 1.
 
-    The claims hold exactly. (i) is attained as alpha m -> 0. The last step is loose, because 1 -
-    e^(-alpha m) >= .632 alpha m for alpha m <= 1. This stronger bound is needed, because the proof
-    continues with Pr[scr_h <= 0.2 alpha n m]. From p_h >= 0.2 alpha m alone, the probability
-    Pr[scr_h <= 0.2 alpha n m] would only be bounded by one half. If err > alpha, then p_h > 1 - (1
+    The claims hold exactly. Claim (i) is attained as alpha m -> 0. The last step is loose, because
+    1 - e^(-alpha m) >= .632 alpha m for alpha m <= 1. This stronger bound is needed, because the
+    proof continues with Pr[scr_h <= 0.2 alpha n m]. The bound p_h >= 0.2 alpha m alone would only
+    bound the probability Pr[scr_h <= 0.2 alpha n m] by one half. If err > alpha, then p_h > 1 - (1
     - alpha)^m.
     """
 
@@ -228,15 +231,16 @@ def both_cases(ledger):
     <= 0.01 alpha, then scr_h(z) <= 0.05 alpha n m; (ii) if err_D(h) > alpha, then scr_h(z) > 0.1
     alpha n m.
 
-    The lemma holds with kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact
-    binomials and a union bound. The proof's failure 0.01 (instead of 0.1) needs kappa = 120. (i) is
-    decisive. Chernoff's bounds give alpha n m >= 37.5 (size + ln 100). One step of the proof does
-    not follow. From p_h >= .2 alpha m alone, Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m].
-    At p_h = .2 alpha m, this probability is about 1/2. If the threshold has .1 instead of .2, as in
-    the lemma, the step follows with exp(-alpha n m/40). The step also follows if the bound of p_h
-    has 1 - 1/e instead of .2. The proof uses only alpha n m >= kappa size. For epsilon > kappa, the
-    hypothesis requires too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >=
-    2. For one hypothesis, only n >= 0 is required.
+    By exact binomials and a union bound, the lemma holds with kappa = 60. The bound covers all card
+    H >= 2, epsilon <= 1 and m <= 1/alpha. The proof has the failure probability 0.01 instead of
+    0.1, and 0.01 needs kappa = 120. Part (i) is the decisive part. Chernoff's bounds give alpha n m
+    >= 37.5 (size + ln 100). One step of the proof does not follow. From p_h >= .2 alpha m alone,
+    Lemma 25 gives no bound for Pr[scr_h <= .2 alpha n m]. At p_h = .2 alpha m, this probability is
+    about 1/2. If the threshold has .1 instead of .2, as in the lemma, the step follows with
+    exp(-alpha n m/40). The step also follows if the bound of p_h has 1 - 1/e instead of .2. The
+    proof uses only alpha n m >= kappa size. For epsilon > kappa, the hypothesis requires too few
+    users. The step exp(-10 size) <= 0.01/exp(size) of the proof needs card H >= 2. For one
+    hypothesis, only n >= 0 is required.
     """
     domain = {"size": SIZE, "alpha": Interval(1e-4, 0.5, log=True), "share": SHARE,
               "extremal": [{"size": 2, "alpha": 0.01, "share": 0.0},
@@ -336,17 +340,17 @@ def pac(ledger):
     The upper bound was computed with all constants (pac_users), exactly on one good hypothesis and
     many bad hypotheses. In this case, 3/4 times the success of the exponential mechanism is above
     2/3, even with a tenth of the users. The proof multiplies 3/4 of the representation, 0.9 of
-    Lemma 22 and 2/3 of Theorem 9. The product is 0.45. With 0.99, which Lemma 22's proof gives, and
-    with 0.9 for Theorem 9, the product is 0.668.
+    Lemma 22 and 2/3 of Theorem 9. The product is 0.45. The proof of Lemma 22 gives 0.99 instead of
+    0.9. With 0.99, and with 0.9 for Theorem 9, the product is 0.668.
 
     The lower bound holds for every class and every learner of success 2/3. Let q be the probability
     that a user has an example that a fixed dataset lacks. On this dataset, A outputs a good answer
     for (c, D) with probability at least e^(-1.5 epsilon n q) 2/3. So ln 4 times the inverse is a
-    number of draws that represents C, and d <= 1.5 epsilon n q + 0.74. The value q = 1 gives
-    d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m, with one more ln
-    2 for the labels of x_0. This bound on q gives d/(epsilon alpha m). For two labels of one point,
-    the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d = 0, there is
-    only one concept.
+    number of draws that represents C. Therefore, d is at most 1.5 epsilon n q + 0.74. The value q =
+    1 gives d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m. The
+    labels of x_0 add one more ln 2. This bound on q gives d/(epsilon alpha m). For two labels of
+    one point, the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d =
+    0, there is only one concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
              {"alpha": 0.1, "m": 1000}]  # fmt: skip
@@ -384,7 +388,7 @@ def pac(ledger):
                   m=[1, 2], n=[1, 2, 3], epsilon=[0.3, 1.0, 3.0], slow=1.5, mutant={"slow": 0.3},
                   end_to_end=True)  # fmt: skip
     def lower(alpha, m, n, epsilon, slow):
-        """Use s <= 1 - e^(-epsilon n q/..)/2, by the same argument from a dataset of x_0 alone."""
+        """Use s <= 1 - e^(-epsilon n q/..)/2, which follows from a dataset of x_0 alone."""
         s, q = learned(n, alpha, epsilon, m), 1 - (1 - alpha) ** m
         return s * math.exp(-epsilon * n * q * slow / 1.5 / s), 0.5 + 1e-7
 
@@ -414,14 +418,15 @@ def boost(ledger):
     """The standard techniques can boost the success probability from 2/3 to an arbitrary
     probability 1 - beta with a multiplicative factor of log(1/beta) cost.
 
-    Two proofs give constants. The first way is direct. The first way joins r = ceil(log_4(3/beta))
-    classes. Then alpha n m is at least 37.5 (size + ln(3 r/beta)), and at least 40/epsilon times
-    size + ln(3 r/beta). This number is at most 3 ln(1/beta) times the number for 2/3, for beta <=
-    1/3. The term log(1/beta) is even added to size, not multiplied. The second way works for any
-    learner. Run the learner r times on separate users. All runs fail with probability 3^-r. Then
-    choose among the r answers by the exponential mechanism on new users. The choice costs
-    ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The value
-    of alpha grows by a constant factor. Without new users, epsilon would grow.
+    Two proofs give explicit constants. The first proof is direct. The first proof joins r =
+    ceil(log_4(3/beta)) classes. With these classes, alpha n m is at least 37.5 (size + ln(3
+    r/beta)). Also, alpha n m is at least 40/epsilon times size + ln(3 r/beta). For beta <= 1/3,
+    this number is at most 3 ln(1/beta) times the number for the success probability 2/3. The term
+    log(1/beta) is added to the size, and does not multiply the size. The second proof works for any
+    learner. Run the learner r times on separate users. All runs fail with probability 3^-r. After
+    these runs, choose among the r answers by the exponential mechanism on new users. The choice
+    costs ln(r/beta)/(epsilon alpha m), which is of the order of the lower bound if d >= ln 2. The
+    value of alpha grows by a constant factor. Without new users, epsilon would grow.
     """
     domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
               "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [

@@ -1,4 +1,4 @@
-"""Few examples per user: ClippedPairwiseEM, Appendix E.1."""
+"""Few examples per user: the algorithm ClippedPairwiseEM, Appendix E.1."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def item_sensitivity(ledger):
     psi_(H, H')(x) and scr^psi_H(x) = max_(H' in H without H) pscr^psi_(H, H')(x): scr^psi_H has
     (item-level) sensitivity of at most 2.
 
-    The bound is attained if all psi move from -1 to 1, or if the psi of one of two candidates do. A
-    maximum of functions that move by at most 2 moves by at most 2. Two candidates are needed
-    (convention). psi_(H', H) is arbitrary.
+    The bound is attained if all psi move from -1 to 1, or if only the psi of one of two candidates
+    move. If each of several functions moves by at most 2, the maximum of these functions also moves
+    by at most 2. Two candidates are needed (convention). The function psi_(H', H) is arbitrary.
     """
 
     @ledger.falsify("users of one item, nothing clipped", psi=Array(UNIT, (3, 3, 2)), tau=1.0,
@@ -102,12 +102,12 @@ def clipped_pairwise(ledger):
     tau)_(H, H')(x). Then, it simply runs EM using the score scr^(psi, tau)_H with sensitivity Delta
     = 2 tau.
 
-    The algorithm is epsilon-user-level DP, exactly. All of epsilon is spent in the limit. Two
-    candidates with psi_(H, H') = -psi_(H', H) move by Delta in opposite directions. If one of them
-    is very unlikely, its probability changes by the factor e^epsilon. With five users at epsilon =
-    3, 99.9 percent of epsilon is spent. Without the clipping, three items are enough for a loss of
-    3 epsilon. For one candidate, the maximum is empty (convention). Our implementation gives this
-    candidate the score 0.
+    The algorithm is exactly epsilon-user-level DP. All of epsilon is spent in the limit. Two
+    candidates with psi_(H, H') = -psi_(H', H) move by Delta in opposite directions. If one of these
+    candidates is very unlikely, the probability of this candidate changes by the factor e^epsilon.
+    With five users at epsilon = 3, 99.9 percent of epsilon is spent. Without the clipping, three
+    items are enough for a loss of 3 epsilon. For one candidate, the maximum is empty (convention).
+    Our implementation gives this candidate the score 0.
     """
 
     @ledger.falsify(
@@ -130,7 +130,7 @@ def clipped_pairwise(ledger):
                     tau=Interval(0.1, 3.0), epsilon=EPSILON, extremal=[
                         {**FROM, "tau": 1.0, "epsilon": 3.0}])  # fmt: skip
     def ours(psi, items, other, tau, epsilon, scale):
-        """Return the distance of the two computations plus one, and one."""
+        """Return one plus the distance of the two computations, and the allowed value 1."""
         data, _ = datasets(items, other)
         pmf = clipped_pairwise_pmf(
             data, comparison=TableComparison(psi), threshold=tau, epsilon=epsilon
@@ -267,12 +267,13 @@ def concentrated(ledger):
 
     The exponent is 20 times too large. Use McDiarmid's inequality with c = 2, t = 0.05 alpha n m
     and n m items. The inequality gives 2 exp(-2 (.05)^2 alpha^2 n m/4) = 2 exp(-0.00125 alpha^2 n
-    m). Take signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. At n = 400, the sum is
-    farther out with probability .570, but .164 is printed. At n = 1600, the probability is .290,
-    but 9e-5 is printed. The proof uses only the second inequality. The second inequality holds with
-    n >= 800 ln(6 card H^2/beta)/(alpha^2 m). C' is not specified, so Theorem 37 holds as printed.
-    The score is a 2-bounded difference function, because clipping increases no distance. The bound
-    is in fact min(2, 2 tau).
+    m). Take signs of mean .5 alpha, as in the proof, m = 1 and alpha = 1/2. At n = 400, the sum
+    deviates by more than t with probability .570, but the printed bound is .164. At n = 1600, this
+    probability is .290, but the printed bound is 9e-5. The proof uses only the second inequality.
+    The second inequality holds with n >= 800 ln(6 card H^2/beta)/(alpha^2 m). The constant C' is
+    not specified, so Theorem 37 holds as printed. The score is a 2-bounded difference function,
+    because clipping increases no distance. In fact, the score is a min(2, 2 tau)-bounded difference
+    function.
     """
 
     @ledger.sweep("signs of mean alpha/2, one item for each user, tau >= 1", alpha=0.5,
@@ -326,8 +327,8 @@ def concentrated(ledger):
 def means(ledger):
     """mu_(D^(nm))(pscr^(psi, tau)_(H, H')) = n mu_(D^m)(clip_(-tau, tau) o pscr^psi_(H, H')).
 
-    This statement is linearity of the mean. Both sides were computed exactly over all datasets of
-    two users with two items of three kinds.
+    The statement is the linearity of the mean. Both sides were computed exactly over all datasets
+    of two users with two items of three kinds.
     """
 
     @ledger.falsify("all datasets", psi=Array(UNIT, (3,)), weights=Array(SHARE, (3,)), n=2.0,
@@ -378,7 +379,10 @@ def tail(ledger):
                         {"m": 100, "alpha": 0.1, "C": 0.6}, {"m": 400, "alpha": 0.1, "C": 1.0}],
                     **TAILS)  # fmt: skip
     def first(m, alpha, C, mean):
-        """Compare for signs; the mutant has another mean."""
+        """Compare both sides for signs.
+
+        The mutant has another mean.
+        """
         tau = C * (alpha * m + math.sqrt(m * math.log(1 / alpha)))
         found = binom.sf(math.floor((m + tau) / 2), m, min(1, (1 + mean * alpha) / 2))
         if found < 1e-250:

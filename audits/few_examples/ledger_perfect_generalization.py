@@ -30,17 +30,21 @@ def perfect_generalization(ledger):
     delta)-perfectly generalizing iff, for any distribution D over Z, there exists a distribution
     SIM_D such that Pr_(x ~ D^n)[A(x) ~_(epsilon, delta) SIM_D] >= 1 - beta.
 
-    SIM_D is arbitrary, so it is not always the distribution of A(x). The indicator of x = (0, 1) is
-    (1/4, 0, 0)-perfectly generalizing with SIM = 0. But at p = 1/2, its own distribution is 1/4
-    away from both outputs in one direction or the other. A fixed A(x') is also a possible SIM_D.
-    For a sample perfectly generalizing algorithm, the best x' is at least as good as a random x'.
-    So the algorithm is perfectly generalizing with the same beta, epsilon and delta (see Lemma 30).
+    The simulator SIM_D is arbitrary, so SIM_D is not always the distribution of A(x). The indicator
+    of x = (0, 1) is (1/4, 0, 0)-perfectly generalizing with SIM = 0. But at p = 1/2, the
+    distribution of the indicator is 1/4 away from both outputs, in one direction or the other. A
+    fixed A(x') is also a possible SIM_D. For a sample perfectly generalizing algorithm, the best x'
+    is at least as good as a random x'. So the algorithm is perfectly generalizing with the same
+    beta, epsilon and delta (see Lemma 30).
     """
 
     @ledger.sweep("the indicator of (0, 1): SIM = 0 is close with probability 3/4",
                   p=[i / 100 for i in range(1, 100)], own=False, mutant={"own": True})  # fmt: skip
     def indicator(p, own):
-        """Return the mass of inputs that are far from SIM, and 1/4; delta = 0.1, epsilon = 0.1."""
+        """Return the mass of inputs that are far from SIM, and the bound 1/4.
+
+        The parameters are delta = 0.1 and epsilon = 0.1.
+        """
         one = p * (1 - p)
         sim = one if own else 0.0
         far = [max(sticks(o, sim, 0.1), sticks(sim, o, 0.1)) > 0.1 for o in (0.0, 1.0)]
@@ -64,17 +68,18 @@ def to_sample_perfect(ledger):
     delta)-sample perfectly generalizing.
 
     The two printed constants fail. Two inputs have to be close to SIM, so beta becomes 1 - (1 -
-    beta)^2 <= 2 beta. The indicator of x = (0, 1), n = 2, is (1/4, epsilon, delta)-perfectly
-    generalizing for all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D). But at p = 1/2,
-    two outputs agree only with probability 5/8 < 3/4. The counterexample does not need the order.
-    For example, "exactly one 1 among three bits" has beta = 4/9, and outputs agree with probability
-    0.506 < 5/9.
+    beta)^2 <= 2 beta. For n = 2, consider the indicator of x = (0, 1). This algorithm is (1/4,
+    epsilon, delta)-perfectly generalizing for all epsilon, delta > 0. The reason is that Pr[x = (0,
+    1)] <= p (1 - p) for every D. The simulator is SIM = 0. But at p = 1/2, two outputs agree only
+    with probability 5/8 < 3/4. The counterexample does not need the order. For example, "exactly
+    one 1 among three bits" has beta = 4/9, and outputs agree with probability 0.506 < 5/9.
 
     The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2. With
-    Lemma 5 as printed, delta becomes 2 e^epsilon delta. Take A with Pr[1] = 0 or (1 + e^epsilon)
-    delta. Both distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so every beta >
-    0 is possible. But half of all pairs are not (2 epsilon, 3 delta)-close. An algorithm on many
-    symbols attains both constants of the repair. If x_1 > x_2, this algorithm outputs both.
+    Lemma 5 as printed, delta becomes 2 e^epsilon delta. Take an A whose Pr[1] is either 0 or (1 +
+    e^epsilon) delta. Both distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so
+    every beta > 0 is possible. But half of all pairs are not (2 epsilon, 3 delta)-close. An
+    algorithm on many symbols attains both constants of the repair. If x_1 > x_2, this algorithm
+    outputs both x_1 and x_2.
     """
 
     @ledger.falsify("beta: the indicator of (0, 1)", p=SHARE, beta=0.25, extremal=[{"p": 0.5}],
@@ -117,7 +122,10 @@ def to_sample_perfect(ledger):
                          "epsilon": 1.0, "delta": 0.1001, "near": np.zeros(4)},
                     ])  # fmt: skip
     def any_laws(law, laws, sim, epsilon, delta, near, factor):
-        """Draw some distributions towards SIM; beta is the value that this D and SIM need."""
+        """Move some distributions towards SIM.
+
+        The value beta is the least beta for this D and this SIM.
+        """
         law, sim = law / law.sum(), sim / sim.sum()
         laws = laws / laws.sum(axis=1, keepdims=True)
         laws = near[:, None] * sim + (1 - near[:, None]) * laws
@@ -149,12 +157,12 @@ def to_perfect(ledger):
     SIM_D to be the distribution of A(x) where x ~ D^n.
 
     The claim follows by Markov's inequality and convexity. The bound is nearly attained only for
-    beta close to 1. If all outputs are different on a set of probability q -> 1, the probability q
-    is attained, and sqrt(2 q - q^2) is allowed. For small beta, the largest value found is a
-    quarter of sqrt(beta). The first half is true without any loss. Pr_x[A(x) close to A(x*)] >= 1 -
-    beta for some x*, so SIM_D = A(x*) makes the algorithm (beta, epsilon, delta)-perfectly
-    generalizing. The loss sqrt(beta) is needed only if SIM_D is the distribution of A(x). "x ~ D^m"
-    in the paper is D^n: A takes n items.
+    beta close to 1. Suppose that all outputs are different on a set of probability q -> 1. In this
+    case, the probability q is attained, and sqrt(2 q - q^2) is allowed. For small beta, the largest
+    value found is a quarter of sqrt(beta). The first half of the claim is true without any loss.
+    Pr_x[A(x) close to A(x*)] >= 1 - beta for some x*, so SIM_D = A(x*) makes the algorithm (beta,
+    epsilon, delta)-perfectly generalizing. The loss sqrt(beta) is needed only if SIM_D is the
+    distribution of A(x). The paper prints "x ~ D^m" instead of "x ~ D^n", although A takes n items.
     """
     domain = {"law": Array(WEIGHT, (6,)), "laws": Array(WEIGHT, (6, 4)), "sharp": Integer(1, 9),
               "epsilon": Interval(0.0, 1.0), "delta": Interval(1e-6, 0.6)}  # fmt: skip
@@ -177,7 +185,7 @@ def to_perfect(ledger):
     @ledger.sweep("outputs are all different on a set of probability q, and the same elsewhere",
                   q=[i / 100 for i in range(1, 100)], power=0.5, mutant={"power": 2.0})  # fmt: skip
     def scattered(q, power):
-        """Use n = 1, delta -> 0 and infinitely many items; beta = 1 - (1 - q)^2."""
+        """Use n = 1, delta -> 0, infinitely many items and beta = 1 - (1 - q)^2."""
         beta = 1 - (1 - q) ** 2
         slack = beta**power
         return q * (slack < 1) + (1 - q) * (q > slack), slack
@@ -193,7 +201,10 @@ def to_perfect(ledger):
 
 
 def sharpened(law, laws, sharp):
-    """Return rows of probabilities; high powers bring them close to corners."""
+    """Return rows of probabilities.
+
+    High powers bring the rows close to corners.
+    """
     laws = laws**sharp
     return law / law.sum(), laws / laws.sum(axis=1, keepdims=True)
 
@@ -208,9 +219,9 @@ def private_perfectly_generalizes(ledger):
 
     No counterexample was found with 2 eps sqrt(n log(1/(beta delta))) and 2 n delta, for the
     distribution of A(x) as SIM_D. This SIM_D costs delta' + sqrt(beta) in Lemma 30. Substituting
-    the beta of the theorem does not give O(n delta), but substituting min(beta, n delta)^2 does.
-    Then 2 log(1/beta) + 3 log(1/delta) under the root is at most 3 times the original. For some
-    SIM_D, the theorem follows from Theorem 13 without any loss (see Lemma 30).
+    min(beta, n delta)^2 gives O(n delta), but substituting the beta of the theorem does not. With
+    this value, 2 log(1/beta) + 3 log(1/delta) under the root is at most 3 times the original. For
+    some SIM_D, the theorem follows from Theorem 13 without any loss (see Lemma 30).
     """
 
     @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
@@ -244,7 +255,10 @@ def private_perfectly_generalizes(ledger):
                   beta=Interval(1e-9, 0.5, log=True), right=True, mutant={"right": False},
                   extremal=[{"n": 1, "delta": 1e-9, "beta": 0.5}])  # fmt: skip
     def allowed(n, beta, delta, right):
-        """Use O(n delta) = 2 n delta, half of it from Theorem 13; the mutant substitutes beta."""
+        """Use 2 n delta for O(n delta), where Theorem 13 contributes half.
+
+        The mutant substitutes beta.
+        """
         root = min(beta, n * delta) if right else math.sqrt(beta)
         return max(root / beta, (n * delta + root) / (2 * n * delta)), 1.0 + ROUNDING
 
@@ -257,10 +271,11 @@ def by_markov(ledger):
 
     If the mean is at most delta', Markov's inequality gives Pr[d > delta'/beta] <= beta. So two
     outputs are at most delta'/beta apart, except with probability beta. For beta <= delta', this
-    bound is at least 1 and gives no information. The mean implies no stronger bound. If d = 1 with
-    probability delta' and d = 0 otherwise, the mean is delta', and Pr[d > t] = delta' for every t <
-    1. Strictly, Theorem 13's own delta'' would have to be delta'/beta. For the same delta' up to a
-    constant, Markov's inequality covers only constant beta. So the printed condition is generous.
+    bound is at least 1 and gives no information. The mean implies no stronger bound. Suppose that d
+    = 1 with probability delta', and d = 0 otherwise. In this case, the mean is delta', and Pr[d >
+    t] = delta' for every t < 1. Strictly speaking, the delta'' of Theorem 13 would have to be
+    delta'/beta. For the same delta' up to a constant, Markov's inequality covers only constant
+    beta. So the printed condition is generous.
     """
     domain = {"weights": Array(WEIGHT, (5,)), "d": Array(SHARE, (5,))}
 

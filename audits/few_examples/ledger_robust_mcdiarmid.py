@@ -35,7 +35,7 @@ def prefix_means(f, p):
 
 
 def adjust(f, p, epsilon):
-    """Return the g of the proof, on whole inputs."""
+    """Return the function g of the proof, on whole inputs."""
     means = prefix_means(f, p)
     g = means[0]
     for mean in means[1:]:
@@ -93,7 +93,8 @@ def adjustment(ledger):
     The construction was executed, and g was built from functions of up to four bits, in the order
     of the items. By Lemma 33 with 2 instead of 2 (1 + e^(-epsilon)), rho can be 2. The value 2 is
     attained for n = 1 and a function that is 1 with a small probability and 0 otherwise. The loop
-    "for i = 1, ..., n - 1" must end at n. Otherwise g is not defined on whole inputs.
+    "for i = 1, ..., n - 1" must end at n. If the loop ends at n - 1, g is not defined on whole
+    inputs.
     """
     rare = [{**dictator(n), "p": q, "epsilon": 0.3} for n, q in ((1, 0.01), (3, 0.99), (4, 0.5))]
 
@@ -149,9 +150,10 @@ def adjusted_concentrates(ledger):
     log(1/delta))).
 
     No counterexample was found with eps' = 4 sqrt(2) eps sqrt(n log(1/delta)) and mu delta, for eps
-    sqrt(n log(1/delta)) <= 1/2. This is Lemma 35 with 2 epsilon, and it is exact for all
-    martingales. The proof has the constants 40 and 2 mu delta. The Y_i = g(x_1, ..., x_i) are the
-    martingale. The check confirms that the constructed g never exceed the worst case of Lemma 35.
+    sqrt(n log(1/delta)) <= 1/2. This bound is Lemma 35 with 2 epsilon, which is exact for all
+    martingales. The proof has the constants 40 and 2 mu delta. The values Y_i = g(x_1, ..., x_i)
+    form the martingale. The check confirms that the constructed g never exceed the worst case of
+    Lemma 35.
     """
 
     @ledger.falsify("the worst of all martingales with ratios e^(2 eps)", n=Integer(1, 2000),
@@ -186,15 +188,15 @@ def robust_mcdiarmid(ledger):
     x_i replaced by x~_i.
 
     No counterexample was found with eps' = 2 eps sqrt(n log(1/delta)), mu delta and 2 for the
-    constants of O, including n = 1. The proof, with its slips repaired, gives the constants 40, 2
-    e^(eps'/2) and (1 + e^-eps)(1 + e^eps'). The sharper forms of Lemmas 33 and 35 give 4 sqrt(2),
-    e^(eps'/2) and 1 + e^eps'. The last constant must be at least 1, as an f that depends on one
-    item shows.
+    constants of O, including n = 1. After its slips are repaired, the proof gives the constants 40,
+    2 e^(eps'/2) and (1 + e^-eps)(1 + e^eps'). The sharper forms of Lemmas 33 and 35 give 4 sqrt(2),
+    e^(eps'/2) and 1 + e^eps'. An f that depends on one item shows that the last constant must be at
+    least 1.
 
     The last display of the proof drops e^eps' from E[e^eps' (g(x') - f(x'))]_+. As printed, the
-    last display is false for arbitrarily small eps'. Let f be a walk in prefixes that may fall to
-    e^(-eps'/2) mu, where the walk is stopped. The walk can fall that far if n is at least 400
-    log(1/delta). Then let the last item make f 0 with a small probability.
+    last display is false for arbitrarily small eps'. Let f be a walk in prefixes. The walk may fall
+    to e^(-eps'/2) mu, where the walk is stopped. The walk can fall to this value if n is at least
+    400 log(1/delta). After the walk, the last item makes f 0 with a small probability.
     """
     domain = {**BITS, "epsilon": Interval(1e-3, 0.2, log=True),
               "delta": Interval(1e-9, 0.1, log=True)}  # fmt: skip
@@ -276,11 +278,11 @@ def lipschitz(ledger):
     The second term is 0 if and only if f(x) <= e^epsilon f(x~^(i)) on the whole support. The
     condition says that ln f moves by at most epsilon with one item. McDiarmid's inequality for ln f
     says that ln f is farther than t from its mean with probability at most 2 exp(-2 t^2/(n
-    epsilon^2)). Both were tested on the steepest and other functions of up to 60 bits. For eps' = 2
-    epsilon sqrt(n log(1/delta)), the value f(x) exceeds e^eps' f(x') by at most mu delta on
-    average. The function ln f satisfies McDiarmid's inequality. The tail of ln f implies the form
-    of the lemma, with another constant. The lemma is about an excess, but McDiarmid's inequality is
-    about a probability. The word "essentially" refers to this difference.
+    epsilon^2)). Both inequalities were tested on the steepest function of up to 60 bits, and on
+    other functions. For eps' = 2 epsilon sqrt(n log(1/delta)), the value f(x) exceeds e^eps' f(x')
+    by at most mu delta on average. The function ln f satisfies McDiarmid's inequality. The tail of
+    ln f implies the form of the lemma, with another constant. The lemma is about an excess, but
+    McDiarmid's inequality is about a probability. The word "essentially" refers to this difference.
     """
     domain = {"n": Integer(1, 60), "p": SHARE, "slopes": Array(SHARE, (60,)),
               "small": Interval(1e-3, 0.5, log=True)}  # fmt: skip

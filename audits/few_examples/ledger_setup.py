@@ -30,8 +30,8 @@ def neighbors(ledger):
     x_(-i) = x'_(-i) for some i in [n], where x_(-i) is the input with the data x_i = (x_(i,1), ...,
     x_(i,m)) of user i removed.
 
-    This is a definition. Over all pairs of three users with two bits each, our pairs agree with
-    this definition. At n = 1, all inputs are neighbours. Every input is its own neighbour. The
+    The statement is a definition. Over all pairs of three users with two bits each, our pairs agree
+    with this definition. At n = 1, all inputs are neighbours. Every input is its own neighbour. The
     count n and the index i are the same in both inputs, so swapping two differing users changes two
     users.
     """
@@ -40,7 +40,10 @@ def neighbors(ledger):
 
     @ledger.identity("pairs that our audits accept", cases=pairs, m=2, mutant={"m": 1})
     def admitted(left, right, m):
-        """Return whether the audits accept it; the mutant counts items that differ, not users."""
+        """Return whether the audits accept the pair.
+
+        The mutant counts the items that differ, not the users.
+        """
         parts = [[d[i : i + m] for i in range(0, 6, m)] for d in (left, right)]
         differ = sum(x != y for x, y in zip(*parts, strict=True))
         data = [[[float(c) for c in d[i : i + 2]] for i in (0, 2, 4)] for d in (left, right)]
@@ -58,9 +61,9 @@ def privacy(ledger):
     have Pr[A(x) in S] <= e^epsilon Pr[A(x') in S] + delta. When m = 1, A is (epsilon,
     delta)-item-level DP. The case delta = 0 is referred to as pure-DP.
 
-    This is a definition. The divergence that other rows use is the supremum over all S. Randomized
-    response to one bit of every user is exactly (epsilon, 0)-DP. At item level, n counts items. So
-    n users of m = 1 item and n items are the same.
+    The statement is a definition. The divergence that other rows use is the supremum over all S.
+    Randomized response to one bit of every user is exactly (epsilon, 0)-DP. At item level, n counts
+    items. So n users with m = 1 item each are the same as n items.
     """
 
     @ledger.identity("the largest P(S) - exp(epsilon) P'(S) over all S", epsilon=EPSILON,
@@ -85,13 +88,13 @@ def usefulness(ledger):
     delta)-user-level DP algorithm that is gamma-useful for T. When gamma is not stated, it is
     assumed to be 2/3.
 
-    This is a definition. The definition was tested exactly, over all algorithms that distinguish
-    two coins. n + 1 users can do everything that n users can do, so "smallest" is a threshold. The
-    best algorithm may ignore the order of users and items, because averaging over all orders keeps
-    both privacy and usefulness. For two constant sources, the best failure probability at delta = 0
-    is e^(-n epsilon/2)/2 for even n, whatever m is. So n_m is about 2 ln(3/2)/epsilon. The number
-    n_m is 0 if one answer is correct for all D, and infinite if no n is enough. The level gamma may
-    not exceed the attainable value.
+    The statement is a definition. The definition was tested exactly, over all algorithms that
+    distinguish two coins. Because n + 1 users can do everything that n users can do, "smallest" is
+    a threshold. The best algorithm may ignore the order of users and items, because averaging over
+    all orders keeps both privacy and usefulness. For two constant sources, the best failure
+    probability at delta = 0 is e^(-n epsilon/2)/2 for even n, whatever m is. So n_m is about 2
+    ln(3/2)/epsilon. The number n_m is 0 if one answer is correct for all D, and infinite if no n is
+    enough. The level gamma may not exceed the attainable value.
     """
     coins = {"bias": [0.7, 0.95], "epsilon": [0.2, 1.5], "delta": [0.0, 0.01]}
 
@@ -100,7 +103,7 @@ def usefulness(ledger):
         epsilon=[0.1, 0.7, 2.0], group=1.0, mutant={"group": 0.9}, tolerance=1e-7,
     )  # fmt: skip
     def constant(n, m, epsilon, group):
-        """Use that each user changes a probability by e^epsilon, from the middle on."""
+        """Use the fact that, from the middle on, each user changes a probability by e^epsilon."""
         middle = 0.5 if n % 2 == 0 else 1 / (1 + math.exp(epsilon))
         found = best_test(n, m, 1.0, epsilon, 0.0)
         return found, 1 - middle * math.exp(-(n // 2) * group * epsilon)
@@ -130,15 +133,15 @@ def discrete_distributions(ledger):
     distance of alpha > 0, the user complexity for the user-level DP is n_m^(DDk(alpha))(epsilon,
     delta) = Thetatilde_delta(k/(epsilon alpha sqrt(m)) + k/(alpha^2 m)).
 
-    The paper cites the bound without a range of m. As m grows, the display tends to 0. But k = 2
-    includes the two constant sources. If delta is much smaller than epsilon, an (epsilon, delta)-DP
-    algorithm needs about 2 ln(3/2)/epsilon users for these sources, whatever m is. At epsilon =
-    1/1000 and delta = 10^-9, the algorithm needs 811 users. Table 2 has a term 1/epsilon for the
-    same bound. The term is needed from about m = (k/alpha)^2 on. Within the regime of few examples,
-    this occurs only if k/alpha is bounded. If the subscript hides any dependence on delta,
-    publishing one of about 1/delta users makes the display true. If the subscript hides only
-    logarithms of 1/delta, as Table 2 says, the display is false. The bounds themselves are cited
-    and not run.
+    The paper cites the bound without a range of m. As m grows, the display tends to 0. But the case
+    k = 2 includes the two constant sources. If delta is much smaller than epsilon, an (epsilon,
+    delta)-DP algorithm needs about 2 ln(3/2)/epsilon users for these sources, whatever m is. At
+    epsilon = 1/1000 and delta = 10^-9, the algorithm needs 811 users. Table 2 has a term 1/epsilon
+    for the same bound. The term is needed if m is at least about (k/alpha)^2. Within the regime of
+    few examples, m can be so large only if k/alpha is bounded. If the subscript hides any
+    dependence on delta, publishing one of about 1/delta users makes the display true. If the
+    subscript hides only logarithms of 1/delta, as Table 2 says, the display is false. The bounds
+    themselves are cited, and were not run.
     """
     ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
         "two constant sources: least n, against 1/(3 delta) + 1 for every epsilon and m",
@@ -152,7 +155,7 @@ def discrete_distributions(ledger):
         lhs="users that group privacy requires", rhs="users that the display allows",
     )  # fmt: skip
     def large_m(epsilon, delta, alpha, m):
-        """Use group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
+        """Use the inequality of group privacy, 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
         least = 0.99 * math.log(2) / epsilon
         display = 2 / (epsilon * alpha * math.sqrt(m)) + 2 / (alpha**2 * m)
         logarithms = math.log(m) - math.log(epsilon) - math.log(delta) - math.log(alpha)
@@ -232,12 +235,12 @@ def covers(ledger):
     Q') >= alpha. The size of the cover or packing is size(Q) := log(card Q); the diameter of Q
     under distance d is max_(Q, Q' in Q) d(Q, Q').
 
-    These are definitions. For points on a line, least covers and largest packings were computed
-    exactly. A largest alpha-packing is an alpha-cover, so least covers are no larger than largest
-    packings. No alpha-cover is smaller than a packing with distances above 2 alpha. At distances of
-    exactly 2 alpha, one center can cover two points. The 3 alpha of Theorem 42 avoids this. A cover
-    need not lie in the family. The KL-divergence is not symmetric, so its diameter is over both
-    orders. The letter d denotes distances, dimensions and PRDim.
+    The statements are definitions. For points on a line, least covers and largest packings were
+    computed exactly. A largest alpha-packing is an alpha-cover, so least covers are no larger than
+    largest packings. No alpha-cover is smaller than a packing with distances above 2 alpha. At
+    distances of exactly 2 alpha, one center can cover two points. The distance 3 alpha in Theorem
+    42 avoids this case. A cover need not lie in the family. The KL-divergence is not symmetric, so
+    the KL-diameter is over both orders. The letter d denotes distances, dimensions and PRDim.
     """
     lines = {"points": Array(SHARE, (6,)), "alpha": Interval(0.02, 0.5)}
 
@@ -254,7 +257,11 @@ def covers(ledger):
 
 
 def largest_packing(points, distance):
-    """Return its size on a line: starting left, take each point far enough from the last one."""
+    """Return the size of a largest packing on a line.
+
+    Starting at the left, the function takes each point that is far enough from the last taken
+    point.
+    """
     size, last = 0, -math.inf
     for x in np.sort(points):
         if x - last >= distance:
@@ -263,7 +270,10 @@ def largest_packing(points, distance):
 
 
 def smallest_cover(points, centers, alpha):
-    """Return its size on a line, by covering the leftmost open point with the rightmost center."""
+    """Return the size of a smallest cover on a line.
+
+    Each step covers the leftmost open point with the rightmost center.
+    """
     size, reached = 0, -math.inf
     for x in np.sort(points):
         if x > reached + ROUNDING:

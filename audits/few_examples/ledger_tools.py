@@ -32,11 +32,11 @@ def triangle(ledger):
     e^epsilon B(x)]_+ is the hockey stick divergence, and A ~_(epsilon, delta) B denotes d_epsilon(A
     || B) <= delta and d_epsilon(B || A) <= delta.
 
-    The check covers all triples exactly. Merging outcomes into an event and the rest keeps both
-    hypotheses. So two outcomes are enough, and for two outcomes the extreme B and A are known. The
-    bound is attained at epsilon = 0, at epsilon' = 0 and if one delta is 0. Otherwise max(delta' +
-    e^epsilon' delta, delta + e^epsilon delta') is enough, with one term for each direction. This
-    maximum is attained at C = (0, 1).
+    The check covers all triples exactly. If the outcomes are merged into an event and the rest,
+    both hypotheses still hold. So two outcomes are enough, and for two outcomes the extreme B and A
+    are known. The bound is attained in three cases: epsilon = 0, epsilon' = 0, and one delta equal
+    to 0. In other cases, max(delta' + e^epsilon' delta, delta + e^epsilon delta') is enough. This
+    maximum has one term for each direction. This maximum is attained at C = (0, 1).
     """
     apart = {"first": Interval(0.0, 3.0), "second": Interval(0.0, 3.0)}
     small = Interval(0.0, 0.5)
@@ -66,9 +66,9 @@ def triangle(ledger):
 
 
 def extreme(first, second, d1, d2, c, sum_, whole):
-    """Return both sides in the worse direction, for a C that gives the event probability c.
+    """Return both sides in the worse direction, for a C that gives the event the probability c.
 
-    A ~_(first, d1) B ~_(second, d2) C.
+    The distributions satisfy A ~_(first, d1) B ~_(second, d2) C.
     """
     one = move(move(c, second, d2), first, d1) - math.exp(first + second) * c
     other = move(move(c, first, d1), second, d2) - math.exp(first + second) * c
@@ -88,11 +88,12 @@ def group_privacy(ledger):
     A(x) ~_(epsilon', delta') A(x') where epsilon' = k epsilon, delta' = ((e^(k epsilon) -
     1)/(e^epsilon - 1)) delta <= k e^(k epsilon) delta.
 
-    The lemma is exact, and an algorithm that counts attains its bound. From (0, 1) on, each step
-    multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear programs over all
-    algorithms on two and three bits, no algorithm is worse. The last inequality is loose. The bound
-    k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. The number k may exceed the
-    number of items that differ. At epsilon = 0, the quotient is 0/0, which must be read as k.
+    The lemma is exact. An algorithm that counts attains the bound of the lemma. Starting from (0,
+    1), each step multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear
+    programs over all algorithms on two and three bits, no algorithm is worse. The last inequality
+    is loose. The bound k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. The number
+    k may exceed the number of items that differ. At epsilon = 0, the quotient is 0/0, which must be
+    read as k.
     """
     steps = {"k": [1, 2, 5, 20], "epsilon": [1e-3, 0.1, 1.0], "delta": [1e-9, 1e-4, 0.05]}
 
@@ -132,7 +133,7 @@ def group_privacy(ledger):
 
 
 def private_events(words, letters, epsilon, delta):
-    """Return the privacy constraints on event probabilities of all words: rows @ a <= most."""
+    """Return the privacy constraints `rows @ a <= most` on the event probabilities of all words."""
     place = {word: i for i, word in enumerate(words)}
     rows, most = [], []
     for word in words:
@@ -151,7 +152,10 @@ def private_events(words, letters, epsilon, delta):
 
 
 def neighboring(population, letters, kept):
-    """Yield neighbouring inputs; if the order of a subsample is not kept, only sorted ones."""
+    """Yield neighbouring inputs.
+
+    If the order of a subsample is not kept, all yielded inputs are sorted.
+    """
     letters = range(letters)
     if not kept:
         for rest in itertools.combinations_with_replacement(letters, population - 1):
@@ -211,9 +215,9 @@ def subsampling(ledger):
     where p is small. This A is (epsilon, 0)-DP. On (0, 1, 0) and (1, 1, 0), the ratio is (e^(2
     epsilon) + e^epsilon + 1)/(e^epsilon + 2). This ratio is above 1 + (2/3)(e^epsilon - 1) for
     every epsilon > 0. At epsilon = 1/2, epsilon' is .386, but .359 is claimed. On three of five
-    items, epsilon' is .361, but .329 is claimed. Without x_1, the other items move to other places,
-    and A may depend on their places. The cited theorem is about sets and multisets. Theorem 10 may
-    use a random order, which also makes A symmetric as Theorem 17 needs.
+    items, epsilon' is .361, but .329 is claimed. If x_1 is removed, the other items move to other
+    places, and A may depend on the places. The cited theorem is about sets and multisets. Theorem
+    10 may use a random order, which also makes A symmetric as Theorem 17 needs.
     """
     sizes = [{"sample": s, "population": p, "letters": q} for s, p, q in
              [(1, 2, 2), (2, 3, 2), (3, 4, 2), (2, 3, 3)]]  # fmt: skip
@@ -258,7 +262,7 @@ def subsampling(ledger):
         lhs="privacy loss of A'", rhs="epsilon'",
     )  # fmt: skip
     def in_order(epsilon):
-        """Use that the common factor p of the probabilities of the answer 1 cancels."""
+        """Use the fact that the common factor p of the probabilities of the answer 1 cancels."""
         x, y, pairs = (0, 1, 0), (1, 1, 0), ((0, 1), (0, 2), (1, 2))
         one, other = (sum(math.exp(epsilon * (z[j] - z[i])) for i, j in pairs) for z in (x, y))
         return math.log(one / other), math.log(1 + 2 / 3 * (math.exp(epsilon) - 1))
@@ -287,13 +291,13 @@ def truncated_noise(ledger):
     and let TDLap(epsilon, delta) be the distribution supported on {0, ..., 2 kappa} with
     probability mass function at x being proportional to exp(-epsilon abs(x - kappa)).
 
-    This is a definition. The properties that the proof of Lemma 18 needs hold. Masses of
+    The statement is a definition. The properties that the proof of Lemma 18 needs hold. Masses of
     neighbouring values differ by exactly e^epsilon. The masses of 0 and 2 kappa are at most
-    delta/5. The value delta/5 is attained at epsilon = ln 2 and delta = 1/2. (For small delta, both
-    masses are (3 - 2 sqrt(2)) delta = .172 delta.) The 1 + in kappa is not needed:
-    ceil(ln(1/delta)/epsilon) gives at most delta. A count that moves by 1 is (epsilon, delta/5)-DP
-    with this noise. For delta = 1, the support is {0, 1, 2}. For delta >= e^epsilon, the support is
-    {0} at first, and empty for larger delta.
+    delta/5. The value delta/5 is attained at epsilon = ln 2 and delta = 1/2. For small delta, both
+    masses are (3 - 2 sqrt(2)) delta = .172 delta. The summand 1 in kappa is not needed, because
+    ceil(ln(1/delta)/epsilon) gives masses of at most delta. A count that moves by 1 is (epsilon,
+    delta/5)-DP with this noise. For delta = 1, the support is {0, 1, 2}. For delta >= e^epsilon,
+    the support is first {0}, and is empty for larger delta.
     """
     exact = [{"epsilon": math.log(2), "delta": 2.0**-k} for k in (1, 2, 9)]  # nothing is rounded up
     domain = {"epsilon": Interval(0.01, 5.0, log=True), "delta": DELTA, "extremal": exact}
@@ -348,11 +352,11 @@ def exponential_mechanism(ledger):
     proportional to exp(-epsilon scr_h(x)/(2 Delta)).
 
     The theorem holds with a = 2 Delta ln(card H/beta)/epsilon, exactly. The failure probability is
-    largest if there is one best candidate and all others are just above a. In this case, the
-    failure probability is below beta (1 - 1/card H). The factor 2 cannot be smaller for all card H.
-    The loss epsilon is attained in the limit, for a candidate that moves against many others. If
-    there is one candidate, the algorithm never fails. The data are arbitrary, and scores may be
-    negative. If beta >= 1, the theorem requires nothing.
+    largest if there is one best candidate, and all other candidates are just above a. In this case,
+    the failure probability is below beta (1 - 1/card H). The factor 2 cannot be smaller for all
+    card H. The loss epsilon is attained in the limit, for a candidate that moves against many
+    others. If there is one candidate, the algorithm never fails. The data are arbitrary, and scores
+    may be negative. If beta >= 1, the theorem requires nothing.
     """
     private = {"epsilon": EPSILON, "sensitivity": Interval(0.01, 100.0, log=True)}
 

@@ -20,7 +20,7 @@ DELTA = Interval(1e-9, 0.1, log=True)
 
 
 def steepest_test(n, epsilon, delta, at, value):
-    """Return Pr[A = 1] by the value 0, ..., n of a sum, as steep as (eps, delta)-DP allows."""
+    """Return Pr[A = 1] for the sums 0, ..., n, as steep as (eps, delta)-DP allows."""
     e, f = math.exp(epsilon), np.full(n + 1, float(value))
     for k in range(at, n):
         f[k + 1] = min(e * f[k] + delta, 1 - (1 - f[k] - delta) / e, 1)
@@ -55,7 +55,7 @@ def laplace(x, epsilon):
 
 
 def moved_laplace(shift, epsilon, larger):
-    """Return the hockey-stick divergence, at `larger`, of discrete Laplace noise from its shift."""
+    """Return the hockey-stick divergence, at `larger`, of discrete Laplace noise and its shift."""
     last = np.ceil((shift - larger / epsilon) / 2) - 1
     found = laplace(last, epsilon) - math.exp(larger) * laplace(last - shift, epsilon)
     return np.maximum(found, 0)

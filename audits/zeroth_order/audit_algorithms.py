@@ -1,7 +1,8 @@
-"""Oracles along a path, and the whole algorithm, on items that attain the sensitivities.
+"""Audits of the oracles and of the whole algorithm, on items that attain the sensitivities.
 
 An oracle releases an invertible image of nodes with independent noises. The audits integrate this
-noise out. In d = 1, the worst cases do not depend on the directions, and the answers are computed.
+noise out. In d = 1, the worst cases do not depend on the directions, and the audits compute exact
+answers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ FRESH = pytest.param("fresh", marks=pytest.mark.from_profile("full"))
 
 
 def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", dimension=1):
-    """Return a plan with B_2 = 1, D = delta / T, delta = L = 1; sigma is printed or exact."""
+    """Return a plan with B_2 = 1, D = delta / T and delta = L = 1.
+
+    The noise sigma is printed or exact.
+    """
     first = first_batch or math.ceil(rounds / 2)
     made = Plan(
         rounds, epochs, 1.0, 1 / rounds, 1 / rounds, VarianceReduced(first, 1, sigma or 1.0)
@@ -82,7 +86,10 @@ def axis_directions(n_items):
 
 @pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_gradient_estimate(auditor, directions):
-    """Audit one Grad in d = 2 with noise for 2 d L / b. Fresh directions hide most of it."""
+    """Audit one Grad in d = 2, with noise for the sensitivity 2 d L / b.
+
+    Fresh directions hide most of this sensitivity.
+    """
     centers = partial(
         gradient_estimate, loss=loss(2), radius=1.0, point=[0.0, 0.0],
         directions=axis_directions(2) if directions == "same" else None,
@@ -100,7 +107,10 @@ def audit_gradient_estimate(auditor, directions):
 
 @pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_difference_estimate(auditor, directions):
-    """Audit one Diff in d = 2, round 3 of an oracle, for 2 d L norm(x - y) / (b delta)."""
+    """Audit one Diff in d = 2, with noise for 2 d L norm(x - y) / (b delta).
+
+    This Diff is round 3 of an oracle.
+    """
     w = path(3, 2)
     sensitivity = 4 * np.linalg.norm(w[2] - w[1])
     oracle = VarianceReduced(1, 1, sensitivity / RHO)
@@ -121,7 +131,7 @@ def audit_difference_estimate(auditor, directions):
 
 @pytest.mark.parametrize("rounds", [1, 2, 8, 32])
 def audit_oracle(auditor, rounds):
-    """Audit exact noise for the transcript in d = 1, where less noise is not enough."""
+    """Audit the exact noise of all noisy gradients in d = 1, where less noise is not enough."""
     made = plan(rounds).oracle
     n = made.first_batch + rounds - 1
     result = auditor.check(
@@ -139,7 +149,10 @@ def audit_oracle(auditor, rounds):
 
 @pytest.mark.parametrize("rounds", [3, 8, 16])
 def audit_corollary_4_4(auditor, rounds):
-    """Audit the printed noise where it is enough. The frontier shows the margin."""
+    """Audit the printed noise for T at which this noise is enough.
+
+    The frontier shows the margin of the noise.
+    """
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma).oracle
     result = auditor.check(
@@ -195,7 +208,10 @@ def audit_oracle_in_the_plane(auditor):
 
 
 def run(made, noise=1.0):
-    """Return the whole algorithm; steps seldom reach the boundary, which would hide gradients."""
+    """Return the whole algorithm with steps that seldom reach the boundary.
+
+    The boundary would hide gradients.
+    """
     made = replace(made, step=made.domain / (2 * made.oracle.sigma + 2))
     return partial(
         conversion.private_zeroth_order, loss=loss(), plan=made, start=[0.0],
@@ -219,7 +235,7 @@ def audit_private_zeroth_order(auditor, rounds):
 
 @pytest.mark.from_profile("full")
 def audit_private_zeroth_order_in_many_epochs(auditor):
-    """Audit the averages of 16 epochs, at the least noise with which their guarantee holds.
+    """Audit the averages of 16 epochs, at the least noise with which the guarantee holds.
 
     The mutant uses the items of the first epoch in all epochs.
     """
@@ -243,7 +259,7 @@ def audit_private_zeroth_order_in_many_epochs(auditor):
 
 
 class Averages:
-    """A mechanism with outputs ``[size, K]``: the averages of all epochs, d = 1."""
+    """Mechanism that returns the averages of all epochs ``[size, K]``, for d = 1."""
 
     def __init__(self, mechanism, **options):
         self.mechanism, self.options = mechanism, options
@@ -256,10 +272,10 @@ class Averages:
 
 @pytest.mark.parametrize("kind", ["tree", "naive"])
 def audit_released_gradients(auditor, kind):
-    """Audit the released gradients by draws; coordinates and rounds must not share noise.
+    """Audit draws of the released gradients.
 
-    Here d = 2, and the item moves only the first coordinate. So noise that the two coordinates
-    share gives no protection.
+    Coordinates and rounds must not share noise. In this audit, d is 2, and the item moves only the
+    first coordinate. So noise that the two coordinates share would give no protection.
     """
     made = plan(2, dimension=2).oracle if kind == "tree" else Naive(1, 2 * 2 / 1 / RHO)
     options = {"loss": loss(2), "radius": 1.0, "points": path(2, 2), "oracle": made}
@@ -299,7 +315,7 @@ def naive(sigma, batch=2, rounds=3):
 
 
 def audit_naive_oracle(auditor):
-    """Audit noise for 2 d L / B, the sensitivity that d = 1 attains."""
+    """Audit the noise for the sensitivity 2 d L / B, which is attained at d = 1."""
     sigma = 2 / 2 / RHO
     result = auditor.check(
         naive(sigma),
@@ -331,7 +347,10 @@ def one_gaussian(values):
     "Section 2 states the conversion for delta >= exp(-rho^2); it needs delta <= exp(-0.73 rho^2)"
 )
 def audit_conversion(auditor):
-    """Audit rho = 10, delta = 1e-6; a Gaussian with shift 10, noise 1 is (alpha, 50 alpha)-RDP."""
+    """Audit the conversion at rho = 10 and delta = 1e-6.
+
+    A Gaussian with shift 10 and noise 1 is (alpha, 50 alpha)-RDP.
+    """
     rho, delta = 10.0, 1e-6
     assert delta >= math.exp(-(rho**2))
     auditor.check(

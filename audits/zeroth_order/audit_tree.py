@@ -1,4 +1,4 @@
-"""The tree mechanism: all running sums, exactly, through the noise of its nodes."""
+"""Exact audits of all running sums of the tree mechanism, through the noise of the nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def audit_running_sums(auditor, n):
 
 
 def audit_running_sums_with_given_noises(auditor):
-    """Audit sensitivities and noises that change from time to time."""
+    """Audit sensitivities and noises that differ between times."""
     s, sigmas = 1 / np.arange(1, 13), 1 + 0.1 * np.arange(12)
 
     def whitened(values):
@@ -63,7 +63,7 @@ def audit_running_sums_with_given_noises(auditor):
 
 
 def audit_tree_sums_as_released(auditor):
-    """Audit the sums by draws, which test the sampler as well as its centres."""
+    """Audit draws of the sums, which test both the sampler and the centres."""
     auditor.check(
         partial(tree_sums, sigmas=1.0),
         GaussianDP(tree_gdp(np.ones(5), 1.0), REPLACE, f"{PAPER} Theorem 4.3, exact"),

@@ -1,4 +1,7 @@
-"""Domains that the checks share. `statements.md` has their conventions."""
+"""Domains that the checks share.
+
+`statements.md` lists the conventions of these checks.
+"""
 
 from __future__ import annotations
 

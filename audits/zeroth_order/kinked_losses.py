@@ -31,12 +31,12 @@ def kinked(slopes, kinks, points):
 
 
 def constant_of(slopes):
-    """L."""
+    """Return the Lipschitz constant L."""
     return max(lipschitz(each) for each in slopes) + 1e-300
 
 
 def as_loss(slopes, kinks):
-    """Item (0) is the first sum of ridges, and item (1) is minus the second sum."""
+    """Return a loss with two items, the first sum of ridges and minus the second sum."""
     d = slopes.shape[-1]
 
     def function(points, items):
@@ -47,7 +47,10 @@ def as_loss(slopes, kinks):
 
 
 def opposite(d, kink, **more):
-    """Return +-abs(x_1 - kink): straight near 0 for kink = 9, and a kink at 0 for kink = 0."""
+    """Return the losses +-abs(x_1 - kink).
+
+    The losses are straight near 0 for kink = 9, and have a kink at 0 for kink = 0.
+    """
     slopes, kinks = np.zeros((2, 3, d)), np.zeros((2, 3))
     slopes[:, 0, 0], kinks[:, 0] = 1.0, kink
     return {"slopes": slopes, "kinks": kinks, "at": np.zeros(d), "radius": 1.0, **more}
@@ -95,7 +98,7 @@ def variance(slopes, kinks, u, w, radius, x, y=None):
 
 
 def unit(directions):
-    """Scale directions to length 1; return None if a length is almost 0."""
+    """Scale directions to length 1, or return None if a length is almost 0."""
     lengths = np.linalg.norm(directions, axis=-1, keepdims=True)
     return None if lengths.min() < 1e-6 else directions / lengths
 

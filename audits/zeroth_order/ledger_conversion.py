@@ -1,4 +1,4 @@
-"""Private zeroth-order optimization: Remark 4.1, Lemma 4.6 and Corollary 4.7."""
+"""Private zeroth-order optimization: the conversion in Remark 4.1, Lemma 4.6 and Corollary 4.7."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def slope(v, x):
 
 
 def value(v, x):
-    """Return F with F(-4) = 0, the integral of a piecewise linear slope, exactly."""
+    """Return F exactly, as the integral of a piecewise linear slope with F(-4) = 0."""
     at = np.concatenate([[0.0], np.cumsum((v[1:] + v[:-1]) / 2 * 0.5)])
     k = np.clip(((x + 4) / 0.5).astype(int), 0, 15)
     rest = x - KNOTS[k]
@@ -118,7 +118,10 @@ def least(v):
 
 
 def stationarity(v, x, radius):
-    """Return 0, or the end of the interval of slopes nearest to 0. See Definition 2.1."""
+    """Return the slope closest to 0 in the interval of slopes.
+
+    See Definition 2.1.
+    """
     inside = np.abs(KNOTS - x[..., None]) < radius
     low, high = slope(v, x - radius), slope(v, x + radius)
     most = np.maximum(np.maximum(low, high), np.where(inside, v, -np.inf).max(axis=-1))
@@ -141,8 +144,8 @@ def shares(count):
 def converted(v, errors, T, K, radius, first, step, honest, gap, frozen, smooth, extra):
     """Return both sides of Lemma 4.6, or of Corollary 4.7 if F is smoothed.
 
-    In each epoch, the learner starts with `first` D. Then it steps against the true gradient plus
-    the error.
+    In each epoch, the learner starts with `first` D. After this start, the learner steps against
+    the true gradient plus the error.
     """
     if K * T > 4 and K < 10:
         return None
@@ -196,14 +199,14 @@ def conversion(ledger):
 
     On a line, the check is exact. The check uses differentiable F with piecewise linear slopes. The
     errors of gtilde are arbitrary, because the lemma assumes nothing about these errors. A
-    quadrature covers uniform s. As K grows, the bound is tight for a path that moves down a long
-    slope. The proof holds in every dimension. There are three misprints. The left side of
-    F(x_(T+1)) - F(x_1) <= F* needs the opposite difference. The printed u_t^k should be u^k. The
-    first sum should be over i. If the gradients sum to 0, any u^k of length at most D is suitable.
-    The proof needs three facts that the paper does not state. Delta_t is independent of s_t. F is
-    integrable along segments. The function x^2 sin(1/x^2) is not integrable along segments. For
-    this function, E <grad F(w_t), Delta_t> does not exist. For OSD, the regret is defined with the
-    comparator u^k, which depends on all gradients.
+    quadrature computes means over uniform s. As K grows, the bound is tight for a path that moves
+    down a long slope. The proof holds in every dimension. There are three misprints. In F(x_(T+1))
+    - F(x_1) <= F*, the left side should be the opposite difference. The printed u_t^k should be
+    u^k. The first sum should be over i. If the gradients sum to 0, any u^k of length at most D is
+    suitable. The proof needs three facts that the paper does not state. Delta_t must be independent
+    of s_t. F must be integrable along segments. The function x^2 sin(1/x^2) is not integrable along
+    segments. For this function, E <grad F(w_t), Delta_t> does not exist. For OSD, the regret is
+    defined with the comparator u^k, which depends on all gradients.
     """
     case = {**LINE, "smooth": False, "extra": 0.0, "extremal": [LONG, SHORT, VALLEY]}
     ledger.falsify("piecewise quadratic F, arbitrary errors", mutant={"gap": 0.5}, **case)(
@@ -245,8 +248,8 @@ def conversion_of_the_smoothing(ledger):
 
     The claim follows from Lemma 4.6 for Fhat and then from Corollary 2.3. On a line, the check is
     exact, like the check of the lemma. As K grows, the bound is tight. The term 2 L delta is larger
-    than necessary. Because inf Fhat >= inf F, F* + L delta d/(d + 1) is enough. The added term is
-    then a quarter of 2 L delta at d = 1. The proof omits gradient signs in its last displays.
+    than necessary. Because inf Fhat >= inf F, F* + L delta d/(d + 1) is enough. At d = 1, the added
+    term is then a quarter of 2 L delta. The proof omits gradient signs in its last displays.
     """
     case = {**LINE, "smooth": True, "extremal": [LONG, SHORT]}
     words = "piecewise quadratic F, arbitrary errors"
@@ -288,11 +291,11 @@ def within_the_ball(ledger):
     """norm(w_t^k - wbar^k) <= D T = delta for all t in [T], so norm(grad F(wbar^k))_delta <=
     norm((1/T) sum_(t=1..T) grad F(w_t^k)).
 
-    The distance is at most ((T + 1)/2 - 1/T) D. A straight path with s_1 = 0 and s_t = 1 for all
-    other t attains this distance. This distance is below delta, as the open ball requires. For
-    large T, the distance is about half of delta. D = 2 delta/(T + 1) would also be enough, and the
-    steps would be nearly twice as long. If two points are equal, the mean is still a convex
-    combination.
+    The distance of w_t^k from wbar^k is at most ((T + 1)/2 - 1/T) D. A straight path with s_1 = 0
+    and s_t = 1 for all other t attains this distance. This distance is below delta, as the open
+    ball requires. For large T, the distance is about half of delta. The choice D = 2 delta/(T + 1)
+    would also be enough. With this choice, the steps would be nearly twice as long. If two points
+    are equal, the mean of the gradients is still a convex combination.
     """
     ends = [{**straight([0, 1, 1, 1, 1]), "radius": 1.0}]
     domain = {**WALK, "radius": Interval(0.1, 5.0), "extremal": ends}

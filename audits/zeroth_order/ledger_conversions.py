@@ -1,4 +1,4 @@
-"""Private zeroth-order optimization: Renyi privacy, online learning, composition (Lemma C.1)."""
+"""Zeroth-order optimization: claims on Renyi privacy, learning and composition (Lemma C.1)."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def from_renyi_to_approximate_privacy(ledger):
 
     The direction of the last inequality is wrong, because delta must be small compared with
     exp(-rho^2), not large. By Mironov's Proposition 3, the best alpha gives epsilon = rho^2 / 2 +
-    rho sqrt(2 ln(1/delta)). This epsilon is at most 2 rho sqrt(ln(1/delta)) exactly if delta <=
-    exp(-c rho^2) with c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough. Gaussian
-    noise shows that c is the best possible. For Gaussian noise, the least c is .369 at rho = 5,
-    .625 at rho = 10, .7270 at rho = 100, and .7285 at rho = 1000. For Gaussian noise, the printed
-    range fails at rho = 3.8186 (delta = .36, epsilon = 7.7). For every larger rho, the printed
-    range fails at some delta. For mechanisms with two outcomes, the printed range fails for rho >=
-    2.718 (delta = .40, epsilon = 5.2). One example is rho = 2.737 and delta = 1/2, where epsilon is
-    4.56. By Proposition 3, the printed range is true for rho <= .975 and all delta <= 1/2. For rho
-    between .975 and 2.717, a search over two outcomes found no failure. The search is not part of
-    this ledger. Usual parameters, such as rho = 1 and delta = 1e-6, are outside the printed range
-    and inside the corrected range.
+    rho sqrt(2 ln(1/delta)). This epsilon is at most 2 rho sqrt(ln(1/delta)) if and only if delta <=
+    exp(-c rho^2), where c = (3 + 2 sqrt(2)) / 8 = .7286. So delta <= exp(-rho^2) is enough.
+    Gaussian noise shows that c is the best possible constant. For Gaussian noise, the least c is
+    .369 at rho = 5, .625 at rho = 10, .7270 at rho = 100, and .7285 at rho = 1000. For Gaussian
+    noise, the printed range fails at rho = 3.8186 (delta = .36, epsilon = 7.7). For every larger
+    rho, the printed range fails at some delta. For mechanisms with two outcomes, the printed range
+    fails for rho >= 2.718 (delta = .40, epsilon = 5.2). One example is rho = 2.737 and delta = 1/2,
+    where epsilon is 4.56. By Proposition 3, the printed range is true for rho <= .975 and all delta
+    <= 1/2. For rho between .975 and 2.717, a search over two outcomes found no failure. The search
+    is not part of this ledger. Usual parameters, such as rho = 1 and delta = 1e-6, are outside the
+    printed range and inside the corrected range.
     """
     words = {"lhs": "exact delta at epsilon = 2 rho sqrt(ln(1/delta))", "rhs": "delta"}
     for rho, delta in ((20.0, 1e-6), (10.0, 1e-6), (4.0, 0.3)):
@@ -139,10 +139,10 @@ def gaussian_noise(ledger):
     """If norm(A(Z) - A(Z')) <= s for any neighbouring Z, Z', then adding Gaussian noise N(0,
     sigma^2 I) with sigma = s/rho to the output of A ensures that it is (alpha, alpha rho^2/2)-RDP.
 
-    The bound is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. An A may be random,
-    for example Grad and Diff. If A is random, the condition must hold for the same randomness in
-    both runs. The divergence of the mixture over this randomness is no larger. If this randomness
-    is published too, the divergence of the output is also at most the bound.
+    The bound is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. The algorithm A may
+    be random. Examples are Grad and Diff. If A is random, the condition must hold for the same
+    randomness in both runs. The divergence of the mixture over this randomness is not larger. If
+    this randomness is published too, the divergence of the output is also at most the bound.
     """
 
     @ledger.identity("by quadrature along A(Z) - A(Z')", alpha=[1.1, 2.0, 10.0, 100.0],
@@ -202,16 +202,17 @@ def regret_of_descent(ledger):
     norm(v_t)^2).
 
     The bound holds for eta = D / sqrt(sum_t E norm(v_t)^2) and x_1 = 0. For this eta, the bound is
-    D^2 / (2 eta) plus eta / 2 times the sum. The bound is attained at T = 1. For every T, the bound
-    is attained by unit vectors that are each orthogonal to the sum of the previous vectors. The
-    paper does not print eta and x_1, although the bound depends on eta and x_1. For a fixed eta of
-    another size, the regret may exceed the bound by any factor. An eta that adapts to the past is D
-    / sqrt(sum of the squares so far). With such an eta, the regret is at least 2 times the bound at
-    T = 2, and 2.45 times the bound at T = 20. The regret is at most 3 times the bound. For vectors
-    of equal length, the factor for such an eta is 1.81 at T = 14. A start on the boundary of the
-    ball doubles the bound. The tuned eta is a fixed point, because v_t depends on x_t, which
-    depends on eta. The analysis needs less than the tuned eta. For any V above the sum, eta = D /
-    sqrt(V) gives D sqrt(V). Theorem 4.9 bounds the squares in advance.
+    D^2 / (2 eta) plus eta / 2 times the sum. At T = 1, the bound is attained. For every T, the
+    bound is attained by unit vectors. Each of these unit vectors is orthogonal to the sum of the
+    previous vectors. The paper does not print eta and x_1, although the bound depends on eta and
+    x_1. For a fixed eta of another size, the regret may exceed the bound by any factor. An eta that
+    adapts to the past is D / sqrt(sum of the squares so far). With such an eta, the regret is at
+    least 2 times the bound at T = 2, and 2.45 times the bound at T = 20. The regret is at most 3
+    times the bound. For vectors of equal length, the factor for such an eta is 1.81 at T = 14. A
+    start on the boundary of the ball doubles the bound. The tuned eta is a fixed point, because v_t
+    depends on x_t, which depends on eta. The analysis needs a weaker condition than the tuned eta.
+    For any V above the sum of squares, eta = D / sqrt(V) gives the bound D sqrt(V). Theorem 4.9
+    bounds the squares in advance.
     """
     domain = {"vectors": Array(UNIT, ("T", 2)), "T": Integer(1, 12), "most": 1.0}
     tight = [{"vectors": orthogonal(n)} for n in (1, 2, 5, 12)]
@@ -248,7 +249,7 @@ def regret_of_descent(ledger):
     )
     @edge.sweep("eta too small", v=-1.0, eta=0.01, **words)
     def two_rounds(v, eta):
-        """Return the regret of v_1 = 1, v_2 = -v, with x_2 = -eta, and its bound."""
+        """Return the regret of v_1 = 1 and v_2 = -v, where x_2 = -eta, and its bound."""
         return v * min(1.0, eta) + abs(1 - v), math.hypot(1, v)
 
     @edge.sweep("eta that adapts, vectors of length 1", turns=5, more=4, **words)
@@ -277,10 +278,10 @@ def adaptive_composition(ledger):
 
     Mechanisms attain the bound if they ignore the past and have the same worst entry. The proof
     shows a better bound, because for entry q each R^(i) adds only its divergence at entry q. "z_i"
-    should be "Z", because R^(i) takes a whole dataset and may read any part of it. The product of
-    the S^(i) should begin at S^(1). Each R^(i) must draw fresh randomness, so that the distribution
-    of x_i given x_(1:i-1) is that of R^(i). In the proof of Theorem 4.3, the nodes of the tree
-    share their noise.
+    should be "Z", because R^(i) takes a whole dataset and may read any part of this dataset. The
+    product of the S^(i) should begin at S^(1). Each R^(i) must draw fresh randomness, so that the
+    distribution of x_i given x_(1:i-1) is that of R^(i). In the proof of Theorem 4.3, the nodes of
+    the tree share their noise.
     """
     kernels = {"first": Array(SHARE, (4, 2)), "second": Array(SHARE, (2, 4, 2))}
     kernels |= {"third": Array(SHARE, (4, 4, 2)), "alpha": ORDER, "reads": Choice(tuple(range(64)))}
@@ -289,7 +290,10 @@ def adaptive_composition(ledger):
     kernels["extremal"] = [{**same, "alpha": 2.0, "reads": 63}]
 
     def costs(first, second, third, alpha, reads):
-        """Return the divergences [q] of the composition and [i][q] of each algorithm, by past."""
+        """Return the divergences of the composition and of each algorithm.
+
+        The divergences are indexed by the entry q, and also by the past.
+        """
         data = np.arange(4)  # both entries as bits; each algorithm sees the entries that it reads
         shown = [data & (reads >> shift & 3) for shift in (0, 2, 4)]
         one, two, three = (
@@ -330,7 +334,10 @@ def adaptive_composition(ledger):
         mutant={"fresh": False},
     )  # fmt: skip
     def own_randomness(fresh, flip, alpha):
-        """Return the cost of z xor coin and a second coin; the mutant publishes the first coin."""
+        """Return the cost of z xor coin and a second coin.
+
+        The mutant publishes the first coin.
+        """
         coin = np.array([1 - flip, flip])
         p, q = (np.outer(coin[::s], coin) if fresh else np.diag(coin)[::s] for s in (1, -1))
         if ((p > 0) & (q == 0)).any():

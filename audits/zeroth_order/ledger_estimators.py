@@ -74,14 +74,14 @@ def grad(ledger):
     @ledger.monte_carlo("abs(<e, u>) >= cos(pi / 8) has probability 1/4", allowed=0.25,
                         draws=20_000, mutant=0.8)  # fmt: skip
     def near_the_axis(size, *, rng):
-        """In this case, <Grad, e> is 2 <e, u>^2."""
+        """For this loss, <Grad, e> is 2 <e, u>^2."""
         g = gradient_estimate(np.array([[1.0, 0.0]]), size, rng=rng, **plane)
         return g[:, 0] >= 2 * math.cos(math.pi / 8) ** 2
 
     @ledger.monte_carlo("two items: the upper 1/16 of the sum, if they are independent",
                         allowed=1 / 16, draws=20_000, mutant=0.7)  # fmt: skip
     def both(size, *, rng):
-        """Compare <Grad, e> = <e, u_1>^2 + <e, u_2>^2 with its upper 1/16, by quadrature."""
+        """Compare <Grad, e> = <e, u_1>^2 + <e, u_2>^2 with its quantile 15/16, by quadrature."""
         g = gradient_estimate(np.array([[1.0, 0.0]] * 2), size, rng=rng, **plane)
         squares = np.cos(math.pi * (np.arange(400) + 0.5) / 400) ** 2
         return g[:, 0] >= np.quantile(squares[:, None] + squares, 15 / 16)
@@ -94,9 +94,9 @@ def diff(ledger):
     sum_(j=1..d) (d/delta) (f(x + delta u_ij, z_i) - f(y + delta u_ij, z_i)) u_ij.
 
     Up to rounding, the implementation agrees with a transcription of the printed line as loops. The
-    loss f is evaluated only at x + delta u and y + delta u, not at x - delta u and y - delta u. So
-    replacing u by -u changes d_ij, but it does not change g_ij. One estimate of Diff needs 2 b d
-    values of f, like one estimate of Grad.
+    loss f is evaluated only at x + delta u and y + delta u. The loss is not evaluated at x - delta
+    u and y - delta u. So replacing u by -u changes d_ij, but does not change g_ij. One estimate of
+    Diff needs 2 b d values of f, like one estimate of Grad.
     """
     domain = {**DRAWN, "moved": True, "tolerance": 1e-9, "floor": 1.0, "factor": 1.0}
     ledger.identity("three items, waves", mutant={"factor": 0.5}, **domain)(against_transcript)
@@ -196,10 +196,10 @@ def diff_is_unbiased(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E[Diff_(f,delta)(x, y, z_(1:b))] =
     grad Fhat_delta(x) - grad Fhat_delta(y) for any delta > 0 and x, y in R^d.
 
-    The implementation is checked as for Lemma 3.1, by quadrature over directions in d = 1 (exact)
-    and 2, and over all outcomes of a finite model. The same u at x and at y is not needed here. The
-    same u at x and at y matters only for the variance. In the proof, a bracket is missing after F(y
-    + delta u_ij).
+    The implementation is checked as for Lemma 3.1. The check uses a quadrature over directions in d
+    = 1 (exact) and d = 2, and all outcomes of a finite model. Unbiasedness does not need the same u
+    at x and at y. The same u at x and at y only reduces the variance. In the proof, a bracket is
+    missing after F(y + delta u_ij).
     """
     ledger.identity("two kinked items, against the closed form", moved=True, **BIAS)(
         quadrature_mean
@@ -237,12 +237,13 @@ def grad_varies_little(ledger):
 
     The bound is loose by a factor of order d. For d >= 2, the bound (d/(d - 1) + 1 - 1/d) L^2/b is
     enough. This bound is at most 2.5 L^2/b. For d = 1, the bound L^2/b is enough. By Poincare's
-    inequality on the sphere, E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies these bounds. Linear
-    losses +-L <e, x> have (2 - 1/d) L^2/b. So the true constant lies between 1.5 and 2.5 at d = 2.
-    As d grows, it tends to 2. The bound is 16 times too large at d = 1. At d = 2, it is at least
-    12.8 times too large. For large d, it is 8 d times too large. The proof bounds norm(g_ij) by d
-    L. So the proof does not use the concentration that Section 3 quotes. The last step of the proof
-    is an equality at d = 1. The lemma needs independent items.
+    inequality on the sphere, E norm(g_ij)^2 <= d^2 L^2/(d - 1), which implies these bounds. For
+    linear losses +-L <e, x>, the variance is (2 - 1/d) L^2/b. So the true constant lies between 1.5
+    and 2.5 at d = 2. As d grows, the true constant tends to 2. At d = 1, the printed bound is 16
+    times too large. At d = 2, the printed bound is at least 12.8 times too large. For large d, the
+    printed bound is 8 d times too large. The proof bounds norm(g_ij) by d L. So the proof does not
+    use the concentration that Section 3 quotes. The last step of the proof is an equality at d = 1.
+    The lemma needs independent items.
     """
     attempt = {**TWO, "b": Integer(1, 50)}
     attempt["extremal"] = [opposite(d, 9.0, b=1) for d in (1, 2, 3)]
@@ -307,7 +308,10 @@ def diff_variance(slopes, kinks, at, move, radius, b, constant):
 
 
 def diff_constant(d):
-    """Use the exact smoothness c_d L / delta of fhat. Since c_d^2 <= d, this is at most 2 d."""
+    """Use the exact smoothness c_d L / delta of fhat.
+
+    The constant is at most 2 d, because c_d^2 <= d.
+    """
     return d + (1 - 1 / d) * slab(d) ** 2
 
 
@@ -321,14 +325,14 @@ def diff_varies_little(ledger):
     - [grad Fhat_delta(x) - grad Fhat_delta(y)])^2 <= (16 d L^2/(b delta^2)) norm(x - y)^2 for any
     delta > 0 and x, y in R^d.
 
-    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2. Here c_d = 2 Gamma(d/2 + 1) /
-    (sqrt(pi) Gamma((d + 1)/2)) is the exact constant of Lemma 2.2 (iii). The losses +-L abs(<e, x>)
-    attain the exact constant as x - y shrinks along e at their kink. The constant is at most 2 d.
-    It is 1 at d = 1, 2.81 at d = 2, and (1 + 2/pi) d for large d. So the printed constant 16 d is
-    16 times too large at d = 1, and 9.8 times too large for large d. A linear loss alone has d as
-    its constant. The proof has two typos. The printed d L / b should be d L / delta. The printed
-    (1/k) sum over k should be (1/d) sum over d. The constants of the proof add up to exactly 8 d at
-    d = 1.
+    The factor d is needed. The exact constant is d + (1 - 1/d) c_d^2. The number c_d = 2 Gamma(d/2
+    + 1) / (sqrt(pi) Gamma((d + 1)/2)) is the exact constant of Lemma 2.2 (iii). The losses +-L
+    abs(<e, x>) attain the exact constant in the limit in which x - y shrinks along e at the kink.
+    The exact constant is at most 2 d. The exact constant is 1 at d = 1, 2.81 at d = 2, and (1 +
+    2/pi) d for large d. So the printed constant 16 d is 16 times too large at d = 1, and 9.8 times
+    too large for large d. For a linear loss alone, the constant is d. The proof has two typos. The
+    printed d L / b should be d L / delta. The printed (1/k) sum over k should be (1/d) sum over d.
+    The constants of the proof add up to exactly 8 d at d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [
@@ -351,7 +355,7 @@ def diff_varies_little(ledger):
                      extremal=[{"d": d, "apart": 1e-3, "kink": 0.0} for d in (1, 2, 30, 200)],
                      )  # fmt: skip
     def ridges(d, apart, kink, less):
-        """Use delta = 1, and put x and y at -+apart/2 on e."""
+        """Use delta = 1, and use x = -apart/2 and y = apart/2 on e."""
         second, mean = ridge_moments(d, apart, kink)
         bound = less * diff_constant(d) * apart**2
         return second / d + (1 - 1 / d) * mean**2, bound * (1 + 1e-3)

@@ -31,9 +31,9 @@ def complexity(d, epsilon, delta, rho):
 def guarantee(M, d, delta, rho, longer=True):
     """Return the bound of the proof of Theorem 4.9 at (delta, epsilon), with its constants and K.
 
-    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, because the final radius in the
-    proof is twice the radius of smoothing. The number T is the larger or the smaller of the two
-    printed terms.
+    The function assumes F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, because
+    the final radius in the proof is twice the radius of smoothing. The number T is the larger of
+    the two printed terms, or the smaller term.
     """
     r = delta / 2
     share = r * M / (1 + r)
@@ -48,7 +48,10 @@ def guarantee(M, d, delta, rho, longer=True):
 
 
 def decades(d, delta, rho, epsilon, longer):
-    """Return the growth of M in decades, if the bound epsilon / 10 replaces epsilon; F* = L = 1."""
+    """Return the growth of M in decades if epsilon / 10 replaces the bound epsilon.
+
+    The parameters are F* = L = 1.
+    """
 
     def needed(goal):
         low, high = -5.0, 80.0  # of log10(M)
@@ -79,7 +82,7 @@ def data_complexity(ledger):
     non-private algorithm of Kornowski and Shamir (2023) uses 2 values for each item. So the private
     algorithm needs d times as many values of f. The paper does not show that the non-private rate
     d/(delta epsilon^3) is optimal. Section 5 describes the optimality of this rate as uncertain.
-    The minimum is the single mistake behind zoo.thm4.9.T, .conv and .int.
+    The minimum is the only mistake behind zoo.thm4.9.T, zoo.thm4.9.conv and zoo.thm4.9.int.
     """
 
     @ledger.falsify(
@@ -117,11 +120,11 @@ def privacy_for_free(ledger):
     """Privacy is "for free" whenever rho >= sqrt(d) epsilon: then the non-private term d/(delta
     epsilon^3) of the data complexity dominates the private term d^(3/2)/(rho delta epsilon^2).
 
-    The ratio of the two terms is sqrt(d) epsilon/rho. So the claim is exact, and "if and only if"
-    holds. With the L of Theorem 4.9, the condition is rho L >= sqrt(d) epsilon. The condition is
-    the same for the F* terms and the L delta terms. The logarithms of Omegatilde multiply only the
-    private term. For the printed T of Theorem 4.9, the opposite is true. For rho > sqrt(d) epsilon,
-    T is the second term, and M grows with rho.
+    The ratio of the two terms is sqrt(d) epsilon/rho. So the claim is exact, and also holds with
+    "if and only if". With the L of Theorem 4.9, the condition is rho L >= sqrt(d) epsilon. The
+    condition is the same for the F* terms and the L delta terms. The logarithms of Omegatilde
+    multiply only the private term. For the printed T of Theorem 4.9, the opposite is true. For rho
+    > sqrt(d) epsilon, T is the second term, and M grows with rho.
     """
     domain = {"d": Integer(1, 10**6), "epsilon": SMALL, "delta": RADIUS}
 
@@ -145,7 +148,10 @@ def privacy_for_free(ledger):
 
 
 def naive(d, epsilon, delta, rho, B):
-    """Return M at which each term of the Appendix E bound is epsilon / 2; F* + L delta = L = 1."""
+    """Return M at which each term of the Appendix E bound is epsilon / 2.
+
+    The parameters are F* + L delta = L = 1.
+    """
     spread = math.sqrt(d / B) + 1 + d**1.5 / (B * rho)
     return B * (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta
 
@@ -207,7 +213,10 @@ def naive_noise(ledger):
 
 
 def never_free(d, epsilon, times, delta, B, rho):
-    """Return M at which (F* + L delta) B T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
+    """Return M at which (F* + L delta) B T / (delta M) + spread L / sqrt(T) is epsilon.
+
+    The constant L is 1.
+    """
     B, rho = {"1": 1, "d": d}[B], {"d": d, "d**0.5": d**0.5}[rho]
     found = []
     for batch, noise in ((1, 0.0), (B, d**1.5 / (B * rho))):
@@ -217,7 +226,10 @@ def never_free(d, epsilon, times, delta, B, rho):
 
 
 def single(rho, d, epsilon, delta):
-    """Return M at which (F* + L delta) T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
+    """Return M at which (F* + L delta) T / (delta M) + spread L / sqrt(T) is epsilon.
+
+    The constant L is 1.
+    """
     spread = math.sqrt(d) + 1 + d**1.5 / rho
     found = (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta
     return found, 1000 * (d + d**1.5 / rho) / (delta * epsilon**3)
@@ -233,7 +245,7 @@ def decomposition(ledger):
     Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
 
     The printed start of the sum is a misprint. The sum must begin at i = 2, as in Algorithm 4. If
-    the sum begins at i = 1, the sum is grad Fhat(x_t) - grad Fhat(x_0). But the paper defines no
+    the sum begins at i = 1, its value is grad Fhat(x_t) - grad Fhat(x_0). But the paper defines no
     x_0. The display is correct if x_0 is defined as x_1. In the proof of Lemma 4.8, the sum begins
     at 2, but the index is printed as t instead of i.
     """
@@ -256,7 +268,7 @@ def decomposition(ledger):
 
 
 def path(moves, shares):
-    """Return points x_t and w_t of Algorithm 3 for Delta_t in the unit ball; D = 1."""
+    """Return points x_t and w_t of Algorithm 3 for Delta_t in the unit ball, where D = 1."""
     moves = moves / np.maximum(1, np.linalg.norm(moves, axis=1, keepdims=True))
     x = np.vstack([np.zeros(moves.shape[1]), np.cumsum(moves, axis=0)])
     return x, x[:-1] + shares[:, None] * moves
@@ -274,9 +286,10 @@ def successive_points(ledger):
 
     The points x_t, which Section 3 uses in its decomposition, move by at most delta/T. But
     Algorithm 4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says. This
-    distance is attained in the limit s_t -> 0 and s_(t+1) -> 1 if Delta_t = Delta_(t+1). The bounds
-    O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. With delta/T, the constants
-    would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2 delta/T.
+    distance is attained if Delta_t = Delta_(t+1), in the limit s_t -> 0 and s_(t+1) -> 1. The
+    bounds O(d L^2/(b T^2)) and O(d L/(b T)) hold with constants 64 and 4. For moves of at most
+    delta/T, the constants would be 16 and 2. Corollary 4.4 also holds, because its proof uses 2
+    delta/T.
     """
     steps = {"moves": Array(UNIT, (5, 2)), "shares": Array(SHARE, (5,))}
     straight = {"moves": np.tile([0.6, 0.8], (5, 1)), "shares": np.array([0.01, 0.99] * 2 + [0.5])}
@@ -319,9 +332,10 @@ def two_points(ledger):
     + delta u, z_t^k)) u, whose sensitivity is O(d L).
 
     The display contains a misprint. The two terms are the same, so the display is 0. The second
-    term must be f(w - delta u, z), as in Algorithms 1 and 6. Then the estimator is unbiased, which
-    is checked exactly for linear f. The sensitivity of the estimator is 2 d L at fixed directions.
-    The two losses f = L <u, .> and f = -L <u, .> attain this sensitivity.
+    term must be f(w - delta u, z), as in Algorithms 1 and 6. With this second term, the estimator
+    is unbiased. This property is checked exactly for linear f. The sensitivity of the estimator is
+    2 d L at fixed directions. The two losses f = L <u, .> and f = -L <u, .> attain this
+    sensitivity.
     """
 
     @ledger.edge("misprints are read as they are meant").sweep(
@@ -329,7 +343,7 @@ def two_points(ledger):
         lhs="norm(grad fhat(w) - E of the estimator)", rhs="0",
     )  # fmt: skip
     def printed(angle, delta):
-        """The directions of a regular pentagon have the needed moments of the circle."""
+        """The directions of a regular pentagon have the same needed moments as the circle."""
         z, w, d = np.array([np.cos(angle), np.sin(angle)]), np.array([0.3, -1.0]), 2
         turns = 2 * np.pi * np.arange(5) / 5
         u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
@@ -350,7 +364,10 @@ def two_points(ledger):
                         {"d": 3, "lipschitz": 1.0, "delta": 1.0, "left": 1.0, "right": -1.0},
                     ])  # fmt: skip
     def sensitivity(d, lipschitz, delta, left, right, two):
-        """f(x, z) = L <z, x> with z along the direction, by the implementation."""
+        """Compute the sensitivity of the implementation for f(x, z) = L <z, x>.
+
+        The item z is parallel to the direction.
+        """
         u = np.full((1, 1, d), d**-0.5)
         found = [
             gradient_estimate(

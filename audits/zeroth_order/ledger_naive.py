@@ -28,8 +28,8 @@ def second_moment(ledger):
     For f = L <e, x>, the second moment is exactly L^2 ((d - 1)/B + 1). For every f and d >= 2, the
     second moment is at most L^2 (d^2/((d - 1) B) + 1). By Poincare's inequality on the sphere, odd
     1-Lipschitz functions have second moment at most 1/(d - 1). For d = 1, the second moment is at
-    most L^2. So the constant is at most 2 in general and at most 4/3 for B = 1. As d -> infinity,
-    it tends to 1.
+    most L^2. So the constant is at most 2 in general. For B = 1, the constant is at most 4/3. As d
+    -> infinity, the constant tends to 1.
     """
     domain = {"d": DIMENSION, "B": BATCH}
 
@@ -63,7 +63,10 @@ def second_moment(ledger):
 
 
 def plane(rho, alpha, scale, sign=-1.0):
-    """Return the divergence of +-<e, x>, B = 1, d = 2, directions hidden; by quadrature."""
+    """Return the divergence of +-<e, x> with hidden directions, by quadrature.
+
+    The parameters are B = 1 and d = 2.
+    """
     sigma = scale * 2 / rho
     angle = 2 * np.pi * np.arange(32) / 32
     ring = np.stack([1 + np.cos(angle), np.sin(angle)], axis=1)  # 2 <e, u> u
@@ -101,7 +104,10 @@ def noise(ledger):
                          {"d": 3, "B": 5, "rho": 1.0, "left": 1.0, "right": -1.0},
                      ])  # fmt: skip
     def shifted(d, B, rho, left, right, two):
-        """alpha = 2; f(w + delta u) - f(w - delta u) = 2 delta times `left` or `right`, L = 1."""
+        """Use alpha = 2 and L = 1.
+
+        The difference f(w + delta u) - f(w - delta u) is 2 delta times `left` or `right`.
+        """
         sigma = two * d / (B * rho)
         return (d / B * abs(left - right) / sigma) ** 2, rho**2 * (1 + ROUNDING)
 
@@ -132,7 +138,10 @@ def in_the_plane(rho, alpha, scale):
 
 
 def rounds(h, shares, noise, fresh):
-    """Return errors, Delta and slopes of all epochs of T = 3, B = 1 on a line; L = delta = 1."""
+    """Return errors, Delta and slopes of all epochs of T = 3 rounds on a line.
+
+    The parameters are B = L = delta = 1.
+    """
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=6))).T
     z, xi = signs[:3] if fresh else signs[[0, 0, 0]], noise * signs[3:]
     D = 1 / 3
@@ -154,11 +163,11 @@ def inner_products(ledger):
     Fhat_delta(w_t^k) - g_t^k)^2 + E norm(xi_t^k)^2) <~ D L sqrt(T) (sqrt(d)/sqrt(B) + 1 +
     d^(3/2)/(B rho)).
 
-    On a line, the check is exact over all outcomes. The errors are uncorrelated with everything
-    before. If uhat^k has the best sign, the bound is attained, except for the step E abs <= sqrt(E
+    On a line, the check is exact over all outcomes. The errors are uncorrelated with all earlier
+    values. If uhat^k has the best sign, the bound is attained, except for the step E abs <= sqrt(E
     ()^2). By zoo.appE.moment, the constant of the bound is at most sqrt(2). With sigma = 2 d L/(B
-    rho), which privacy needs, the constant is at most 2. In the last display, the 1 is not needed.
-    The reason is that the error has no part of size L, although g has such a part.
+    rho), which privacy needs, the constant is at most 2. In the last display, the summand 1 is not
+    needed. The reason is that the error has no part of size L, although g has such a part.
     """
     domain = {"h": SHARE, "shares": Array(SHARE, (3,)), "noise": Interval(0.0, 3.0), "fresh": True}
 

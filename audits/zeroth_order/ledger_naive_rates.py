@@ -21,13 +21,16 @@ BUDGET = Interval(1e-4, 1e4, log=True)
 
 
 def bound(M, T, B, d, rho):
-    """Return the display of Appendix E before T is set; F* + L delta = L = delta = 1."""
+    """Return the display of Appendix E before T is set.
+
+    The parameters are F* + L delta = L = delta = 1.
+    """
     spread = (d / B) ** 0.5 + 1 + d**1.5 / (B * rho)
     return B * T / M + spread / T**0.5
 
 
 def shortest(M, d, rho, times):
-    """Return the display at B = 1 and its best T, where spread / sqrt(T) = 2 T / M."""
+    """Return the display at B = 1 and the best T, where spread / sqrt(T) = 2 T / M."""
     T = (M * (d**0.5 + 1 + d**1.5 / rho) / 2) ** (2 / 3)
     left = T / M + (d**0.5 + 1 + d**1.5 / rho) / T**0.5
     return left, times * ((d / M) ** (1 / 3) + (d**1.5 / (rho * M)) ** (1 / 3))
@@ -94,7 +97,10 @@ def naive_rate(ledger):
 
 
 def without_noise(d, B, epsilon):
-    """Return M at which the noiseless display is epsilon, at its best T; F* + L delta = L = 1."""
+    """Return M at which the noiseless display at the best T is epsilon.
+
+    The parameters are F* + L delta = L = 1.
+    """
     spread = math.sqrt(d / B) + 1
     # the best T of B T / M + s / sqrt(T) gives (6.75 B s^2 / M)^(1/3)
     return 6.75 * B * spread**2 / epsilon**3
@@ -178,14 +184,14 @@ def best_batch(d, rho):
 
 
 def in_the_limit(d, more):
-    """Return the same for the variance-reduced bound, and the naive bound at more * LIMIT."""
+    """Return the scaled cubes of both bounds, where the naive bound is taken at more * LIMIT."""
     curved = d + (1 - 1 / d) * smoothness_constant(d) ** 2
     reduced = 2 * math.sqrt(d / (d - 1) + 1 - 1 / d + 7 / 6 * curved) + 1
     return 2 * reduced**2, best_batch(d, more * LIMIT[d])
 
 
 def explicit(M, d, rho):
-    """Return both bounds at their best T and B, first the variance-reduced one, with integers."""
+    """Return the variance-reduced bound and the naive bound, at the best integers T and B."""
     plan = scaled.variance_reduced(M, d, radius=0.5, rho=rho, lipschitz=1.0, gap=1.0)
     reduced = stationarity_bound(plan, d, lipschitz=1.0, gap=1.0).total
     return reduced, (6.75 * (2 + d / (d + 1)) / M * best_batch(d, rho)) ** (1 / 3)
@@ -203,15 +209,16 @@ def gap(ledger):
     better. The second reading assumes B = 1, as Appendix E prints. For small rho, the naive data
     size at B = 1 is of order d^3/(rho^2 delta epsilon^3). The cost is d^(3/2)/(rho epsilon). The
     third reading allows all rho. For rho > sqrt(d) epsilon, the naive oracle needs 1 + sqrt(d)/rho
-    times as much data. For rho >= sqrt(d), the named term does not dominate, and the cost is not
-    1/epsilon. We use the provable constants, F* = L = 1, delta = 1/2 and the best T and B. For
-    large M, the variance-reduced bound is smaller if rho < 1.91 at d = 5, if rho < 3.17 at d = 10,
-    and if rho < 5.03 at d = 20. For d = 5, the variance-reduced bound is smaller at M = 2.2e8 if
-    rho = .5, and at M = 7.5e8 if rho = 1. For d = 10, such an M is 3.8e8 if rho = .5, 5.5e8 if rho
-    = 1, and 3e9 if rho = 2. For d = 20, such an M is 9e8 if rho = .5, 9e8 if rho = 1, and 1.6e9 if
-    rho = 2. At these M, the two bounds lie between .012 L and .04 L. At half of these M, the naive
-    bound is smaller. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96 L, while the
-    naive bound is .46 L. This comparison concerns the bounds, not the algorithms.
+    times as much data as the proposed algorithm. For rho >= sqrt(d), the named term does not
+    dominate, and the cost is not 1/epsilon. We use the provable constants, F* = L = 1, delta = 1/2
+    and the best T and B. For large M, the variance-reduced bound is smaller if rho is below a
+    limit. This limit is 1.91 at d = 5, 3.17 at d = 10, and 5.03 at d = 20. For d = 5, the
+    variance-reduced bound is smaller at M = 2.2e8 if rho = .5, and at M = 7.5e8 if rho = 1. For d =
+    10, such an M is 3.8e8 if rho = .5, 5.5e8 if rho = 1, and 3e9 if rho = 2. For d = 20, such an M
+    is 9e8 if rho = .5, 9e8 if rho = 1, and 1.6e9 if rho = 2. At these M, the two bounds lie between
+    .012 L and .04 L. At half of these M, the naive bound is smaller. At M = 1e5, d = 10 and rho =
+    1, the variance-reduced bound is .96 L, while the naive bound is .46 L. This comparison concerns
+    the bounds, not the algorithms.
     """
     best = ledger.reading("rho <= sqrt(d) epsilon, the naive oracle with its best B")
 
@@ -265,7 +272,10 @@ def gap(ledger):
                  cases=[{"d": d, "rho": rho} for d, rho in CROSSED], mutant={"part": 1.0},
                  )  # fmt: skip
     def crossed(d, rho, part):
-        """Return the larger ratio; at half M the naive bound is at most 0.3 per cent too small."""
+        """Return the larger ratio.
+
+        At half of M, the naive bound is at most 0.3 per cent too small.
+        """
         there = explicit(int(CROSSED[d, rho]), d, rho)
         half = explicit(int(part * CROSSED[d, rho]), d, rho)
         return max(there[0] / there[1], half[1] * 1.003 / half[0]), 1.0
@@ -283,7 +293,7 @@ def gap(ledger):
 
 
 def too_short(epsilon):
-    """Here F* + L delta = 2 and L = delta = 1.
+    """The parameters are F* + L delta = 2 and L = delta = 1.
 
     The value T_2 = sqrt(M / 2) must be at least epsilon^-2.
     """

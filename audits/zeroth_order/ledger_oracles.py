@@ -1,4 +1,4 @@
-"""Private zeroth-order optimization: Algorithms 3, 4 and 6, and Lemma 4.8."""
+"""Private zeroth-order optimization: claims on Algorithms 3, 4 and 6, and on Lemma 4.8."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDING = 1e-9
 
 
 def replay(seed, d, naive, step, restart, every):
-    """Run Algorithm 3 on a loss that records its points, and follow it line by line.
+    """Run Algorithm 3 on a loss that records its points, and follow the printed lines.
 
     The first array has w_1^1, ..., w_T^K and the output. The second array has, for each w_t^k, the
     nearest x_t^k + s Delta_t^k with s in [0, 1]. For the output, the second array has the nearest
@@ -87,7 +87,7 @@ class Onward(OnlineLearner):
         return self._steps
 
     def receive(self, gradients):
-        """Learn nothing."""
+        """Ignore the losses."""
 
 
 RUN = {"seed": Integer(0, 10**6), "d": FEW, "step": Choice((1e-3, 1.0)), "naive": Choice((0, 1))}
@@ -105,10 +105,10 @@ def online_to_nonconvex(ledger):
 
     The implementation, with either oracle and no noise, follows the printed lines. The check
     replays steps, restarts, averages and output from the points at which the loss was evaluated.
-    Random draws test that s is uniform and fresh in each round. They also test that the output is
-    uniform over the epochs. Gradient T of an epoch is computed but never used, so no output depends
-    on it. The paper does not print eta. With Delta_1 = 0, the first round of each epoch does not
-    move. If T = 1, no round moves.
+    Random draws test that s is uniform and fresh in each round. Random draws also test that the
+    output is uniform over the epochs. Gradient T of an epoch is computed but never used. So no
+    output depends on this gradient. The paper does not print eta. With Delta_1 = 0, the first round
+    of each epoch does not move. If T = 1, no round moves.
     """
     ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
     oracle = VarianceReduced(1, 1, 0.0)
@@ -146,11 +146,11 @@ def variance_reduced_oracle(ledger):
     Diff_(f,delta)(w_t^k, w_(t-1)^k, Z_t^k) and g_t^k = g_(t-1)^k + d_t^k. It returns gtilde_t^k <-
     gtilde_t^k + Tree(t).
 
-    The implementation agrees with a transcription of lines 5 and 7 as loops. It also agrees with
-    the total number of points. Random draws at t = 3 test that the noise is the noise of two nodes.
-    The paper has two misprints. The partition should be for t = [2, T], not t = [2, K]. With t =
-    [2, K], the algorithm would use K (B_1 + B_2 (K - 1)) points, not the printed total. Line 9 has
-    gtilde_t on both sides, but the right side must contain g_t instead.
+    The implementation agrees with a transcription of lines 5 and 7 as loops. The implementation
+    also agrees with the total number of points. Random draws at t = 3 test that the noise is the
+    noise of two nodes. The paper has two misprints. The partition should be for t = [2, T], not t =
+    [2, K]. With t = [2, K], the algorithm would use K (B_1 + B_2 (K - 1)) points, not the printed
+    total. Line 9 has gtilde_t on both sides, but the right side must contain g_t instead.
     """
 
     @ledger.identity("T = 4, B_1 = 4, B_2 = 1", summed=True, mutant={"summed": False}, **PATH)
@@ -273,14 +273,15 @@ def oracle_varies_little(ledger):
     delta/T. Then the variance of the gradient oracle O (Algorithm 4) is bounded by E norm(grad
     Fhat_delta(w_t^k) - g_t^k)^2 <= 16 d L^2/B_1 + 64 d L^2/(B_2 T).
 
-    The bound is loose. E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, because s is uniform.
-    So the bound 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the sufficient constants of Lemmas 3.1
-    and 3.2. For d = 1, the bound L^2/B_1 + (7/6) L^2/(B_2 T) holds. On a straight path, the error
-    of +-L <e, x> is (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So the constant 16 d is 16
-    times too large at d = 1 and about 8 d times too large for large d. The constant 64 is 33 to 55
-    times too large. At d = 1, the check enumerates all runs of three rounds, with a learner that
-    reacts to g_t. The proof has two misprints. The printed i <= j should be i < j. The index t in
-    the telescoping sum should be i. The first inequality of the last display is an equality.
+    The bound is loose. The mean E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, because s is
+    uniform. So the bound 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, by the sufficient constants of
+    Lemmas 3.1 and 3.2. For d = 1, the bound L^2/B_1 + (7/6) L^2/(B_2 T) holds. On a straight path,
+    the error of +-L <e, x> is (2 - 1/d) L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2). So the constant 16
+    d is 16 times too large at d = 1 and about 8 d times too large for large d. The constant 64 is
+    33 to 55 times too large. At d = 1, the check enumerates all runs of three rounds, with a
+    learner that reacts to g_t. The proof has two misprints. The printed i <= j should be i < j. The
+    index t in the telescoping sum should be i. The first inequality of the last display is an
+    equality.
     """
     some = {**RUNS, "s": Array(SHARE, (3,)), "most": 1.0}
     some["extremal"] = [{**STEEP, "s": np.array([0.0, 1.0, 0.0])}]

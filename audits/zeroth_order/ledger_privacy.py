@@ -1,4 +1,4 @@
-"""Zeroth-order: Corollary 4.4 and the privacy of Theorem 4.9."""
+"""Zeroth-order: the privacy of Corollary 4.4 and of Theorem 4.9."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ MANY = range(2, 513)
 
 
 def nodes_times(rounds, first, later):
-    """Return max_q s_q sqrt(nodes in use up to `rounds` that contain q); walk up from q."""
+    """Return max_q s_q sqrt(number of nodes in use up to `rounds` that contain q).
+
+    The function walks up from q.
+    """
     most = 0.0
     for q in range(1, rounds + 1):
         count, b = 0, q
@@ -48,19 +51,19 @@ def private_oracle(ledger):
     rho^2/2)-RDP if the noises in the tree mechanism are set to sigma_t = sigma := sqrt(2 ln T) 4 d
     L/(B_2 T rho).
 
-    The claim is true for the output and for all x, w and Delta. A is restarted after each epoch. So
-    nothing depends on g~_T if eta does not depend on g~_T. Among T - 1 noisy gradients, at most
-    floor(log2(T - 1)) + 1 <= 2 ln T noisy nodes contain an item. The bound is tightest at T = 5,
-    where the exact parameter is .965 rho. For large T, the exact parameter is .85 rho. The proof
-    releases all T of the gradients. If all T gradients are released, the exact parameter is 1.2011
-    rho at T = 2 and 1.0402 rho at T = 4. These values hold for d = 1, B_1 = T B_2/2 and a slope
-    that changes its sign. For all other T, the proof is correct. At T = 1, sigma is 0, so g~_1 is
-    released without noise. In this case, the output is x_1 for all data if Delta_1 does not depend
-    on the data. For d >= 2, the sensitivities are attained only with probability 0, because the
-    directions are hidden. The noise is not "the minimal noise" (Section 4.2). For all learners and
-    B_1 = T B_2/2, sqrt(floor(log2(T - 1)) + 1) is exactly enough in place of sqrt(2 ln T). If
-    Delta_1 = 0 and B_1 = T + 1, smaller noise is enough: a third of this noise at T = 2, and .375
-    of this noise at T = 3.
+    The claim is true for the output and for all x, w and Delta. The learner A is restarted after
+    each epoch. So nothing depends on g~_T if eta does not depend on g~_T. Among T - 1 noisy
+    gradients, at most floor(log2(T - 1)) + 1 <= 2 ln T noisy nodes contain an item. The bound is
+    tightest at T = 5, where the exact parameter is .965 rho. For large T, the exact parameter is
+    .85 rho. The proof releases all T gradients. If all T gradients are released, the exact
+    parameter is 1.2011 rho at T = 2 and 1.0402 rho at T = 4. These values hold for d = 1, B_1 = T
+    B_2/2 and a slope that changes its sign. For all other T, the proof is correct. At T = 1, sigma
+    is 0, so g~_1 is released without noise. In this case, the output is x_1 for all data if Delta_1
+    does not depend on the data. For d >= 2, the sensitivities are attained only with probability 0,
+    because the directions are hidden. The printed noise is not "the minimal noise" (Section 4.2).
+    For all learners and B_1 = T B_2/2, the factor sqrt(floor(log2(T - 1)) + 1) is exactly enough in
+    place of sqrt(2 ln T). If Delta_1 = 0 and B_1 = T + 1, smaller noise is enough. At T = 2, a
+    third of this noise is enough. At T = 3, .375 of this noise is enough.
     """
 
     @ledger.sweep("all sensitivities attained, all learners", T=MANY, B_2=[1, 4], factor=1.0,
@@ -144,9 +147,9 @@ def sensitivities(ledger):
     delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since B_1 >= T B_2/2, it holds
     that s_1 <= s_t for all t >= 2.
 
-    The claim holds if s_t denotes its bound. At B_1 = T B_2/2, the claim is an equality. If two
-    points stay together, s_t is 0, which is below s_1. If Delta_1 = 0, s_2 is half as large. The
-    last line of the proof has i <= n instead of i <= b, and n instead of T.
+    The claim holds if s_t denotes the bound of s_t. At B_1 = T B_2/2, the claim is an equality. If
+    two successive points are equal, s_t is 0, which is below s_1. If Delta_1 = 0, s_2 is half as
+    large. The last line of the proof has i <= n instead of i <= b, and n instead of T.
     """
 
     @ledger.falsify("s_1 against 4 d L/(B_2 T)", T=ROUNDS, B_2=Integer(1, 1000), more=Integer(0, 9),
@@ -170,9 +173,9 @@ def privacy_of_the_theorem(ledger):
     Corollary 4.4, the output of Algorithm 3 is (alpha, alpha rho^2/2)-RDP, for any alpha > 1 and
     rho > 0.
 
-    The claim is true, even for all noisy gradients together. The reason is that B_1 = T + 1 is
-    twice the B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half as much
-    as sigma allows. The bound is tightest at every power of 2, where the exact parameter is
+    The claim is true, and is even true for all noisy gradients together. The reason is that B_1 = T
+    + 1 is twice the B_1 that Corollary 4.4 requires. An item of the first batch moves g_1 by half
+    as much as sigma allows. The bound is tightest at every power of 2, where the exact parameter is
     rho/sqrt(2 ln 2) = .849 rho. Exact parameters are computed for T = 2 to 512. For T = 1, see
     Corollary 4.4.
     """

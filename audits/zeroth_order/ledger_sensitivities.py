@@ -70,14 +70,14 @@ def grad_moves_little(ledger):
     Grad_(f,delta)(x, z'_(1:b))) <= 2 d L/b for any delta > 0, x in R^d and neighbouring data
     batches z_(1:b), z'_(1:b) of size b.
 
-    For every d, +-L <e, x> attains the bound if all directions are e. For d >= 2, such directions
-    have probability 0. Let s be the largest singular value of the directions u_k1, ..., u_kd of the
-    replaced item. Then the bound 2 L sqrt(d) s/b is enough. The value s is at most sqrt(d). For
-    random directions, s is about 2. So the noise of the paper is about sqrt(d)/2 times the noise
-    that typical directions need. But RDP has to cover the worst directions. The lemma does not
-    mention random directions, but its proof takes the same u in both runs. If each run has fresh
-    directions, linear losses attain (b + 1) d L/b for d >= 2. This difference is above 2 d L/b for
-    b >= 2.
+    For every d, the losses +-L <e, x> attain the bound if all directions are e. For d >= 2, such
+    directions have probability 0. Let s be the largest singular value of the directions u_k1, ...,
+    u_kd of the replaced item. With this s, the bound 2 L sqrt(d) s/b is enough. The value s is at
+    most sqrt(d). For random directions, s is about 2. So the noise of the paper is about sqrt(d)/2
+    times the noise that typical directions need. But RDP has to cover the worst directions. The
+    lemma does not mention random directions, but its proof takes the same u in both runs. If each
+    run has fresh directions, linear losses attain (b + 1) d L/b for d >= 2. For b >= 2, this
+    difference is above 2 d L/b.
     """
     domain = {**TWO, **FIXED}
     domain["extremal"] = [worst(d, 9.0) for d in (1, 2, 3)]
@@ -116,11 +116,11 @@ def diff_moves_little(ledger):
     Diff_f(x, y, z'_(1:b))) <= (2 d L/(b delta)) norm(x - y) for any delta > 0, x, y in R^d and
     neighbouring data batches z_(1:b), z'_(1:b) of size b.
 
-    For every d, +-L <e, x> attains the bound if all directions are equal and x - y is parallel to
-    e. The losses +-L abs(<e, x>) across the kink also attain the bound. The printed Diff lacks the
-    index delta. If each run has fresh directions, the bound fails for b >= 2 and every d, including
-    d = 1. Let r = norm(x - y). For a linear loss, u = 1 and u = -1 give the estimates +-L r/delta,
-    which differ by 2 L r/delta on the same data.
+    For every d, the losses +-L <e, x> attain the bound if all directions are equal and x - y is
+    parallel to e. The losses +-L abs(<e, x>) across the kink also attain the bound. The printed
+    Diff lacks the index delta. If each run has fresh directions, the bound fails for b >= 2 and
+    every d, including d = 1. Let r = norm(x - y). For a linear loss, u = 1 and u = -1 give the
+    estimates +-L r/delta, which differ by 2 L r/delta on the same data.
     """
     domain = {**MOVED, **FIXED}
     domain["extremal"] = [worst(d, 9.0, move=0.1 * np.eye(d)[0]) for d in (1, 2, 3)]
@@ -144,7 +144,10 @@ def renyi(log_p, log_q, alpha, cell):
 
 
 def mixture_divergence(kink, n_angles, rho, alpha, quiet, moved=False):
-    """Return the divergence of noisy Grad or Diff for d = 2, b = 1 and items +-, mixed over u."""
+    """Return the divergence of noisy Grad or Diff, mixed over u.
+
+    The parameters are d = 2, b = 1, and the items are +-.
+    """
     case = opposite(2, kink)
     u = sphere(2, n_angles)[0]
     x, y = (np.array([0.05, 0.0]), np.array([-0.05, 0.0])) if moved else (case["at"], None)
@@ -171,8 +174,8 @@ def hidden_directions(ledger):
     worst of them. The same holds of Diff with s = (2 d L/(b delta)) norm(x - y).
 
     Renyi divergences of one order are jointly quasi-convex in both arguments. So the divergence of
-    a mixture over a data-independent variable is at most the largest divergence of its parts. The
-    bound is attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1, a
+    a mixture over a data-independent variable is at most the largest divergence of the mixed parts.
+    The bound is attained at d = 1, where Grad of +-L x does not depend on u. For d = 2 and b = 1, a
     quadrature mixes the directions. In this case, the divergence for Grad of +-L <e, x> is .24 to
     .25 of the bound. The divergence for Diff of +-L abs(<e, x>) across the kink is .38 to .41 of
     the bound. Diff of +-L <e, x> reveals nothing, because the distribution of u is symmetric. The
@@ -185,7 +188,7 @@ def hidden_directions(ledger):
     @ledger.falsify("mixtures of four shifted Gaussians, d = 1", extremal=[same],
                     mutant={"quiet": 0.9}, **parts)  # fmt: skip
     def mixed(p, apart, weights, rho, alpha, quiet):
-        """Use mean p_k or p_k + s apart_k at direction k, with s = 1 and sigma = 1 / rho."""
+        """At direction k, use the mean p_k or p_k + s apart_k, where s = 1 and sigma = 1 / rho."""
         if weights.sum() < 1e-3:
             return None
         sigma, weights = quiet / rho, weights / weights.sum()
@@ -230,8 +233,8 @@ def second_moment_of_one(ledger):
     u, u uniform on the unit sphere, of an L-Lipschitz f satisfies E norm(g_i)^2 = O(d L^2).
 
     By Poincare's inequality on the sphere, the claim holds with d^2 L^2/(d - 1) for d >= 2. This
-    value is at most 2 d L^2. For d = 1, the claim holds with L^2. The concentration inequality of
-    this section, integrated, gives 4 d L^2. For linear losses, the value is d L^2. So the constant
+    value is at most 2 d L^2. For d = 1, the claim holds with L^2. Integrating the concentration
+    inequality of this section gives 4 d L^2. For linear losses, the value is d L^2. So the constant
     lies between 1 and d/(d - 1). With one direction for each item, Grad has the variance O(d L^2/b)
     of Lemma 3.1, as Section 3 says. With d directions, Grad has the variance O(L^2/b).
     """
@@ -281,8 +284,9 @@ def cap(d, angle):
 def worst_of_caps(d, low, high, chordal=True):
     """Return t and P for the worst 1-Lipschitz h with two caps, and with one cap.
 
-    The function h is c on a cap of angle `low`, and at least c + 2 t beyond the angle `high`. Here
-    t is the largest value that E h allows on either side. The result is None if the caps overlap.
+    The function h is c on a cap of angle `low`, and at least c + 2 t beyond the angle `high`. The
+    value t is the largest value that E h allows on either side. The result is None if the caps
+    overlap.
     """
     if high <= low or high - low < 1e-6:
         return None
@@ -301,10 +305,10 @@ def concentration(ledger):
     """If h is L-Lipschitz on u and u is uniform on the unit sphere, then P{abs(h(u) - E h(u)) >= t}
     <= 2 exp(-d t^2/(2 L^2)).
 
-    The bound holds in all tested cases. These cases use deviations from the mean and the exponent
-    with d, not d - 1. By Levy's isoperimetric inequality, the values of h have the distribution of
-    a monotone Lipschitz function of the angle from a pole. So two caps, or one cap, are the worst
-    case. For d from 2 to 100, the check searches the angles of these caps. At d = 1, the largest
+    The bound holds in all tested cases. These cases use deviations from the mean. The exponent has
+    d, not d - 1. By Levy's isoperimetric inequality, the values of h have the distribution of a
+    monotone Lipschitz function of the angle from a pole. So the worst case is two caps or one cap.
+    For d from 2 to 100, the check searches the angles of these caps. At d = 1, the largest
     probability is .824 of the bound. The function h = L u attains this probability at t = L. For d
     >= 2, the factor 2 is not needed for the chordal distance. The function f(x + delta u) uses the
     chordal distance. Distances along the sphere are larger. If d >= 2, the bound also holds for
@@ -387,8 +391,8 @@ def second_moment_of_a_difference(ledger):
     """Directly using the Lipschitzness of f bounds E norm((d/delta) (f(x + delta u, z_i) - f(y +
     delta u, z_i)) u)^2 <= ((d L/delta) norm(x - y))^2 = O(d^2 L^2/T^2).
 
-    For every d and delta, L <e, x> attains the first bound if x - y is parallel to e. So the
-    Lipschitz condition alone gives no smaller bound. By Remark 4.1, norm(x - y) is at most 2
+    For every d and delta, the loss L <e, x> attains the first bound if x - y is parallel to e. So
+    the Lipschitz condition alone gives no smaller bound. By Remark 4.1, norm(x - y) is at most 2
     delta/T. So the constant in O is 4, and this constant is attained. The distance delta/T in
     Section 3 is the distance of the points x, not of the points w.
     """

@@ -39,7 +39,10 @@ def met(kinks, slopes, x, r):
 
 
 def smoothed(kinks, slopes, y, delta, d=1):
-    """Return slopes at y of the smoothing of F(<e, x>) over balls of R^d, F piecewise linear."""
+    """Return slopes at y of the smoothing of F(<e, x>) over balls of R^d.
+
+    The function F is piecewise linear.
+    """
     above = 0.5 - (np.sort(kinks) - np.asarray(y)[..., None]) / (2 * delta)
     share = betainc((d + 1) / 2, (d + 1) / 2, np.clip(above, 0, 1))  # of the ball beyond a kink
     return slopes[0] + share @ np.diff(slopes)
@@ -169,11 +172,11 @@ def smoothing_keeps_stationary_points(ledger):
     Fhat_delta(x))_delta <= epsilon implies norm(grad F(x))_(2 delta) <= epsilon.
 
     On a line, the value is the distance of 0 from an interval of slopes. So the check is exact.
-    Every linear F attains the bound. The radius 2 delta cannot be smaller. For s below 2, abs(x - s
-    delta) has only the gradient -1 within s delta of 0. The smoothing of this function has a value
-    of s - 1 at 0. The proof needs that the mean of gradients over the ball B(y, delta) lies in
-    their hull. For the open ball, the mean also lies in the hull. The proof also needs norm(y - x)
-    < delta. The proof writes <= instead.
+    Every linear F attains the bound. The radius 2 delta cannot be smaller. For s below 2, the
+    function abs(x - s delta) has only the gradient -1 within s delta of 0. The smoothing of this
+    function has a value of s - 1 at 0. The proof needs the fact that the mean of gradients over the
+    ball B(y, delta) lies in the hull of these gradients. For the open ball, this fact also holds.
+    The proof also needs norm(y - x) < delta. The proof writes <= instead.
     """
     bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
     flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
@@ -226,11 +229,11 @@ def equivalence(ledger):
     finding a (delta, epsilon)-stationary point of its uniform smoothing Fhat_delta.
 
     Only one direction of the equivalence holds. This direction is Corollary 2.3, and the paper uses
-    only this direction. Section 2 says "sufficient". The other direction fails. For example, abs(y
-    - s delta) has 0 in its subdifferential of radius 2 delta at x = 0. At 0, the smoothing of this
-    function has the value s - 1, which may be as large as L. The remaining statement is trivial.
-    The remaining statement says that (2 delta, epsilon) for F follows from (delta, epsilon) for the
-    smoothing.
+    only this direction. Section 2 says "sufficient". The other direction fails. For example, the
+    function abs(y - s delta) has 0 in its subdifferential of radius 2 delta at x = 0. At 0, the
+    smoothing of this function has the value s - 1, which may be as large as L. The remaining
+    statement is trivial. The remaining statement says that (2 delta, epsilon) for F follows from
+    (delta, epsilon) for the smoothing.
     """
 
     @ledger.falsify(
@@ -279,11 +282,11 @@ def privacy(ledger):
     and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
     Renyi divergence.
 
-    These statements are definitions, and other rows use the divergences. For example, randomized
+    These statements are definitions. Other rows use the divergences. For example, randomized
     response is exactly (epsilon, 0)-DP. The Renyi divergence of randomized response is at most
     alpha epsilon^2 / 2. For small epsilon, the Renyi divergence is close to alpha epsilon^2 / 2.
-    "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here delta and epsilon
-    describe privacy, but elsewhere they describe stationarity.
+    "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. In this statement, delta
+    and epsilon describe privacy. In other statements, delta and epsilon describe stationarity.
     """
     words = [a + b for a in "xyz" for b in "xyz"]
     events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])
@@ -356,7 +359,7 @@ def without_a_component(ledger):
 
 
 def one_for_each(d, power):
-    """Return the length of one Diff of <e, x> along e, over sqrt(d) L norm(x - y)/delta.
+    """Return the length of one Diff of <e, x> along e, divided by sqrt(d) L norm(x - y)/delta.
 
     The length does not depend on the direction, and the mean over directions is 0. So d directions
     make the error sqrt(d) times smaller.

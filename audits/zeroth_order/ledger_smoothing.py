@@ -32,7 +32,7 @@ def ball_share(t, d):
 
 
 def slab(d):
-    """Return the constant of Lemma A.1 for small moves: twice the density of v_1 at 0."""
+    """Return the constant of Lemma A.1 for small moves, which is twice the density of v_1 at 0."""
     return 2 * math.exp(gammaln(d / 2 + 1) - gammaln((d + 1) / 2)) / math.sqrt(math.pi)
 
 
@@ -46,7 +46,10 @@ def value(slopes, kinks, x):
 
 
 def smoothed(slopes, kinks, x, radius):
-    """Return hhat(x), exactly: E abs(s + v_1) of each ridge, in units of its length * radius."""
+    """Return hhat(x) exactly.
+
+    For each ridge, the value is E abs(s + v_1), in units of the length of the ridge * radius.
+    """
     d, sizes = len(x), radius * np.linalg.norm(slopes, axis=1) + 1e-300
     s = np.clip((slopes @ x - kinks) / sizes, -1, 1)
     inside = s * (2 * ball_share(s, d) - 1) + slab(d) * (1 - s**2) ** ((d + 1) / 2) / (d + 1)
@@ -66,7 +69,7 @@ def slope_at(d, kink):
 
 
 def ridge(d, kink=0.0, **more):
-    """Return a case with this h."""
+    """Return a case with h(x) = abs(x_1 - kink)."""
     return {**slope_at(d, kink), "at": np.zeros(d), "radius": 1.0, **more}
 
 
@@ -93,7 +96,7 @@ def smoothing_keeps_lipschitz(ledger):
     @ledger.identity("the closed form against quadrature", d=[1, 2, 3, 10], kink=[-0.9, 0.0, 0.6],
                      radius=[0.5, 2.0], more=2, tolerance=1e-8, mutant={"more": 1})  # fmt: skip
     def closed_form(d, kink, radius, more):
-        """Use that one coordinate of the ball has its distribution on the sphere in R^(d+2)."""
+        """Use the fact that a coordinate of the ball is distributed as on the sphere in R^(d+2)."""
         found = smoothed(**slope_at(d, kink * radius), x=np.zeros(d), radius=radius)
         return found, radius * on_sphere(d + more, lambda t: np.abs(t - kink), kink)
 
@@ -114,10 +117,10 @@ def smoothing_keeps_lipschitz(ledger):
 def smoothing_moves_little(ledger):
     """Suppose h: R^d -> R is L-Lipschitz. Then norm(hhat_delta(x) - h(x)) <= L delta for all x.
 
-    The bound is never attained. It is best possible only as d grows. The exact bound is L delta E
-    norm(v) = L delta d / (d + 1). At d = 1, the exact bound is half of the printed bound. L norm(y
-    - x) attains the exact bound in every dimension. (Both sides are numbers, so the printed norm on
-    the left is an absolute value.)
+    The bound is never attained. As d grows, the bound becomes the best possible bound. The exact
+    bound is L delta E norm(v) = L delta d / (d + 1). At d = 1, the exact bound is half of the
+    printed bound. The function L norm(y - x) attains the exact bound in every dimension. (Both
+    sides are numbers, so the printed norm on the left is an absolute value.)
     """
 
     @ledger.falsify("the distance to x, in closed form", L=LIPSCHITZ, radius=RADIUS, d=DIMENSION,
@@ -144,12 +147,13 @@ def smoothing_is_smooth(ledger):
     L/delta)-smooth.
 
     At d = 1, the constant is attained for every move up to 2 delta. For larger d, the constant is
-    loose. In the limit, it is sqrt(pi/2) = 1.2533 times too large. The exact constant is 2
-    Gamma(d/2 + 1) / (sqrt(pi) Gamma((d + 1)/2)). The function h = L abs(<e, x>) attains the exact
-    constant (at d = 2, 4/pi instead of sqrt(2)). The proof shows only that hhat is differentiable
-    almost everywhere. Differentiability everywhere follows, because its gradient is equal to E grad
-    h(x + delta v), which is continuous by the same display. This display is exact for ridges. The
-    last step of the display is Lemma A.1, whose proof is wrong.
+    loose. As d grows, the constant tends to sqrt(pi/2) = 1.2533 times the exact constant. The exact
+    constant is 2 Gamma(d/2 + 1) / (sqrt(pi) Gamma((d + 1)/2)). The function h = L abs(<e, x>)
+    attains the exact constant. At d = 2, the exact constant is 4/pi instead of sqrt(2). The proof
+    shows only that hhat is differentiable almost everywhere. Differentiability everywhere follows,
+    because the gradient of hhat is equal to E grad h(x + delta v). This mean is continuous by the
+    same display. This display is exact for ridges. The last step of the display is Lemma A.1, whose
+    proof is wrong.
     """
     domain = {"L": LIPSCHITZ, "radius": RADIUS, "d": DIMENSION, "apart": APART, "power": 0.5}
     domain["extremal"] = [{"L": 1.0, "radius": 1.0, "d": d, "apart": 1e-2} for d in (1, 1000)]
@@ -277,7 +281,10 @@ def gradient_by_finite_differences(ledger):
 
 
 def on_sphere(d, function, *breaks):
-    """Return E function(u_1), u uniform on the unit sphere of R^d; smooth between breaks."""
+    """Return E function(u_1) for u uniform on the unit sphere of R^d.
+
+    The function is smooth between breaks.
+    """
     if d == 1:
         return (function(np.array(1.0)) + function(np.array(-1.0))) / 2
     cuts = [0.0, *sorted(math.acos(b) for b in breaks), math.pi]
@@ -300,10 +307,10 @@ def volume_between_balls(ledger):
 
     At d = 1, the bound is attained for every move up to 2 delta. For large d and small moves, the
     bound is sqrt(pi/2) = 1.2533 times too large. The proof loses a factor 2 between its first and
-    second display. The printed Lemma A.2 cannot compensate for this loss. With the factor 2, Lemma
-    A.2 gives 2 sqrt(2 d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n) / 2,
-    gives sqrt(d) exactly. The proof omits moves above 2 delta. Such moves are trivial, because the
-    ratio is 2 for moves above 2 delta. In the volume of the ball, r^n should be r^d.
+    second display. The printed Lemma A.2 cannot compensate for the lost factor 2. With the factor
+    2, Lemma A.2 gives 2 sqrt(2 d / pi) = 1.596 sqrt(d). The exact constant of Lemma A.2, sqrt(pi n)
+    / 2, gives sqrt(d) exactly. The proof omits moves above 2 delta. For such moves, the claim is
+    trivial, because the ratio is 2. In the volume of the ball, r^n should be r^d.
     """
     domain = {"d": DIMENSION, "apart": Interval(1e-6, 10.0, log=True), "power": 0.5}
     domain["extremal"] = [{"d": 1, "apart": 2.0}, {"d": 1000, "apart": 1e-3}]
@@ -315,7 +322,10 @@ def volume_between_balls(ledger):
     @ledger.sweep("every d up to 3000, for small moves", d=range(1, 3001), less=1.0,
                   mutant={"less": 0.9})  # fmt: skip
     def small_moves(d, less):
-        """Use that the density of v_1 is largest at 0, so a larger move has no larger ratio."""
+        """Use small moves.
+
+        The density of v_1 is largest at 0, so a larger move has no larger ratio.
+        """
         return slab(d), less * math.sqrt(d)
 
     @ledger.identity("lens of two discs and of two balls, in elementary terms", d=[2, 3],
@@ -372,16 +382,16 @@ def gamma_ratio(n):
 def ratio_of_gammas(ledger):
     """For all n in N, Gamma(n/2 + 1)/Gamma((n - 1)/2 + 1) <= sqrt(2n).
 
-    The bound is loose. At n = 1, the ratio is .627 of the bound, and for large n it is half of the
-    bound. The bound sqrt(pi n) / 2 also holds. The bound sqrt(pi n) / 2 is attained at n = 1, and
-    Lemma A.1 needs this bound. The induction is sound. At the base case n = 2, the double
+    The bound is loose. At n = 1, the ratio is .627 of the bound. For large n, the ratio is half of
+    the bound. The bound sqrt(pi n) / 2 also holds. The bound sqrt(pi n) / 2 is attained at n = 1,
+    and Lemma A.1 needs this bound. The induction is sound. At the base case n = 2, the double
     factorials give an equality. The induction uses 0!! = 1. The printed gamma(n) should be
     Gamma(n). At n = 0, the bound fails, because .564 > 0.
     """
 
     @ledger.sweep("every n up to 5000", n=range(1, 5001), two=2.0, mutant={"two": 0.7})
     def printed(n, two):
-        """The ratio over sqrt(n) falls from sqrt(pi) / 2 to sqrt(1/2), so these n are enough."""
+        """Use these n, because the ratio over sqrt(n) falls from sqrt(pi) / 2 to sqrt(1/2)."""
         return gamma_ratio(n), math.sqrt(two * n)
 
     @ledger.sharper("sqrt(pi n) / 2, attained at n = 1").sweep(

@@ -1,4 +1,4 @@
-"""Zeroth-order optimization: Theorem 4.9, its proof and its parameters."""
+"""Zeroth-order optimization: claims of Theorem 4.9, and its proof and parameters."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def noisy_gradients(ledger):
     the variance is at most 3 L^2/B_1. For d = 1, the variance is at most L^2/B_1. So the first term
     is at most 70 d. For all T >= 2, the noise is at most the third term of the display. The factor
     3 comes from the sum of three vectors. Tree(t) is not independent of g_t, because w_t depends on
-    earlier noise. For f = L <z, x> with z uniform on the sphere, d = 10, T = 1000 and rho = 1, the
-    left side is at most 1/7 of the right side.
+    earlier noise. Let f = L <z, x> with z uniform on the sphere, d = 10, T = 1000 and rho = 1. In
+    this case, the left side is at most 1/7 of the right side.
     """
     domain = {"d": DIMENSION, "T": ROUNDS, "batch": Integer(1, 100), "rho": RHO}
     domain |= {"more": Interval(1.0, 10.0), "more_noise": 1.0, "more_error": 1.0}
@@ -46,7 +46,7 @@ def noisy_gradients(ledger):
         {"d": 1, "T": 1000, "batch": 1, "rho": 1e2, "more": 1.0},
     ], **domain)  # fmt: skip
     def stands(d, T, batch, rho, more, more_noise, more_error):
-        """In this sweep, B_1 is more T B_2 / 2, and L is 1."""
+        """In this sweep, B_1 is `more` times T B_2 / 2, and L is 1."""
         first = math.ceil(more * T * batch / 2)
         error = (d / (d - 1) + 1 if d > 1 else 1.0) / first
         error += 2 * d * (T - 1) * (2 / T) ** 2 / batch
@@ -74,7 +74,7 @@ def noisy_gradients(ledger):
 
 
 def lemma_4_8(d, T, batch, part):
-    """In this sweep, B_1 is part T B_2, and L is 1."""
+    """In this sweep, B_1 is `part` times T B_2, and L is 1."""
     return 16 * d / (part * T * batch) + 64 * d / (batch * T), 80 * d / (batch * T) + 1e-12
 
 
@@ -108,16 +108,17 @@ def length_of_an_epoch(ledger):
     M))^(1/2).
 
     The claim is false for every constant, because min must be max. Let a = (F* + L delta)/(delta
-    M), b = sqrt(d) L and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. The last two
-    terms of the left side balance a T at T_1 and T_2. At the smaller of T_1 and T_2, one of these
-    two terms is still too large. As M -> infinity and all other values are fixed, T = T_2. Then
-    b/sqrt(T_2) is of order M^(-1/4), while the right side is of order M^(-1/3). The ratio grows
-    like (rho^3 L delta M/(d^(5/2) (F* + L delta)))^(1/12), which is faster than every power of ln
-    T. The ratio grows like rho^(1/4) for rho -> infinity and like rho^(-1/2) for rho -> 0. Let X =
-    (a b^2)^(1/3) and Y = (a c)^(1/2). At T = max{T_1, T_2}, the left side is at most 2 (X + Y). The
-    sum X + Y is at most the right side. The constant 2 is the best constant (for Y/X -> 0 or X/Y ->
-    0). If T is rounded up, the constant is 3. If c contains ln T, the bound has another factor of
-    max{1, ln T}. No T gives less than 1.46 (X + Y).
+    M), b = sqrt(d) L and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. In the left
+    side, the second term balances a T at T_1, and the third term balances a T at T_2. At the
+    smaller of T_1 and T_2, one of these two terms is still too large. As M -> infinity and all
+    other values are fixed, T = T_2. In this limit, b/sqrt(T_2) is of order M^(-1/4), but the right
+    side is of order M^(-1/3). The ratio grows like (rho^3 L delta M/(d^(5/2) (F* + L
+    delta)))^(1/12), which is faster than every power of ln T. The ratio grows like rho^(1/4) for
+    rho -> infinity and like rho^(-1/2) for rho -> 0. Let X = (a b^2)^(1/3) and Y = (a c)^(1/2). At
+    T = max{T_1, T_2}, the left side is at most 2 (X + Y). The sum X + Y is at most the right side.
+    The constant 2 is the best constant (for Y/X -> 0 or X/Y -> 0). If T is rounded up, the constant
+    is 3. If c contains ln T, the bound has another factor of max{1, ln T}. No T gives less than
+    1.46 (X + Y).
     """
     words = {"lhs": "left side at the printed T", "rhs": "1000 times the right side"}
     for claim, M, rho in (("M = 1e60, rho = 1", 1e60, 1.0), ("rho = 1e24", 1e9, 1e24),
@@ -138,7 +139,10 @@ def length_of_an_epoch(ledger):
                   power=10.0, lhs="log10 of the left side", rhs="log10 of the right side times "
                   "1000 (ln T)^10")  # fmt: skip
     def logarithms(log_M, power):
-        """Use d = rho = L = 1, F* + L delta = delta: T = sqrt(M), and only sqrt(d) L/sqrt(T)."""
+        """Use d = rho = L = 1 and F* + L delta = delta.
+
+        With these values, T is sqrt(M). The check uses only the term sqrt(d) L/sqrt(T).
+        """
         T = log_M / 2
         return -T / 2, 3 + power * np.log10(T * np.log(10)) + np.log10(6) - log_M / 3
 
@@ -170,7 +174,7 @@ def length_of_an_epoch(ledger):
                     d=DIMENSION, g=POSITIVE, M=POSITIVE, rho=RHO, mutant={"most": 0.6},
                     extremal=[{"d": 10, "g": 1e-9, "M": 1e6, "rho": 1.0}])  # fmt: skip
     def four(d, g, M, rho, most):
-        """L = delta = 1, F* = g."""
+        """Use L = delta = 1 and F* = g."""
         X, Y, *_ = terms((g + 1) / M, math.sqrt(d), d**1.5 / rho)
         right = (g * d / M) ** (1 / 3) + (d / M) ** (1 / 3)
         right += math.sqrt(g * d**1.5 / (rho * M)) + math.sqrt(d**1.5 / (rho * M))
@@ -204,15 +208,18 @@ def printed_length(d, M, rho, times):
 
 
 def two_rounds(rho, slope, low, high, epsilon):
-    """Bound E norm(grad F(wbar))_delta from below, with T = 2 and any K; L = delta = F* = d = 1.
+    """Bound E norm(grad F(wbar))_delta from below, with T = 2 and any K.
 
-    The loss is f(x, z) = (1 - slope) z x + slope H(x), where z = 1 or -1. H is abs, rounded off on
-    [-.1, .1]. x_1 is 1/slope, and the sum of E norm(v_t)^2 is between low and high. In each epoch,
-    x moves by clip(-eta v_1, -D, D). The distance from x to wbar is at most 1/4. If abs(x) <= 1.35,
-    E psi grows by at least c. If abs(x) > 1.35, abs(wbar) > 1.1, so all slopes nearby are those of
-    abs, and E psi falls by at most k. Over all epochs, E psi rises by at most R E(move^2)/(2 x_1)
-    in an epoch. The reason is that psi(y) - psi(x_1) <= R (y^2 - x_1^2)/(2 x_1). In addition, the
-    mean move points to 0. So the share of epochs with abs(x) <= 1.35 is at most (k + rise)/(c + k).
+    The parameters are L = delta = F* = d = 1.
+
+    The loss is f(x, z) = (1 - slope) z x + slope H(x), where z = 1 or -1. The function H is abs,
+    rounded off on [-.1, .1]. The start x_1 is 1/slope, and the sum of E norm(v_t)^2 is between low
+    and high. In each epoch, x moves by clip(-eta v_1, -D, D). The distance from x to wbar is at
+    most 1/4. If abs(x) <= 1.35, E psi grows by at least c. If abs(x) > 1.35, then abs(wbar) > 1.1.
+    So all slopes nearby are slopes of abs, and E psi falls by at most k. Over all epochs, E psi
+    rises by at most R E(move^2)/(2 x_1) in an epoch. The reason is that psi(y) - psi(x_1) <= R (y^2
+    - x_1^2)/(2 x_1). In addition, the mean move points to 0. So the share of epochs with abs(x) <=
+    1.35 is at most (k + rise)/(c + k).
     """
     D, R, sigma = 1 / 2, 1.6, np.sqrt(2 * np.log(2)) * 4 / (2 * rho)
     eta, gap = np.linspace(D / np.sqrt(high), D / np.sqrt(low), 41, retstep=True)
@@ -228,18 +235,27 @@ def two_rounds(rho, slope, low, high, epsilon):
 
 
 def one_round(slope, epsilon):
-    """Use T = 1, where the output is x_1, and slopes within 1 of it are those of slope abs."""
+    """Use T = 1, where the output is x_1.
+
+    The slopes within 1 of x_1 are those of `slope` times abs.
+    """
     near = np.linspace(1 / slope - 1, 1 / slope + 1, 101)
     return abs(slope * np.sign(near)).min(), epsilon
 
 
 def formula(d, g, epsilon, rho):
-    """Return the M of Theorem 4.9 without constant and logarithms; L = delta = 1, F* = g."""
+    """Return the M of Theorem 4.9 without constant and logarithms.
+
+    The parameters are L = delta = 1 and F* = g.
+    """
     return (1 + g) * (d / epsilon**3 + d**1.5 / (rho * epsilon**2))
 
 
 def guarantee(M, d, g, rho, longer):
-    """Return the display of zoo.thm4.9.vac with radius delta / 2, integer T, K; L = delta = 1."""
+    """Return the display of zoo.thm4.9.vac with radius delta / 2 and integers T and K.
+
+    The parameters are L = delta = 1.
+    """
     share = 0.5 * M / (g + 0.5)
     both = (math.sqrt(d) * share) ** (2 / 3), math.sqrt(d**1.5 * share / rho)
     T = max(2, math.ceil(max(both) if longer else min(both)))
@@ -260,22 +276,23 @@ def convergence(ledger):
     delta/T, T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
     rho))^(1/2)} and K = M/(2T) outputs a (delta, epsilon)-stationary point with M data points.
 
-    With the printed T, the theorem is false. Not only the bound fails, but also the algorithm. For
-    every C and p, there is a rho such that every M <= C log^p(.) (...) fails. This holds for any
-    rounding of T. On a line with F* = L delta, T <= 2 for all M <= 8 rho. As rho -> infinity, C
-    log^p(.) (...) falls below 8 rho. Take f = (L - h) z x + h abs(x), z = 1 or -1 (abs rounded off
-    at 0), and x_1 = L delta/h. At T = 1, the output is x_1, where the slope is h. At T = 2, the
-    algorithm makes gradient steps of at most delta/2 with a batch of 3. These steps end up
-    wandering over a range of order delta L/h. For h = .02 L and rho >= 1e6, E norm(grad
-    F(wbar))_delta >= .0112 L for all K and for every eta from .57 to .647 delta/L. This range
-    includes the eta of Section 2. The reason is that sqrt(E norm(v_t)^2) is at least (L -
-    h)/sqrt(3) - h. This square root is at most (L - h)/sqrt(3) + h, except for the variance of
-    Diff. The variance of Diff is at most L^2/12. The smaller eta of zoo.thm4.9.g2 gives .00062 L
-    for h = .001 L. At fixed rho, the bound fails. The condition sqrt(d) L/sqrt(T_2) <= epsilon
-    requires M >= sqrt(d) rho L^3 (F* + L delta)/(delta epsilon^4). With T = max{...}, the rate is
-    as printed, including constants and rounding. The min instead of a max is the single mistake
-    behind zoo.thm4.9.T, .conv, .int and the step of zoo.abs.1. The proof ends at (2 delta,
-    epsilon), so half the radius must be used. "Stationary" is read as stationary in expectation.
+    With the printed T, the theorem is false. Not only the bound fails, but the algorithm also
+    fails. For every C and p, there is a rho such that every M <= C log^p(.) (...) fails. This
+    failure occurs for any rounding of T. On a line with F* = L delta, T <= 2 for all M <= 8 rho. As
+    rho -> infinity, C log^p(.) (...) falls below 8 rho. Take f = (L - h) z x + h abs(x), where z =
+    1 or -1, and abs is rounded off at 0. Also, take x_1 = L delta/h. At T = 1, the output is x_1,
+    where the slope is h. At T = 2, the algorithm makes gradient steps of at most delta/2 with a
+    batch of 3. In the end, these steps wander over a range of order delta L/h. Let h = .02 L and
+    rho >= 1e6. In this case, E norm(grad F(wbar))_delta >= .0112 L for all K and for every eta from
+    .57 to .647 delta/L. This range includes the eta of Section 2. The reason is that sqrt(E
+    norm(v_t)^2) is at least (L - h)/sqrt(3) - h. This square root is at most (L - h)/sqrt(3) + h,
+    except for the variance of Diff. The variance of Diff is at most L^2/12. The smaller eta of
+    zoo.thm4.9.g2 gives .00062 L for h = .001 L. At fixed rho, the bound fails. The condition
+    sqrt(d) L/sqrt(T_2) <= epsilon requires M >= sqrt(d) rho L^3 (F* + L delta)/(delta epsilon^4).
+    With T = max{...}, the rate is as printed, including constants and rounding. The min instead of
+    a max is the only mistake behind zoo.thm4.9.T, zoo.thm4.9.conv, zoo.thm4.9.int and the step of
+    zoo.abs.1. The proof ends at (2 delta, epsilon), so half the radius must be used. "Stationary"
+    is read as stationary in expectation.
     """
     words = {"lhs": "a lower bound of E norm(grad F(wbar))_delta", "rhs": "epsilon"}
     own = {"slope": 0.02, "low": 0.5958, "high": 0.7697, "epsilon": 0.01, **words}
@@ -305,7 +322,7 @@ def convergence(ledger):
     ).sweep("F(y) = abs(y - 1.9 delta) at 0", place=1.9, delta=1.0,
             lhs="norm(grad F(0))_delta", rhs="norm(grad F(0))_(2 delta)")  # fmt: skip
     def radius(place, delta):
-        """The slope is -1 on the left side of the kink, and 1 on its right side."""
+        """The slope is -1 to the left of the kink, and 1 to the right of the kink."""
         return float(place >= delta), float(place >= 2 * delta)
 
     repair = ledger.repair(
@@ -335,13 +352,13 @@ def convergence(ledger):
 
 
 def fourth_power(epsilon, power):
-    """Use that T_2 = sqrt(M/2) must be at least epsilon^-2."""
+    """Use the fact that T_2 = sqrt(M/2) must be at least epsilon^-2."""
     asked = 2 * (epsilon**-3 + epsilon**-2)
     return 2 * epsilon**-4, 1000 * (1 + np.log(asked)) ** power * asked
 
 
 def lengths(d, g, epsilon, rho, times):
-    """Return M and the two printed terms of T; L = delta = 1, F* = g."""
+    """Return M and the two printed terms of T, for L = delta = 1 and F* = g."""
     M = times * formula(d, g, epsilon, rho)
     return M, (math.sqrt(d) * M / (g + 1)) ** (2 / 3), math.sqrt(d**1.5 * M / ((g + 1) * rho))
 
@@ -353,12 +370,12 @@ def loops(ledger):
 
     The paper does not contain this sentence. The paper implies this sentence, because T and K =
     M/(2T) are loop counts. The condition T >= 1 fails, because the second term falls with rho. For
-    every constant C, at M = C (...), T is below 1 as soon as rho is above about C d^(5/2)
-    (L/epsilon)^3. With T rounded to 1, Algorithm 3 has no noise (ln T = 0), forgets every gradient,
-    and returns x_1. The condition K >= 1 is safe. If M >= 8 d, then T <= M/2. So the condition
-    holds for C = 8 and epsilon <= L. For epsilon > L, every point is stationary. Now take max{...},
-    C = 64 and epsilon <= L. Then 16 (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs
-    at most a factor of 17/8 in one term.
+    every constant C, at M = C (...), T is below 1 if rho is above about C d^(5/2) (L/epsilon)^3.
+    With T rounded to 1, Algorithm 3 has no noise (ln T = 0), forgets every gradient, and returns
+    x_1. The condition K >= 1 is safe. If M >= 8 d, then T <= M/2. So the condition holds for C = 8
+    and epsilon <= L. For epsilon > L, every point is stationary. Now take max{...}, C = 64 and
+    epsilon <= L. In this case, 16 (L/epsilon)^2 <= T <= M/4. Rounding T up and K down costs at most
+    a factor of 17/8 in one term.
     """
     words = {"lhs": "1", "rhs": "T at M = 1e6 times the formula without rho"}
 

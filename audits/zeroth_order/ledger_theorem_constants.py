@@ -1,4 +1,4 @@
-"""Zeroth-order optimization: Theorem 4.9 with its explicit constants."""
+"""Zeroth-order optimization: the explicit constants of Theorem 4.9."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def explicit_constants(ledger):
     below L. For rho = 1/2, this M is 35,500 (d = 1), 278,000 (d = 5), 724,000 (d = 10) or 1.94
     million (d = 20). For rho = 1, the smallest such M is 28,400 (d = 1), 190,000 (d = 5), 467,000
     (d = 10) or 1.19 million (d = 20). For rho = 2, the smallest such M is 24,700 (d = 1), 144,000
-    (d = 5), 332,000 (d = 10) or 796,000 (d = 20). Now use the provable constants and the provable
-    noise. For rho = 1/2, the smallest M is 60,100 (d = 5), 183,000 (d = 10) or 581,000 (d = 20).
-    For rho = 1, the smallest M is 30,400 (d = 5), 92,200 (d = 10) or 287,000 (d = 20). For rho = 2,
-    the smallest M is 16,400 (d = 5), 47,600 (d = 10) or 146,000 (d = 20). For the printed T and d =
-    10, the smallest M is 15.2 million (rho = 1/2), 11.2 million (rho = 1) or 10.0 million (rho =
-    2). Below these M, the bound exceeds L and gives no information. Above these M, the bound gives
-    information. Datasets of these sizes are used in practice.
+    (d = 5), 332,000 (d = 10) or 796,000 (d = 20). The following values use the provable constants
+    and the provable noise. For rho = 1/2, the smallest M is 60,100 (d = 5), 183,000 (d = 10) or
+    581,000 (d = 20). For rho = 1, the smallest M is 30,400 (d = 5), 92,200 (d = 10) or 287,000 (d =
+    20). For rho = 2, the smallest M is 16,400 (d = 5), 47,600 (d = 10) or 146,000 (d = 20). For the
+    printed T and d = 10, the smallest M is 15.2 million (rho = 1/2), 11.2 million (rho = 1) or 10.0
+    million (rho = 2). Below these M, the bound exceeds L and gives no information. Above these M,
+    the bound gives information. Datasets of these sizes are used in practice.
     """
 
     @ledger.falsify(

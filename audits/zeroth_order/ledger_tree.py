@@ -42,11 +42,11 @@ def algorithm_5(ledger):
     {}; for i = 0, ..., ceil(log_2 t), while k < t, it sets k' = k + 2^(ceil(log_2 t) - i) and, if
     k' <= t, adds (k + 1, k') to S and sets k = k'. It returns S.
 
-    For all t of a tree of depth 12, the implementation gives the printed nodes. If it uses the same
+    For all t of a tree of depth 12, the implementation gives the printed nodes. With the same
     generator, the implementation gives the printed sums. The implementation stores only the noise
     of Node(t), because later times use no other noise. Node(t) has at most floor(log2 t) + 1 nodes.
-    The exponent ceil(log2 t) - i is never negative, so the printed loop ends in time. Node(t) is
-    the binary representation of t, so floor would be enough instead of ceil.
+    The exponent ceil(log2 t) - i is never negative, so the printed loop ends before a negative
+    exponent. Node(t) is the binary representation of t, so floor would be enough instead of ceil.
     """
 
     @ledger.identity("Node", t=DEEP, printed=printed_node, mutant={"printed": by_floor})
@@ -73,7 +73,10 @@ def algorithm_5(ledger):
 
 
 def by_floor(t):
-    """Faulty version that omits one layer, so that t = 3 gives only (1, 2)."""
+    """Return Node(t) of a faulty version that omits one layer.
+
+    For t = 3, this version gives only (1, 2).
+    """
     k, S, depth = 0, [(0, 0)], t.bit_length() - 1
     for i in range(depth):
         end = k + 2 ** (depth - i)
@@ -90,8 +93,8 @@ def example_of_nodes(ledger):
     Node(7) = {(1, 4), (5, 6), (7, 7)} and Node(8) = {(1, 8)}.
 
     The remark holds as printed. We read "the largest node in each layer, if it exists" as in
-    Algorithm 5. In each layer from the top, this node starts at the end of the previous nodes. The
-    node is used if it ends by t.
+    Algorithm 5. In each layer, beginning at the top, the node starts at the end of the previous
+    nodes. The node is used if it ends by t.
     """
 
     @ledger.identity("both examples", t=[7, 8], last=7, mutant={"last": 8})
@@ -103,7 +106,7 @@ def example_of_nodes(ledger):
     def layers(t, longer):
         """Go from the top layer down.
 
-        A node starts at the end of the previous nodes.
+        In each layer, a node starts at the end of the previous nodes.
         """
         ends, end = [], 0
         for depth in range(math.ceil(math.log2(t)), -1, -1):
@@ -122,8 +125,8 @@ def number_of_nodes(ledger):
     """card Node(t) <= ceil(log_2 t) for every t in [T].
 
     At t = 1, Node(1) = {(1, 1)} has one node, but ceil(log2 1) = 0. For all other t, the bound
-    holds. It is attained at t = 2^k - 1, because card Node(t) is the number of binary digits 1 of
-    t. This single t also refutes zoo.rem4.2.c and zoo.cor4.5.mid.
+    holds. The bound is attained at t = 2^k - 1, because card Node(t) is the number of binary digits
+    1 of t. The index t = 1 also refutes zoo.rem4.2.c and zoo.cor4.5.mid.
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="ceil(log2 t)", **CARDINALITY)
@@ -150,9 +153,9 @@ def number_of_nodes(ledger):
 def logarithms(ledger):
     """ceil(log_2 t) <= 2 ln t for every t in [T].
 
-    Between powers of 2, only the right side grows. So t = 2^k + 1 is decisive, where k + 1 <= 2
-    ln(2^k + 1). The bound is tightest at t = 5, where 3 is compared with 3.22. At t = 1, both sides
-    are 0.
+    Between powers of 2, only the right side grows. So the decisive case is t = 2^k + 1, and k + 1
+    <= 2 ln(2^k + 1) holds in this case. The bound is tightest at t = 5, where 3 is compared with
+    3.22. At t = 1, both sides are 0.
     """
 
     @ledger.sweep("a tree of depth 12", t=DEEP[1:], factor=2.0, mutant={"factor": 1.6})
@@ -245,12 +248,12 @@ def noise_of_all_nodes(ledger):
     which outputs the y_(a,b) of all nodes, is (alpha, epsilon)-RDP with epsilon <= max_q sum_((a,b)
     in Out(q)) max_(i in [a,b]) alpha s_i^2/(2 sigma_b^2).
 
-    The display gives xi_b to the node (a, b), which makes n noises for 2n - 1 nodes. First, suppose
-    that nodes with the same right end share their noise, as the index b suggests. Then y_(1,2) -
-    y_(2,2) = M^(1)(Z_1) has no noise, and the composition is not private at all. Lemma C.1 needs
-    fresh randomness in each step. Second, suppose that each node has its own noise. In this case,
-    the display holds. The theorem needs only the nodes of Node(1), ..., Node(n), of which exactly
-    one ends at each b. For these nodes, the two interpretations agree.
+    The display gives xi_b to the node (a, b). So there are n noises for 2n - 1 nodes. First,
+    suppose that nodes with the same right end share their noise, as the index b suggests. In this
+    case, y_(1,2) - y_(2,2) = M^(1)(Z_1) has no noise, and the composition is not private at all.
+    Lemma C.1 needs fresh randomness in each step. Second, suppose that each node has its own noise.
+    In this case, the display holds. The theorem needs only the nodes of Node(1), ..., Node(n).
+    Exactly one of these nodes ends at each b. For these nodes, the two interpretations agree.
     """
 
     @ledger.reading("nodes with the same right end share the noise xi_b").sweep(
@@ -258,7 +261,10 @@ def noise_of_all_nodes(ledger):
         rhs="sum over Out(1) of s^2 / sigma^2",
     )  # fmt: skip
     def shared(s, sigma):
-        """Use nodes (1, 1), (1, 2), (2, 2). A little separate noise makes the limit a number."""
+        """Use nodes (1, 1), (1, 2), (2, 2).
+
+        A little separate noise makes the limit a finite number.
+        """
         cover, own = np.array([[1.0, 0], [1, 1], [0, 1]]), 1e-3
         share = np.array([[1.0, 0], [0, 1], [0, 1]])  # xi_1, xi_2, xi_2
         cov = sigma**2 * share @ share.T + own**2 * np.eye(3)
@@ -317,7 +323,7 @@ def exact_parameter(n):
 
 
 def adaptive(values, size, *, rng, sigma=1.0):
-    """Return sums with adaptive terms: each term gets the sign of the previous noisy sum."""
+    """Return sums with adaptive terms, where each term gets the sign of the previous noisy sum."""
     tree = TreeNoise(size, (), sigmas=np.full(4, sigma), rng=rng)
     found, total = np.empty((size, 4)), np.zeros(size)
     for t in range(4):
@@ -338,12 +344,13 @@ def tree_mechanism(ledger):
     The values x_1, ..., x_n are an invertible image of n noisy nodes with independent noises. So
     the exact parameter is max_q s_q sqrt(sum of 1/sigma_b^2 over the nodes b in use that contain
     q). For equal s and sigma, the exact parameter is s/sigma times sqrt(floor(log2 n) + 1). The
-    exact parameter is above the printed bound for three n. For n = 1, it is 1, not 0. For n = 2, it
-    is 1.4142, not 1.1774. For n = 4, it is 1.7321, not 1.6651. The exact parameter is below the
-    printed bound for all other n. Along n = 2^k, the limit of the ratio is .85. From the
-    covariance, the check computes the parameter for n = 1 to 256 and every q. For mixed s and
-    sigma, the printed maximum over all i <= b is far from tight. In the sum, Z_i should be Z_j. The
-    count and the noises in the proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
+    exact parameter is above the printed bound for three n. For n = 1, the exact parameter is 1, and
+    the printed bound is 0. For n = 2, the exact parameter is 1.4142, and the printed bound is
+    1.1774. For n = 4, the exact parameter is 1.7321, and the printed bound is 1.6651. The exact
+    parameter is below the printed bound for all other n. Along n = 2^k, the limit of the ratio is
+    .85. From the covariance, the check computes the parameter for n = 1 to 256 and every q. For
+    mixed s and sigma, the printed maximum over all i <= b is far from tight. In the sum, Z_i should
+    be Z_j. The count and the noises in the proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,
@@ -406,7 +413,7 @@ def without_tree(values):
 
 
 def all_after(s, sigma):
-    """Faulty version in which each term affects all later noises."""
+    """Return mu of a faulty version in which each term affects all later noises."""
     return math.sqrt(max(s[q] ** 2 * (1 / sigma[q:] ** 2).sum() for q in range(len(s))))
 
 

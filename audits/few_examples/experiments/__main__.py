@@ -1,11 +1,14 @@
-"""Experiments on user-level privacy with few examples per user. One command performs them all.
+"""Experiments on user-level privacy with few examples per user.
+
+One command performs all experiments.
 
     python -m audits.few_examples.experiments [--quick|--full] [--out reports/few_examples]
 
 The command writes the figures, `experiments.json` and `experiments.html`. The figures show how many
 users with m examples each are needed, at equal error and equal epsilon. There are three tasks. Each
-task is solved with clipping and by the two baselines. The figures also show the exact share of its
-budget that DelStab uses, and from which m on the theorems give information.
+task is solved with clipping and by the two baselines. The figures also show the exact share of the
+budget that DelStab uses. For each theorem, the figures show the least m at which the theorem is
+informative.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ def users_figure(found: pd.DataFrame) -> Figure:
 
 
 def slopes(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the power of m that the number of users follows, by method and task."""
+    """Return the power of m with which the number of users changes, by method and task."""
     rows = []
     for task in measure.tasks():
         own = found[(found.task == task.name) & (found.m <= task.until)]
@@ -77,7 +80,7 @@ def slopes(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(found: pd.DataFrame) -> pd.DataFrame:
-    """Return all numbers of users, with intervals and the best clipping."""
+    """Return all numbers of users, each with its interval and its best clipping threshold."""
     rows = [
         {
             "task": row.task, "method": row.method, "m": row.m,
@@ -92,7 +95,7 @@ def shown(found: pd.DataFrame) -> pd.DataFrame:
 def write(
     tables: dict[str, pd.DataFrame], size: measure.Size, folder: Path, seconds: float
 ) -> Path:
-    """Write the page; return its path."""
+    """Write the page, and return its path."""
     with mpl.rc_context(STYLE):
         figures = figures_html(
             {
@@ -135,7 +138,10 @@ user.</p>
 
 
 def points(size: measure.Size) -> list[tuple[int, str, int]]:
-    """Return the points to measure: task, method and m. For one example per user, m is 1."""
+    """Return the points to measure.
+
+    Each point has a task, a method and a value of m. For one example per user, m is 1.
+    """
     return [
         (task, method, m)
         for task in range(3)

@@ -1,4 +1,7 @@
-"""The number of users that m examples each require, at equal error and equal epsilon."""
+"""Measurement of the number of users that are needed if each user has m examples.
+
+All methods have equal error and equal epsilon.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,15 @@ class Task:
     right : ndarray of bool, [H]
         Candidates within alpha of the truth.
     draw : callable
-        (n, m, rng) to users' items.
+        Function of (n, m, rng) that returns the items of the users.
     losses : callable
-        Users' items to what each user adds to the scores, before clipping, [n, H] or [n, H, H].
+        Function of the users' items that returns the contribution of each user to the scores. The
+        contributions are not yet clipped. The shape is [n, H] or [n, H, H].
     theory : float
         Power of m with which the privacy term decreases.
     until : float
-        Largest m for which the privacy term is well above log(candidates) / epsilon, which is
-        constant.
+        Largest m for which the privacy term is well above the term log(candidates) / epsilon, which
+        does not depend on m.
     comparison : Comparison or None
         Pairwise comparison of candidates.
     """
@@ -70,7 +74,7 @@ class Size:
     Attributes
     ----------
     trials : int
-        Datasets for each point.
+        Number of datasets for each point.
     examples : tuple of int
         The values of m.
     """
@@ -85,7 +89,7 @@ FULL = Size("full", 300, (1, 2, 4, 8, 16, 32, 64, 128, 256))
 
 
 def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
-    """Return PAC learning of thresholds, with uniform points and the threshold in the middle."""
+    """Return the task to learn thresholds, with uniform points and the threshold in the middle."""
     middle = n_points // 2
 
     def draw(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -93,7 +97,10 @@ def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
         return np.stack([x, (x >= middle).astype(np.int64)], axis=-1)
 
     def losses(users: np.ndarray) -> np.ndarray:
-        """Return the errors of all thresholds. A threshold errs between itself and the middle."""
+        """Return the errors of all thresholds.
+
+        A threshold errs on the points between the threshold and the middle.
+        """
         place = np.arange(len(users))[:, None] * n_points + users[..., 0]
         numbers = np.bincount(place.reshape(-1), minlength=len(users) * n_points)
         below = np.cumsum(numbers.reshape(-1, n_points), axis=1)
@@ -108,7 +115,7 @@ def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
 
 
 def selection_task(name: str, candidates: np.ndarray, truth: int, alpha: float) -> Task:
-    """Return selection of the candidate ``[H, k]`` from which the items are drawn."""
+    """Return the task to select the candidate ``[H, k]`` from which the items are drawn."""
     comparison = scheffe_comparison(candidates)
 
     def draw(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -133,11 +140,11 @@ def tasks() -> list[Task]:
 
 
 def caps(task: Task, method: str, m: int) -> list[float]:
-    """Return the clipping thresholds to try, which are all private.
+    """Return the clipping thresholds to try.
 
-    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)). The constant 5.71
-    of Theorem 37 clips nothing for m below 32 log(1/alpha), so smaller constants are tried. Group
-    privacy does not clip.
+    The algorithm is private for every threshold. Theorem 4 clips at 1. Theorem 37 clips at a
+    multiple of alpha m + sqrt(m log(1/alpha)). The constant 5.71 of Theorem 37 clips nothing for m
+    below 32 log(1/alpha), so smaller constants are tried. Group privacy does not clip.
     """
     if task.comparison is None:
         return [float(m) if method == GROUP else 1.0]
@@ -151,10 +158,10 @@ def caps(task: Task, method: str, m: int) -> list[float]:
 def successes(
     task: Task, m: int, cap: float, sizes: np.ndarray, *, rng: np.random.Generator
 ) -> Any:
-    """Return the success probability with the first n users of a dataset, for each n of `sizes`.
+    """Return the success probability for each n of `sizes`.
 
-    The selection probabilities are known, so the probability over the mechanism's own randomness is
-    computed.
+    The algorithm gets the first n users of a dataset. The selection probabilities are known, so the
+    success probability is computed without draws of the mechanism.
     """
     sensitivity = cap
     total: np.ndarray | float = 0.0
@@ -172,10 +179,10 @@ def successes(
 
 
 def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -> dict[str, Any]:
-    """Return the least n with which a method succeeds, with an interval by the bootstrap.
+    """Return the least n with which a method succeeds, and a bootstrap interval for this n.
 
-    The clipping threshold is the best of those that were tried. The choice depends on the outcome,
-    and favours the method by less than the width of the interval.
+    The clipping threshold is the best of those that were tried. This choice depends on the outcome.
+    The choice favours the method by less than the width of the interval.
     """
     task = tasks()[task_number]
     items = 1 if method == ONE else m
@@ -201,7 +208,7 @@ def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -
 
 
 def crossing(sizes: np.ndarray, means: np.ndarray) -> float:
-    """Return the size from which on success exceeds the goal, interpolated between the sizes."""
+    """Return the size above which the success exceeds the goal, interpolated between the sizes."""
     below = np.flatnonzero(means < GOAL)
     if below.size == 0:
         return float(sizes[0])
@@ -240,7 +247,10 @@ def used(n_users: int, epsilon: float, delta: float, epsilon_item: float) -> dic
 
 
 def frontier() -> list[dict[str, Any]]:
-    """Return the m from which each theorem, with all constants, needs fewer users than at m = 1."""
+    """Return the least m at which each theorem needs fewer users than at m = 1.
+
+    The numbers of users include all constants.
+    """
     rows = []
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9)):
         for count, alpha in ((100, 0.1), (10**6, 0.01)):
@@ -278,7 +288,10 @@ def frontier() -> list[dict[str, Any]]:
 
 
 def _first(users: Callable[[int], float], most: float) -> str:
-    """Return the least m, to one per cent, that needs at most `most` users, and this number."""
+    """Return the least m, to one per cent, for which at most `most` users are needed.
+
+    The returned text contains this m and its number of users.
+    """
     high = 1
     while users(high) > most:
         high *= 2

@@ -1,11 +1,13 @@
-"""Experiments on private zeroth-order optimisation. One command performs all of them.
+"""Experiments on private zeroth-order optimisation.
+
+One command performs all experiments.
 
     python -m audits.zeroth_order.experiments [--quick|--full] [--out reports/zeroth_order]
 
 The command writes the figures, `experiments.json` and `experiments.html`. The figures compare the
 variance-reduced oracle with its tree, and the naive oracle with its best batch. Both oracles have
-equal exact privacy and equal M, on three objectives. The figures also show the M from which the
-bounds with all constants are below L.
+equal exact privacy and equal M, on three objectives. The figures also show the least M for which
+the bounds with all constants are below L.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ def parameter_figure(found: pd.DataFrame) -> Figure:
 
 
 def tree_figure() -> Figure:
-    """Draw the parameter of all running sums and of the used sums, exact and as printed."""
+    """Draw the exact and the printed parameter of all running sums, and of the used sums."""
     figure = Figure(figsize=(9.6, 2.9))
     ax = figure.subplots()
     n = np.arange(1, 257)
@@ -124,7 +126,7 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 def write(
     tables: dict[str, pd.DataFrame], size: measure.Size, folder: Path, seconds: float
 ) -> Path:
-    """Write the page; return its path."""
+    """Write the page, and return its path."""
     found = tables["compared"]
     with mpl.rc_context(STYLE):
         figures = figures_html(

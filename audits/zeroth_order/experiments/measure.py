@@ -1,4 +1,4 @@
-"""Both oracles at equal privacy on three objectives, and the guarantees of their bounds."""
+"""Comparison of both oracles at equal privacy on three objectives, and of the guaranteed bounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Setting:
     rho : float
         Exact Gaussian DP of the output, for every oracle.
     n_points : int
-        M.
+        Number of items M.
     """
 
     objective: str
@@ -54,7 +54,8 @@ class Size:
     Attributes
     ----------
     factorial : bool
-        Whether all d and rho are combined. Otherwise one changes at a time from d = 10 and rho = 1.
+        Whether all values of d and rho are combined. Otherwise, only d or only rho changes, from d
+        = 10 and rho = 1.
     """
 
     name: str
@@ -88,7 +89,10 @@ def settings_of(size: Size) -> list[Setting]:
 
 
 def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
-    """Yield the plans that are tried: epochs, rounds and step sizes. The batches use all of M."""
+    """Yield the plans that are tried, which differ in epochs, rounds and step sizes.
+
+    The batches use all M items.
+    """
     d, M = setting.d, setting.n_points
     for epochs in size.epochs:
         for rounds in size.rounds:
@@ -109,10 +113,11 @@ def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
 
 
 def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> dict[str, float]:
-    """Return averages over the points ``[k, d]``: objective, and an upper estimate of stationarity.
+    """Return the averages of two values over the points ``[k, d]``.
 
-    The answer is one of the averages of all epochs, at random. All averages are evaluated, which
-    averages out this randomness.
+    The values are the objective, and an upper estimate of stationarity. The answer of the algorithm
+    is a random element of the averages of all epochs. The function evaluates all these averages,
+    which averages out the randomness.
     """
     problem = OBJECTIVES[setting.objective](setting.d)
     items = problem.items(1_000, rng=rng)
@@ -137,9 +142,10 @@ def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) ->
 
 
 def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
-    """Return one row for each method and trial, at the plan with the best objective on other data.
+    """Return one row for each method and trial.
 
-    The choice is not private. The choice favours every method alike.
+    Each method uses the plan with the best objective on other data. The choice is not private. The
+    choice favours all methods equally.
     """
     rows = []
     for method in METHODS:
@@ -163,10 +169,10 @@ def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
 
 
 def promised(d: int, rho: float) -> dict[str, Any]:
-    """Return the M from which the bounds are below L, and their ratios, at delta = L = F* = 1.
+    """Return the least M for which the bounds are below L, and ratios of the bounds.
 
-    The bounds have sharp constants, each at its best plan, except in the column of printed
-    constants.
+    The parameters are delta = L = F* = 1. The bounds have sharp constants, and each bound has its
+    best plan. One column has the printed constants instead.
     """
     given = {"radius": 1.0, "rho": rho, "lipschitz": 1.0, "gap": 1.0}
     row = {
@@ -191,7 +197,7 @@ def _bound(make: Callable[..., Plan], n_points: int, d: int, given: dict[str, fl
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the M from which something holds, to 2 per cent."""
+    """Return the least M at which a condition holds, to 2 per cent."""
     low, high = 4.0, 64.0
     while not holds(round(high)):
         low, high = high, 16 * high
