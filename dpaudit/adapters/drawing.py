@@ -95,7 +95,7 @@ def with_options(mechanism: Drawn, options: dict[str, Any]) -> functools.partial
     Raises
     ------
     ArgumentError
-        Use this function for an option that dpaudit itself passes to a mechanism.
+        If the options contain an option that dpaudit itself passes to a mechanism.
     """
     for name in _OURS:
         if name in options:

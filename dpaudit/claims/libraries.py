@@ -103,7 +103,7 @@ class Accounted(Claim):
     _key: ClassVar[tuple[Any, ...]]
 
     def delta(self, epsilon: float) -> float:
-        """Return the smallest delta that the accountant reports at `epsilon`."""
+        """Return the delta that the accountant reports at `epsilon`."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
         if epsilon not in self._deltas:
             ask = getattr(self._curve, "get_delta", None) or self._curve.get_delta_for_epsilon

@@ -226,7 +226,7 @@ class ArrayForm(Form):
 def is_frame(value: Any) -> bool:
     """Return whether a value is a DataFrame of pandas or polars.
 
-    A lazy frame is none.
+    A lazy frame is not a DataFrame.
     """
     return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 

@@ -54,7 +54,7 @@ def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
     count = len(large.held) - len(small.held)
     if not 1 <= count <= most:
         raise PairError(
-            f"the numbers of users must differ by {_count(most)} for add_remove_user, got "
+            f"the two datasets must differ by {_count(most)} for add_remove_user, got "
             f"{len(left.held)} users on the left and {len(right.held)} on the right"
         )
     found = _extra(large, small)
@@ -116,7 +116,7 @@ def check_count(count: int, most: int, users: Sequence[Any]) -> None:
     if count > most:
         listed = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
         raise PairError(
-            f"the datasets of a pair must differ in at most {_count(most)}, got "
+            f"the datasets of a pair must differ in {_count(most)} only, got "
             f"differences in {count}: {listed}. Use Relation.REPLACE_USER.of_group(k) for "
             "a group"
         )

@@ -1,6 +1,6 @@
 """The engine of one audit: explore, freeze, certify on fresh draws, and judge.
 
-Also plans draws.
+The engine also plans the number of draws.
 """
 
 from dpaudit.engine.auditing import MIN_DRAWS, NOISE, Pairs, Settings, audit, checked_settings

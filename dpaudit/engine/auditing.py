@@ -398,14 +398,14 @@ def audit(
     method : {"fixed", "sequential"} or Instrument, optional
         With "fixed" (the default), the audit certifies the most that `draws` draws can show. With
         "sequential", the audit stops as soon as the claim is refuted. It also stops as soon as the
-        rest of the budget could not certify any violation. Use "sequential" for expensive
-        mechanisms that draw their outputs. See :mod:`dpaudit.engine.bets`. A custom
+        rest of the budget could not certify any violation that is still possible. Use "sequential"
+        for expensive mechanisms that draw their outputs. See :mod:`dpaudit.engine.bets`. A custom
         :class:`Instrument` replaces both methods. The custom instrument also audits the mutants.
     score : callable, optional
-        Function ``score(outputs) -> [size]`` whose value depends only on the output of the same
-        draw. The audit uses the scores instead of the outputs. A score is post-processing, so
-        everything certified for the scores holds for the outputs. Pass a score if you know a good
-        one, such as a likelihood ratio. The score must not depend on draws of this audit.
+        Fixed function ``score(outputs) -> [size]``. Its value for a draw depends only on the output
+        of that draw. The audit uses the scores instead of the outputs. A score is post-processing,
+        so everything certified for the scores holds for the outputs. Pass a score if you know a
+        good one, such as a likelihood ratio. The score must not depend on draws of this audit.
     float_attack : bool or FloatAttack, optional
         Whether the low bits of floating-point outputs are also examined. A :class:`FloatAttack`
         gives the values and scales to try. The default is False.

@@ -13,7 +13,7 @@ supermartingale. By Ville's inequality, the total wealth *ever* reaches ``1 / fa
 probability at most failure_prob, for any rule by which the audit stops.
 
 Each of a few levels of epsilon has its own wealth. The null hypotheses of the levels are nested.
-The certified epsilon is the largest level that was refuted together with all lower levels. The
+The certified epsilon is the largest level that was ever refuted together with all lower levels. The
 certified epsilon is wrong only if the smallest level at or above the true epsilon was refuted. The
 probability of this single event is at most failure_prob.
 
@@ -306,8 +306,8 @@ class Game:
         batch, learnt_on, budget = 0, self.spent, self.task.draws
         while self.spent < budget and not self.is_late:
             batch += 1
-            # The size of a batch grows with the number of draws before it. A long search must not
-            # lead to a large first batch.
+            # The size of a batch grows with the number of earlier draws on which bets were placed.
+            # A long search must not lead to a large first batch.
             size = max(FIRST_BATCH, int((self.spent - self.explored) * (GROWTH - 1)))
             size = min(size, budget - self.spent)
             if self.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
@@ -392,8 +392,8 @@ class Game:
 
         The rates of a guess are estimated on draws from which the guess was not learnt. Older
         guesses have more of these draws. The rates are moved in the conservative direction, by an
-        amount that shrinks with the number of draws. The reason is that a large bet on a guess that
-        looked good by chance loses more than it gains.
+        amount that shrinks with the number of draws. The reason is that, early in an audit, a large
+        bet on a guess that looked good by chance loses more than it gains.
         """
         left, right = self._everything()
         delta = self.point[1]

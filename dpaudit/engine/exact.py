@@ -151,7 +151,7 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
 
 
 def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
-    """Return exact rates of at most 200 sets of outcomes, chosen by their privacy loss."""
+    """Return exact rates of the sets of outcomes with the largest losses, for at most 200 sets."""
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
     above, below = np.cumsum(p[order]), np.cumsum(q[order])

@@ -74,7 +74,7 @@ def explore(
     run : Run
         The claim, the pairs and the budget.
     sampler : Sampler
-        Sampler of the mechanism, of which the exploration draws are made.
+        Sampler that makes the exploration draws of the mechanism.
     share : float
         Share of the draws that the exploration spends.
     learn_share : float, optional
@@ -236,6 +236,6 @@ def _draw(
 
 
 def all_draws(some: Draws, more: Draws) -> Draws:
-    """Return the concatenated draws of both, for each side."""
+    """Return the draws of both arguments, concatenated for each side."""
     left, right = (joined(both) for both in zip(some, more, strict=True))
     return left, right

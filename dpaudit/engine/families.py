@@ -32,7 +32,7 @@ _LEAST_SEEN = 30  # Least number of draws in a group of outcomes.
 _BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of the two sides count as different.
 _BEYOND_LUCK = 2.0  # A larger difference of ratio sizes counts as real; in standard deviations.
 _MOST_NUMBERS = 20  # Numbers per output up to which the learning of directions was measured.
-_MOST_SUMS = 200  # Largest number of shifts with Laplace noise, because more would be slow.
+_MOST_SUMS = 200  # Largest number of sums of shifts for Laplace noise; more are slow.
 _EDGES = 1e-6, 1e6  # Smallest and largest strength that is searched.
 
 
@@ -82,7 +82,7 @@ class Family:
         return math.exp(float(optimize.brentq(excess, low, high, xtol=1e-6)))
 
     def draws_for(self, strength: float, task: Task, found: Certificate) -> int | None:
-        """Return the number of draws per dataset that refutes a strength with power 0.9."""
+        """Return how many draws per dataset refute a strength with power 0.9, or None."""
 
         def enough(draws: int) -> bool:
             return self.chances(strength, task, found, draws).best(draws).power >= USUAL_POWER

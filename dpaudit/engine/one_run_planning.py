@@ -216,7 +216,7 @@ def _model(
             )
         if GaussianDP(_FAR).epsilon(delta) <= true_epsilon:
             raise ArgumentError(
-                "true_epsilon must be smaller, because the scores would be too far apart, "
+                "true_epsilon must be smaller, because otherwise the scores are too far apart, "
                 f"got {true_epsilon!r}"
             )
         mu = float(

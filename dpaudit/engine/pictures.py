@@ -54,7 +54,7 @@ class _Frame:
         inside = 2 * self.count(along[fires]) > seen
         if self.are_edges and seen[:-1].any():
             # A bin without any sample gets the flag of the nearest bin on its left, or else of the
-            # first bin.
+            # first bin with a sample.
             known = np.flatnonzero(seen[:-1])
             before = np.searchsorted(known, np.arange(len(seen) - 1), side="right") - 1
             inside[:-1] = inside[known[np.maximum(before, 0)]]

@@ -73,7 +73,7 @@ def read(name: str, outputs: Outputs) -> NDArray[Any]:
 def refuse_other_kinds(
     name: str, left: NDArray[Any], right: NDArray[Any], *, lengths_vary: bool
 ) -> None:
-    """Raise an error unless both sides hold the same kind, and arrays have equal shapes.
+    """Raise an error unless both sides hold outputs of one kind, and arrays have equal shapes.
 
     Parameters
     ----------

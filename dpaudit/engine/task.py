@@ -95,7 +95,7 @@ class Task:
     name : str
         Name of the audit. Together with the seed, the name determines every random number.
     space : SearchSpace or Portfolio, optional
-        Space in which the pair is searched.
+        Space in which the audit searches for the pair.
     sequential : bool
         Whether to stop as soon as the evidence suffices.
     instrument : Instrument, optional

@@ -88,7 +88,7 @@ def spreads(
     Parameters
     ----------
     columns : ndarray of int
-        Indices of the columns that hold numbers. At least two.
+        Indices of the columns that hold numbers, at least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
@@ -203,7 +203,7 @@ def relations(
     names : list of str
         Names of all columns.
     columns : ndarray of int
-        Indices of the columns that hold numbers. At least two.
+        Indices of the columns that hold numbers, at least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 

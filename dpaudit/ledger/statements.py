@@ -68,8 +68,8 @@ def statement(
         Verdict that the check is expected to reach. A run fails if the check reaches another
         verdict.
     replays : bool
-        Use False for a check that measures seconds. A replay of such a check must reach the same
-        verdict, but not the same numbers.
+        Whether a replay must reach the same numbers. Use False for a check that measures seconds. A
+        replay of such a check must reach only the same verdict.
 
     Raises
     ------

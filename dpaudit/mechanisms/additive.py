@@ -42,8 +42,8 @@ class AdditiveNoise:
         Distribution of the final noise. The noise of each coordinate is independent. Default
         "gaussian".
     scale : float
-        Standard deviation of Gaussian noise, or the scale b of Laplace noise. Between 1e-50 and
-        1e50.
+        Standard deviation of Gaussian noise, or the scale b of Laplace noise. The number lies
+        between 1e-50 and 1e50.
     ball : tuple of (center, radius), or callable, optional
         A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``. The
         smaller the ball, the smaller the deltas that can be certified. The certificate is sound

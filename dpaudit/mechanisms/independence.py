@@ -27,8 +27,8 @@ is about half the logarithm of the number of draws. If draws are dependent, the 
 context gains with every draw. Other forecasters assume that every call has its own rate. The rates
 follow a beta-binomial distribution whose variance is a fixed multiple of the variance of
 independent draws. These forecasters detect dependence that no context detects, such as noise that
-draws share in any order. These forecasters detect dependence that multiplies the variance by about
-four.
+draws share in any order. The dependence is detected if it multiplies the variance by about four or
+more.
 
 The forecasters share one capital. When the event changes, for example between the batches of a
 sequential audit, the product continues with a new denominator. Part of the capital enters at each

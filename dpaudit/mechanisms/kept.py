@@ -156,7 +156,7 @@ def _code(mechanism: Any) -> str:
 def _source(function: Any) -> bytes:
     """Return the file that defines an object.
 
-    In a notebook, return its source or only its name.
+    If there is no file, return the object's source, as in a notebook, or else only its name.
     """
     try:
         file = inspect.getsourcefile(function)

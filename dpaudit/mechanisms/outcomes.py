@@ -117,7 +117,7 @@ def words_of_draws(draws: Array) -> str:
     Examples
     --------
     >>> words_of_draws(np.zeros((9, 3))), words_of_draws(np.array(["a", "b"]))
-    Return a description of the kind and the shape of each draw.
+    ('arrays of numbers of shape (3,)', 'one text each')
     """
     return words_of(kind_of(draws), None if draws.dtype == object else draws.shape[1:], " each")
 
@@ -600,8 +600,8 @@ class Kinds:
     is_probing : bool
         Whether calls only check the contract. During these calls, the kind may still change.
     is_bound : bool
-        Whether the shape of draws is intended. The shape of an array is, and a common shape of
-        lists may be accidental.
+        Whether the shape of draws is intended. The shape of an array is intended, and a common
+        shape of lists may be accidental.
     """
 
     def __init__(self, name: str, *, finite: bool) -> None:
@@ -628,8 +628,8 @@ class Kinds:
     def admit(self, array: Array, side: str, *, bound: bool) -> Array:
         """Check draws against earlier draws.
 
-        The sides need the same kind; each side needs one shape. If an array is `bound`, its shape
-        is intended. A common shape of lists may be accidental.
+        The sides need the same kind; each side needs one shape, unless its draws become rows. If an
+        array is `bound`, its shape is intended. A common shape of lists may be accidental.
         """
         self.is_bound &= bound
         array = self._brought_in(array)

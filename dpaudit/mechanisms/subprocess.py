@@ -39,7 +39,7 @@ class Subprocess:
         ``module:function``, or ``file.py:function``.
     style : {"vectorised", "rng", "integer", "legacy", "none"}, optional
         "vectorised" (the default) is for ``f(data, size, rng=rng)``. The other values are for
-        functions that return one draw, as `randomness` of :func:`one_draw`.
+        functions that return one draw, as for `randomness` of :func:`one_draw`.
     by : str, optional
         Column that identifies users, if data are frames. The process receives these frames as
         frames of pandas.

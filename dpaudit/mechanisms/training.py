@@ -105,8 +105,8 @@ class Participation:
     Parameters
     ----------
     rate : float
-        Probability of participation in each step, independently of other steps. Used only if
-        `slots` is empty.
+        Probability of participation in each step, independently of other steps. This probability is
+        used only if `slots` is empty.
     slots : tuple of float
         Probability of participation in each step of an epoch. The user takes part in exactly one
         step of an epoch. The last epoch may be incomplete.

@@ -1,6 +1,6 @@
 """Mutants: copies of a mechanism with one mistake each, which an audit should detect.
 
-func:`of_noise` makes the mutants of a mechanism's noise automatically. :func:`without`,
+:func:`of_noise` makes the mutants of a mechanism's noise automatically. :func:`without`,
 :func:`patch`, :func:`quieter` and :func:`scaled` make other mutants. Pass these in the argument
 ``mutants`` of an audit.
 """

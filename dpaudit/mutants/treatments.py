@@ -203,7 +203,7 @@ def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
 
 
 def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
-    """Square and normalise probabilities; a binomial also has the complement of its own."""
+    """Square and normalise probabilities; for a binomial, p and 1 - p are normalised together."""
 
     def sharpen(arguments: Arguments) -> dict[str, Any] | None:
         if arguments[name] is None:

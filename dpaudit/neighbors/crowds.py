@@ -89,7 +89,7 @@ def crowds(
 
 
 def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield pairs of one user against all others, at both ends of the domain, and of two halves."""
+    """Yield pairs of a user against all others, across the domain, and between two halves."""
     low, mid, high = levels.low, levels.mid, levels.high
     top, middle, bottom = crowd.row(high), crowd.row(mid), crowd.row(low)
     others = crowd.n_users - 1

@@ -169,7 +169,7 @@ class Column:
 
     @property
     def common(self) -> tuple[Any, ...]:
-        """Values of the other users: all categories except the last, if there are several."""
+        """Values of the other users: all categories except the last, or else the middle value."""
         return self.categories[:-1] if len(self.categories) > 1 else (self.mid,)
 
 

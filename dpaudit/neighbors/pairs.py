@@ -68,7 +68,7 @@ class NeighborPair:
     Raises
     ------
     PairError
-        If anything but the users differs, or if more users differ than the relation allows.
+        If the datasets differ in anything but users, or by more than the relation allows.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class PairFamily:
 
 
 def of_one_kind(pairs: Sequence[NeighborPair], where: str) -> None:
-    """Refuse pairs of different relations if only some of the pairs are query values."""
+    """Refuse pairs of different relations if any of the pairs are query values."""
     names = sorted({str(pair.relation) for pair in pairs})
     if len(names) > 1 and not all(pair.relation.is_of_users for pair in pairs):
         raise ArgumentError(

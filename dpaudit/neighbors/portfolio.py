@@ -67,9 +67,9 @@ class Portfolio:
         exception on such a pair, the pair is not covered, and the report lists it.
     variant : callable, optional
         ``variant(relation=...)`` and ``variant(items=1)`` return the same portfolio with another
-        value of an argument that the user did not set.
+        value of an argument that the caller did not set.
     items : int, optional
-        Default number of items of a user; None if the user chose the number.
+        Default number of items of a user; None if the caller chose the number.
     """
 
     name: str

@@ -52,7 +52,7 @@ class Datasets:
     others : str
         Values of the other users. Empty for query values.
     who : str
-        Return the start of a line: the differing user, and the side on which it is absent.
+        Start of a line: the differing user, and the side on which the user is absent.
     """
 
     title: str

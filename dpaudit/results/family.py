@@ -12,7 +12,7 @@ from dpaudit.results.verdicts import Verdict
 
 
 def step_down(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values in their given order by Holm's step-down.
+    """Adjust p-values by Holm's step-down, and return them in the given order.
 
     Using statsmodels instead would need pandas (150 MB installed).
     """

@@ -47,7 +47,7 @@ def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
     p, q = _pmfs(left, right)
     epsilon = _validate.nonnegative(epsilon=epsilon)
     with np.errstate(divide="ignore", over="ignore"):
-        scaled_q = np.exp(epsilon + np.log(q))  # may be inf if q is far from 0 and 1
+        scaled_q = np.exp(epsilon + np.log(q))  # may be inf if q is far from 0
     return float(np.maximum(p - scaled_q, 0.0).sum())
 
 
@@ -76,7 +76,7 @@ def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> flo
     order = np.argsort(-loss, kind="stable")
     p, q, loss = p[order], q[order], loss[order]
     # The divergence is piecewise linear in e^epsilon, with its kinks at the privacy losses. Start
-    # at the largest loss, and stop when the divergence at the next kink exceeds delta.
+    # at the largest loss, go down, and stop when the divergence at the next kink exceeds delta.
     p_above, q_above = np.cumsum(p), np.cumsum(q)
     next_loss = np.append(loss[1:], -np.inf)
     for p_sum, q_sum, kink in zip(p_above, q_above, next_loss, strict=True):

@@ -19,14 +19,14 @@ confidence interval for p or for q shortens this curve (Berger and Boos 1994). T
 which of the two intervals is used, so failure probability is spent on both intervals. The two
 intervals together get alpha / 200, and the test gets the rest.
 
-**Between grid points.** P_{p,q}(R) increases with p and decreases with q, because R contains all
-outcomes with larger a or smaller b. Use the natural parameters eta = (logit p, logit q) with
-log-partition function A. Then log P_eta(R) + A(eta) is the logarithm of a Laplace transform, and is
-therefore convex. Consider two points of the curve, and the chord between them in eta. On the chord,
-log P exceeds its larger end value by at most the convexity gap of A, ``(n v_p d_p^2 + m v_q d_q^2)
-/ 8``. Here d is the distance between the ends in each coordinate, and v is the largest p (1 - p) on
-the chord. The points are computed for a level that is lower by the allowed gap. Where the convexity
-gap is larger, monotonicity alone bounds the curve by a corner.
+**Between grid points.** P_{p,q}(R) increases with p and decreases with q. The reason is that if R
+contains (a, b), R also contains (a + 1, b) and (a, b - 1). Use the natural parameters eta = (logit
+p, logit q) with log-partition function A. Then log P_eta(R) + A(eta) is the logarithm of a Laplace
+transform, and is therefore convex. Consider two points of the curve, and the chord between them in
+eta. On the chord, log P exceeds its larger end value by at most the convexity gap of A, ``(n v_p
+d_p^2 + m v_q d_q^2) / 8``. Here d is the distance between the ends in each coordinate, and v is the
+largest p (1 - p) on the chord. The points are computed for a level that is lower by the allowed
+gap. Where the convexity gap is larger, monotonicity alone bounds the curve by a corner.
 
 **Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
 critical a of the first value of the block, so that P(R) is bounded from above. The width of a block
@@ -208,7 +208,7 @@ _LEAST_EVIDENCE = 0.05  # at levels near 1/2, the order would degenerate
 
 
 def evidence_of(alpha: float) -> float:
-    """Return the evidence z^2 / 2 that orders outcomes.
+    """Return the evidence at which the test that orders the outcomes rejects.
 
     Any fixed number is valid, and z^2 / 2 gives sharp bounds.
     """

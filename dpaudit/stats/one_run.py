@@ -43,23 +43,23 @@ and therefore at most theta + sum_t L(t) b(t).
 Minimising this bound over theta, U and L is the dual of a linear program. The optimal value of this
 program is the largest probability that the budget allows. For T = {epsilon}, the bound is sharp. A
 mechanism that outputs a uniformly random guess of all coins attains the bound. The pattern of its
-correct guesses is drawn from the optimal a. This holds if the optimal a is private in the
-other direction, too. The tests solve the linear program over all mechanisms. If delta = 0, the
-bound is the binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023,
-Theorem 5.1). If delta > 0, the bound replaces the second term of their Theorem 5.2, ``2 m delta
-max_i P[v > Bin >= v - i] / i``. That second term is larger by a factor of about 2 / (1 - rate) if v
-is far above the mean. For a curve, if U does not depend on c for c >= v, the conditions give the
-recursion of Mahloujifar, Melis and Chaudhuri (2025). Here, this recursion is stretched and then
-followed from c = n downwards. The result is never worse.
+correct guesses is drawn from the optimal a. This holds if the optimal a is private in the other
+direction, too. The unit tests solve the linear program over all mechanisms. If delta = 0, the bound
+is the binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem
+5.1). If delta > 0, the bound replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v >
+Bin >= v - i] / i``. That second term is larger by a factor of about 2 / (1 - rate) if v is far
+above the mean. For a curve, if U does not depend on c for c >= v, the conditions give the recursion
+of Mahloujifar, Melis and Chaudhuri (2025). Here, this recursion is stretched and then followed from
+c = n downwards. The result is never worse.
 
 From tests to a certified epsilon
 ---------------------------------
 The tests of all epsilons refute if C is large. So a set of tests together refutes exactly what the
 test with the smallest critical value refutes. If a certified epsilon exceeds the true epsilon, this
-test refutes at some larger epsilon. The mechanism is private at that epsilon, too. This event has
-probability at most failure_prob. It does not matter which epsilons a search visits, or whether the
-bound is monotone in epsilon. The same holds for mu, and for several tests at fixed numbers of
-guesses if their levels sum to at most failure_prob.
+test refutes at some epsilon above the true epsilon. The mechanism is private at that epsilon, too.
+This event has probability at most failure_prob. It does not matter which epsilons a search visits,
+or whether the bound is monotone in epsilon. The same holds for mu, and for several tests at fixed
+numbers of guesses if their levels sum to at most failure_prob.
 
 In `one_run_walk`, the number of guesses may depend on the success of the guesses.
 
@@ -198,8 +198,8 @@ def guess_p_value(
     canaries : int
         Number of coins that were tossed.
     claim : Claim
-        The claim, of any kind. A curve is used at many epsilons together, which gives the tightest
-        bound.
+        The claim, of any kind. A curve is used at many epsilons together, so the bound uses the
+        curve where it is tightest.
     one_sided : bool, optional
         Whether every guess is "included". If so, the smaller, one-sided budget applies. The default
         is False.
@@ -376,7 +376,7 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
 
 
 def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
-    """Multiply the recursion's prices by factors for tails; find the least theta that they need."""
+    """Stretch the prices of the recursion over tails, and find the least theta that they need."""
     tail = _probability_of_tails(v, n, allowance)
     if tail >= 1.0:
         return 1.0
@@ -402,7 +402,7 @@ def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
 
 
 def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDArray[np.bool_]:
-    """Return whether stretched prices satisfy every condition of the theorem, by theta."""
+    """Return whether stretched prices satisfy every condition of the theorem, for each theta."""
     gain = np.zeros_like(theta)
     enough = np.ones(theta.shape, dtype=bool)
     for c in range(n, 0, -1):

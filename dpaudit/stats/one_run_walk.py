@@ -21,11 +21,11 @@ Then ``P(C_k >= h_k at some test) <= G(0, 0) + lam b(epsilon)`` for every mechan
 Proof of the theorem. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi), in
 [0, 1]. Since ``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the terms of the budget over
 r_{j+1}, .. inside the positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a
-height is reached, and let M_j = 1 from then on. G does not decrease in c, and G changes by at most
-1 in each step. The j-th step succeeds with probability q_j <= pi + (1 - pi) f_j. So its value is at
-most 1 - f_j times the value of the free step plus f_j times that of the sure step. Therefore
-``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Summing over j proves the theorem, because M_n
-= 1 on the event.
+height is reached, and let M_j = 1 from then on. G does not decrease in c, and G increases by at
+most 1 if c increases by 1. The j-th step succeeds with probability q_j <= pi + (1 - pi) f_j. So its
+value is at most 1 - f_j times the value of the free step plus f_j times that of the sure step.
+Therefore ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Summing over j proves the theorem,
+because M_n = 1 on the event.
 
 At lam = 1 - pi, no sure step is worth its price. In this case, the bound is the crossing
 probability of the Bernoulli walk plus b(epsilon) (1 - pi). If delta = 0, only the crossing

@@ -251,7 +251,7 @@ def _excesses(
 
 
 def _kelly_bet(excess: Floats, cap: float) -> float:
-    """Return Kelly's bet size: the maximiser of ``mean log(1 + bet_size * excess)``."""
+    """Return Kelly's bet size, which maximises ``mean log(1 + bet_size * excess)`` on [0, cap]."""
 
     def slope(bet_size: float) -> float:
         return float((excess / np.maximum(1.0 + bet_size * excess, 1e-12)).mean())

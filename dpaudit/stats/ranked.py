@@ -15,12 +15,12 @@ test. Then, with D ~ Bin(N, delta),
 
     P(C_k >= h_k at some test) <= E W(D).
 
-Proof of the theorem. By Kairouz, Oh and Viswanath (2015), the outputs on the two sides are
-randomised functions of a symbol with four values. On either side, the symbol reveals the side with
-probability delta. Otherwise, the symbol is the output of randomised response with rate pi. So the
-set of revealed draws is independent of the coins, and its size is D. Given this set and all
-outputs, every other guess is correct with probability at most pi, independently of all other
-guesses. The crossing probability does not decrease if all these guesses are correct with
+Proof of the theorem. By Kairouz, Oh and Viswanath (2015), the output is a randomised function of a
+symbol with four values. The function is the same on both sides. On either side, the symbol reveals
+the side with probability delta. Otherwise, the symbol is the output of randomised response with
+rate pi. So the set of revealed draws is independent of the coins, and its size is D. Given this set
+and all outputs, every other guess is correct with probability at most pi, independently of all
+other guesses. The crossing probability does not decrease if all these guesses are correct with
 probability exactly pi. The crossing probability also does not decrease if the revealed draws come
 first. To prove the second statement, fix the successes of the other draws in their order. Suppose
 that j of the first k guesses are revealed. Then the number of successes in these k guesses is j
@@ -95,7 +95,7 @@ def ranked_p_value(
     stages : Stages
         The tests, fixed before the coins were seen.
     draws : int
-        Number of draws on both sides together. At least the number of guesses of the last test.
+        Number of draws on both sides together, at least the number of guesses of the last test.
     epsilon, delta : float
         The claimed epsilon and delta.
 
@@ -183,6 +183,8 @@ def ranked_heights(
     stages: Stages, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> NDArray[np.int64]:
     """Return the smallest number of correct guesses that refutes a claim, for each test.
+
+    The claim is refuted if this number is reached at any one test.
 
     Parameters
     ----------

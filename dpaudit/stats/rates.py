@@ -109,8 +109,8 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     Returns
     -------
     RateBounds
-        Bounds of c, which is the larger rate, and of w. All derived bounds hold together, except
-        with probability `failure_prob`. No target needs to be declared.
+        Bounds of c, which is assumed to be the larger rate, and of w. All derived bounds hold
+        together, except with probability `failure_prob`. No target needs to be declared.
 
     Examples
     --------
@@ -301,11 +301,11 @@ class RateBounds:
         """Return an upper bound, at type I errors `alphas`, of every f for which f-DP is possible.
 
         f-DP bounds the errors of tests for either role of the two datasets. Therefore f lies below
-        the errors of the test "the event fired", which has the point (q, 1 - p). f also lies below
-        the errors of the test "it did not fire" with exchanged roles, which has the point (1 - p,
-        q). Each test is mixed with a coin flip. The bound is not a curve of type II errors of tests
-        with fixed roles. For example, the datasets may have the output distributions (0, 1) and (0,
-        0.5). One direction may then be harder to distinguish than the other.
+        the errors of the test "the event fired", which has the point (q, 1 - p). This curve also
+        lies below the errors of the test "it did not fire" with exchanged roles, which has the
+        point (1 - p, q). Each test is mixed with a coin flip. The bound is not a curve of type II
+        errors of tests with fixed roles. For example, if outputs are uniform on (0, 1) for one
+        dataset and on (0, 0.5) for the other, the two directions have different type II errors.
         """
         p, q = (side[:, None] for side in self._corners())
         tests = [(q, 1 - p), (1 - p, q)]

@@ -86,7 +86,8 @@ class Stages:
 
         Their weights are shares of failure_prob that sum to 1. The test at a quarter of the
         canaries gets the largest share of failure_prob. By computation, a quarter is near the
-        number that certifies most if scores are Gaussian and their means differ by 1 to 3.
+        number that certifies most if scores are Gaussian and their means differ by 1 to 3 standard
+        deviations.
 
         Examples
         --------

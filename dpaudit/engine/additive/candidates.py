@@ -49,8 +49,8 @@ _LARGEST_FACTOR = 1e154  # the square of this number is a double
 class Screening:
     """Moments of all candidate events on exploration centres.
 
-    Each array has shape (k,) per side. `unseen` bounds the probability that the auxiliary noise may
-    have missed. It is 0 if the event is exact.
+    Each array has shape (k,) per side. `unseen` allows for values that the auxiliary
+    noise missed. It is 0 if the event is exact.
     """
 
     makers: list[Callable[[], IntegratedEvent]]

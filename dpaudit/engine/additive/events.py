@@ -97,7 +97,7 @@ class RegionEvent:
         return min(noise.largest(self.region, middle, radius) * (1 + 1e-7), 1.0)
 
     def axis(self, centers: Floats) -> Floats:
-        """Return the projection, the distance, or the first coordinate that limits the box."""
+        """Return the projection, the distance, or the first coordinate that the box limits."""
         if isinstance(self.region, Ball):
             return np.asarray(np.linalg.norm(centers - self.region.center, axis=1))
         if isinstance(self.region, Box):

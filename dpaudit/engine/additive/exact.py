@@ -139,7 +139,7 @@ def _certify(task: Task, case: _Computed, noise: Noise, start: float) -> Certifi
 
 
 def _bounds(oracle: Oracle, end: float) -> tuple[RateBounds, ...]:
-    """Return exact rates of events "the loss exceeds t", for all t until delta is negligible."""
+    """Return exact rates of events "the loss exceeds t", for t from 0 to a negligible delta."""
     if oracle.max_loss == 0:
         return ()
     losses = np.linspace(0.0, min(end, oracle.max_loss), _EVENTS)
@@ -158,7 +158,7 @@ def _witness(case: _Computed, point: tuple[float, float]) -> Witness:
 
 
 def _histogram(case: _Computed, noise: Noise, point: tuple[float, float]) -> Histogram:
-    """Return expected counts along the line through both centres, or along one axis."""
+    """Return expected counts along the line through both centres, or the axis that moves most."""
     shift = case.left - case.right
     if noise.kind == "gaussian" and (length := float(np.linalg.norm(shift))) > 0:
         direction, label = shift / length, "projection on the difference of the centres"

@@ -50,7 +50,7 @@ class Oracle(ABC):
     def max_loss(self) -> float:
         """Largest absolute privacy loss, which is the pure epsilon of the pair.
 
-        May be ``inf``.
+        The value may be ``inf``.
         """
 
     @abstractmethod
@@ -181,7 +181,7 @@ class Oracle(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteOracle(Oracle):
-    """Two finite distributions on the same outcomes, made by `discrete`.
+    """Two finite distributions on the same outcomes, for example made by `discrete`.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class DiscreteOracle(Oracle):
     def max_loss(self) -> float:
         """Largest absolute privacy loss, which is the pure epsilon of the pair.
 
-        May be ``inf``.
+        The value may be ``inf``.
         """
         loss, _, _ = self._sorted
         return float(max(abs(loss[0]), abs(loss[-1])))
