@@ -26,7 +26,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
-MOST_WORDS = {"page": 30, "docstring": 30, "comment": 30, "message": 40}
+MOST_WORDS = {"page": 30, "cell": 30, "docstring": 30, "comment": 30, "message": 40}
 """Maximum number of words in a sentence."""
 
 SAMPLE = {"docstring": 100, "page": 60, "message": 60}
@@ -100,12 +100,13 @@ def split(text: str) -> Iterator[str]:
 
 
 def of_page(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a page, without its code, tables and front matter."""
+    """Yield the sentences of a page, and of the cells of its tables, without its code."""
     tokens = MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8"))
-    in_table = False
+    in_table, line = False, 0
     for token in tokens:
         in_table = token.type == "table_open" or (in_table and token.type != "table_close")
-        if token.type == "inline" and not in_table and token.map:
+        line = token.map[0] + 1 if token.map else line
+        if token.type == "inline":
             words = "".join(
                 {"softbreak": " ", "hardbreak": " ", "code_inline": f"`{child.content}`"}.get(
                     child.type, child.content
@@ -114,7 +115,7 @@ def of_page(path: Path) -> Iterator[Sentence]:
             )
             if not words.startswith((":::", "{")):
                 for text in split(words):
-                    yield Sentence("page", path, token.map[0] + 1, text)
+                    yield Sentence("cell" if in_table else "page", path, line, text)
 
 
 def of_module(path: Path) -> Iterator[Sentence]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Tests are derandomised, so that a property that fails does so for everybody.
+# Tests are derandomised, so a failing property fails for everybody.
 settings.register_profile("dpaudit", derandomize=True, deadline=None, database=None)
 settings.load_profile("dpaudit")
 

@@ -14,7 +14,7 @@ DIAGNOSTICS = frozenset(field.name for field in fields(Diagnostics))
 
 
 def changed(result: AuditResult, **changes: Any) -> AuditResult:
-    """Return a result with other fields, which may be fields of its diagnostics."""
+    """Return a result with changed fields, including fields of its diagnostics."""
     inner = {name: changes.pop(name) for name in DIAGNOSTICS & changes.keys()}
     return replace(result, diagnostics=replace(result.diagnostics, **inner), **changes)
 
@@ -30,7 +30,7 @@ needs_a_run = pytest.mark.skipif(
 
 
 def plain(result: AuditResult) -> dict[str, Any]:
-    """Return the content of a result, except for times."""
+    """Return the content of a result without times."""
     said = without_seconds(result.to_json())
     return {**said, "diagnostics": without_seconds(said["diagnostics"])}
 

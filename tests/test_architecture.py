@@ -1,4 +1,4 @@
-"""The packages of ARCHITECTURE.md are tested against every import of every module."""
+"""Tests of every import of every module against the packages of ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_rooms_stand_on_few_floors_without_a_circle():
 def test_no_module_needs_itself():
     """No module may import itself indirectly, even inside a function.
 
-    A public module re-exports its package, so it is omitted.
+    A public module re-exports its package, so public modules are omitted.
     """
     faces = {module_of(path) for path in sources("dpaudit") if path.name == "__init__.py"}
     graph = {
@@ -182,14 +182,17 @@ def loaded(code, packages):
 
 
 def test_import_is_light():
-    """`import dpaudit` and loading the plugin import no optional or slow package."""
+    """Check that `import dpaudit` and the plugin import no optional or slow package."""
     heavy = {"matplotlib", "sklearn", "jinja2", "rich", "click", "hypothesis", "pandas"}
     heavy |= {"dp_accounting", "opendp"}
     assert loaded("import dpaudit, dpaudit.run.plugin; dpaudit.Accounted", heavy) == ""
 
 
 def test_plugin_alone_does_not_import_the_engine():
-    """Every pytest session in the environment loads the plugin, so it must load nothing else."""
+    """Check that the plugin alone does not import the engine.
+
+    Every pytest session in the environment loads the plugin, so the plugin must load nothing else.
+    """
     heavy = {"scipy", "numpy", "dpaudit.ledger"}
     assert loaded("import dpaudit.run.plugin", heavy) == ""
 

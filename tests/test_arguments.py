@@ -1,7 +1,8 @@
-"""Every public callable refuses bad arguments by name, or accepts those that the table lists.
+"""Tests that every public callable refuses bad arguments by name.
 
-A callable is public if ``from dpaudit import ...`` provides it and the reference documents it. The
-table has a valid call for each. Each bad value replaces each argument of the call in turn.
+Only bad arguments that the table lists may be accepted. A callable is public if ``from dpaudit
+import ...`` provides it and the reference documents it. The table has a valid call for each public
+callable. Each bad value replaces each argument of the call in turn.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def pull(params: Any, data: Any) -> Any:
 
 
 def first_of(strategy: Any) -> Any:
-    """Draw one example of the result, because strategies read their arguments only then."""
+    """Draw one example of a strategy.
+
+    Strategies read their arguments only when an example is drawn.
+    """
     settings = hypothesis.settings(
         max_examples=1, database=None, deadline=None, phases=[hypothesis.Phase.generate]
     )
@@ -713,7 +717,7 @@ def test_bad_arguments_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_surrogate_is_named() -> None:
-    with pytest.raises(ArgumentError, match="^id must be a text .* without surrogates"):
+    with pytest.raises(ArgumentError, match="^id must be a text .* without surrogate characters"):
         dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=100, seed=1, id="\ud800")
 
 
@@ -723,7 +727,7 @@ def test_a_surrogate_is_named() -> None:
         (lambda: adapters.smartnoise_sql(5, None, epsilon=-1, delta=2), "metadata must be"),
         (lambda: adapters.pipeline_dp(pull, epsilon=-1), "epsilon must be"),
         (lambda: adapters.opacus(pull, pull, noise_multiplier=-1), "noise_multiplier must be"),
-        (lambda: dpaudit.NeighborPair([[0.0]], [[1.0]], by="x"), "by must be left out"),
+        (lambda: dpaudit.NeighborPair([[0.0]], [[1.0]], by="x"), "by must not be given"),
         (lambda: dpaudit.NeighborPair([[0.0]], [[1.0]], recipe=5), "recipe must be a text"),
         (lambda: dpaudit.PureDP(1.0, None, 5), "source must be a text"),
         (lambda: mutants.of_noise(mechanism, None, seed=1), "datasets must be a list"),

@@ -1,4 +1,4 @@
-"""Every counterexample of the stored run can be pasted into a Python prompt."""
+"""Tests that every counterexample of the stored run can be pasted into a Python prompt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ BROKEN = [
 @needs_a_run
 @pytest.mark.parametrize("attempt", BROKEN or [None])
 def test_a_counterexample_comes_as_a_program_with_the_same_sides(attempt: Attempt) -> None:
-    """For checks by draws, the two sides differ, but their order is the same."""
+    """Check that a counterexample is a program that prints the same two sides.
+
+    For checks by draws, the values of the two sides differ, but their order is the same.
+    """
     found = attempt.counterexample
     assert found is not None
     assert attempt.lhs, "what the left side means"

@@ -1,4 +1,7 @@
-"""The site is correct: its code runs and prints the output shown, and lists every public name."""
+"""Tests that the site lists every public name.
+
+The code of the site must run and print the output that is shown.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ DOCUMENTED = set(re.findall(r"^\.\. (?:auto|py:)\w+:: (\S+)", REFERENCE, flags=r
 
 
 def face():
-    """Return the public names, and those of them that are packages."""
+    """Return the public names, and the public names that are packages."""
     stub = ast.parse((ROOT / "dpaudit" / "__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     rooms = {alias.name for node in imports if node.module is None for alias in node.names}

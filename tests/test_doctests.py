@@ -1,4 +1,4 @@
-"""Every example in a public docstring runs."""
+"""Tests that every example in a public docstring runs."""
 
 from __future__ import annotations
 

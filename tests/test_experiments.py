@@ -1,4 +1,4 @@
-"""The parts of audits/geometric_median/experiments, with its loop compared with the library's."""
+"""Tests of audits/geometric_median/experiments, whose loop is compared with the library's loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ TWO = (1.99, 2.0, 2.01)
 
 
 def made_up(slow=0.29, dpgd=10.0, **cells):
-    """Artificial results of all kinds, whose errors are two halves times a factor of the method."""
+    """Return artificial results of all kinds.
+
+    The errors are the halves of the values in `TWO`, times a factor of the method.
+    """
     ratios, errors = [], []
     for family in (CLUSTER, HEAVY):
         sizes = [(s, 1000, 10) for s in setup.FIGURE_1[family]] + [(9.0, 500, 5)]
@@ -118,7 +121,11 @@ def test_exponent_of_growth_and_its_interval():
 
 @pytest.mark.statistical
 def test_intervals_cover_the_truth_as_often_as_they_say():
-    """Test a slope with errors that grow, and a paired ratio: 95 % of 400, up to 3 sigma."""
+    """Check that intervals cover the truth as often as promised.
+
+    The test uses a slope with growing errors and a paired ratio. The coverage of 400 intervals is
+    95 %, up to 3 sigma.
+    """
     rng = np.random.default_rng(1)
     sizes, hits = np.geomspace(1, 100, 12), np.zeros(2)
     for _ in range(400):
@@ -176,7 +183,10 @@ def test_counting_row_by_row_and_in_blocks_agree():
 
 @pytest.mark.parametrize("method", [STABLE, FIXED])
 def test_runs_side_by_side_are_those_of_the_library(method):
-    """One trial and one multiplier draw the same numbers as the public function."""
+    """Check that runs side by side are those of the library.
+
+    One trial and one multiplier draw the same numbers as the public function.
+    """
     (trial,) = setup.problems(Setting(CLUSTER, 50.0, 100), 1, seed=3, role="test")
     run = boosting.stable_dpsgd if method == STABLE else boosting.fixed_order_dpsgd
     step = 4.0 * descent.best_step(descent.sgd_schedule(method, 100, 127))
@@ -191,7 +201,10 @@ def test_runs_side_by_side_are_those_of_the_library(method):
 
 
 def test_runs_side_by_side_read_their_own_data_and_steps():
-    """Each run equals the same run made alone, up to its noise."""
+    """Check that runs side by side use their own data and steps.
+
+    Each run equals the same run made alone, up to its noise.
+    """
     trials = setup.problems(Setting(CLUSTER, 50.0, 100), 2, seed=3, role="test")
     together = descent.sgd_errors(
         FIXED, trials, 127, multipliers=(1.0, 4.0), rng=np.random.default_rng(0)

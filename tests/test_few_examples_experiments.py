@@ -1,4 +1,4 @@
-"""The parts of audits/few_examples/experiments, at tiny sizes."""
+"""Tests of the parts of audits/few_examples/experiments, at tiny sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def test_errors_of_thresholds_are_those_of_the_algorithm():
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_success_is_that_of_the_algorithm(number):
-    """Use the last of the sizes, at which all users count."""
+    """Check that the success probability is that of the algorithm.
+
+    The test uses the last of the sizes, at which all users count.
+    """
     task, cap = measure.tasks()[number], 1.0
     found = measure.successes(task, 5, cap, np.array([3, 20]), rng=np.random.default_rng(4))
     rng = np.random.default_rng(4)

@@ -1,4 +1,7 @@
-"""The list of planted mistakes matches the code. The run itself is a benchmark."""
+"""Tests that the list of planted mistakes matches the code.
+
+Running the planted mistakes is a benchmark, not a test.
+"""
 
 from __future__ import annotations
 

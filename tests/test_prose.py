@@ -1,4 +1,7 @@
-"""The rules of `docs/prose.py`: faults are found; quotations, code and tables are skipped."""
+"""Tests of the rules of `docs/prose.py`.
+
+Faults are found, and quotations, code and tables are skipped.
+"""
 
 import importlib.util
 import sys
@@ -108,14 +111,16 @@ def test_the_sentences_of_a_module_are_all_but_quotations_code_and_tables(prose,
         ("docstring", "Parameter of silence."),
         ("docstring", "Value of silence."),
         ("comment", "A comment of silence."),
-        ("message", "x must be an int, got …"),
+        ("message", "x must be an int, got <x>"),
     }
 
 
-def test_the_sentences_of_a_page_are_all_but_code_and_tables(prose, tmp_path):
+def test_the_sentences_of_a_page_are_all_but_code_and_cells_are_of_a_kind(prose, tmp_path):
     path = tmp_path / "page.md"
     path.write_text("# A title\n\nOne. Two\nlines.\n\n```sh\nsilence\n```\n\n| a |\n|---|\n| b |\n")
-    assert [one.text for one in prose.of_page(path)] == ["A title", "One.", "Two lines."]
+    found = [(one.kind, one.text) for one in prose.of_page(path)]
+    pages = [("page", text) for text in ("A title", "One.", "Two lines.")]
+    assert found == [*pages, ("cell", "a"), ("cell", "b")]
 
 
 def test_the_sample_is_that_of_its_seed_and_of_whole_sentences(prose, monkeypatch, capsys):

@@ -1,6 +1,7 @@
-"""README and the other pages at the root are correct: code runs, and files and anchors exist.
+"""Tests of README and the other pages at the root.
 
-`test_docs.py` tests the pages of the site.
+Their code must run, and their files and anchors must exist. `test_docs.py` tests the pages of the
+site.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def test_linked_files_and_places_exist(page):
             continue
         name, _, place = target.partition("#")
         file = (ROOT / page).parent / name if name else ROOT / page
-        if "papers/" in name:  # created with the site; its build checks these links
+        if "papers/" in name:  # the build of the site creates and checks these links
             assert (ROOT / "docs" / "make_papers.py").exists()
             continue
         assert file.exists(), target
@@ -60,7 +61,10 @@ def test_linked_files_and_places_exist(page):
 
 
 def places(file):
-    """Anchors of a page: those of its headings, as GitHub and MyST make them, and named ones."""
+    """Return the anchors of a page.
+
+    The result contains the anchors of headings, as GitHub and MyST make them, and named anchors.
+    """
     text = file.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}

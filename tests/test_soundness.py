@@ -1,13 +1,13 @@
-"""Certified numbers are wrong at most as often as promised, counted over whole audits.
+"""Tests that certified numbers are wrong at most as often as promised.
 
-The mechanisms are tight, so only the bounds themselves separate the certified number from the
-truth. A mutant of the engine certifies on the draws on which it chose its events. The mutant must
-fail the same test.
+Wrong numbers are counted over whole audits. The mechanisms are tight, so only the bounds themselves
+separate the certified number from the truth. A mutant of the engine certifies on the draws on which
+it chose its events. The mutant must fail the same test.
 
 Each test counts the audits that certify something untrue. `CRITICAL` is the limit of this count. An
 engine that keeps its failure_prob exceeds the limit with probability at most 1e-6. An engine that
-lies in 30% of its audits is refused with probability 0.999. An engine that lies in 60% of its
-audits is refused with probability 1 - 1e-11. The mutant lies in 85% of its audits.
+lies in 30% of its audits fails the test with probability 0.999. An engine that lies in 60% of its
+audits fails the test with probability 1 - 1e-11. The mutant lies in 85% of its audits.
 
 Audits are small, for two reasons. The bounds are exact at every number of draws, and overfitting is
 easier on a small number of draws. The same count over 2,000 larger audits of every kind is
@@ -45,7 +45,7 @@ Generator = np.random.Generator
 FAILURE_PROB = 0.05
 DRAWS = 300
 AUDITS = 120
-CRITICAL = 21  # of 120 audits; at most 6 are expected
+CRITICAL = 21  # limit of wrong audits among 120; at most 6 are expected
 
 
 def laplace(values: Array, size: int, *, rng: Generator) -> Array:
@@ -65,13 +65,16 @@ def histogram(values: Array, size: int, *, rng: Generator) -> Array:
 
 
 def crowd(values: Array, size: int, *, rng: Generator) -> Array:
-    """Return so much noise that some event looks significant by chance, although none is."""
+    """Return pure noise, in which some event looks significant by chance."""
     return rng.normal(size=(size, 12))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism on its worst pair, a claim that it keeps, and the exact truth (None: all 0)."""
+    """A mechanism on its worst pair, with a claim that it satisfies and the exact truth.
+
+    If `oracle` is None, all true values are 0.
+    """
 
     mechanism: Callable[..., Array]
     left: list[float]
@@ -128,7 +131,11 @@ def test_audits_are_wrong_no_more_often_than_they_say(name: str) -> None:
 
 @pytest.mark.slow
 def test_audits_with_learnt_models_are_wrong_no_more_often_than_they_say() -> None:
-    """Trees and regressions are trained on 200 draws per side, and 12 lies of 40 are refused."""
+    """Check that audits with learnt models are wrong at most as often as promised.
+
+    Trees and regressions are trained on 200 draws per side. The test fails at 12 wrong audits of
+    40.
+    """
     models = Case(crowd, [1.0], [1.0], None, PureDP(1.0), draws=1400)
     assert binom.sf(models.lies(40) - 1, 40, FAILURE_PROB) >= FALSE_ALARM
 
@@ -137,7 +144,11 @@ def test_audits_with_learnt_models_are_wrong_no_more_often_than_they_say() -> No
 def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It lies in about 85% of the audits of equal data, so almost surely in more than 11 of 40."""
+    """Check that an engine that certifies on its exploration draws fails the test.
+
+    The engine is wrong in about 85% of the audits of equal data. The engine is therefore almost
+    surely wrong in more than 11 of 40 audits.
+    """
     fresh = Sampler._chunks
 
     def reused(

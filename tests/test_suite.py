@@ -26,7 +26,10 @@ def test_a_skip_is_a_failure_where_it_is_asked_for(
     skips_fail: str,
     outcomes: list[int],
 ) -> None:
-    """The numbers of tests that passed, were skipped and failed, and of files, are compared."""
+    """Check that a skip is a failure if `DPAUDIT_NO_SKIPS` is set.
+
+    The test compares the numbers of tests that passed, were skipped and failed, and of files.
+    """
     monkeypatch.setenv("DPAUDIT_NO_SKIPS", skips_fail)
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
     absent = "import pytest\npytest.importorskip('no_such_package')"

@@ -1,7 +1,6 @@
-"""The true epsilon of training mistakes, in closed form, never by drawing.
+"""Tests of the true epsilon of training mistakes, in closed form and without draws.
 
-Each mistake of `audits/training` is shown to violate its claim, and the correct version to satisfy
-it.
+Each mistake of `audits/training` violates its claim, and the correct version satisfies the claim.
 """
 
 from __future__ import annotations
@@ -25,7 +24,10 @@ CLAIM = Accounted(poisson())
 
 
 def last_iterate_delta(epsilon: float, sigma: float) -> float:
-    """Exact delta of the sum of all steps: noise, with a binomial number of ones or without."""
+    """Return the exact delta of the sum of all steps.
+
+    On one side, the sum is noise. On the other side, the sum also has a binomial number of ones.
+    """
     times, counts = np.arange(STEPS + 1), stats.binom.pmf(np.arange(STEPS + 1), STEPS, Q)
 
     def alone(x: np.ndarray) -> np.ndarray:
@@ -51,7 +53,10 @@ def test_clipping_per_example_multiplies_the_sensitivity_by_the_items() -> None:
 
 
 def test_the_loud_user_stays_loud_and_alone() -> None:
-    """So the likelihood ratio of the audits is exact at all reachable iterates."""
+    """Check that the canary user keeps its own gradient and that no other user has this gradient.
+
+    The likelihood ratio of the audits is therefore exact at all reachable iterates.
+    """
     for relation in (Relation.ADD_REMOVE_USER, REPLACE):
         data = loud_user(relation=relation).left
         run = train(release="last", steps=STEPS, q=1.0)
@@ -74,14 +79,17 @@ def test_ghost_clipping_of_columns_clips_nothing() -> None:
 
 
 def test_noise_over_the_drawn_batch_tells_its_size() -> None:
-    """Given the batch size, squared lengths are chi-squared, with the canary user or without."""
+    """Check that noise divided by the size of the drawn batch reveals this size.
+
+    Given the batch size, squared lengths are chi-squared, with or without the canary user.
+    """
     d, sigma, q = 32, SIGMA, 0.5
 
     def below(threshold: float, n_users: int, loud: bool) -> float:
-        """Bound P(length <= threshold) from below with the canary user, and from above without.
+        """Bound P(length <= threshold) from below with the canary user, else from above.
 
-        Shifts only increase lengths. With the user, the largest shift is that of all users in one
-        direction. Without the user, lengths are those of noise alone.
+        Shifts only increase lengths. With the canary user, the largest shift occurs if all users
+        move in one direction. Without the canary user, lengths are those of noise alone.
         """
         total = 0.0
         for b in range(n_users + 1):
@@ -119,16 +127,18 @@ def test_accumulation_without_noise_has_the_noise_of_few_steps() -> None:
 
 
 def test_taking_part_once_in_an_epoch_is_no_poisson_sampling() -> None:
-    """The mistake shows even in the sum of all steps, a Gaussian that one user certainly moves.
+    """Check that taking part once in each epoch is not Poisson sampling.
 
-    Replacing a user by its opposite moves the sum by two in each epoch.
+    The mistake shows even in the sum of all steps, which is a Gaussian that one user certainly
+    moves. If a user is replaced by the opposite user, the sum moves by two in each epoch.
     """
     sigma, epochs, batches = audits.EPOCH_SIGMA, audits.EPOCHS, audits.BATCHES
     claim = audits.as_poisson()
     once = GaussianDP(2 * epochs / (sigma * math.sqrt(epochs * batches)))
     assert once.delta(2.6) > 1.2 * claim.delta(2.6)
     assert once.delta(1.0) > 1.1 * claim.delta(1.0)
-    # Given all batches, a run is a Gaussian that moves by this amount in each epoch, and no more.
+    # If all batches are known, a run is a Gaussian that moves by this amount and no more in each
+    # epoch.
     given = GaussianDP(2 * math.sqrt(epochs) / sigma)
     assert all(given.delta(epsilon) > once.delta(epsilon) for epsilon in (0.0, 1.0, 4.0))
 
@@ -151,7 +161,10 @@ def test_an_rdp_accountant_that_is_told_sigma_over_clip_norm_claims_too_little()
 
 
 def test_a_poisson_sampled_run_is_what_the_accountant_says() -> None:
-    """One step of a canary user attains the claim: its curve is that of the dominating pair."""
+    """Compare one step of a Poisson sampled run with the accountant.
+
+    One step of a canary user attains the claim, because its curve is that of the dominating pair.
+    """
     sigma, q = SIGMA, Q
     claim = Accounted(poisson(steps=1))
     for epsilon in (0.1, 0.5, 1.0):

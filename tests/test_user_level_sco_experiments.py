@@ -1,4 +1,4 @@
-"""The parts of audits/user_level_sco/experiments, at tiny sizes."""
+"""Tests of the parts of audits/user_level_sco/experiments, at tiny sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks of arguments: the values that they accept, and how they refuse all other values."""
+"""Tests of the checks of arguments.
+
+The tests cover the accepted values, and how all other values are refused.
+"""
 
 from __future__ import annotations
 
@@ -66,5 +69,5 @@ def test_integer_refuses_values_below_its_minimum() -> None:
 def test_choice_lists_what_is_allowed() -> None:
     assert _validate.choice(("l1", "l2"), norm="l2") == "l2"
     for bad in ("L2", "", None, 2):
-        with pytest.raises(ValueError, match="^norm must be one of l1, l2; got "):
+        with pytest.raises(ValueError, match="^norm must be one of l1, l2, got "):
             _validate.choice(("l1", "l2"), norm=bad)

@@ -1,4 +1,4 @@
-"""The parts of audits/zeroth_order/experiments, at tiny sizes."""
+"""Tests of the parts of audits/zeroth_order/experiments, at tiny sizes."""
 
 from __future__ import annotations
 

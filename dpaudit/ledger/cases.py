@@ -44,7 +44,7 @@ class Cases:
             rest = {n: p for n, p in self._domain.items() if isinstance(p, Range | Array)}
             if rest:
                 raise TypeError(
-                    f"the keywords must be either strategies or ranges, got both: {', '.join(rest)}"
+                    f"the keywords must be all strategies or all ranges, got both, with the ranges {', '.join(rest)}"
                 )
             return st.fixed_dictionaries(parts)
         return Domain(**self._domain).sized()

@@ -1,4 +1,7 @@
-"""Packages of the field as mechanisms: seeds, parameters, and the composition of each draw."""
+"""Tests of packages of the field as mechanisms.
+
+The tests cover seeds, parameters, and the composition of each draw.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,14 @@ def test_given_is_a_function_a_column_or_a_key() -> None:
     assert drawn(frame, given="age")[0][0].tolist() == [30.0, 40.0]
     assert drawn({"x": [1, 2]}, given="x")[0][0].tolist() == [1, 2]
     assert drawn(USERS, given=np.size, then=lambda release: release[0]) == [6, 6]
-    with pytest.raises(MechanismError, match="given='age' must name a column"):
+    with pytest.raises(MechanismError, match="given='age' must be a column"):
         drawn(USERS, given="age")
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(TypeError, match="then must be a function"):
         drawn(USERS, then=3)
-    with pytest.raises(ArgumentError, match="options must not hold rng"):
+    with pytest.raises(ArgumentError, match="options must not contain rng"):
         adapters.pydp(dict, rng=RNG(0))
 
 
@@ -161,9 +164,9 @@ def test_opendp_is_handed_the_kind_that_it_takes() -> None:
 def test_opendp_draws_all_at_once_what_it_draws_one_by_one() -> None:
     mechanism = adapters.opendp(partial(noise_on, float), at_once=True, scale=1.0)
     draws = mechanism(np.array([2.0]), 20_000, rng=RNG(0))
-    # This test is not seeded. The test gives a false alarm once in a million runs.
+    # The test is not seeded. The test gives a false alarm once in a million runs.
     assert_distribution(draws, lambda x: 0.5 * (1 + np.sign(x - 2) * -np.expm1(-abs(x - 2))))
-    with pytest.raises(MechanismError, match="at_once needs a measurement of vectors"):
+    with pytest.raises(MechanismError, match="at_once requires a measurement of vectors"):
         mechanism(np.array([1.0, 2.0]), 2, rng=RNG(0))
 
 
@@ -259,7 +262,7 @@ def test_diffprivlib_mechanism_randomises_a_value_or_chooses_by_utilities(diffpr
 
 
 def test_budgets_and_seeds_belong_to_the_adapter(diffprivlib: Any) -> None:
-    with pytest.raises(ArgumentError, match="random_state must be left"):
+    with pytest.raises(ArgumentError, match="random_state must not be given"):
         adapters.diffprivlib_tool(diffprivlib.tools.mean, random_state=1)
 
 
@@ -398,5 +401,5 @@ def test_opacus_trains_a_model_for_each_draw() -> None:
     assert is_seeded(noisy)
     ghost = train(noise_multiplier=1e-6, grad_sample_mode="ghost")
     assert np.shape(ghost(data, 1, rng=RNG(0))) == (1, 1)
-    with pytest.raises(MechanismError, match="array of numbers or a dict"):
+    with pytest.raises(MechanismError, match="array of numbers, or a dict"):
         noisy([["a"]], 1, rng=RNG(0))

@@ -1,1 +1,1 @@
-"""Tests of the reference algorithms, exact first."""
+"""Tests of the reference algorithms, in which exact tests come first."""

@@ -23,7 +23,7 @@ def laplace_cdf(x: ArrayLike, scale: float) -> Floats:
 
 
 def laplace_tail(x: ArrayLike, scale: float) -> Floats:
-    """P(Lap(scale) >= x)."""
+    """Return P(Lap(scale) >= x)."""
     x = np.asarray(x, dtype=float)
     if scale == 0:
         return np.where(x <= 0, 1.0, 0.0)
@@ -32,9 +32,10 @@ def laplace_tail(x: ArrayLike, scale: float) -> Floats:
 
 
 def laplace_panels(kinks: ArrayLike, scale: float, finest: float) -> tuple[Floats, Floats]:
-    """Nodes, and weights with the density of Lap(scale): E[g] = sum(weights * g(nodes)).
+    """Return the nodes and weights of a quadrature for the density of Lap(scale).
 
-    The sum is exact to about 1e-13 if g is smooth on the scale `finest` between its kinks.
+    The mean of g under Lap(scale) is sum(weights * g(nodes)). The sum is exact to about 1e-13 if g
+    is smooth on the scale `finest` between the kinks of g.
     """
     reach = 45 * scale
     inner = np.asarray(kinks, dtype=float)
@@ -59,10 +60,11 @@ def pattern_probability(
     query_scale: float,
     redraw: bool = False,
 ) -> float:
-    """Return P(the first answers are `pattern`); answer i is ``q_i + nu_i >= threshold + rho``.
+    """Return the probability that the first answers equal `pattern`.
 
-    Here ``rho ~ Lap(threshold_scale)``, and 0 means no noise. If `redraw` is True, rho is drawn
-    anew after each yes.
+    Answer i is yes if ``q_i + nu_i >= threshold + rho``. The noise rho has the distribution
+    Lap(threshold_scale), and a scale of 0 means no noise. If `redraw` is True, rho is drawn anew
+    after each yes.
     """
     gaps = np.asarray(queries, dtype=float)[: len(pattern)] - threshold
     if redraw:
@@ -117,7 +119,7 @@ def release_probability(
 
 
 def halting_patterns(n_queries: int, cutoff: int | None, halting_answer: int = 1) -> list[tuple]:
-    """All streams of answers that end with the cutoff-th `halting_answer` or at the last query."""
+    """Return all answer streams, up to the cutoff-th `halting_answer` or to the last query."""
     found: list[tuple] = []
 
     def extend(prefix: tuple) -> None:
@@ -133,7 +135,7 @@ def halting_patterns(n_queries: int, cutoff: int | None, halting_answer: int = 1
 
 
 def pattern_counts(answers: Floats, patterns: Sequence[tuple]) -> NDArray[np.int64]:
-    """Return how many rows of a stream [size, T] equal each pattern, followed only by NaN."""
+    """Return how many rows [size, T] consist of each pattern followed only by NaN."""
     counts = []
     for pattern in patterns:
         padded = np.full(answers.shape[1], np.nan)

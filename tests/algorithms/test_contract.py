@@ -47,7 +47,7 @@ from mutants import zeroth_order as zeroth_mutants
 
 @dataclass(frozen=True)
 class Row:
-    """A mechanism, an input, its parameters, and the form of one draw."""
+    """A mechanism with an input, parameters and the form of one draw."""
 
     mechanism: Callable[..., np.ndarray]
     data: Any
@@ -491,7 +491,10 @@ def test_bad_data_are_refused_by_name(row: Row) -> None:
 
 @every_algorithm
 def test_an_epsilon_next_to_zero_is_refused_or_finite(row: Row) -> None:
-    """Randomised response and the Gaussian at a fixed delta are well defined in this case."""
+    """Check that epsilon = 5e-324 raises an error or gives finite draws.
+
+    Randomised response and the Gaussian at a fixed delta are well defined at this epsilon.
+    """
     if "epsilon" not in row.kwargs:
         return
     try:

@@ -1,4 +1,7 @@
-"""DelStab: its distribution by counting, by enumeration and written out; its exact privacy."""
+"""Tests of the output distribution and the privacy of DelStab.
+
+The distribution is computed by counting, by enumeration and from the printed algorithm.
+"""
 
 import itertools
 import math
@@ -88,7 +91,7 @@ def assert_drawn_from(drawn, pmf):
 
 
 def written_out(items, algorithm, epsilon, delta, sharp):
-    """Algorithm 1 as printed, over all sets of users."""
+    """Return the distribution of Algorithm 1 as printed, by enumerating all sets of users."""
     budget, n = Budget(epsilon, delta, sharp), len(items)
     keep, everybody = n - budget.deleted, range(len(items))
 
@@ -124,7 +127,7 @@ def written_out(items, algorithm, epsilon, delta, sharp):
     ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
 )
 def test_written_out(ones, n):
-    """Compare with the counted and the enumerated distribution, where one or two users are kept."""
+    """Compare the printed algorithm with both implementations if one or two users are kept."""
     items, learner = users(ones, n), noisy_majority(6.0)
     expected = written_out(items, learner, **SMALL, sharp=True)
     function = FunctionAlgorithm(learner.pmf, 2, 2)
@@ -136,7 +139,10 @@ def test_written_out(ones, n):
 @pytest.mark.parametrize("epsilon", [1.0, 9.0])
 @pytest.mark.parametrize("ones", [0, 1, 9])
 def test_counted_as_enumerated(ones, epsilon):
-    """Two of 22 users are kept, for two and for three kinds of users."""
+    """Check that counting and enumerating agree for two and for three kinds of users.
+
+    Two of 22 users are kept.
+    """
     learner = noisy_majority(epsilon)
     function = FunctionAlgorithm(learner.pmf, 2, 2)
     for items in (users(ones, 22), np.sort(np.r_[users(ones, 20, 2), [[0, 1], [1, 0]]], axis=1)):
@@ -147,7 +153,7 @@ def test_counted_as_enumerated(ones, epsilon):
 
 
 class Table(Symmetric):
-    """Arbitrary distributions for each number of ones."""
+    """An algorithm with an arbitrary output distribution for each number of ones."""
 
     universe, n_outcomes = 2, 3
 
@@ -175,7 +181,10 @@ def excess(one, other, epsilon):
 @settings(max_examples=20, deadline=None)
 @given(pmfs=tables(3), extra=st.integers(1, 3))
 def test_private_whatever_the_algorithm_is(pmfs, extra):
-    """Test all neighbouring pairs of users with one bit each, for kappa = 5."""
+    """Check privacy for an arbitrary algorithm and all neighbours with one bit per user.
+
+    The parameter kappa is 5.
+    """
     n = 20 + extra
     table = Table(pmfs)
     found = [delstab_pmf(users(k, n), algorithm=table, **SMALL) for k in range(n + 1)]
@@ -186,7 +195,10 @@ def test_private_whatever_the_algorithm_is(pmfs, extra):
 @pytest.mark.slow
 @pytest.mark.parametrize("item_epsilon", [0.05, 1.0])
 def test_256_users(item_epsilon):
-    """Test all neighbouring pairs of users with one bit each, where a third of epsilon is used."""
+    """Check the privacy of 256 users with one bit each, for all neighbours.
+
+    The claim holds at epsilon = 1 and fails at epsilon = 1/3 - 0.01.
+    """
     learner = noisy_majority(item_epsilon)
     found = [
         delstab_pmf(users(k, 256), algorithm=learner, epsilon=1.0, delta=1e-6) for k in range(257)
@@ -197,7 +209,10 @@ def test_256_users(item_epsilon):
 
 
 def test_truncating_the_noise_costs_nothing_and_gains_nothing():
-    """Discrete Laplace noise is equally private if values beyond 0 or 4 kappa move there."""
+    """Check that discrete Laplace noise stays private if outliers move to 0 or to 4 kappa.
+
+    Values below 0 move to 0, and values above 4 kappa move to 4 kappa.
+    """
     budget = Budget(**SMALL)
     decay, last = math.exp(-budget.part_epsilon), budget.deleted
     noise = decay ** abs(np.arange(last + 1) - budget.kappa) * (1 - decay) / (1 + decay)
@@ -216,7 +231,10 @@ def test_truncating_the_noise_costs_nothing_and_gains_nothing():
 @settings(max_examples=5, deadline=None)
 @given(pmfs=tables(21), ones=st.integers(0, 20), place=st.integers(0, 20))
 def test_private_whatever_order_it_sees(pmfs, ones, place):
-    """Use an algorithm that depends on the place of a bit among the remaining items; n = 22."""
+    """Check privacy for an algorithm that depends on the place of a bit.
+
+    There are 22 users, and the place is counted among the remaining items.
+    """
 
     def ordered(items):
         return pmfs[(np.flatnonzero(items)[:1].sum() * 5 + items.sum()) % len(pmfs)]
@@ -230,7 +248,11 @@ def test_private_whatever_order_it_sees(pmfs, ones, place):
 
 
 def test_without_its_test_it_is_not_private():
-    """A is the majority without noise. One of n users is kept, and A reveals that user's bit."""
+    """Check that DelStab without its stability test is not private.
+
+    The algorithm A is the majority without noise. One of n users is kept, and A reveals the bit of
+    that user.
+    """
     budget = Budget(1.0, 1e-3)
     n, learner = budget.deleted + 1, noisy_majority(200.0)
     pmfs, tested = [], []
@@ -245,7 +267,10 @@ def test_without_its_test_it_is_not_private():
 
 
 class Ladder(Symmetric):
-    """An answer is less likely for each further kind of item, so only neighbours are close."""
+    """An algorithm whose answers are close only for neighbouring datasets.
+
+    Each further kind of item contributes 15 times less to the probability of answer 0.
+    """
 
     universe, n_outcomes = 3, 2
 
@@ -257,7 +282,11 @@ class Ladder(Symmetric):
 
 @pytest.mark.parametrize("numbers", [(4, 11, 6), (2, 12, 8)])
 def test_which_stable_set_is_drawn_matters(numbers):
-    """In line 8, sets without all of the first kind, or of the last kind, are equally likely."""
+    """Check that the choice among stable sets follows the algorithm.
+
+    In line 8, each set without users of the first kind is as likely as each set without users of
+    the last kind.
+    """
     items = np.repeat(np.arange(3), numbers)[:, None]
     ladder = Ladder()
     pmf = delstab_pmf(items, algorithm=ladder, **SMALL)
@@ -273,7 +302,11 @@ def test_which_stable_set_is_drawn_matters(numbers):
 
 
 def test_two_datasets_agree_on_what_is_alike():
-    """Use a pair at the edge of delta-bar, which a product over all rows rounded in two ways."""
+    """Check that two datasets agree on which outputs are alike.
+
+    The distance of the pair lies at the edge of delta-bar. A product over all rows rounded this
+    distance in two different ways.
+    """
     p, q = 0.00035946130927881625, 1.2917817943879916e-05
 
     class Edge(Symmetric):
@@ -297,7 +330,7 @@ def test_two_datasets_agree_on_what_is_alike():
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_distributions_of_counts_are_functions_of_them(data):
-    """As in deletion, a row has the same digits whatever other rows are computed with it."""
+    """Check that a row has the same digits alone and among the other rows of a deletion."""
     learner = ExponentialLearner(np.random.default_rng(0).normal(size=(4, 3)), 2.0)
     algorithm = data.draw(st.sampled_from([learner, Subsampled(learner, 4), Ladder()]))
     numbers = data.draw(st.lists(st.integers(2, 8), min_size=3, max_size=3))
@@ -323,7 +356,10 @@ def test_draws_follow_the_distribution():
 
 
 def test_a_lonely_user_and_nobody():
-    """With n = 4 kappa, the algorithm runs on no items at all, so the data do not matter."""
+    """Check the output if the algorithm runs on no items, which happens for n = 4 kappa.
+
+    With no items, the data do not matter.
+    """
     learner = ExponentialLearner(np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 3.0)
     for ones in (0, 7, 20):
         found = delstab_pmf(users(ones, 20), algorithm=learner, **SMALL)
@@ -331,7 +367,10 @@ def test_a_lonely_user_and_nobody():
 
 
 def test_local_deletion():
-    """Deleting either of two users with different items leaves different sums."""
+    """Check the exact epsilon at which deleting one user is private.
+
+    Deleting users with different items leaves different sums.
+    """
     learner, some = noisy_majority(1.0), users(1, 5)
     cost = abs(np.log(learner.pmf(users(1, 4)[:, 0]) / learner.pmf(users(0, 4)[:, 0]))).max()
     for epsilon, private in [(cost * (1 + 1e-9), True), (0.999 * cost, False)]:
@@ -343,7 +382,11 @@ def test_local_deletion():
 
 
 def test_deletion_moves_all_later_users():
-    """For an algorithm that depends on the order, not even alternating users are close."""
+    """A counterexample: if the order matters, deleting a user moves all later users.
+
+    Users with alternating bits are close for a majority, but not for an algorithm that depends on
+    the order.
+    """
     alternating = np.arange(10)[:, None] % 2
     asked = {"removed": 1, "epsilon": 1.0, "delta": 0.1}
     assert is_locally_private(alternating, algorithm=noisy_majority(0.5), **asked)
@@ -358,7 +401,7 @@ def test_deletion_moves_all_later_users():
     Subsampled(noisy_majority(2.0), 3), Subsampled(NoisyArgmax(3, 2.0), 2),
 ], ids=str)  # fmt: skip
 def test_item_level_privacy(algorithm):
-    """Test all datasets of up to five items, and all neighbours."""
+    """Check item-level privacy on all datasets of three and of five items, for all neighbours."""
     delta = getattr(algorithm, "delta", 0.0)
     epsilon = getattr(algorithm, "epsilon", None)
     for n in (3, 5):
@@ -412,13 +455,16 @@ def test_an_alternating_majority():
 
 
 def test_a_share_that_is_rounded_up_is_reached():
-    """In floating point, 0.07 * 100 is above 7."""
+    """Check that 7 of 100 items reach a share of 0.07.
+
+    In floating point, 0.07 * 100 is above 7.
+    """
     over = HeavyItems(2, 50.0, 0.07).pmf_of_counts([7, 93])
     assert over[3] > 0.99
 
 
 def test_in_chunks(monkeypatch):
-    """Sets of users are processed in groups, and then one by one."""
+    """Check that processing sets of users in groups or one by one gives the same pmf."""
     items, whole = users(5, 24), []
     for cells in (2**22, 60, 1):
         monkeypatch.setattr("algorithms.few_examples.deletion._CELLS", cells)
@@ -449,7 +495,10 @@ def test_compositions_and_ways():
 
 
 def test_the_parameters_of_the_theorems():
-    """By hand, at epsilon = 1/2 and delta = exp(-4), kappa is 1 + ceil(6 (4 + ln(...)))."""
+    """Compare kappa and the derived epsilons with values computed by hand.
+
+    For example, at epsilon = 1/2 and delta = exp(-4), kappa is 1 + ceil(6 (4 + ln(...))).
+    """
     budget = Budget(0.5, math.exp(-4))
     share = math.exp(1 / 3) + math.exp(0.5) + 2
     assert budget.kappa == 1 + math.ceil(6 * (4 + math.log(share)))
@@ -501,17 +550,17 @@ def test_reductions():
     (lambda: Budget(0.0, 0.1), "epsilon must be positive"),
     (lambda: Budget(math.inf, 0.1), "epsilon must be finite"),
     (lambda: Budget(301.0, 0.1), "epsilon must be at most 300"),
-    (lambda: Budget(1.0, 1e-200), "delta at least 1e-100, got 1.0 and 1e-200"),
+    (lambda: Budget(1.0, 1e-200), "delta must be at least 1e-100, .* and delta = 1e-200"),
     (lambda: Budget(1.0, 0.1, sharp="no"), "sharp must be True or False"),
     (lambda: delstab_pmf(np.zeros((256, 1), int), algorithm=NoisyArgmax(4, 1.0), epsilon=1.0,
-                         delta=1e-6), "data must have at most 4000 counts"),
+                         delta=1e-6), "at most 4000 counts"),
     (lambda: delstab_pmf(np.zeros((197, 1), int), algorithm=NoisyArgmax(12, 1.0), epsilon=1.0,
-                         delta=1e-6), "kinds of sets that are deleted"),
+                         delta=1e-6), "kinds of deleted sets"),
     (lambda: delstab_pmf(users(0, 23), algorithm=AlternatingMajority(1.0), **SMALL, sharp=True),
-     "at most 2000 sets of 7 users if the algorithm is not symmetric"),
+     "at most 2000 sets of 7 users, because the algorithm is not symmetric"),
     (lambda: SuperUsers(OneExample(noisy_majority(1.0)), 0), "m must be at least 1"),
     (lambda: pipeline(Budget(1.0, 1e-6), 10, sample=10**6, base_epsilon=700.0),
-     "epsilon must allow a population of at most 2"),
+     "the population must be at most 2"),
     (lambda: Budget(1.0, 1.0), "delta must be strictly between 0 and 1"),
     (lambda: Budget(1.0, math.nan), "delta must be finite"),
     (lambda: truncation(1.0, 2.0), "delta must be strictly between 0 and 1"),
@@ -519,11 +568,11 @@ def test_reductions():
     (lambda: delstab_pmf(users(0, 19), algorithm=noisy_majority(1.0), **SMALL),
      "at least 4 kappa = 20 users .* got 19"),
     (lambda: delstab_pmf([[0], [0, 1]], algorithm=noisy_majority(1.0), **SMALL),
-     "data must have rows of equal length"),
+     "data must be an array whose rows have equal length"),
     (lambda: delstab_pmf(users(0, 21) + 2, algorithm=noisy_majority(1.0), **SMALL),
-     "data must lie between 0 and 1, got 2"),
+     "data must hold only values from 0 to 1, got 2"),
     (lambda: delstab_pmf(users(0, 24), algorithm=AlternatingMajority(1.0), **SMALL),
-     "at most 23 users if the algorithm is not symmetric, got 24"),
+     "at most 23 users, because the algorithm is not symmetric, got 24"),
     (lambda: delstab_pmf(users(0, 21), algorithm=FunctionAlgorithm(lambda x: [0.5, 0.4], 2, 2),
                          **SMALL), "must sum to one, got .*0.9"),
     (lambda: delstab_pmf(users(0, 21), algorithm=FunctionAlgorithm(lambda x: [1.5, -0.5], 2, 2),
@@ -531,7 +580,7 @@ def test_reductions():
     (lambda: delstab_pmf(users(0, 21), algorithm=FunctionAlgorithm(lambda x: [1.0], 2, 2),
                          **SMALL), "must have 2 entries"),
     (lambda: known_pmf(noisy_majority(1.0), [math.nan, 1.0]), "must be finite"),
-    (lambda: ExponentialLearner([[0.0, math.nan]], 1.0), "scores must be finite"),
+    (lambda: ExponentialLearner([[0.0, math.nan]], 1.0), "scores must hold only finite"),
     (lambda: noisy_majority(-1.0), "epsilon must be positive"),
     (lambda: HeavyItems(17, 1.0, 0.5), "universe must be at most 16"),
     (lambda: HeavyItems(2, 1.0, 1.0), "share must be strictly between 0 and 1"),

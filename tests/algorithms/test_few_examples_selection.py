@@ -57,7 +57,10 @@ def test_pac_learning_is_private_and_attains_it_nearly():
 
 
 def test_not_clipped_it_is_not_private():
-    """Group privacy uses noise for m examples, but a cap of m with a sensitivity of 1 does not."""
+    """A counterexample: a cap of m with noise for a sensitivity of 1 is not private.
+
+    Noise for a group of m examples is private.
+    """
     one = np.array([[[0, 0]] * 3, [[0, 1]] * 3])
     other = np.array([[[0, 1]] * 3, [[0, 1]] * 3])
     errors = [learning.clipped_errors(x, CLASS, cap=3.0) for x in (one, other)]
@@ -97,7 +100,7 @@ def test_draws_follow_the_distributions():
 
 
 def test_the_sign_of_the_comparison():
-    """The printed sign chooses the hypothesis with the most errors."""
+    """A counterexample: the printed sign chooses the hypothesis with the most errors."""
     data = np.array([[[x, int(x >= 1)] for x in (0, 1, 2)]] * 40)
     right = learning.agnostic_pmf(
         data, representation=Representation((CLASS,)), threshold=3.0, epsilon=2.0
@@ -124,9 +127,9 @@ def test_the_sign_of_the_comparison():
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_scores_move_by_twice_the_threshold(data):
-    """Compare with a written-out version, and test the sensitivity, for any psi.
+    """Compare the clipped scores with a written-out version, and check their sensitivity.
 
-    There are three candidates and three items.
+    The comparison psi is arbitrary. There are three candidates and three kinds of items.
     """
     entries = st.floats(-1, 1)
     psi = np.array(data.draw(st.lists(entries, min_size=27, max_size=27))).reshape(3, 3, 3)
@@ -177,7 +180,7 @@ def test_thresholds_and_users_of_theorem_37():
     for alpha, m in itertools.product([0.5, 0.1, 0.01], [1, 30, 10**3, 10**5]):
         tau = pairwise.pairwise_threshold(alpha, m)
         gap = tau - 0.5 * alpha * m
-        assert tau == m or 2 * math.exp(-0.5 * gap**2 / m) <= 1e-4 * alpha**2  # (12)
+        assert tau == m or 2 * math.exp(-0.5 * gap**2 / m) <= 1e-4 * alpha**2  # equation (12)
     gap = pairwise.pairwise_threshold(0.5, 10**9, constant=5.70) - 0.25e9
     assert gap > 0
     least = 5.70 * math.sqrt(math.log(2))  # in units of sqrt(m), without the term alpha m
@@ -191,7 +194,11 @@ def test_thresholds_and_users_of_theorem_37():
 
 
 def test_pac_users():
-    """Users times examples are constant up to 1/alpha examples. Beyond, the users are constant."""
+    """Check how the number of users depends on the number of examples per user.
+
+    Up to 1/alpha examples, users times examples is constant. Beyond 1/alpha examples, the number of
+    users is constant.
+    """
     asked = {"alpha": 0.1, "epsilon": 0.5}
     users = [learning.pac_users(3.0, m=m, **asked) for m in (1, 2, 5, 10, 11, 1000)]
     needed = max(37.5 * (3 + math.log(100)), 80 * (3 + math.log(10))) / 0.1
@@ -215,7 +222,7 @@ def test_constants_by_hand():
 
 
 def test_more_examples_than_are_used():
-    """With thousands of examples, every user contradicts even a good hypothesis."""
+    """A counterexample: with 20,000 examples, each user contradicts even a good hypothesis."""
     classes = np.array([np.zeros(1000, dtype=int), np.arange(1000) >= 500]).astype(int)
     m, alpha = 20_000, 0.1
     n = learning.pac_users(math.log(2), alpha=alpha, epsilon=1.0, m=m)
@@ -292,7 +299,11 @@ def test_selection_finds_the_right_one():
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 0.6])
 def test_the_worst_distribution_of_one_class_by_a_game(alpha):
-    """With one class, failure is 0 or 1, which is the value of the game of D against hypotheses."""
+    """Compare the worst distribution with the value of a game.
+
+    With one class, the failure probability is 0 or 1. In the game, the distribution D plays against
+    the hypotheses.
+    """
     for concept in thresholds(4):
         wrong = (concept != CLASS_OF_FOUR).astype(float)
         game = linprog(
@@ -449,7 +460,7 @@ def test_amplification():
 
 
 def test_a_subsample_in_random_order():
-    """Run the algorithm on all ordered pairs of distinct items."""
+    """Compare the draws with the mean pmf over all ordered pairs of distinct items."""
     algorithm, items = AlternatingMajority(1.0), np.array([0, 1, 1])
     pmfs = [algorithm.pmf(items[list(pair)]) for pair in itertools.permutations(range(3), 2)]
     drawn = on_subsample(items, 40_000, pmf=algorithm.pmf, sample=2, rng=np.random.default_rng(6))
@@ -462,24 +473,24 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
 
 
 @pytest.mark.parametrize(("call", "said"), [
-    (lambda: Representation(()), "classes must not be empty"),
+    (lambda: Representation(()), "classes must hold at least one"),
     (lambda: Representation((np.zeros((0, 3), int),)), "classes must not be empty"),
-    (lambda: Representation(([[0, 2]],)), "classes must lie between 0 and 1"),
-    (lambda: Representation(([[0, 1]], [[0]])), "classes must have the same number of points"),
+    (lambda: Representation(([[0, 2]],)), "classes must hold only values from 0 to 1"),
+    (lambda: Representation(([[0, 1]], [[0]])), "classes must all have the same number of points"),
     (lambda: Representation(([[0, 1]],), (0.5,)), "probabilities must be 1 numbers"),
-    (lambda: RANDOM.failure([0, 1], 0.1), "concept must have 3 labels"),
+    (lambda: RANDOM.failure([0, 1], 0.1), "concept must have one label for each of the 3 points"),
     (lambda: RANDOM.failure([0, 1, 1], 1.0), "alpha must be below 1"),
     (lambda: hashed_points(6, 2), "n_points must be prime"),
     (lambda: pairwise.TableComparison(np.full((2, 2, 1), 1.5)), "psi must lie between -1 and 1"),
     (lambda: pairwise.TableComparison(np.zeros((2, 1, 1))), r"psi must have shape \[H, H, univ"),
-    (lambda: pairwise.TableComparison(np.full((2, 2, 1), np.nan)), "psi must be finite"),
-    (lambda: pairwise.clipped_pairwise_pmf([[0], [0, 1]], **GOOD), "rows of equal length"),
-    (lambda: pairwise.clipped_pairwise_pmf([[2]], **GOOD), "data must lie between 0 and 1"),
+    (lambda: pairwise.TableComparison(np.full((2, 2, 1), np.nan)), "psi must hold only finite"),
+    (lambda: pairwise.clipped_pairwise_pmf([[0], [0, 1]], **GOOD), "rows have equal length"),
+    (lambda: pairwise.clipped_pairwise_pmf([[2]], **GOOD), "data must hold only values from 0"),
     (lambda: pairwise.clipped_pairwise_pmf([[0]], **GOOD | {"threshold": 0.0}), "threshold must"),
     (lambda: pairwise.pairwise_threshold(0.6, 3), "alpha must be at most 1/2"),
     (lambda: learning.pac_pmf([[[0, 2]]], representation=RANDOM, epsilon=1.0), "labels in data"),
-    (lambda: learning.pac_pmf([[[3, 0]]], representation=RANDOM, epsilon=1.0), "between 0 and 2"),
-    (lambda: learning.clipped_errors([[[0, 0]]], [[0, 2]]), "hypotheses must lie between 0 and 1"),
+    (lambda: learning.pac_pmf([[[3, 0]]], representation=RANDOM, epsilon=1.0), "from 0 to 2"),
+    (lambda: learning.clipped_errors([[[0, 0]]], [[0, 2]]), "hypotheses must hold only values"),
     (lambda: learning.used_examples(3, 1e-16), "alpha must be at least 1e-15"),
     (lambda: GaussianComparison([[0.0, 0.0]], [[[1.0, 5.0], [0.0, 1.0]]]), "must be symmetric"),
     (lambda: flat_items(np.ones((1, 1, 70), int), 2), "at most 2"),
@@ -489,15 +500,15 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
     (lambda: learning.pac_pmf([[[0]]], representation=RANDOM, epsilon=1.0), r"shape \[n, m, 2\]"),
     (lambda: scheffe_comparison([[0.5, 0.4]]), "hypotheses must sum to one"),
     (lambda: scheffe_comparison(np.zeros((0, 2))), "hypotheses must not be empty"),
-    (lambda: scheffe_comparison([[1.5, -0.5]]), "hypotheses must be at least 0"),
+    (lambda: scheffe_comparison([[1.5, -0.5]]), "hypotheses must hold only values"),
     (lambda: GaussianComparison([[0.0]], [[[0.0]]]), "covariances must be positive definite"),
     (lambda: GaussianComparison([[0.0]], [[0.0]]), "covariances must have 3 dimensions"),
     (lambda: GaussianComparison([[0.0]]).users_of([[[0.0, 1.0]]]), r"shape \[n, m, 1\]"),
-    (lambda: covers.simplex_grid(6, 100), "candidates, but must have at most"),
-    (lambda: covers.bounded_gaussian_cover(1.0, 1, 0.5, 0.1), "condition at least 1"),
+    (lambda: covers.simplex_grid(6, 100), "the cover must have at most"),
+    (lambda: covers.bounded_gaussian_cover(1.0, 1, 0.5, 0.1), "condition must be at least 1"),
     (lambda: covers.bounded_gaussian_cover(1.0, 1, 2.0, 0.7), "radius must be at most 1/2"),
     (lambda: packings.greedy_code(17, 2), "length must be at most 16"),
-    (lambda: packings.greedy_code(4, 5), "distance at most length"),
+    (lambda: packings.greedy_code(4, 5), "distance must be at most length"),
     (lambda: packings.discrete_packing([[0, 1]], 1.0), "bias must be below 1"),
     (lambda: amplified_epsilon(1.0, 3, 4), "sample must be at most population = 3"),
     (lambda: population_for(800.0, 0.1, 4), "epsilon must be at most 700"),

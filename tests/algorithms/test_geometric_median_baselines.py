@@ -1,4 +1,7 @@
-"""RadiusFinder, DPGD and the synthetic data: sensitivities, distributions, mutants."""
+"""Tests of RadiusFinder, DPGD and the synthetic data.
+
+The tests cover sensitivities, distributions and mutants.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ def test_gradients_are_bounded_where_squares_underflow(d: int) -> None:
 
 @given(small=st.floats(0.01, 1), ratio=st.floats(1, 1000))
 def test_radii_of_the_published_grid(small: float, ratio: float) -> None:
-    """The grid is r 2**i for i = 0 to floor(log2(2R / r)), which are all powers up to 2R."""
+    """Check that the grid of radii is r 2**i for i = 0 to floor(log2(2R / r)).
+
+    The grid contains every radius of this form up to 2R.
+    """
     large = small * ratio
     radii = baselines.radius_finder_radii(small, max(small, large))
     assert radii[0] == small
@@ -74,7 +80,11 @@ def test_sensitivity_of_the_queries(data, other, gamma) -> None:
 
 @pytest.mark.parametrize("n", [5, 8, 21])
 def test_a_star_reaches_the_sensitivity(n: int) -> None:
-    """All other points are within 1 of the leaving point, and none is within 1 of another."""
+    """Check that a star of points reaches the sensitivity of the query.
+
+    All other points are within 1 of the leaving point, and no two other points are within 1 of each
+    other.
+    """
     rays = np.eye(n - 1)
     star, without = np.vstack([rays, np.zeros(n - 1)]), np.vstack([rays, np.full(n - 1, 9.0)])
     here, there = (baselines.radius_finder_queries(d, [1.0])[0] for d in (star, without))
@@ -187,7 +197,11 @@ def test_dpgd_without_noise_descends() -> None:
 
 @pytest.mark.statistical
 def test_dpgd_and_its_mutant_follow_their_distributions() -> None:
-    """Far data: every step is -1/5 plus noise, so the average of theta_1 to theta_T is normal."""
+    """Compare draws of DPGD and of its mutant with their normal distributions.
+
+    On far data, every step is -1/5 plus noise. The average of theta_1 to theta_T is therefore
+    normal.
+    """
     weights = np.arange(100, 0, -1) / 100
     center = weights.sum() / 5
     spread = math.sqrt((weights**2).sum())
@@ -246,9 +260,12 @@ def test_heavy_tailed() -> None:
 
 
 def test_the_true_radii_of_the_paper_are_not_the_quantile_radii() -> None:
-    """In Figure 1, sigma sqrt(d) is the radius of half of the data, not of three quarters."""
+    """A counterexample: in Figure 1, the radius sigma sqrt(d) contains half of the data.
+
+    The quantile radius contains three quarters of the data.
+    """
     assert 0.9 * chi2.cdf(10, 10) == pytest.approx(0.504, abs=1e-3)
-    # sqrt(d F(0.75)), as printed with the CDF, contains a twentieth
+    # The printed radius sqrt(d F(0.75)) uses the CDF F and contains about a twentieth of the data.
     printed = math.sqrt(10 * fisher.cdf(0.75, 10, 4))
     assert fisher.cdf(printed**2 / 10, 10, 4) < 0.1
 

@@ -1,4 +1,7 @@
-"""StableDPSGD and FixedOrderDPSGD: schedules, trajectories, sensitivity, noise, mutants."""
+"""Tests of StableDPSGD and FixedOrderDPSGD.
+
+The tests cover schedules, trajectories, sensitivity, noise and mutants.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ FAR = {"center": [0.0], "radius": 1e5, "delta": 1e-6, "step": 1.0, "n_steps": 10
 
 
 def walk(data, start, rows, step, center=None, radius=None) -> np.ndarray:
-    """Run lines 11 to 14, one point at a time."""
+    """Return the iterates of lines 11 to 14, which process one point at a time."""
     z = np.array(start, dtype=float)
     iterates = [z]
     for row in rows:
@@ -42,7 +45,10 @@ def walk(data, start, rows, step, center=None, radius=None) -> np.ndarray:
 
 
 def silent_phases(data, rows, plan, center, project) -> list[np.ndarray]:
-    """Run Algorithm 4 without noise for xbar^(k), where each phase starts at the previous one."""
+    """Return the averages xbar^(k) of Algorithm 4 without noise.
+
+    Each phase starts at the average of the previous phase.
+    """
     z, first, averages = np.array(center), 0, []
     for k in range(plan.n_phases):
         radius = plan.radii[k] if project == "all" or (project, k) == ("first", 0) else None
@@ -55,7 +61,10 @@ def silent_phases(data, rows, plan, center, project) -> list[np.ndarray]:
 
 
 def sign_walk_distribution(length: int, up: float) -> np.ndarray:
-    """Distribution of the sum of (length - 1 - t) s_t, s_t = 1 with probability `up`, else -1."""
+    """Return the distribution of the sum of (length - 1 - t) s_t.
+
+    Each s_t is 1 with probability `up`, else -1.
+    """
     reach = length * (length - 1) // 2
     distribution = np.zeros(2 * reach + 1)
     distribution[reach] = 1.0
@@ -96,7 +105,7 @@ def test_fixed_order_schedule() -> None:
     total = schedule.fixed_order_schedule(10, 3, **kwargs)
     assert total.accesses == (7.0,) * 6  # ceil(63 / 10)
     phase = schedule.fixed_order_schedule(10, 3, accesses="phase", **kwargs)
-    assert phase.accesses == (4.0, 2.0, 1.0, 1.0, 1.0, 1.0)  # 32, 16, 8, ... steps
+    assert phase.accesses == (4.0, 2.0, 1.0, 1.0, 1.0, 1.0)  # the phases have 32, 16, 8, ... steps
     assert phase.total_rho == pytest.approx(total.total_rho)
     assert all(a < b for a, b in zip(phase.sigmas, total.sigmas, strict=True))
     assert total.sigmas[0] == pytest.approx(15 * 0.5 / 0.5 / 3)
@@ -116,7 +125,10 @@ def test_parameters_refuse_too_few_steps() -> None:
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0])
 @pytest.mark.parametrize("delta", [1e-9, 0.1, 0.9])
 def test_rho_of_lemma_12(epsilon: float, delta: float) -> None:
-    """At alpha = 2 log(2 / delta) / epsilon + 1, the conversion gives epsilon at delta / 2."""
+    """Check that the rho of Lemma 12 gives epsilon at delta / 2.
+
+    The order alpha is 2 log(2 / delta) / epsilon + 1.
+    """
     rho = schedule.stable_dpsgd_rho(epsilon, delta)
     assert 1 / rho == pytest.approx(4 * math.log(2 / delta) / epsilon**2 + 2 / epsilon)
     alpha = 2 * math.log(2 / delta) / epsilon + 1
@@ -129,7 +141,7 @@ def test_rho_of_lemma_12(epsilon: float, delta: float) -> None:
 @pytest.mark.parametrize("n_steps", [1, 3, 1023, 2**20 - 1])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.9])
 def test_no_index_is_drawn_more_than_m_times(n: int, n_steps: int, delta: float) -> None:
-    """Lemma 10 holds exactly, and T >= n is not needed."""
+    """Check that Lemma 10 holds exactly, without the assumption T >= n."""
     m = 3 * (n_steps / n + math.log(8 / delta))
     assert binom.sf(math.floor(m), n_steps, 1 / n) <= delta / 8
 
@@ -168,7 +180,7 @@ def test_at_a_data_point_nothing_moves() -> None:
 def test_bad_trajectories() -> None:
     for change, said in [
         ({"start": [0.0]}, "start must have 2 coordinates"),
-        ({"indices": [5]}, "indices must lie between 0 and 4"),
+        ({"indices": [5]}, "indices must hold only values from 0 to 4"),
         ({"step": 0.0}, "step must be positive"),
         ({"radius": -1.0}, "radius must be at least 0"),
         ({"center": [1.0]}, "center must have 2 coordinates"),
@@ -204,7 +216,10 @@ def test_two_is_sharp() -> None:
     radius=st.sampled_from([None, 0.7, 2.0]),
 )
 def test_corollary_1_holds_with_2m(data, other, start, rows, radius) -> None:
-    """Every iterate moves by at most 2 m_t steps, so it moves by at most (2m + 1) steps."""
+    """Check that an iterate moves by at most 2 m_t steps after m_t visits of the moved row.
+
+    Corollary 1 allows 2m + 1 steps.
+    """
     moved = np.concatenate([data[:-1], other[None]])
     here, there = (sgd_trajectory(d, start, rows, step=0.5, radius=radius) for d in (data, moved))
     visits = np.concatenate([[0], np.cumsum(np.array(rows) == 3)])
@@ -214,7 +229,10 @@ def test_corollary_1_holds_with_2m(data, other, start, rows, radius) -> None:
 
 @pytest.mark.parametrize("d", [1, 3, 1000])
 def test_corollary_1_holds_where_squares_underflow(d: int) -> None:
-    """Quotients by a norm that underflowed would be "unit" vectors of length 44.7 at d=1000."""
+    """Check Corollary 1 for data whose squares underflow.
+
+    Division by a norm that underflowed would give "unit" vectors of length 44.7 at d = 1000.
+    """
     tiny = np.full(d, 1.57e-162)
     tiny[0] = 2.7e-162
     here, there = (sgd_trajectory([x], np.zeros(d), [0], step=1.0)[1] for x in (tiny, -tiny))
@@ -224,13 +242,16 @@ def test_corollary_1_holds_where_squares_underflow(d: int) -> None:
 def test_corollary_1_is_reached_but_for_the_one() -> None:
     rows = [4, 4, 0, 1, 4]
     here, there = (sgd_trajectory(d, [0.0], rows, step=1.0) for d in (BALANCED, TIPPED))
-    assert np.abs(here - there).max() == 6.0  # 2m at m = 3, where the corollary has 7
+    assert np.abs(here - there).max() == 6.0  # 2m at m = 3, where the corollary allows 7
 
 
 @pytest.mark.parametrize("project", ["all", "first", "none"])
 @pytest.mark.parametrize("order", [None, [3, 1, 4, 0, 2]])
 def test_fixed_order_by_hand(project: str, order: list[int] | None) -> None:
-    """The order continues from phase to phase, and the average omits the last iterate."""
+    """Compare FixedOrderDPSGD with a written-out version.
+
+    The order continues from phase to phase, and each average omits the last iterate of its phase.
+    """
     kwargs = RUN | {"project": project, "noise_multiplier": SILENT}
     found = boosting.fixed_order_dpsgd(
         CLOUD, 2, **kwargs, order=order, transcript=True, rng=np.random.default_rng(0)
@@ -248,7 +269,11 @@ def test_fixed_order_by_hand(project: str, order: list[int] | None) -> None:
 
 
 def test_projection_keeps_the_iterates_in_their_ball() -> None:
-    """Distant data pull the iterate to the edge of the ball, and out of it if nothing projects."""
+    """Check that the projection keeps the iterates in their ball.
+
+    Distant data pull the iterate to the edge of the ball. Without projection, the iterate leaves
+    the ball.
+    """
     data = np.array([[100.0, 0.0]])
     run = RUN | {"center": [0.0, 0.0], "radius": 0.25, "noise_multiplier": SILENT, "phase": 1}
     averages = {
@@ -257,7 +282,8 @@ def test_projection_keeps_the_iterates_in_their_ball() -> None:
         )[0, 0]
         for project in ("all", "first", "none")
     }
-    # steps of 0.2 from 0: 0, 0.2, 0.25, 0.25, ... against 0, 0.2, 0.4, ...
+    # With projection, the iterates are 0, 0.2, 0.25, 0.25, ... Without projection, the iterates are
+    # 0, 0.2, 0.4, ...
     assert averages["all"] == pytest.approx((0.2 + 6 * 0.25) / 8)
     assert averages["first"] == averages["all"]
     assert averages["none"] == pytest.approx(0.2 * 28 / 8)
@@ -271,7 +297,10 @@ def test_a_domain_of_radius_zero_stays_where_it_is() -> None:
 
 
 def test_the_last_phase_averages_nothing() -> None:
-    """T^(K) = 1, so its center is the noisy output of phase K - 1."""
+    """Check that the center of the last phase is the noisy output of phase K - 1.
+
+    The last phase has length T^(K) = 1, so the phase averages nothing.
+    """
     seed = np.random.default_rng(3)
     transcript = boosting.stable_dpsgd(CLOUD, 4, **RUN, transcript=True, rng=seed)
     last = boosting.stable_dpsgd_centers(CLOUD, 4, **RUN, phase=4, rng=np.random.default_rng(3))
@@ -288,7 +317,10 @@ def test_blocks_of_steps_change_nothing(monkeypatch) -> None:
 
 @pytest.mark.statistical
 def test_random_rows_follow_their_distribution() -> None:
-    """For phase 1 of T = 7 on two points, the three rows that matter are enumerated."""
+    """Check the distribution of the random rows in phase 1, for T = 7 and two points.
+
+    The test enumerates the three rows that matter.
+    """
     data, n_steps = np.array([[-1.0], [2.0]]), 7
     run = {"center": [0.25], "radius": 5.0, "rho": 1.0, "delta": 0.5, "step": 1.2}
     centers = boosting.stable_dpsgd_centers(
@@ -397,7 +429,7 @@ def test_the_fixed_order_mutant_follows_its_broken_distribution() -> None:
     center = boosting.fixed_order_dpsgd_centers(
         BALANCED, 1, **FAR, rho=0.5, phase=1, rng=np.random.default_rng(0)
     )[0, 0]
-    assert_distribution(outputs, norm(center, math.sqrt(2)).cdf)  # 3 eta / (3 sqrt(rho))
+    assert_distribution(outputs, norm(center, math.sqrt(2)).cdf)  # sigma is 3 eta / (3 sqrt(rho))
 
 
 def _plan(run: dict) -> dict:

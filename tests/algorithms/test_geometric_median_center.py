@@ -1,4 +1,7 @@
-"""FastCenter: weights, the test of line 9, the noise, sensitivity, mutants."""
+"""Tests of FastCenter.
+
+The tests cover the weights, the check of line 9, the noise, the sensitivity and the mutants.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ from tests.algorithms.test_noise import gaussian_delta
 from tests.statistical import assert_distribution, assert_frequencies
 
 ONE_PLACE = np.full((30, 2), 0.5)
-PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # a third of the runs pass, at 30 points
+PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # at 30 points, a third of the runs pass
 
 
 def pass_probability(n: int, total: float, epsilon: float, delta: float) -> float:
-    """Return P(Z + xi - offset > 0.55 n) for a known Z, from the bounded Laplace noise."""
+    """Return P(Z + xi - offset > 0.55 n) for a known Z and bounded Laplace noise xi."""
     scale = 24 / epsilon
     offset = scale * math.log(24 / delta)
     needed = float(np.clip(0.55 * n + offset - total, -offset, offset))
@@ -35,14 +38,19 @@ def test_constants() -> None:
     assert center.fast_center_samples(400, 1e-6) == math.ceil(600 * math.log(7.2e9)) == 13619
     sigma = center.fast_center_sigma(1000, 2.0, 0.5, 1e-3)
     assert sigma == pytest.approx(1600 * 2 / (1000 * 0.5) * math.sqrt(math.log(12e3)), rel=1e-14)
-    # Fact 2 at sensitivity 400 r / n for (epsilon / 2, delta / 6), which leaves slack.
+    # The formula is that of Fact 2 at sensitivity 400 r / n for (epsilon / 2, delta / 6). The
+    # analytic sigma is smaller.
     sensitivity = 400 * 2 / 1000
     assert sigma == pytest.approx(2 * sensitivity / 0.25 * math.sqrt(math.log(2 / (1e-3 / 6))))
     assert sigma > 1.3 * analytic_gaussian_sigma(sensitivity, 0.25, 1e-3 / 6)
 
 
 def test_weights_by_hand() -> None:
-    """Among 8 samples, at most 4 neighbours weigh 0, at least 6 weigh 1, and 5 weigh a half."""
+    """Check the weights of points by hand.
+
+    Among 8 samples, a point with at most 4 neighbours has weight 0. A point with 5 neighbours has
+    weight 1/2, and a point with at least 6 neighbours has weight 1.
+    """
     data = np.array([[0.0], [2.0], [4.5]])
     for hits, weight in [(0, 0), (4, 0), (5, 0.5), (6, 1), (8, 1)]:
         samples = np.array([[1] * hits + [2] * (8 - hits)] * 3)
@@ -72,7 +80,11 @@ def test_weights_move_by_nine_at_most(data, other, samples, radius) -> None:
 @pytest.mark.parametrize("n", [20, 100, 10_000, 10**6])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1, 0.9])
 def test_the_bad_events_are_as_rare_as_the_proof_says(n: int, delta: float) -> None:
-    """Compute exact tails of (8) over all counts, and of too many copies: delta / 9, delta / 18."""
+    """Check that the exact probabilities of the bad events are as small as in the proof.
+
+    The test computes the tails of (8) over all counts, and the tail of the number of copies. Each
+    tail is at most delta / 18.
+    """
     k = center.fast_center_samples(n, delta)
     low = n * binom.sf(math.floor(0.5 * k), k, math.floor(0.45 * n) / n)
     middle = n * binom.sf(math.floor(0.6 * k), k, math.floor(0.55 * n) / n)
@@ -97,9 +109,11 @@ def test_the_center_is_the_mean_of_the_survivors(route: str) -> None:
 @pytest.mark.parametrize(("route", "size"), [("counts", 20_000), ("samples", 200)])
 @pytest.mark.statistical
 def test_partial_weights_follow_their_distribution(route: str, size: int) -> None:
-    """Five of eight points coincide and weigh a half each, by binomials of k samples at 5/8.
+    """Check the distribution of the weights of five points that coincide.
 
-    The sum stays near 2.5, below the 4.4 that line 9 requires, even without the noise of line 9.
+    The weight of each of these points is near 1/2, because k samples hit at rate 5/8. The sum of
+    the weights stays near 2.5. Line 9 requires 4.4, so every run fails even without the noise of
+    line 9.
     """
     data = np.array([[0.0]] * 5 + [[10.0], [20.0], [30.0]])
     k = center.fast_center_samples(8, 0.9)
@@ -144,14 +158,17 @@ def test_the_noise_multiplier_scales_all_three_noises() -> None:
     passed = draws[(draws != 0).any(axis=1)]
     probability = pass_probability(
         30, 30.0, 9.0 / 0.9, 0.1
-    )  # scale, bound and offset, which scale with epsilon
+    )  # scale, bound and offset depend on epsilon
     assert_frequencies([len(passed), 20_000 - len(passed)], [probability, 1 - probability])
     sigma = 0.9 * center.fast_center_sigma(30, 1.0, 9.0, 0.1)
     assert_distribution(passed[:, 0], norm(0.5, sigma).cdf)
 
 
 def test_centers_and_draws_tell_the_same_story() -> None:
-    """With the same generator, the same runs fail, and draws are centers plus noise."""
+    """Check that the centers and the draws agree if the generator is the same.
+
+    The same runs fail, and the draws are centers plus noise.
+    """
     far = np.array([7.0, -7.0])
     draws = center.fast_center(ONE_PLACE, 300, **PASSING, rng=np.random.default_rng(5))
     centers = center.fast_center_centers(
@@ -179,7 +196,10 @@ def test_blocks_of_draws_change_the_law_in_nothing(monkeypatch) -> None:
 
 
 def test_two_survivors_are_shared_from_ten_points_on() -> None:
-    """Lemma 9 requires n >= 20. By counting, n >= 10 gives two survivors, and n = 9 gives one."""
+    """Check that at least two survivors are shared for n >= 10.
+
+    Lemma 9 requires n >= 20. For n = 9, only one survivor is shared.
+    """
     common = {n: 2 * (math.floor(0.55 * n) + 1) - n for n in range(1, 400)}
     assert min(common[n] for n in range(10, 400)) == 2
     assert common[9] == 1
@@ -189,7 +209,11 @@ def test_two_survivors_are_shared_from_ten_points_on() -> None:
 
 
 def test_the_untested_mutant_breaks_where_it_says() -> None:
-    """Use the weight of the smaller group, any of 10 or 11 points above half of k samples."""
+    """Check that the output of the untested mutant is almost never near the smaller group.
+
+    A bad event is a weight of a point of the smaller group, no weight in the larger group, or a
+    noise above 5e4.
+    """
     k = center.fast_center_samples(21, 1e-6)
     stray = 11 * binom.sf(math.floor(0.5 * k), k, 10 / 21)
     missing = binom.cdf(math.floor(0.5 * k), k, 11 / 21) ** 10

@@ -1,4 +1,4 @@
-"""AboveThreshold in the version of geometric_median, and the bounded Laplace mechanism."""
+"""Tests of AboveThreshold as used in geometric_median, and of the bounded Laplace mechanism."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ SCALES = {"threshold_scale": 2.0, "query_scale": 4.0}
 
 
 def bounded_cdf(x, scale: float, bound: float):
-    """Return P(Lap(scale) <= x given absolute value <= bound), written from the definition."""
+    """Return P(X <= x given |X| <= bound) for X with the distribution Lap(scale)."""
     x = np.clip(x, -bound, bound)
     below = distributions.laplace_cdf(-bound, scale)
     return (distributions.laplace_cdf(x, scale) - below) / (1 - 2 * below)
 
 
 def hockey_stick(epsilon: float, bound: float, shift: float) -> float:
-    """Return delta of noise of scale 1 / epsilon at `bound` scales, by quadrature on both sides."""
+    """Return delta of Laplace noise that is bounded at `bound` times its scale 1 / epsilon.
+
+    The value is computed by quadrature on both sides.
+    """
     scale, edge = 1 / epsilon, bound / epsilon
     mass = 2 * (1 - math.exp(-bound)) * scale
 
@@ -98,7 +101,7 @@ def test_bounded_laplace_follows_its_distribution() -> None:
 
 
 def independent(x, bound: float):
-    """Return the distribution of |X| + 2 bound 1[Y > 0], for X and Y independent."""
+    """Return the cdf of |X| + 2 bound 1[Y > 0] for independent X and Y."""
     x = np.asarray(x)
     lengths = np.where(x > 1.5 * bound, x - 2 * bound, x)
     half = bounded_cdf(lengths, 3.0, bound) - 0.5

@@ -1,4 +1,7 @@
-"""Theorems 3 and 4: budgets, distributions, parameters, and the whole chain; mutants."""
+"""Tests of Theorems 3 and 4.
+
+The tests cover budgets, distributions, parameters, the whole chain and the mutants.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,11 @@ LEFT = np.array([[-1.0]] * 3 + [[1.0]] * 2)
 
 @pytest.mark.statistical
 def test_warm_start_follows_its_distribution() -> None:
-    """Both steps run at half the budget, with exact distributions of radius, failure, and noise."""
+    """Check that the warm start follows its exact distribution.
+
+    The search for the radius and the search for the center each use half of the budget. The radius,
+    the failure and the noise have exact distributions.
+    """
     draws = composed.warm_start(
         TWO_PLACES, 20_000, **SEARCH, epsilon=24.0, delta=0.2, rng=np.random.default_rng(41)
     )
@@ -35,7 +42,7 @@ def test_warm_start_follows_its_distribution() -> None:
     whole = yes_probability(TWO_PLACES, 1.0, k, 3 / 24)
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([small.sum(), (~small).sum()], [whole, 1 - whole])
-    for reach in (1.0, 2.0):  # 0 and 2 are within 2 r-hat of each other at both
+    for reach in (1.0, 2.0):  # 0 and 2 are within 2 r-hat of each other at both radii
         points = draws[draws[:, 1] == reach, 0]
         passed = points[points != 0]
         probability = pass_probability(40, 40.0, 12.0, 0.1)
@@ -70,7 +77,7 @@ def test_the_budget_is_halved_twice(monkeypatch) -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("delta", [1e-9, 0.1, 0.9])
 def test_boosting_has_half_of_the_budget(epsilon: float, delta: float) -> None:
-    """The rho of Theorem 4 satisfies Lemma 12 at (epsilon / 2, delta / 2)."""
+    """Check that the rho of Theorem 4 satisfies Lemma 12 at (epsilon / 2, delta / 2)."""
     plan = composed.boosting_schedule(
         10, 2, epsilon=epsilon, delta=delta, radius=1.0, step=0.1, n_steps=15
     )
@@ -82,7 +89,10 @@ def test_boosting_has_half_of_the_budget(epsilon: float, delta: float) -> None:
 
 
 def test_the_whole_chain_finds_the_median() -> None:
-    """The noise is almost 0, so draws with different radii are completed separately."""
+    """Check that the whole chain finds the median if the noise is almost 0.
+
+    Draws with different radii are completed separately.
+    """
     rng = np.random.default_rng(7)
     data = np.concatenate([0.3 + 0.1 * rng.normal(size=(180, 3)), rng.uniform(-1, 1, (20, 3))])
     median = reference.geometric_median(data)
@@ -98,7 +108,7 @@ def test_the_whole_chain_finds_the_median() -> None:
 
 
 def test_radii_that_differ_scale_step_and_domain(monkeypatch) -> None:
-    """Each draw is boosted with its own radius, from its own point, in its own ball."""
+    """Check that each draw is boosted with its own radius, from its own point, in its own ball."""
     started = np.array([[0.0, 1.0], [0.25, 2.0], [0.5, 1.0]])
     monkeypatch.setattr(composed, "warm_start", lambda *arguments, **keywords: started)
     far = np.array([[1e6]])
@@ -134,7 +144,11 @@ def test_warm_start_parameters() -> None:
 
 
 def test_the_sample_size_does_depend_on_the_ratio_of_radii() -> None:
-    """Sec. 1.1 says that it does not, but Lemma 6 has T = log2(R / r) in its logarithm."""
+    """Check that the sample size depends on R / r, although the paper says otherwise.
+
+    Section 1.1 says that the sample size does not depend on R / r. Lemma 6 has T = log2(R / r) in
+    its logarithm.
+    """
     kwargs = {"max_radius": 1.0, "epsilon": 1.0, "delta": 0.5}
     composed.warm_start_parameters(24_000, 1, min_radius=0.5, **kwargs)
     with pytest.raises(ValueError, match="n_users must be at least"):
@@ -191,7 +205,11 @@ def test_the_warm_start_mutant_follows_its_broken_distribution() -> None:
 
 @pytest.mark.statistical
 def test_the_exact_start_mutant_breaks_where_it_says() -> None:
-    """From -1 or 1, the output moves by 7 eta and the noise of three phases, and eta is 2e-4."""
+    """Check that the mutant with the exact start violates its claim.
+
+    From -1 or 1, the output moves by at most 7 eta and the noise of three phases. The step eta is
+    1e-4.
+    """
     run = COIN | {"n_steps": 7, "step_factor": 1e-4}
     reach = 1.0  # the quantile radius 2 is clipped to R
     plan = composed.boosting_schedule(
@@ -213,7 +231,10 @@ def test_the_exact_start_mutant_breaks_where_it_says() -> None:
 
 
 def test_nothing_is_drawn_before_all_arguments_are_checked() -> None:
-    """The arguments of the last step are checked too."""
+    """Check that invalid arguments raise an error before anything is drawn.
+
+    The arguments of the last step are checked too.
+    """
     run = COIN | {"n_steps": 7, "step_factor": 1e-4}
     for change in (
         {"project": "last"}, {"order": "sorted"}, {"ball": "small"}, {"route": "count"},
@@ -228,9 +249,11 @@ def test_nothing_is_drawn_before_all_arguments_are_checked() -> None:
 
 
 def test_the_bound_of_lemma_14_fails_as_printed() -> None:
-    """All points at 0, start at distance r-hat, n = T = 511, almost no noise: 0.875 > 0.84.
+    """A counterexample: the bound of Lemma 14 fails as printed.
 
-    r-hat**2 / (2 eta^(1) T^(1)) is 4 r-hat**2 / (eta (T + 1)), and not r-hat**2 / (16 eta T).
+    All points are at 0, the start is at distance r-hat, n = T = 511, and there is almost no noise.
+    The output is at distance 0.875, and the printed bound is below 0.84. The term r-hat**2 / (2
+    eta^(1) T^(1)) equals 4 r-hat**2 / (eta (T + 1)). The printed term is r-hat**2 / (16 eta T).
     """
     n_steps, delta, rho = 511, 0.5, 1e8
     step, confidence = 2 / n_steps, math.log(4 * 9 / delta)

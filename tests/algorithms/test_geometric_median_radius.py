@@ -1,4 +1,8 @@
-"""FastRadius: exact distributions, both routes of the subsampling, sensitivity, mutants."""
+"""Tests of FastRadius.
+
+The tests cover exact distributions, both routes of the subsampling, the sensitivity and the
+mutants.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +28,15 @@ TWO_PLACES = np.array([[0.0]] * 36 + [[2.0]] * 4)
 
 
 def neighbours(data: np.ndarray, reach: float) -> list[int]:
-    """Return numbers of neighbours, one distance at a time."""
+    """Return the number of neighbours of each point, one distance at a time."""
     return [sum(math.dist(x, y) <= reach for y in data) for x in data]
 
 
 def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
-    """Return probabilities of 0, ..., nk hits, a sum of one independent binomial for each point."""
+    """Return the probabilities of 0, ..., nk hits.
+
+    The number of hits is a sum of one independent binomial for each point.
+    """
     distribution = np.ones(1)
     for count in neighbours(data, reach):
         distribution = np.convolve(distribution, binom.pmf(np.arange(k + 1), k, count / len(data)))
@@ -39,7 +46,10 @@ def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
 def output_distribution(
     data: np.ndarray, radii: list[float], k: int, scale: float, *, subsampled: bool = True
 ) -> np.ndarray:
-    """Return probabilities of each radius and of R: enumerated hits, quadrature over the noise."""
+    """Return the probability of each radius and of R.
+
+    The hits are enumerated, and the noise is integrated by quadrature.
+    """
     noise = {"threshold": 0.775 * len(data), "threshold_scale": 2 * scale, "query_scale": 4 * scale}
     choices = []
     for reach in radii:
@@ -62,7 +72,10 @@ def output_distribution(
 
 
 def yes_probability(data: np.ndarray, reach: float, k: int, scale: float) -> float:
-    """Return P(the first query passes), where nu_1 - nu_thresh has a tail in closed form."""
+    """Return the probability that the first query passes.
+
+    The difference nu_1 - nu_thresh has a tail in closed form.
+    """
     a, b = 2 * scale, 4 * scale
     distribution = query_distribution(data, reach, k)
     gaps = 0.775 * len(data) - np.arange(distribution.size) / k
@@ -162,7 +175,7 @@ def test_blocks_change_nothing(monkeypatch) -> None:
 
 
 def test_the_query_refuses_bad_samples() -> None:
-    with pytest.raises(ValueError, match="samples must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="samples must hold only values from 0 to 1"):
         radius.radius_query(PAIR, [[2], [0]], 1.0)
     with pytest.raises(ValueError, match="samples must have one row"):
         radius.radius_query(PAIR, [[0]], 1.0)
@@ -177,7 +190,11 @@ def test_the_query_refuses_bad_samples() -> None:
     reach=st.floats(0.1, 5),
 )
 def test_sensitivity_with_the_samples_held_fixed(data, other, samples, reach) -> None:
-    """The query moves by at most c / k + 1 for c occurrences in other rows, so by 3 for c <= 2k."""
+    """Check the sensitivity of the query if the samples are held fixed.
+
+    If the moved row occurs c times in the samples of other rows, the query moves by at most c / k +
+    1. For c <= 2k, the query moves by at most 3.
+    """
     moved = np.concatenate([data[:-1], other[None]])
     occurrences = int((samples[:-1] == 5).sum())
     change = radius.radius_query(data, samples, reach) - radius.radius_query(moved, samples, reach)
@@ -185,7 +202,11 @@ def test_sensitivity_with_the_samples_held_fixed(data, other, samples, reach) ->
 
 
 def test_sensitivity_three_is_reached() -> None:
-    """Fifty points, k = 7; the last index is drawn 14 times by others and never by itself."""
+    """Check that the query can move by 3.
+
+    There are fifty points and k = 7. Other rows draw the last index 14 times, and the last row
+    never draws its own index.
+    """
     samples = np.tile(np.arange(7), (50, 1))
     samples[:14, 0] = 49
     here, there = np.zeros((50, 1)), np.zeros((50, 1))
@@ -198,7 +219,10 @@ def test_sensitivity_three_is_reached() -> None:
 @pytest.mark.parametrize("n_radii", [1, 10, 400])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1, 0.9])
 def test_an_index_is_drawn_too_often_with_probability_delta(n, n_radii, delta) -> None:
-    """Lemma 5 holds exactly: more than 2k copies among (n - 1) k draws, in T rounds, delta / 4."""
+    """Check that Lemma 5 holds exactly.
+
+    In T rounds, more than 2k copies among (n - 1) k draws have probability at most delta / 4.
+    """
     k = radius.fast_radius_samples(n_radii, delta)
     assert n_radii * binom.sf(2 * k, (n - 1) * k, 1 / n) <= delta / 4
 
@@ -239,7 +263,10 @@ def test_a_single_point_is_its_own_neighbour() -> None:
 @pytest.mark.parametrize(("route", "size"), [("counts", 40_000), ("samples", 4000)])
 @pytest.mark.statistical
 def test_many_points(route: str, size: int) -> None:
-    """Forty points in two places, for which one query has a closed form."""
+    """Compare the draws with a closed form, for forty points in two places.
+
+    For these points, one query has a closed form.
+    """
     draws = radius.fast_radius(
         TWO_PLACES[::-1], size, min_radius=1.0, max_radius=2.0, epsilon=8.0, delta=1e-3,
         route=route, rng=np.random.default_rng(93),
@@ -254,7 +281,10 @@ def test_many_points(route: str, size: int) -> None:
 
 @pytest.mark.statistical
 def test_routes_draw_the_same_hits() -> None:
-    """Compare the whole joint distribution for three points, five samples each, 216 outcomes."""
+    """Check that both routes of the subsampling have the same joint distribution of hits.
+
+    There are three points with five samples each, so there are 216 outcomes.
+    """
     counts = np.array(neighbours(TRIPLE, 1.0))
     single = [binom.pmf(np.arange(6), 5, count / 3) for count in counts]
     distribution = np.einsum("a,b,c->abc", *single).ravel()
@@ -278,7 +308,7 @@ def test_the_route_follows_the_cost() -> None:
 
 
 def test_an_early_stop_leaves_the_other_radii_alone(monkeypatch) -> None:
-    """Only the queries of the pseudocode are drawn."""
+    """Check that an early stop draws only the queries of the pseudocode."""
     asked: list[tuple[int, int]] = []
     honest = _points.binomial_total
 

@@ -1,4 +1,4 @@
-"""The geometric median, compared with closed forms, scipy and its own certificate."""
+"""Tests of the geometric median against closed forms, scipy and its own certificate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_closed_forms() -> None:
     )
     square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     np.testing.assert_allclose(geometric_median(square).point, [0.5, 0.5], atol=1e-9)
-    # An angle of 120 degrees or more: the vertex itself, exactly.
+    # At an angle of 120 degrees or more, the median is exactly the vertex.
     obtuse = np.array([[0.1, 0.2], [5.0, 1.0], [-5.0, 1.2]])
     found = geometric_median(obtuse)
     np.testing.assert_array_equal(found.point, obtuse[0])
@@ -60,7 +60,10 @@ def test_a_majority_in_one_place_is_the_median() -> None:
 
 @given(values=st.lists(st.integers(-20, 20), min_size=1, max_size=9))
 def test_one_dimension_is_the_median_of_numpy(values: list[int]) -> None:
-    """For even n, all points between the middle two are optimal, and the midpoint is returned."""
+    """Check that the median in one dimension is the median of numpy.
+
+    For even n, all points between the middle two are optimal, and the midpoint is returned.
+    """
     data = np.array(values, dtype=float)[:, None]
     assert geometric_median(data).point[0] == pytest.approx(np.median(values), abs=1e-12)
 
@@ -110,7 +113,10 @@ def test_scales_and_shifts(scale: float, shift: float) -> None:
 
 
 def test_hard_cases_converge() -> None:
-    """Test a median next to a data point, where plain Weiszfeld is slow, and one almost at it."""
+    """Check that hard cases converge.
+
+    In these cases, the median is next to a data point, where plain Weiszfeld is slow.
+    """
     for push in (1e-2, 1e-4, 1e-6):
         corner = math.radians(120) - push
         data = np.array([[0.0, 0.0], [1.0, 0.0], [math.cos(corner), math.sin(corner)]])
@@ -144,7 +150,10 @@ def test_bad_arguments() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 100, 1000])
 def test_quantile_radius_counts_exactly(n: int) -> None:
-    """Fractions are exact as written, so 0.9 of 10 is 9, despite floating point."""
+    """Check that the quantile radius counts points exactly.
+
+    Fractions are exact as written, so 0.9 of 10 is 9 despite floating point.
+    """
     data = np.arange(n, dtype=float)[:, None]
     for percent in range(101):
         needed = math.ceil(Fraction(percent, 100) * n)
@@ -169,7 +178,10 @@ def test_large_data_in_blocks(monkeypatch) -> None:
 
 
 def test_points_that_are_almost_one_do_not_hold_the_iteration_back():
-    """The ledger found this case: at a distance of 1e-134, every Weiszfeld step has this length."""
+    """Check that the iteration converges for points that are almost equal.
+
+    The ledger found this case. At a distance of 1e-134, every Weiszfeld step has length 1e-134.
+    """
     for tiny in (1e-134, 1e-30, 1e-16):
         corner = np.array([[1.0, tiny], [0.0, 0.0], [0.0, 1.0]])
         assert reference.geometric_median(corner).converged

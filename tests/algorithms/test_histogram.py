@@ -1,4 +1,7 @@
-"""Histograms: the noise of every bin, the sensitivity by enumeration, and the mutants."""
+"""Tests of histograms.
+
+The tests cover the noise of every bin, the sensitivity by enumeration, and the mutants.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def test_counts_plus_laplace_noise_of_the_replaced_user() -> None:
     for column, count in enumerate(COUNTS):
         assert_distribution(
             draws[:, column] - count, lambda x: distributions.laplace_cdf(x, 3.0)
-        )  # 2 m / epsilon
+        )  # the scale is 2 m / epsilon
     orthants = ((draws > COUNTS) * [1, 2, 4, 8]).sum(axis=1)
     assert_frequencies(np.bincount(orthants, minlength=16), np.full(16, 1 / 16))
     with pytest.raises(AssertionError, match="rejected"):
@@ -46,7 +49,11 @@ def test_two_m_is_the_exact_sensitivity(m: int) -> None:
 
 @pytest.mark.parametrize(("scale", "expected"), [(3.0, 2.0), (2.0, 3.0), (6.0, 1.0)])
 def test_loss_of_moving_a_user_of_three_items(scale: float, expected: float) -> None:
-    """Scales m / epsilon (add_remove mutant), 2 / epsilon (item_level mutant), 2 m / epsilon."""
+    """Compare the loss of moving a user of three items with its exact value.
+
+    The scale is m / epsilon for the add_remove mutant, 2 / epsilon for the item_level mutant, and 2
+    m / epsilon for the mechanism.
+    """
     left, right = (
         0.5 * 0.5,
         float(distributions.laplace_tail(3.0, scale) * distributions.laplace_cdf(-3.0, scale)),

@@ -1,4 +1,7 @@
-"""Clipped means: exact centers and noise scales, sensitivity as a property, and the mutants."""
+"""Tests of clipped means.
+
+The tests cover exact centers and noise scales, the sensitivity as a property, and the mutants.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ def test_scalar_noise_is_laplace() -> None:
     )
     assert_distribution(
         draws - 0.7 / 3, lambda x: distributions.laplace_cdf(x, 1 / 3)
-    )  # 2 C / (n epsilon)
+    )  # the scale is 2 C / (n epsilon)
     with pytest.raises(AssertionError, match="rejected"):
         assert_distribution(draws - 0.7 / 3, lambda x: distributions.laplace_cdf(x, 0.37))
 
@@ -83,7 +86,7 @@ def test_vector_noise_is_the_analytic_gaussian() -> None:
         assert_distribution(draws[:, column], norm(0, sigma).cdf)
     assert_distribution(
         draws.sum(axis=1), norm(0, math.sqrt(3) * sigma).cdf
-    )  # independent coordinates
+    )  # the coordinates are independent
     with pytest.raises(AssertionError, match="rejected"):
         assert_distribution(draws[:, 0], norm(0, 1.1 * sigma).cdf)
 

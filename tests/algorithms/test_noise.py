@@ -1,4 +1,7 @@
-"""Noise: exact calibrations, distributions of the draws, and the leaks of the mutants."""
+"""Tests of noise.
+
+The tests cover exact calibrations, the distributions of the draws, and the leaks of the mutants.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tests.statistical import assert_distribution, assert_frequencies
 
 
 def gaussian_delta(shift: float, sigma: float, epsilon: float) -> float:
-    """Balle & Wang's profile in 60 digits, written independently of the package."""
+    """Return the profile of Balle & Wang in 60 digits, written independently of the package."""
     with mpmath.workdps(60):
         a = mpmath.mpf(shift) / (2 * mpmath.mpf(sigma))
         b = mpmath.mpf(epsilon) * mpmath.mpf(sigma) / mpmath.mpf(shift)
@@ -73,7 +76,10 @@ def test_classic_sigma_is_private_and_wasteful(epsilon: float, delta: float) -> 
 
 
 def test_classic_formula_fails_at_large_epsilon_and_is_refused_there() -> None:
-    """The refusal is needed, because the printed formula is not private at epsilon 100."""
+    """Check that the classic formula is refused at epsilon = 100.
+
+    The refusal is needed because the printed formula is not private at epsilon = 100.
+    """
     formula = math.sqrt(2 * math.log(1.25 / 0.1)) / 100
     assert gaussian_delta(1.0, formula, 100.0) > 0.1
     with pytest.raises(ValueError, match=r"epsilon must be at most 1, got 100.0"):
@@ -109,7 +115,7 @@ def test_gaussian_distribution() -> None:
 
 
 def geometric_cells(rate: float, reach: int) -> np.ndarray:
-    """Return the probabilities of <= -reach, of each integer between, and of >= reach."""
+    """Return P(X <= -reach), P(X = i) for each integer i between, and P(X >= reach)."""
     inner = geometric_pmf(np.arange(-reach + 1, reach), rate)
     tail = math.exp(-rate * reach) / (1 + math.exp(-rate))
     return np.concatenate([[tail], inner, [tail]])
@@ -138,7 +144,10 @@ def test_randomized_response_distribution() -> None:
 
 
 def test_discrete_noise_stays_integral_at_the_edges() -> None:
-    """No overflow at the largest value and the smallest rate; no noise at a huge epsilon."""
+    """Check discrete noise at extreme values.
+
+    The largest value and the smallest rate cause no overflow. At a huge epsilon, there is no noise.
+    """
     rng = np.random.default_rng(15)
     wide = noise.discrete_laplace_mechanism(2**53, 1000, sensitivity=1, epsilon=1e-9, rng=rng)
     assert np.abs(wide - 2**53).max() < 10**12
@@ -146,8 +155,8 @@ def test_discrete_noise_stays_integral_at_the_edges() -> None:
     assert (still == 3).all()
 
 
-# For the mutants, the true epsilon is known by closed form. The draws of the mutant follow the
-# distribution on which this closed form depends.
+# For the mutants, the true epsilon is known in closed form. The draws of each mutant follow the
+# distribution that the closed form assumes.
 
 
 def test_laplace_half_scale_spends_twice() -> None:

@@ -1,4 +1,7 @@
-"""Selection: exact pmfs, their worst-case ratios, and tests of the draws against them."""
+"""Tests of selection.
+
+The tests compare exact pmfs, their worst-case ratios and the draws.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from tests.statistical import assert_frequencies
 
 
 def noisy_max_pmf(scores: list[float], scale: float) -> np.ndarray:
-    """Quadrature: P(option r is the largest) = E[product of P(score_j + noise < score_r + z)]."""
+    """Return the probability that each option is the largest, by quadrature.
+
+    For option r, the probability is E[product of P(score_j + noise < score_r + z)].
+    """
     values = np.asarray(scores, dtype=float)
     pmf = []
     for r, value in enumerate(values):
@@ -29,7 +35,7 @@ def noisy_max_pmf(scores: list[float], scale: float) -> np.ndarray:
 
 
 def worst_log_ratio(distribution, scores: list[float], sensitivity: float) -> float:
-    """Return the largest log ratio over all corner moves of the scores."""
+    """Return the largest log ratio if each score moves by -1, 0 or 1 times the sensitivity."""
     base = distribution(scores)
     worst = 0.0
     for signs in itertools.product([-1.0, 0.0, 1.0], repeat=len(scores)):
@@ -83,7 +89,7 @@ def test_exponential_draws_follow_the_pmf() -> None:
     counts = np.bincount(draws, minlength=4)
     weights = np.exp(0.75 * np.array(scores))
     assert_frequencies(counts, weights / weights.sum())
-    wrong = np.exp(1.5 * np.array(scores))  # the factor 2 forgotten
+    wrong = np.exp(1.5 * np.array(scores))  # the factor 2 is forgotten
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, wrong / wrong.sum())
 

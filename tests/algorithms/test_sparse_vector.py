@@ -1,4 +1,7 @@
-"""Sparse vector: every pattern of answers by quadrature, its worst ratio, and the draws."""
+"""Tests of the sparse vector.
+
+The tests compute every pattern of answers by quadrature, and check the worst ratio and the draws.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ def patterns_and_distribution(queries, cutoff, *, halting_answer=1, **scales):
 
 
 def loss(left, right, pattern, **scales) -> tuple[float, float, float]:
-    """Return the probabilities of a pattern on both sides, and the log of their ratio."""
+    """Return the probability of a pattern on each side, and the log of the ratio of both."""
     p = distributions.pattern_probability(left, pattern, **scales)
     q = distributions.pattern_probability(right, pattern, **scales)
     return p, q, math.log(p / q)
 
 
 def worst_loss(queries, cutoff, **settings) -> float:
-    """Return the largest log ratio over all corner moves of the queries and all patterns."""
+    """Return the largest log ratio over all patterns if each query moves by -1, 0 or 1."""
     _, base = patterns_and_distribution(queries, cutoff, **settings)
     worst = 0.0
     for signs in itertools.product([-1.0, 0.0, 1.0], repeat=len(queries)):
@@ -57,12 +60,15 @@ SCALES = {
 
 
 def test_the_pattern_law_in_closed_form() -> None:
-    """Two independent Laplace draws of unit scale: P(difference >= x) = (2 + x) exp(-x) / 4."""
+    """Compare pattern probabilities with closed forms.
+
+    For two independent Laplace draws of unit scale, P(difference >= x) is (2 + x) exp(-x) / 4.
+    """
     p = distributions.pattern_probability([-1.5], (1,), threshold_scale=1.0, query_scale=1.0)
     assert p == pytest.approx(3.5 * math.exp(-1.5) / 4, abs=1e-14)
     assert distributions.pattern_probability(
         [0.0] * 3, (0, 0, 1), threshold_scale=1.0, query_scale=1.0
-    ) == pytest.approx(1 / 12, abs=1e-13)  # exchangeable: third and threshold of four, in order
+    ) == pytest.approx(1 / 12, abs=1e-13)  # the third value is the largest, the threshold is next
 
 
 @pytest.mark.statistical
@@ -86,7 +92,10 @@ def test_above_threshold_follows_its_distribution() -> None:
 
 @pytest.mark.statistical
 def test_fixed_threshold_follows_its_distribution() -> None:
-    """The answers are independent, so their distribution is a product; thresholds differ."""
+    """Compare the answers with a product distribution.
+
+    The answers are independent, and each query has its own threshold.
+    """
     gaps = np.array([1.5, -1.0, 2.0, -3.0])
     thresholds = np.array([1.0, 2.0, 3.0, 4.0])
     answers = sv.fixed_threshold_sparse_vector(
@@ -166,7 +175,10 @@ def test_svt3_releases_the_value_that_it_compared() -> None:
 
 @pytest.mark.parametrize("queries", [[0.0, 0.0, 0.0], [-6.0, 0.0, 6.0], [9.0, 9.0, -9.0]])
 def test_the_correct_ones_keep_their_guarantee(queries: list[float]) -> None:
-    """Test exactly, over all corner neighbours and all patterns, at epsilon 1 and sensitivity 1."""
+    """Check that the correct algorithms satisfy their claim at epsilon = 1 and sensitivity 1.
+
+    The test is exact over all patterns and all neighbours whose queries move by -1, 0 or 1.
+    """
     above = {"threshold_scale": 2.0, "query_scale": 4.0, "halting_answer": 0}
     assert worst_loss(queries, 1, **above) <= 1 + 1e-9
     for name, cutoff in itertools.product(["svt1", "svt2"], [1, 2, 3]):
@@ -184,7 +196,7 @@ def test_svt4_keeps_the_level_that_lyu_su_and_li_give_it(cutoff: int) -> None:
 
 
 def test_svt3_breaks() -> None:
-    scales = {"threshold_scale": 2.0, "query_scale": 2.0}  # cutoff 1
+    scales = {"threshold_scale": 2.0, "query_scale": 2.0}  # the cutoff is 1
     p = distributions.release_probability([-1.0] * 8 + [0.0], high=1.0, **scales)
     q = distributions.release_probability([0.0] * 8 + [-1.0], high=1.0, **scales)
     assert math.log(p / q) == pytest.approx(2.823, abs=1e-3)
@@ -241,7 +253,10 @@ def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def halting_time_distribution(yes: float, n_queries: int, cutoff: int) -> np.ndarray:
-    """Return the distribution of a sufficient statistic: halting time, else the number of yes."""
+    """Return the distribution of the halting time, or of the number of yes without a halt.
+
+    The halting time, or else the number of yes, is a sufficient statistic.
+    """
     times = np.arange(cutoff, n_queries + 1)
     halted = binom.pmf(cutoff - 1, times - 1, yes) * yes
     return np.concatenate([halted, binom.pmf(np.arange(cutoff), n_queries, yes)])
@@ -264,7 +279,10 @@ def test_fixed_threshold_mutant_breaks_where_the_original_holds() -> None:
 
 
 def test_lemma_18_needs_hidden_constants_above_one() -> None:
-    """With both constants 1, the lemma fails for queries on the threshold: 0.16, not 0.0049."""
+    """Check that Lemma 18 fails if both constants are 1 and the queries are on the threshold.
+
+    The exact delta is 0.16, and the lemma gives 0.0049.
+    """
     epsilon, cutoff, delta = 0.5, 8, 1e-3
     laws_ = [
         halting_time_distribution(float(distributions.laplace_tail(x, 2.0)), 200, cutoff)
@@ -277,10 +295,12 @@ def test_lemma_18_needs_hidden_constants_above_one() -> None:
 
 @pytest.mark.parametrize("cutoff", [64, 256, 1024])
 def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
-    """At fixed epsilon and delta, the true epsilon grows like c, and the lemma's like sqrt(c).
+    """Check that Lemma 18 fails for every hidden constant.
 
-    The expected loss of c rounds is c times a relative entropy. Advanced composition has this term
-    (c epsilon**2), but the lemma does not. The constant K is refuted from c = (K / 0.5)**2 on.
+    At fixed epsilon and delta, the true epsilon grows like c. The epsilon of the lemma grows like
+    sqrt(c). The expected loss of c rounds is c times a relative entropy. Advanced composition
+    contains a term c epsilon**2, but the lemma does not. A constant K is refuted for all c >= (K /
+    0.5)**2.
     """
     epsilon, delta = 0.5, 0.5
     near, far = (
@@ -348,7 +368,10 @@ def test_shared_query_noise_mutant_shows_the_order() -> None:
 
 @pytest.mark.statistical
 def test_the_helpers_themselves() -> None:
-    """A category of probability 0 admits no count. A distribution is judged by its quantiles."""
+    """Check the assertions of the test helpers.
+
+    A category of probability 0 admits no count. A distribution is judged by its quantiles.
+    """
     assert_frequencies([0, 5], [0.0, 1.0])
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([1, 10**6], [0.0, 1.0])

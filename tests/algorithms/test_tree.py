@@ -1,4 +1,7 @@
-"""The tree mechanism: nodes by enumeration, its parameter by linear algebra, its noise by draws."""
+"""Tests of the tree mechanism.
+
+The tests check the nodes by enumeration, the parameter by linear algebra, and the noise by draws.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,10 @@ def test_sigma_is_exactly_enough(n):
 
 
 def test_sums_and_their_noise():
-    """The sums are correct, and the noise of sum t has one share for each digit 1 of t."""
+    """Check the sums and their noise.
+
+    The noise of sum t has one share for each binary digit 1 of t.
+    """
     values = np.arange(7.0)
     draws = tree.tree_sums(values, 4000, sigmas=0.5, rng=np.random.default_rng(0))
     for t in range(1, 8):
@@ -77,7 +83,7 @@ def test_two_sums_share_the_noise_of_their_common_nodes():
     x = np.array([noise.next() for _ in range(8)])
     common = np.array([[len(ends(s) & ends(t)) for s in range(1, 9)] for t in range(1, 9)])
     np.testing.assert_allclose(np.cov(x), common, atol=0.3)
-    with pytest.raises(ValueError, match="t must be at most n = 8"):
+    with pytest.raises(ValueError, match="t must be at most 8, the number of sigmas"):
         noise.next()
 
 
@@ -117,11 +123,11 @@ def test_node_sums_are_sums_of_nodes():
         (lambda: tree.node(1.5), "t must be an integer, got 1.5"),
         (lambda: tree.nodes_of(3, 2), "position must be at most n = 2, got 3"),
         (lambda: tree.nodes_of(0, 2), "position must be at least 1, got 0"),
-        (lambda: tree.tree_gdp([-1.0], 1.0), "sensitivities must be at least 0"),
+        (lambda: tree.tree_gdp([-1.0], 1.0), "sensitivities must all be at least 0"),
         (lambda: tree.tree_gdp([], 1.0), "sensitivities must not be empty"),
-        (lambda: tree.tree_gdp([1.0, 2.0], [1.0]), "sigmas must be a scalar or have one value"),
-        (lambda: tree.tree_gdp([1.0], 0.0), "sigmas must be positive, got 0.0"),
-        (lambda: tree.tree_gdp([math.nan], 1.0), "sensitivities must be finite"),
+        (lambda: tree.tree_gdp([1.0, 2.0], [1.0]), "sigmas must be one number, or one number"),
+        (lambda: tree.tree_gdp([1.0], 0.0), "sigmas must all be positive, got 0.0"),
+        (lambda: tree.tree_gdp([math.nan], 1.0), "sensitivities must hold only finite"),
         (lambda: tree.tree_gdp([1e200], 1e-200), "sensitivities / sigmas must be finite"),
         (lambda: tree.node_sums([1.0]), "values must have at least 2 dimensions"),
         (

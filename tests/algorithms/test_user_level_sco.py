@@ -1,4 +1,7 @@
-"""The algorithms of both versions, compared line by line with their pseudocode on equal noise."""
+"""The algorithms of both versions, compared line by line with their pseudocode.
+
+Each algorithm and its pseudocode use equal noise.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ BOXED = {"loss": Huber(1.0, separable=True), "domain": Box(1.5), "start": [0.1, 
 
 
 def algorithm_2(data, phase, loss, domain, x0, rule, rng):
-    """Run once, user by user; return xbar and the decisions (NaN after the halt)."""
+    """Run Algorithm 2 once, user by user, and return xbar and the decisions.
+
+    Decisions after the halt are NaN.
+    """
     c_hat = rule.cutoff + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
     scale = rule.scale
     if rule.scale_follows_cutoff:
@@ -115,7 +121,11 @@ def test_a_batch_that_is_filtered_whole_halts():
 
 
 def test_algorithm_1_runs_its_phases_on_users_of_their_own():
-    """x_s = xbar_s + N(0, sigma_s^2); each phase starts at the last iterate, on the next users."""
+    """Check that each phase of Algorithm 1 uses its own users.
+
+    The output of phase s is x_s = xbar_s + N(0, sigma_s^2). Each phase starts at the output of the
+    previous phase.
+    """
     plan, data = plan_of(RULE), users()
     rng = np.random.default_rng(3)
     x, used, expected = EUCLIDEAN["start"], 0, []
@@ -157,13 +167,14 @@ def test_centers_and_noise_make_the_released_iterate(phase):
 
 @pytest.mark.statistical
 def test_draws_in_blocks_are_the_same_mechanism():
-    """More draws than fit into one block are drawn, and each draw halts separately."""
+    """Check that draws in several blocks follow one distribution and halt separately."""
     plan = plan_of(replace(RULE, cutoff=6.0))
     many = euclidean.filtered_sgd(
         users(), 9000, plan=plan, **EUCLIDEAN, rng=np.random.default_rng(0)
     )
     halted = (many == EUCLIDEAN["start"]).all(axis=1)
-    # halves of 4,500: at most 0.0106 standard deviation, so 5.6 of them, below 1e-6
+    # The difference of two halves of 4,500 draws has a standard deviation of at most 0.0106. The
+    # limit is 5.6 standard deviations, so a false alarm has probability below 1e-6.
     assert abs(halted[:4500].mean() - halted[4500:].mean()) < 0.06
     assert len(np.unique(many[~halted], axis=0)) > 100
 
@@ -179,9 +190,10 @@ def test_sampled_scores_of_all_users_decide_as_exact_ones():
         users(), 300, plan=all_of_them, **EUCLIDEAN, rng=np.random.default_rng(0)
     )
     kept = [np.nanmean(x, axis=0) for x in (exact, sampled)]
-    # 18 frequencies of 300 runs: 0.25 is 6 standard deviations, below 1e-6 for all of them
+    # The test compares 18 frequencies of 300 runs. The limit of 0.25 is 6 standard deviations, so a
+    # false alarm in any frequency has probability below 1e-6.
     assert np.abs(kept[0] - kept[1]).max() < 0.25
-    with pytest.raises(ValueError, match="samples must divide batch_size 6, got 4"):
+    with pytest.raises(ValueError, match="samples must divide batch_size = 6, got 4"):
         plan_of(replace(RULE, samples=4))
 
 
@@ -189,7 +201,7 @@ def test_sampled_scores_of_all_users_decide_as_exact_ones():
 
 
 def algorithm_6(data, phase, loss, domain, x0, rule):
-    """Return scores and iterates, coordinate by coordinate."""
+    """Return the scores and iterates of Algorithm 6, coordinate by coordinate."""
     x, scores, iterates = np.asarray(x0), [], []
     for t in range(phase.n_steps):
         q = loss.gradients(x[None], data[t * BATCH : (t + 1) * BATCH])[0]
@@ -204,7 +216,7 @@ def algorithm_6(data, phase, loss, domain, x0, rule):
                 mean = middle + math.copysign(rule.clip, mean - middle)
             g[j] = mean
         x = domain.project((x - phase.step * g)[None])[0]
-        scores.append(summed(q, rule.temperature, "linf").sum() / BATCH)  # (15)
+        scores.append(summed(q, rule.temperature, "linf").sum() / BATCH)  # equation (15)
         iterates.append(x)
     return np.array(scores), np.array(iterates)
 
@@ -224,7 +236,10 @@ def test_robust_sgd_is_algorithm_6(statistic, clip):
 
 @pytest.mark.statistical
 def test_robust_sgd_returns_the_average_or_the_start_as_above_threshold_says():
-    """The halting probabilities agree with AboveThreshold (Algorithm 3) on the scores."""
+    """Check that RobustSGD returns the average or the start, as AboveThreshold decides.
+
+    The halting probabilities agree with AboveThreshold (Algorithm 3) on the scores.
+    """
     plan, data = plan_of(CHECK), users()
     scores, iterates = coordinatewise.concentration_profile(data, plan=plan, **BOXED)
     found = coordinatewise.robust_sgd(
@@ -239,7 +254,7 @@ def test_robust_sgd_returns_the_average_or_the_start_as_above_threshold_says():
     )  # fmt: skip
     expected = (answers[:, -1] == 1.0).mean()
     assert 0.05 < expected < 0.95
-    # 7 standard deviations of the difference of two frequencies
+    # The limit is 7 standard deviations of the difference of two frequencies.
     assert abs(passed.mean() - expected) < 7 * math.sqrt(2 * 0.25 / 20_000)
 
 
@@ -304,16 +319,16 @@ SGD = {**EUCLIDEAN, "plan": plan_of(RULE)}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"data": users(20)}, "data must hold at least 30 users, as the plan needs, got 20"),
+        ({"data": users(20)}, "data must hold at least 30 users, the number in the plan, got 20"),
         ({"data": users(5)}, "batch_size must be at most n_users = 5, got 6"),
         ({"data": [[[1.0, 2.0]], [[1.0, 2.0], [0.0, 1.0]]]}, "items of different lengths"),
-        ({"data": np.full((30, 2, 2), np.nan)}, "data must be finite"),
-        ({"plan": plan_of(RULE, lipschitz=0.9)}, "lipschitz must be at least 1.0, got 0.9"),
+        ({"data": np.full((30, 2, 2), np.nan)}, "data must hold only finite"),
+        ({"plan": plan_of(RULE, lipschitz=0.9)}, "lipschitz must be at least 1.0, .*, got 0.9"),
         ({"plan": plan_of(RULE, smoothness=0.5)}, "smoothness must be at least 1.0, got 0.5"),
         ({"plan": plan_of(RULE, step=2.5)}, "step must be at most 2 / smoothness = 2.0"),
         ({"start": [2.0, 0.0]}, "start must be in the domain"),
         ({"start": [0.0]}, "start must have 2 coordinates, got 1"),
-        ({"start": [math.nan, 0.0]}, "start must be finite"),
+        ({"start": [math.nan, 0.0]}, "start must hold only finite"),
         ({"phase": 3}, "phase must be at most 2, got 3"),
         ({"phase": 0}, "phase must be at least 1, got 0"),
     ],
@@ -326,12 +341,15 @@ def test_what_the_proof_does_not_cover_is_refused(change, words):
 
 @pytest.mark.parametrize("version", ["euclidean", "linf"])
 def test_more_than_one_phase_without_projection_is_unsafe(version):
-    """Outside of the domain, gradients may be longer than the G for which the noise is scaled."""
+    """Check that several phases without projection are refused.
+
+    Outside of the domain, a gradient may be longer than G, but the noise is scaled for G.
+    """
     run = {"euclidean": euclidean.user_level_sco, "linf": coordinatewise.user_level_sco_linf}
     options = EUCLIDEAN | {"plan": plan_of(RULE)}
     if version == "linf":
         options = BOXED | {"plan": plan_of(CHECK)}
-    with pytest.raises(ValueError, match="project must be True for more than one phase"):
+    with pytest.raises(ValueError, match="project must be True if there are several phases"):
         run[version](users(), 2, project=False, **options, rng=np.random.default_rng(0))
 
 
@@ -348,7 +366,7 @@ def test_unsafe_runs_what_is_rough():
 
 
 class NotANumber(Linear):
-    """A loss with a bug."""
+    """A loss with a bug that makes gradients NaN."""
 
     def parts(self, x, users):
         shared, own = super().parts(x, users)
@@ -392,17 +410,20 @@ def test_rules_and_domains_belong_to_their_algorithms():
         (lambda: replace(RULE, scale=0.0), "scale must be positive"),
         (lambda: replace(CHECK, clip=-1.0), "clip must be at least 0"),
         (lambda: replace(CHECK, statistic="mode"), "statistic must be one of median"),
-        (lambda: plan_of(replace(CHECK, trim=3)), "trim must be below batch_size / 2, got 3 of 6"),
+        (
+            lambda: plan_of(replace(CHECK, trim=3)),
+            "trim must be below batch_size / 2, got trim = 3 for batch_size = 6",
+        ),
         (lambda: replace(plan_of(RULE), batch_size=1), "batch_size must be at least 2"),
-        (lambda: replace(plan_of(RULE), batch_size=5), "n_steps batches of 5 users, got 18"),
-        (lambda: replace(plan_of(RULE), phases=()), "phases must not be empty"),
+        (lambda: replace(plan_of(RULE), batch_size=5), "n_steps \\* 5 users, got 18"),
+        (lambda: replace(plan_of(RULE), phases=()), "phases must hold at least one"),
         (lambda: replace(plan_of(RULE), smoothness=-1.0), "smoothness must be at least 0"),
         (lambda: replace(plan_of(RULE), epsilon=-1.0), "epsilon must be positive"),
         (lambda: replace(plan_of(RULE), delta=math.nan), "delta must be finite"),
         (lambda: replace(plan_of(RULE), dimension=0), "dimension must be at least 1"),
         (
             lambda: halving_phases(11, 6, 2, steps=[1.0] * 2, sigmas=[1.0] * 2),
-            "n_users must be at least 2 batch_size = 12, got 11",
+            "n_users must be at least 2 \\* batch_size = 12, got 11",
         ),
     ],
 )

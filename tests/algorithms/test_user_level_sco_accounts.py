@@ -1,4 +1,7 @@
-"""The derived constants, where each step of their proof is tested against all that it bounds."""
+"""Tests of the derived constants, one for each step of their proof.
+
+Each step of the proof is tested against all values that the step bounds.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,10 @@ batches = arrays(float, (8, 2), elements=st.floats(-3, 3))
 @given(batches, arrays(float, 2, elements=st.floats(-3, 3)), st.floats(0.05, 1.5),
        st.sets(st.integers(1, 7), min_size=2), st.booleans(), st.booleans())  # fmt: skip
 def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, first, second):
-    """In step 3, user 0 differs. Any set of other users is kept whose scores reach some level."""
+    """Check step 3 of the proof, in which user 0 differs.
+
+    The kept users are any set of other users whose scores reach some level.
+    """
     moved = q.copy()
     moved[0] = other
     score = concentration_scores(q, temperature=tau)
@@ -106,7 +112,10 @@ def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, firs
 
 
 def test_the_mean_can_move_half_as_far():
-    """Two clusters lie at the two ends, and the differing user joins either of them."""
+    """Check that the mean can move by more than 0.3 times the bound.
+
+    All other users are at 0, and the differing user is at -r or at r.
+    """
     tau, r = 1.0, 0.4
     base = np.zeros((9, 1))
     left, right = base.copy(), base.copy()
@@ -120,7 +129,10 @@ def test_the_mean_can_move_half_as_far():
 
 @given(batches, st.floats(0.05, 2), st.floats(0, 0.3), arrays(float, 8, elements=st.floats(0, 1)))
 def test_later_scores_move_by_no_more_than_the_proof_says(q, tau, moved, curvatures):
-    """Test step 4 with gradients h_i (x - z_i), h_i <= beta = 1, at points at distance `moved`."""
+    """Check step 4 of the proof for gradients h_i (x - z_i) with h_i <= beta = 1.
+
+    The two points are at distance `moved`.
+    """
     other = q + curvatures[:, None] * np.array([moved, 0.0])
     change = concentration_scores(q, temperature=tau) - concentration_scores(other, temperature=tau)
     assert np.abs(change).max() <= -7 * math.expm1(-tau * moved) + 1e-9
@@ -184,8 +196,8 @@ EUCLIDEAN = {"epsilon": 8.0, "delta": 1e-2, **SIZES}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"batch_size": 8}, r"batch_size must be at least \d+ at epsilon = 8.0 and delta = 0.01"),
-        ({"n_users": 100}, "n_users must be at least 2 batch_size = "),
+        ({"batch_size": 8}, r"batch_size must be at least \d+ for epsilon = 8.0 and delta = 0.01"),
+        ({"n_users": 100}, "n_users must be at least 2 \\* batch_size = "),
         ({"step": 5.0}, "step must be at most 2 / smoothness = 4.0"),
         ({"step": -1.0}, "step must be positive"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
@@ -216,7 +228,7 @@ def test_bad_sizes_are_refused(make, change, words):
         (scaled.scaled_coordinatewise, {"statistic": "mode"}, "statistic must be one of"),
         (
             scaled.scaled_euclidean, {"step": 3.9, "spread": 1e-3},
-            r"step must be at most \S+ at smoothness = 0.5, where scores of later",
+            r"step must be at most \S+ for smoothness = 0.5, so that scores of later",
         ),
         (scaled.scaled_euclidean, {"sensitivity": 0.5}, "sensitivity must be at least 1"),
         (scaled.scaled_euclidean, {"samples": 0}, "samples must be at least 1, got 0"),
@@ -228,7 +240,7 @@ def test_bad_sizes_are_refused(make, change, words):
         ),
         (
             scaled.scaled_coordinatewise, {"step": 3.9, "spread": 1e-3},
-            "step must be smaller at smoothness = 0.5, got 3.9. Scores of later",
+            "step must be smaller for smoothness = 0.5, got 3.9. The scores of later",
         ),
     ],
 )  # fmt: skip
@@ -260,7 +272,10 @@ def test_the_account_finds_the_theta_of_the_plan(theta):
 
 
 def test_a_plan_is_for_one_dimension():
-    """The noise contains sqrt(d), so it would be too small for data of more dimensions."""
+    """Check that a plan for one dimension refuses data of more dimensions.
+
+    The noise contains sqrt(d), so the noise would be too small for these data.
+    """
     plan = scaled.scaled_coordinatewise(2000, 2, 1, **EUCLIDEAN)
     data = np.zeros((plan.n_users, 2, 3))
     with pytest.raises(ValueError, match="dimension must be 1, got 3"):
@@ -273,7 +288,7 @@ def test_a_plan_is_for_one_dimension():
 def test_the_proof_does_not_cover_what_is_printed():
     options = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
     plan = printed.euclidean(12_000_000, 10, 2, **options)
-    with pytest.raises(ValueError, match="noise that does not follow the cutoff"):
+    with pytest.raises(ValueError, match="noise that does not depend on the cutoff"):
         accounts.euclidean_account(plan, 1.0)
     other = printed.coordinatewise(10**6, 10, 2, **options)
     with pytest.raises(ValueError, match="one test for all steps"):
@@ -354,7 +369,7 @@ def test_the_mutants_of_the_baselines_break():
         for x in (left, right)
     ]
     assert draws[0].mean() - draws[1].mean() == pytest.approx(0.1 * 2 * 0.5 / 10, rel=0.1)
-    mu = 2 * 4 * 0.1 * 1.0  # group sensitivity 2 m step G
+    mu = 2 * 4 * 0.1 * 1.0  # the group sensitivity is 2 m step G
     quiet = [
         mutants.output_perturbation_of_one_item(
             x, 4000, lipschitz=1.0, **options, **budget, rng=np.random.default_rng(2)

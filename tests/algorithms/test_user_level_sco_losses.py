@@ -117,7 +117,7 @@ def test_the_smoothness_of_a_matrix_is_its_norm():
         (lambda: Quadratic(0.0), "curvature must be positive, got 0.0"),
         (lambda: Huber(math.nan), "threshold must be finite, got nan"),
         (lambda: Logistic(-1.0), "feature_norm must be positive"),
-        (lambda: MatrixQuadratic([[1.0, 2.0], [2.0, 3.0]]), "got 1.0 on the diagonal of row 0 and"),
+        (lambda: MatrixQuadratic([[1.0, 2.0], [2.0, 3.0]]), "got the diagonal entry 1.0 in row 0,"),
         (lambda: MatrixQuadratic([[1.0, 0.5], [0.0, 3.0]]), "matrix must be square and symmetric"),
         (lambda: Ball(-1.0), "radius must be positive"),
         (lambda: Box(math.inf), "radius must be finite"),
@@ -133,13 +133,13 @@ def test_constants_are_checked(make, words):
     [
         (Linear(), [[[1.0]], [[1.0], [2.0]]], "got users or items of different lengths"),
         (Linear(), [[1.0, 2.0]], "data must have 3 dimensions"),
-        (Linear(), [[[math.nan]]], "data must be finite"),
+        (Linear(), [[[math.nan]]], "data must hold only finite"),
         (Linear(), np.zeros((0, 2, 1)), "data must not be empty"),
         (VaryingQuadratic(1.0), [[[0.0, 2.0]]], "curvatures from 0 to 1.0"),
-        (VaryingQuadratic(1.0), [[[0.5]]], r"items \(z, h\), got 1 column"),
+        (VaryingQuadratic(1.0), [[[0.5]]], r"items of two columns, \(z, h\), got 1 column"),
         (Logistic(1.0), [[[0.5, 0.0]]], "labels -1 and 1"),
         (Logistic(1.0), [[[2.0, 1.0]]], "features of norm at most 1.0, got 2.0"),
-        (Logistic(1.0), [[[2.0]]], r"items \(a, y\), got 1 column"),
+        (Logistic(1.0), [[[2.0]]], r"items of at least two columns, \(a, y\), got 1 column"),
         (MatrixQuadratic(H), [[[0.0, 0.0]]], "items of 3 coordinates, got 2"),
     ],
 )
@@ -158,7 +158,7 @@ def test_items_of_another_loss_are_refused(loss, data, words):
 )
 def test_projections_are_to_the_nearest_point(domain, x, y):
     p, other = domain.project(x), domain.project(y)
-    # The variational inequality: <x - p, z - p> <= 0 for all z of the domain.
+    # The variational inequality is <x - p, z - p> <= 0 for all z of the domain.
     assert (((x - p) * (other - p)).sum(axis=1) <= 1e-9).all()
     np.testing.assert_allclose(domain.project(p), p, rtol=1e-15)
 
@@ -193,7 +193,7 @@ def test_no_point_of_the_domain_is_better_than_the_minimiser(problem):
     best = problem.minimiser
     rng = np.random.default_rng(9)
     others = problem.domain.project(best + rng.normal(size=(200, best.size)))
-    # First-order optimality is enough for convex F: <grad F(x*), y - x*> >= 0.
+    # For convex F, first-order optimality is enough, which is <grad F(x*), y - x*> >= 0.
     assert ((others - best) @ problem.gradient(best) >= -1e-12).all()
     assert (problem.excess(others) >= -1e-12).all()
     assert problem.excess(best[None])[0] == 0.0
@@ -205,7 +205,7 @@ def test_users_follow_the_population_on_average(heterogeneity):
     problem = POPULATIONS[0]
     rng = np.random.default_rng(10)
     data = problem.sample(4000, 3, heterogeneity=heterogeneity, rng=rng)
-    first = data[:, 0]  # one item of each user, which is independent for all kinds of users
+    first = data[:, 0]  # the first items of the users are independent for every heterogeneity
     which = (first[:, None] == problem.items).all(axis=2).argmax(axis=1)
     assert_frequencies(np.bincount(which, minlength=6), problem.probabilities)
 

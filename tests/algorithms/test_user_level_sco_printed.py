@@ -88,7 +88,7 @@ SIZES = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
         ),
         (lambda: printed.coordinatewise(10**6, 1, 2, **SIZES), "m must be at least 2"),
         (lambda: printed.coordinatewise(200, 3, 2, **SIZES), "n_users must be at least log"),
-        (lambda: printed.coordinatewise(1000, 3, 2, **SIZES), "at least 2 batch_size = "),
+        (lambda: printed.coordinatewise(1000, 3, 2, **SIZES), "at least 2 \\* batch_size = "),
         (
             lambda: printed.coordinatewise(10**6, 3, 2, **SIZES, smoothness=100.0),
             "smoothness must be at most 2 / eta",

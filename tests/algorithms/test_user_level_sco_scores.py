@@ -52,7 +52,10 @@ def test_sorted_scores_hold_at_every_scale(scale):
 
 @pytest.mark.parametrize("temperature", [1e11, 1e13, 1e16, 1e300, 1.7e308])
 def test_one_user_far_away_moves_no_score_by_more_than_1(temperature):
-    """Small differences between close users are not lost next to a large difference."""
+    """Check that one distant user moves no score by more than 1.
+
+    Small differences between close users are not lost next to a large difference.
+    """
     q = np.zeros((1000, 1))
     q[0] = 1.0
     near = concentration_scores(q, temperature=temperature)
@@ -134,7 +137,7 @@ def test_the_bound_on_a_distance_is_attained():
     [
         ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
         ({"norm": "l1"}, "norm must be one of l2, linf, got 'l1'"),
-        ({"gradients": [[[math.nan]]]}, "gradients must be finite"),
+        ({"gradients": [[[math.nan]]]}, "gradients must hold only finite"),
         ({"gradients": [1.0, 2.0]}, "gradients must have 2 or 3 dimensions"),
     ],
 )
@@ -145,7 +148,9 @@ def test_bad_scores_are_refused(change, words):
 
 
 def test_samples_divide_the_batch():
-    with pytest.raises(ValueError, match="samples must divide the batch of 6 users, got 4"):
+    with pytest.raises(
+        ValueError, match="samples must divide 6, the number of users in the batch, got 4"
+    ):
         sampled_scores(np.zeros((6, 1)), temperature=1.0, samples=4, rng=np.random.default_rng(0))
 
 
@@ -155,7 +160,7 @@ def test_samples_divide_the_batch():
 @pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.3, 2.0])
 def test_the_profile_of_a_gaussian(epsilon):
     exact = float(oracles.gaussian(0.8, 1.0).delta(abs(epsilon)))
-    # Below 0: H_eps(P || Q) = 1 - e^eps + e^eps H_-eps(Q || P).
+    # For a negative epsilon, the identity is H_eps(P || Q) = 1 - e^eps + e^eps H_-eps(Q || P).
     expected = exact if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * exact
     assert charging.gaussian_profile(epsilon, 0.8) == pytest.approx(expected, rel=1e-9)
     assert charging.gaussian_profile(epsilon, 0.0) == pytest.approx(max(0, -math.expm1(epsilon)))
@@ -183,7 +188,10 @@ def test_calls_are_as_few_as_may_be():
 @pytest.mark.parametrize(("targets", "epsilon0"), [(1, 0.5), (3, 0.3), (20, 0.1)])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
 def test_no_stream_of_equal_answers_costs_more_than_the_bound(targets, epsilon0, epsilon):
-    """Test the number of answers until the targets-th target, in both directions, exactly."""
+    """Check that no stream of equal answers costs more than the bound.
+
+    The test computes the number of answers until the last target exactly, in both directions.
+    """
     bound = charging.stream_profile(epsilon, targets=targets, epsilon0=epsilon0)
     for p in (0.05, 0.3, 0.5, 0.5 * math.exp(-epsilon0), 1 - 0.5 * math.exp(-epsilon0)):
         other = min(p * math.exp(epsilon0), 1 - (1 - p) * math.exp(-epsilon0))

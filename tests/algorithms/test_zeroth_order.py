@@ -1,4 +1,7 @@
-"""Estimators, oracles and the conversion: exact at given directions, unbiased over them."""
+"""Tests of estimators, oracles and the conversion.
+
+The estimators are exact at given directions and unbiased over random directions.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def unit(shape, seed):
 
 
 def written_out(loss, items, x, y, u, radius):
-    """Run line 3 of Algorithm 1, or of Algorithm 2 if there is a point y, in loops."""
+    """Evaluate line 3 of Algorithm 1 in loops, or of Algorithm 2 if there is a point y."""
     b, j, d = u.shape
     total = np.zeros(d)
     for i, k in product(range(b), range(j)):
@@ -60,7 +63,10 @@ def circle(n):
 
 
 def test_estimates_are_unbiased_by_quadrature():
-    """All directions of the circle at once give the smoothed gradient (Lemmas 3.1 and 3.2)."""
+    """Check that the estimates are unbiased, by averaging over all directions of the circle.
+
+    The average is the smoothed gradient (Lemmas 3.1 and 3.2).
+    """
     items = np.array([[0.6, 0.3, 0.2], [-0.5, 1.0, -0.1]])
     x, y = np.array([0.1, 0.2]), np.array([0.3, -0.1])
     u = np.tile(circle(4000), (2, 1, 1))
@@ -75,7 +81,10 @@ def test_estimates_are_unbiased_by_quadrature():
 
 
 def test_fresh_directions_have_the_right_moments():
-    """Linear losses in one direction have mean L z and second moment d L^2 (Chebyshev at 1e-6)."""
+    """Check the mean L z and the second moment d L^2 for linear losses in one direction.
+
+    By Hoeffding, each check fails by chance with probability at most 1e-6.
+    """
     d, size = 3, 400_000
     z = np.array([[0.0, 0.0, 1.0]])
     draws = gradient_estimate(
@@ -87,7 +96,7 @@ def test_fresh_directions_have_the_right_moments():
     assert abs(lengths.mean() - d) <= room
     assert abs(draws[:, 2].mean() - 1) <= room
     assert abs(draws[:, 0].mean()) <= 2 * room
-    assert abs(lengths.mean() - (d - 1)) > room  # a mutant: d - 1
+    assert abs(lengths.mean() - (d - 1)) > room  # a mutant has d - 1
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -154,7 +163,11 @@ def test_noise_of_an_epoch_is_fresh_in_every_coordinate_and_run():
 
 
 def test_directions_are_fresh_for_every_item_and_run():
-    """Two items have the same linear loss. Their estimates are independent, with mean L z each."""
+    """Check that directions are drawn anew for every item and every run.
+
+    Two items have the same linear loss. The estimates of the two items are independent, and each
+    estimate has mean L z.
+    """
     z = np.array([[0.0, 1.0]])
     same = {"loss": Linear(), "radius": 1.0, "point": [0.0, 0.0], "n_directions": 1}
     one = gradient_estimate(z, 40_000, **same, rng=np.random.default_rng(0))
@@ -183,13 +196,17 @@ def test_an_epoch_ends():
     )  # fmt: skip
     oracle.query(np.zeros(1))
     oracle.query(np.zeros(1))
-    with pytest.raises(ValueError, match="t must be at most T = 2"):
+    with pytest.raises(ValueError, match="t must be at most 2"):
         oracle.query(np.zeros(1))
 
 
 @pytest.mark.parametrize("position", range(5))
 def test_worst_cases_attain_the_account(position):
-    """With D = 1, an item with reversed sign moves the white coordinates by exactly mu sigma."""
+    """Check that the worst cases attain the bound of the account.
+
+    With D = 1, an item with reversed sign at position 0 moves the white coordinates by exactly mu
+    sigma. At other positions, the move is at most mu sigma.
+    """
     oracle = VarianceReduced(2, 1, 0.7)
     w = np.array([[0.0], [0.25], [-0.25], [0.25]])
     pair = worst_cases.flipped(5, position)
@@ -200,7 +217,7 @@ def test_worst_cases_attain_the_account(position):
     )
     mu = accounts.path_gdp(oracle, points=w, radius=1.0, lipschitz=1.0)
     assert np.linalg.norm(moved) / 0.7 <= mu + 1e-12
-    if position == 0:  # s_1 = 2 / 2, in 3 nodes; s_3 = 1, in 2
+    if position == 0:  # s_1 = 2 / 2 is in 3 nodes, s_3 = 1 is in 2 nodes
         assert np.linalg.norm(moved) / 0.7 == pytest.approx(mu)
 
 
@@ -210,7 +227,7 @@ PLAN = Plan(3, 2, RADIUS, RADIUS / 3, 0.05, VarianceReduced(2, 1, 0.1))
 
 
 class Recording(conversion.ProjectedSubgradient):
-    """A learner that records the gradients that it received and its plays."""
+    """A learner that records its plays and the received gradients."""
 
     log: list = []  # noqa: RUF012
 
@@ -244,7 +261,7 @@ def test_the_conversion_plays_as_written():
     centers = []
     for k in range(2):
         first = x.copy()
-        np.testing.assert_array_equal(plays[3 * k], 0)  # restarted
+        np.testing.assert_array_equal(plays[3 * k], 0)  # the learner is restarted
         for t in range(3):
             if t:
                 moved = plays[3 * k + t - 1] - PLAN.step * told[2 * k + t - 1]
@@ -279,7 +296,10 @@ def test_the_answer_is_one_of_the_averages_of_all_epochs():
 
 
 def test_the_last_gradient_of_an_epoch_is_never_used():
-    """So the output is private with the noise of T - 1 sums."""
+    """Check that the last gradient of an epoch is never used.
+
+    The noise of T - 1 sums is therefore enough for privacy.
+    """
     items = np.random.default_rng(6).normal(size=(8, 3))
     other = items.copy()
     other[[3, 7]] = 100.0  # the items of round 3
@@ -297,9 +317,10 @@ class Watched(Linear):
 
 
 def test_every_line_of_the_conversion():
-    """w_t = x_t + s_t Delta_t with the s_t of each run; w is averaged, and x moves by Delta.
+    """Check every line of the conversion.
 
-    The gradients are taken at w.
+    The iterate is w_t = x_t + s_t Delta_t, where s_t is drawn for each run. The output averages w,
+    and x moves by Delta. The gradients are taken at w.
     """
     loss = Watched()
     object.__setattr__(loss, "points", [])
@@ -311,7 +332,7 @@ def test_every_line_of_the_conversion():
         transcript=True, rng=np.random.default_rng(1),
     )  # fmt: skip
     plays = [step for word, step in Recording.log if word == "play"]
-    # Grad is evaluated at w +- delta u; Diff at w + delta u and w_{t-1} + delta u
+    # Grad is evaluated at w +- delta u. Diff is evaluated at w + delta u and at w_{t-1} + delta u.
     queried = list(zip(loss.points[::2], loss.points[1::2], strict=True))
     assert len(queried) == 6
     x = np.tile([0.2, 0.1], (500, 1))
@@ -337,7 +358,10 @@ def test_every_line_of_the_conversion():
 
 
 def test_epochs_use_items_of_their_own():
-    """An item of the second epoch does not move the average of the first epoch, and conversely."""
+    """Check that each epoch uses its own items.
+
+    An item of the second epoch does not move the average of the first epoch, and conversely.
+    """
     items = np.random.default_rng(10).normal(size=(8, 3))
     given = {"loss": LOSS, "plan": PLAN, "start": [0.2, 0.1], "transcript": True}
 
@@ -358,7 +382,10 @@ def test_epochs_use_items_of_their_own():
 
 
 def test_a_learner_that_remembers_is_not_told_the_last_gradient():
-    """One object serves all epochs. At T = 1 it receives nothing, so the data do not matter."""
+    """Check that a learner that keeps its state does not receive the last gradient.
+
+    One object serves all epochs. At T = 1, the object receives nothing, so the data do not matter.
+    """
     plan = replace(PLAN, rounds=1, oracle=VarianceReduced(2, 1, 0.0))
     kept = {}
 
@@ -391,7 +418,7 @@ def test_other_first_steps_need_a_plan_for_them():
             rng=np.random.default_rng(0),
         )  # fmt: skip
 
-    with pytest.raises(ValueError, match="learner must begin with Delta_1 = 0"):
+    with pytest.raises(ValueError, match="learner must return Delta_1 = 0"):
         run(PLAN)
     assert np.isfinite(run(replace(PLAN, first_step_is_zero=False))).all()
 
@@ -426,7 +453,10 @@ def test_users_own_one_item():
 
 
 def test_it_descends():
-    """Without noise, on a slope, the point moves by D per round after its first gradient."""
+    """Check that the iterates descend on a slope without noise.
+
+    After its first gradient, the point moves by D per round.
+    """
     plan = Plan(20, 5, 1.0, 0.05, 10.0, VarianceReduced(21, 1, 0.0))
     items = np.tile([1.0, 0.0], (plan.n_points, 1))
     found = conversion.private_zeroth_order(
@@ -452,11 +482,11 @@ class Far(conversion.OnlineLearner):
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        (np.full((2, 2), 1.0), "learner must play steps of at most"),
-        (np.full((2, 2), math.nan), "learner must play steps of at most"),
-        (np.zeros((2, 3)), r"learner must play real numbers of shape \(2, 2\)"),
-        (None, r"learner must play real numbers of shape \(2, 2\), got object"),
-        (np.full((2, 2), 0.01), "learner must begin with Delta_1 = 0"),
+        (np.full((2, 2), 1.0), "learner must return steps of length at most"),
+        (np.full((2, 2), math.nan), "learner must return steps of length at most"),
+        (np.zeros((2, 3)), r"learner must return real numbers of shape \(2, 2\)"),
+        (None, r"learner must return real numbers of shape \(2, 2\), got object"),
+        (np.full((2, 2), 0.01), "learner must return Delta_1 = 0"),
     ],
 )
 def test_learners_stay_in_their_domain(steps, said):
@@ -470,11 +500,14 @@ def test_learners_stay_in_their_domain(steps, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"plan": replace(PLAN, dimension=3)}, "dimension must be 3, for which"),
-        ({"plan": replace(PLAN, lipschitz=1.0)}, "lipschitz of the loss must be at most 1.0"),
+        ({"plan": replace(PLAN, dimension=3)}, "dimension must be 3, because"),
+        (
+            {"plan": replace(PLAN, lipschitz=1.0)},
+            "lipschitz constant of the loss must be at most 1.0",
+        ),
         ({"data": np.ones((7, 3))}, "data must hold at least 8 items, got 7"),
         ({"start": [1e12, 0.0]}, "radius must be between"),
-        ({"data": np.ones((8, 2, 3))}, "data must hold one item for each user, got 2"),
+        ({"data": np.ones((8, 2, 3))}, "data must hold exactly one item for each user, got 2"),
         ({"loss": CappedAbsolute(), "data": np.ones((8, 1))}, "data must have features"),
     ],
 )

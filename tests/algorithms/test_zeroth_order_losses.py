@@ -1,4 +1,7 @@
-"""Losses tested against their constants, smoothing by quadrature, stationarity by geometry."""
+"""Tests of the losses.
+
+The tests cover constants, smoothing by quadrature, and stationarity by geometry.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def test_gradients_are_those_of_the_values(loss, columns):
     moves = 1e-6 * np.eye(d)
     slopes = np.array([loss.values(x + m, items) - loss.values(x - m, items) for m in moves]) / 2e-6
     close = np.abs(slopes.T - loss.gradients(x, items)).max(axis=1) < 1e-5
-    assert close.mean() > 0.95  # the others are next to a kink
+    assert close.mean() > 0.95  # the other points are next to a kink
 
 
 @pytest.mark.parametrize("ridge", RIDGES, ids=str)
@@ -81,7 +84,10 @@ def test_features_are_shortened_not_trusted():
 
 
 def test_nonconvex_they_are():
-    """A point between two others has a larger loss than both."""
+    """Check that the losses are not convex.
+
+    The loss at a point between two others is above the chord.
+    """
     for loss, item, ends in [
         (CappedAbsolute(1.0, 0.5), [1.0, 0.0], (0.0, 1.0)),
         (PhaseRetrieval(), [1.0, 1.0], (-1.0, 1.0)),
@@ -121,12 +127,18 @@ def estimate(function, size=2, point=(5.0,), radius=0.5, **options):
     ],
 )
 def test_no_loss_exceeds_its_constant(function, expected):
-    """The error does not depend on the data. The sensitivity is that of the declared constant."""
+    """Check that the sensitivity of an estimate is that of the declared constant.
+
+    The error does not depend on the data.
+    """
     np.testing.assert_allclose(estimate(function), expected)
 
 
 def test_an_offset_that_rounds_is_no_lever():
-    """abs(abs(x) - 1e16) moves in steps of 2."""
+    """Check that rounding of a large offset does not increase the estimate.
+
+    The value abs(abs(x) - 1e16) moves in steps of 2.
+    """
     items = [[1.0, 1e16]]
     for loss in (PhaseRetrieval(), CappedAbsolute(1.0, math.inf), ReluNetwork(1)):
         found = gradient_estimate(
@@ -152,7 +164,7 @@ def test_a_loss_of_the_wrong_shape_is_refused(function, error, said):
     ("function", "said"),
     [
         (slow_then_fast, "lipschitz must be at least 2.9"),
-        (lambda x, z: x[..., 0] * math.nan, "loss must be finite, got nan"),
+        (lambda x, z: x[..., 0] * math.nan, "loss must return only finite values, got nan"),
         (lambda x, z: x, "loss must return an array of shape"),
     ],
 )
@@ -173,11 +185,14 @@ def test_a_loss_that_keeps_its_word_passes_the_probe(loss, columns):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"radius": 1e-13}, "radius must be between .* at these points, got 1e-13"),
+        ({"radius": 1e-13}, "radius must be between .* for these points, got 1e-13"),
         ({"radius": 1e101}, "radius must be between"),
         ({"point": "junk"}, "point must hold real numbers"),
         ({"size": 0, "point": "junk"}, "point must hold real numbers"),
-        ({"directions": [[[1.0]]], "n_directions": 9}, "n_directions must be 1, as in directions"),
+        (
+            {"directions": [[[1.0]]], "n_directions": 9},
+            "n_directions must be 1, the number in directions",
+        ),
     ],
 )
 def test_bad_estimates(options, said):
@@ -217,11 +232,14 @@ def test_many_items_are_looked_at_in_blocks(monkeypatch):
         (lambda: CappedAbsolute(1.0, -1.0), "cap must be positive"),
         (lambda: CappedAbsolute(math.nan), "lipschitz must be finite"),
         (lambda: ReluNetwork(0), "hidden must be at least 1"),
-        (lambda: MaxDifference([[1.0]], [[1.0, 2.0]]), "second must have 1 columns"),
+        (
+            lambda: MaxDifference([[1.0]], [[1.0, 2.0]]),
+            "second must have as many columns as first, 1",
+        ),
         (lambda: MaxDifference([[0.0]], [[0.0]]), "pieces must be positive"),
         (lambda: FunctionLoss(slow_then_fast, math.inf), "lipschitz must be finite"),
         (lambda: FunctionLoss(slow_then_fast, 1.0, 0), "n_dimensions must be at least 1"),
-        (lambda: problems.relu_network(7), "dimension must be a multiple of hidden 5"),
+        (lambda: problems.relu_network(7), "dimension must be a multiple of hidden = 5"),
         (lambda: problems.robust_regression(0), "dimension must be at least 1"),
     ],
 )
@@ -278,7 +296,11 @@ def test_smoothed_gradients_are_those_of_the_smoothed_values(ridge):
 
 
 def test_estimated_smoothing_is_unbiased():
-    """By Hoeffding, the average of values is within L radius of the value at the centre."""
+    """Check that estimated smoothing is unbiased.
+
+    All values are within L radius of the value at the centre, so Hoeffding's inequality applies to
+    the average.
+    """
     rng = np.random.default_rng(4)
     items = rng.normal(size=(6, 4))
     given = {"loss": PhaseRetrieval(), "radius": 0.5}
@@ -296,7 +318,7 @@ def test_points_of_the_ball_are_uniform(d):
 
 
 def test_smoothing_of_others_is_not_exact():
-    with pytest.raises(TypeError, match="loss must be Linear or a Ridge"):
+    with pytest.raises(TypeError, match="loss must be a Linear or a Ridge"):
         smoothing.smoothed_values([[1.0, 2.0]], loss=PIECES, radius=1.0, points=[[0.0, 0.0]])
     with pytest.raises(ValueError, match="points must have 1 columns"):
         smoothing.smoothed_values([[1.0, 2.0]], loss=RIDGES[0], radius=1.0, points=[[0.0, 0.0]])
@@ -321,7 +343,11 @@ def test_the_shortest_point_of_a_hull(k, d, seed):
 
 
 def test_stationarity_in_one_dimension():
-    """The value is 1 for abs(x), unless 0 is within the radius. Then test a mean of two items."""
+    """Compare stationarity in one dimension with values computed by hand.
+
+    For abs(x), the value is 1 unless 0 is within the radius. The second case is a mean of two
+    items.
+    """
     absolute = CappedAbsolute(1.0, math.inf)
     found = stationarity.stationarity_in_one_dimension(
         [[1.0, 0.0]], loss=absolute, radius=0.5, points=[0.0, 0.4, 0.5, 2.0]
@@ -349,7 +375,7 @@ def test_the_estimate_lies_above_the_exact_one():
 def test_bad_input_of_stationarity():
     rng = np.random.default_rng(0)
     given = {"loss": CappedAbsolute(), "radius": 0.5}
-    with pytest.raises(ValueError, match="data must have 2 columns, for d = 1"):
+    with pytest.raises(ValueError, match="data must have 2 columns \\(d = 1\\)"):
         stationarity.stationarity_in_one_dimension([[1.0, 0.0, 0.0]], points=[0.0], **given)
     with pytest.raises(TypeError, match="loss must be a Ridge"):
         stationarity.stationarity_in_one_dimension(

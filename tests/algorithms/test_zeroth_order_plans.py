@@ -1,4 +1,7 @@
-"""Printed parameters against their formulas, and derived parameters against their promises."""
+"""Tests of printed parameters and of derived parameters.
+
+Printed parameters are compared with their formulas, and derived parameters with their promises.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,10 @@ def test_calibrated_noise_is_exactly_enough(rounds, covers):
 
 
 def test_plans_hold_plain_numbers():
-    """A numpy integer has no bit_length method."""
+    """Check that a plan stores plain Python numbers.
+
+    A numpy integer has no bit_length method.
+    """
     made = replace(plan(16), rounds=np.int64(16))
     assert type(made.rounds) is int
     assert bounds.stationarity_bound(made, 2, lipschitz=1.0, gap=1.0).total > 0
@@ -78,7 +84,10 @@ def test_covers_is_what_is_covered():
 
 
 def test_noise_of_a_sum_is_bounded_by_the_digits_of_all_times():
-    """At T = 7, the sum at time 7 has three noises. At T = 6, no sum has more than two."""
+    """Check that the noise of sums is bounded by the largest number of binary digits 1.
+
+    At T = 7, the sum at time 7 has three noises. At T = 6, no sum has more than two noises.
+    """
     for rounds, digits in ((6, 2), (7, 3), (8, 3)):
         made = replace(plan(rounds), oracle=VarianceReduced(10**9, 10**9, 1.0))
         found = bounds.gradient_moment(made, 1, lipschitz=1e-6, constants="sharp")
@@ -132,12 +141,15 @@ def test_appendix_e():
 
 
 def test_the_bound_is_the_sum_of_its_lines():
-    """Printed constants, term by term, with the eta that the moment bound requires."""
+    """Compare each term of the bound with its printed line.
+
+    The test uses the printed constants and the eta that the moment bound requires.
+    """
     T, d, L, delta, gap, sigma = 16, 3, 2.0, 0.5, 3.0, 0.3
     made = Plan(T, 7, delta, delta / T, 1.0, VarianceReduced(T + 1, 1, sigma))
     made = printed.with_learning_step(made, d, lipschitz=L, constants="printed")
     error = 16 * d * L**2 / (T + 1) + 64 * d * L**2 * (T - 1) / T**2
-    noise = 4 * d * sigma**2  # 4 digits up to 16
+    noise = 4 * d * sigma**2  # no time up to 16 has more than 4 digits 1
     moment = 3 * error + 3 * L**2 + 3 * noise
     found = bounds.stationarity_bound(made, d, lipschitz=L, gap=gap, constants="printed")
     assert found.optimality == pytest.approx((gap + 2 * L * delta) / (delta / T * 7 * T))
@@ -157,7 +169,11 @@ def test_the_bound_is_the_sum_of_its_lines():
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_sharp_errors_are_what_linear_losses_and_kinks_attain(d):
-    """Use Lemma 3.1 with Poincare's constant, Lemma 3.2 with the Hessian's, 7/6 D^2 per move."""
+    """Compare the sharp errors with the constants that linear losses and kinks attain.
+
+    The test uses Lemma 3.1 with Poincare's constant, Lemma 3.2 with the Hessian's constant, and 7/6
+    D^2 per move.
+    """
     T, L, delta = 4, 2.0, 0.5
     made = Plan(T, 1, delta, delta / T, 1.0, VarianceReduced(3, 2, 0.0))
     found = bounds.squared_error(made, d, lipschitz=L)
@@ -259,7 +275,7 @@ def test_below_the_threshold_the_bound_says_nothing(constants):
         ),
         (
             lambda: accounts.output_gdp(replace(plan(2), lipschitz=1.0), 2, 3.0),
-            "lipschitz must be at most 1.0 as in the plan, got 3.0",
+            "lipschitz must be at most 1.0, the value in the plan, got 3.0",
         ),
         (lambda: accounts.output_gdp(plan(1), 2, math.nan), "lipschitz must be finite"),
         (lambda: plan(2).evaluations(0), "dimension must be at least 1, got 0"),
@@ -267,7 +283,7 @@ def test_below_the_threshold_the_bound_says_nothing(constants):
             lambda: printed.corollary_4_4_sigma(1, 1, 1, rho=1.0, lipschitz=1.0),
             "rounds must be at least 2, got 1",
         ),
-        (lambda: printed.theorem_4_9(3, 5, **PROBLEM), "n_points must be large enough"),
+        (lambda: printed.theorem_4_9(3, 5, **PROBLEM), "n_points must be larger"),
         (lambda: printed.theorem_4_9(0, 5, **PROBLEM), "n_points must be at least 1"),
         (lambda: printed.theorem_4_9(9999, 0, **PROBLEM), "dimension must be at least 1, got 0"),
         (
@@ -288,7 +304,7 @@ def test_below_the_threshold_the_bound_says_nothing(constants):
             lambda: bounds.stationarity_bound(
                 replace(plan(4), domain=1.0), 2, lipschitz=1.0, gap=1.0
             ),
-            "domain times rounds must be at most radius",
+            "domain \\* rounds must be at most radius",
         ),
         (
             lambda: bounds.stationarity_bound(plan(4), 2, lipschitz=1.0, gap=1.0, constants="best"),

@@ -131,7 +131,7 @@ def test_approx_dp_agrees_with_dp_accounting(epsilon: float, delta: float) -> No
     pld = privacy_loss_distribution.from_privacy_parameters(parameters, 1e-4)
     claim = ApproxDP(epsilon, delta)
     for at in (0.0, epsilon / 3, epsilon / 2, epsilon, 2 * epsilon):
-        theirs = pld.get_delta_for_epsilon(at)  # pessimistic: losses rounded up to the grid
+        theirs = pld.get_delta_for_epsilon(at)  # an upper bound, because losses are rounded up
         assert claim.delta(at) <= theirs + 1e-6
         assert claim.delta(at) >= theirs - 1.1e-4
 
@@ -199,14 +199,17 @@ def test_gaussian_dp_inverts_at_every_scale(mu: float) -> None:
 
 
 def _divergence(orders: Floats, a: Floats, b: Floats) -> Floats:
-    """Renyi divergence of Bernoulli(expit(a)) from Bernoulli(expit(b))."""
+    """Return the Renyi divergence of Bernoulli(expit(a)) from Bernoulli(expit(b))."""
     yes = orders * special.log_expit(a) + (1 - orders) * special.log_expit(b)
     no = orders * special.log_expit(-a) + (1 - orders) * special.log_expit(-b)
     return np.asarray(np.logaddexp(yes, no) / (orders - 1))
 
 
 def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
-    """Return whether two-point distributions keep the claim in one direction, by definition."""
+    """Return whether two-point distributions satisfy the claim in one direction.
+
+    The check follows the definition of the claim.
+    """
     if isinstance(claim, RenyiDP):
         orders, budgets = np.array(claim.alphas), np.array(claim.claimed_divergences)
         return (_divergence(orders[:, None], a, b) <= budgets[:, None]).all(axis=0)
@@ -402,7 +405,11 @@ def test_an_epsilon_beyond_all_doubles_is_infinite() -> None:
 
 
 def test_approximate_zcdp_is_a_gaussian_that_tells_all_with_probability_delta() -> None:
-    """A mechanism that satisfies the claim stays below the claim's curve, and close to it."""
+    """Check the curve of ApproxZCDP with a Gaussian that reveals all with probability delta.
+
+    The tested mechanism satisfies the claim. The curve of the tested mechanism is below the curve
+    of the claim and close to it.
+    """
     rho, leak = 0.5, 1e-4
     claim, gaussian = ApproxZCDP(rho, leak), GaussianDP((2 * rho) ** 0.5)
     for epsilon in (0.0, 0.5, 2.0, 5.0):

@@ -38,7 +38,10 @@ SAMPLED = da.PoissonSampledDpEvent(0.2, da.GaussianDpEvent(0.7))
 
 
 def sampled_gaussian(epsilon: float, q: float, sigma: float) -> float:
-    """Exact delta of one step, where the likelihood ratio crosses e^epsilon; both directions."""
+    """Return the exact delta of one step, over both directions.
+
+    The integral starts where the likelihood ratio crosses e^epsilon.
+    """
 
     def mass(x: float, shift: float) -> float:
         return float(special.ndtr(-(x - shift) / sigma))
@@ -46,12 +49,12 @@ def sampled_gaussian(epsilon: float, q: float, sigma: float) -> float:
     def crossing(ratio: float) -> float:
         return sigma**2 * math.log((ratio - 1 + q) / q) + 0.5
 
-    removed = crossing(math.exp(epsilon))  # above it the mixture is likelier
+    removed = crossing(math.exp(epsilon))  # above this point, the mixture is likelier
     mixed = q * mass(removed, 1) + (1 - q) * mass(removed, 0)
     first = mixed - math.exp(epsilon) * mass(removed, 0)
     if math.exp(-epsilon) <= 1 - q:
         return first
-    added = crossing(math.exp(-epsilon))  # below it the Gaussian alone is likelier
+    added = crossing(math.exp(-epsilon))  # below this point, the Gaussian alone is likelier
     mixed = q * (1 - mass(added, 1)) + (1 - q) * (1 - mass(added, 0))
     return max(first, 1 - mass(added, 0) - math.exp(epsilon) * mixed)
 
@@ -64,7 +67,7 @@ def test_gaussian_has_its_closed_form(steps: int) -> None:
     claim, exact = Accounted(da.SelfComposedDpEvent(GAUSSIAN, steps)), GaussianDP(steps**0.5)
     for epsilon in (0.0, 0.5, 2.0, 6.0):
         assert claim.delta(epsilon) == pytest.approx(exact.delta(epsilon), rel=1e-5)
-        assert claim.delta(epsilon) >= exact.delta(epsilon) * (1 - 1e-9)  # pessimistic
+        assert claim.delta(epsilon) >= exact.delta(epsilon) * (1 - 1e-9)  # an upper bound
     assert claim.epsilon(1e-6) == pytest.approx(exact.epsilon(1e-6), abs=1e-4)
     assert claim.relation == ADD
 
@@ -117,7 +120,7 @@ def test_relations_are_translated_and_a_mismatch_is_refused() -> None:
     theirs = da.NeighboringRelation
     assert Accounted(PLDAccountant(theirs.REPLACE_ONE).compose(GAUSSIAN)).relation == REPLACE
     assert Accounted(PLDAccountant().compose(GAUSSIAN), ADD).relation == ADD
-    with pytest.raises(ArgumentError, match="^relation must be add_remove_user, which is that of "):
+    with pytest.raises(ArgumentError, match="^relation must be add_remove_user, the relation of "):
         Accounted(PLDAccountant().compose(GAUSSIAN), REPLACE)
     with pytest.raises(ArgumentError, match="got REPLACE_SPECIAL"):
         Accounted(PLDAccountant(theirs.REPLACE_SPECIAL).compose(GAUSSIAN))
@@ -161,7 +164,7 @@ def test_accounted_keeps_what_every_claim_keeps() -> None:
 
 
 def test_equal_events_give_equal_claims_and_others_do_not() -> None:
-    event = da.ComposedDpEvent([SAMPLED, GAUSSIAN])  # holds a list, which has no hash
+    event = da.ComposedDpEvent([SAMPLED, GAUSSIAN])  # the event holds a list, which has no hash
     one, same, other = Accounted(event), Accounted(event), Accounted(GAUSSIAN)
     assert one == same
     assert len({one, same, other}) == 2
@@ -240,7 +243,7 @@ def test_opendp_relations(dp) -> None:
     total = dp.t.make_sum(*rows) >> dp.m.then_laplace(2.0)
     assert from_opendp(total, 1).relation == ADD
     assert from_opendp(total, 2, relation=REPLACE).relation == REPLACE
-    with pytest.raises(ArgumentError, match="^relation must be add_remove_user, which is that of"):
+    with pytest.raises(ArgumentError, match="^relation must be add_remove_user, the relation of"):
         from_opendp(total, 1, relation=REPLACE)
     with pytest.raises(ArgumentError, match="^relation must be given for SymmetricDistance"):
         from_opendp(total, 2)

@@ -88,11 +88,11 @@ BAD_FRAMES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         COLUMNS,
         {"user": "name", "drop": 7},
-        "must have the column 'name'.* got the columns id, paid, who",
+        "must have a column 'name'.* got the columns id, paid, who",
     ),
     (COLUMNS, {"replace": {7: {"paid": [1.0]}}}, "must have the columns id, paid, who, got id"),
     (COLUMNS, {"replace": {7: {"paid": ["x"], "who": "y"}}}, "values of the columns' dtypes"),
-    (COLUMNS, {"replace": {7: {"paid": [1, 2], "who": ["y"]}}}, "columns of one length"),
+    (COLUMNS, {"replace": {7: {"paid": [1, 2], "who": ["y"]}}}, "columns of equal lengths"),
     (COLUMNS, {}, "drop or replace must be given, got drop=None"),
     (
         COLUMNS,
@@ -117,7 +117,10 @@ def test_a_user_who_holds_other_rows_leaves(make: Any) -> None:
 
 @pytest.mark.parametrize("make", FRAMES)
 def test_texts_that_are_missing_are_kept_as_missing(make: Any) -> None:
-    """In pandas 2, a cast would turn the values into texts."""
+    """Check that missing texts are still missing after storage.
+
+    In pandas 2, a cast would turn the missing values into texts.
+    """
     frame = make({"id": [1, 2, 2], "who": ["a", None, "None"], "none": [None, None, "x"]})
     pair = NeighborPair.from_frame(frame, user="id", drop=1)
     again = _pair_from(pair_bytes(pair))
@@ -149,7 +152,9 @@ def test_a_category_that_a_column_does_not_have_is_refused() -> None:
 
 def test_frames_that_differ_elsewhere_are_refused(visits: Any) -> None:
     two = NeighborPair.from_frame(visits, user="id", drop=[7, 9]).right
-    with pytest.raises(PairError, match="equally many users, got left 3 and right 1"):
+    with pytest.raises(
+        PairError, match="equally many users for replace_user, got 3 on the left and 1 on the right"
+    ):
         NeighborPair(visits, two, by="id")
     shuffled = (
         visits.iloc[[2, 0, 1, 3]] if isinstance(visits, pd.DataFrame) else visits[[2, 0, 1, 3]]
@@ -173,9 +178,9 @@ def test_users_of_a_list_hold_as_many_items_as_they_like() -> None:
     assert NeighborPair(left, [[1.0, 2.0], [4.0, 5.0], []]).user == 1
     assert NeighborPair(left, [[1.0, 2.0], []], relation=ADD_REMOVE).user == 1
     assert NeighborPair(left, [[], [3.0], []]).describe().endswith("user 0 differs")
-    with pytest.raises(PairError, match="may differ in one user, got differences in 2: 0, 1"):
+    with pytest.raises(PairError, match="must differ in one user only, got differences in 2: 0, 1"):
         NeighborPair(left, [[1.0], [4.0], []])
-    with pytest.raises(PairError, match="without one user"):
+    with pytest.raises(PairError, match="apart from one user"):
         NeighborPair(left, [[1.0], []], relation=ADD_REMOVE)
 
 
@@ -192,7 +197,7 @@ def test_a_group_of_rows_is_found_wherever_it_stands() -> None:
     moved = data.copy()
     moved[[1, 4]] = -1
     assert NeighborPair(data, moved, relation=Relation.REPLACE_USER.of_group(2)).users == (1, 4)
-    with pytest.raises(PairError, match="may differ in one user, got differences in 2: 1, 4"):
+    with pytest.raises(PairError, match="must differ in one user only, got differences in 2: 1, 4"):
         NeighborPair(data, moved)
 
 
@@ -205,7 +210,7 @@ def test_tables_of_a_dict_share_their_users(visits: Any) -> None:
         NeighborPair(left, {**left, "y": [0, 1, 1]}, relation=replace_label("X"))
     with pytest.raises(PairError, match="columns, dtypes and constants"):
         NeighborPair(left, {**left, "classes": 3})
-    with pytest.raises(PairError, match="one row for each user, got rows X: 3, y: 2"):
+    with pytest.raises(PairError, match="different numbers of rows: X: 3, y: 2"):
         NeighborPair({**left, "y": [0, 1]}, left)
     with pytest.raises(PairError, match="the same tables in the same order"):
         NeighborPair(left, {"X": left["X"]})
@@ -221,12 +226,12 @@ def test_tables_of_a_dict_share_their_users(visits: Any) -> None:
 
 def test_of_other_objects_differ_tells_the_users() -> None:
     left, right = {1, 2, 3}, {1, 2}
-    with pytest.raises(PairError, match="what a user of a set is. Pass differ=function"):
+    with pytest.raises(PairError, match="data of type set. Pass differ=function"):
         NeighborPair(left, right, relation=ADD_REMOVE)
     pair = NeighborPair(left, right, relation=ADD_REMOVE, differ=lambda a, b: sorted(a ^ b))
     assert pair.users == (3,)
     assert pair.swapped().left == right
-    with pytest.raises(PairError, match="may differ in one user, got differences in 2: 2, 3"):
+    with pytest.raises(PairError, match="must differ in one user only, got differences in 2: 2, 3"):
         NeighborPair(left, {1}, differ=lambda a, b: sorted(a ^ b))
     with pytest.raises(TypeError, match="differ must return a list of the users"):
         NeighborPair(left, right, differ=lambda a, b: 3)
@@ -254,8 +259,8 @@ def test_a_relation_of_ones_own_is_checked() -> None:
         ),
         ({"name": "replace_label"}, "must have a label"),
         ({"name": "replace_user", "label": "y"}, "must have no label"),
-        ({"name": "custom"}, "words must be the name of a custom relation"),
-        ({"name": "replace_user", "words": "x"}, "words must be the name of a custom relation"),
+        ({"name": "custom"}, "words must be given only for a custom relation"),
+        ({"name": "replace_user", "words": "x"}, "words must be given only for a custom relation"),
     ],
 )
 def test_relations_that_say_too_much_or_too_little_are_refused(
@@ -345,7 +350,10 @@ class _Unhashable:
 
 
 def mean_paid(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Clip rows, not users; scale 1 is enough for one row per user."""
+    """Release a sum of clipped rows with Laplace noise of scale 1.
+
+    The scale is enough only if each user has one row.
+    """
     paid = np.nan_to_num(np.asarray(data["paid"], dtype=float))
     return np.clip(paid, 0, 1).sum() + rng.laplace(size=size)
 
@@ -379,7 +387,7 @@ def test_a_mechanism_that_changes_its_input_is_refused(kind: str) -> None:
         return rng.laplace(size=size)
 
     value, arguments = KINDS[kind]
-    with pytest.raises(MechanismError, match="changes its input"):
+    with pytest.raises(MechanismError, match="must not change its input"):
         audit(careless, PureDP(1.0), NeighborPair(value, value, **arguments), draws=100, seed=1)
 
 

@@ -95,7 +95,10 @@ def test_events_that_are_impossible_or_sure_do_no_harm(distance):
 
 
 def test_the_floor_without_a_ball_is_that_of_an_unseen_centre():
-    """Even for smooth centres, n draws certify at most log(2 n / log(1 / failure_prob))."""
+    """Check the epsilon that AdditiveNoise certifies without a ball.
+
+    Even for smooth centres, n draws certify at most log(2 n / log(1 / failure_prob)).
+    """
     finding, _ = look(AdditiveNoise(uniform, scale=1.0), CLAIM, pair(30, 0), draws=10_000)
     floor = math.log(2 * 7000 / -math.log(0.8e-5))
     assert math.log(7000 / -math.log(0.8e-5)) < finding.epsilon.lower < floor
@@ -214,7 +217,10 @@ def least_epsilon(values, chances, delta):
     st.floats(0.01, 1.0),
 )
 def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, stake):
-    """Averaged over every pair of centres, a bet at the true epsilon has expected wealth <= 1."""
+    """Check that a bet on two events is fair.
+
+    Averaged over every pair of centres, a bet at the true epsilon has expected wealth of at most 1.
+    """
     noise, centers = Noise("gaussian", 1.0), np.array([[-1.0], [0.0], [0.5], [2.0]])
     chances = {"left": np.array(left) / sum(left), "right": np.array(right) / sum(right)}
     candidate = Candidate(right_of(upper), "left", left_of(lower))
@@ -233,7 +239,10 @@ def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, sta
 
 
 def test_two_events_ask_of_each_what_it_is_for():
-    """Round down where an event should be likely, and up where it should be rare."""
+    """Check the rounding of the two events of a bet.
+
+    Values are rounded down if the event should be likely, and up if the event should be rare.
+    """
     asked = []
 
     def value(event, side, rounded):
@@ -256,7 +265,10 @@ def test_two_events_ask_of_each_what_it_is_for():
 
 @pytest.mark.parametrize("two", [False, True])
 def test_two_ratios_do_not_share_their_noise_across_sides(two):
-    """Otherwise the left and the right factor of a bet would depend on each other."""
+    """Check that two ratios do not share their noise across sides.
+
+    Shared noise would make the left and the right factor of a bet depend on each other.
+    """
     rng = np.random.default_rng(3)
     noise = Noise("gaussian", 1.0)
     ratio = LikelihoodRatio(noise, rng.normal(size=(5, 1)), rng.normal(size=(5, 1)))
@@ -279,7 +291,7 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
     same = np.zeros((400, 1))
     values.add({"left": same, "right": same}, rng=rng)
     x, y = values.pair(0)
-    if not two:  # with equal noise, the difference is 0 up to the rounding that remains open
+    if not two:  # with equal noise, x and y are equal
         np.testing.assert_array_equal(x, y)
         return
     a_left, a_right = x[::2], y[1::2]
@@ -370,12 +382,15 @@ def test_audits_are_wrong_no_more_often_than_they_say(name):
 
 
 def rarely_far(data, size, *, rng):
-    """Return centres that are rarely far out, and on the right too rarely to be observed."""
+    """Return centres that are 8 with probability data[0], else 0.
+
+    On the right, the centre 8 is too rare to be observed.
+    """
     return 8.0 * (rng.random(size) < data[0])
 
 
 def too_small(data):
-    """On the right, omit the centres that were never observed."""
+    """Return a ball that omits the centres that were never observed on the right."""
     return ([4.0], 4.0) if data[0] > 0.01 else ([0.0], 4.0)
 
 
@@ -386,7 +401,7 @@ def test_an_understated_ball_is_found_out(monkeypatch):
     honest = AdditiveNoise(rarely_far, scale=1.0, ball=([4.0], 4.0))
     broken = AdditiveNoise(rarely_far, scale=1.0, ball=too_small)
     assert not refused(lies(honest, at, truth, AUDITS, draws=300))
-    with pytest.raises(MechanismError, match="left its declared ball"):
+    with pytest.raises(MechanismError, match="must return centres inside its declared ball"):
         lies(broken, at, truth, AUDITS, draws=4000)
     monkeypatch.setattr("dpaudit.mechanisms.additive.slack", lambda *_: math.inf)
     monkeypatch.setattr(

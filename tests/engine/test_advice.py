@@ -67,7 +67,10 @@ def test_without_a_mutant_a_mutant() -> None:
 
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
-    """The number of draws in the advice does refute the claim."""
+    """Check that the number of draws in the advice is enough.
+
+    An audit with this number of draws gives no further advice.
+    """
     advice = advised(total, FAR, draws=200, mutants=[slightly_less])
     assert advice.startswith("Use about ")
     draws = int(advice.partition("(draws=")[2].partition(")")[0])
@@ -195,7 +198,7 @@ def draws_named(advice: str) -> int:
 
 
 def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
-    """With the number of draws in the advice, the same claim is refuted."""
+    """Check that the claim is refuted with the number of draws in the advice."""
 
     def coin(data, size, *, rng):
         honest = rng.random(size) < expit(1.4)
@@ -228,7 +231,10 @@ def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None
 
 @pytest.mark.parametrize("draws", [300, 800])
 def test_few_draws_of_training_name_no_number_that_is_luck(draws: int) -> None:
-    """Use a mixture without a closed form, on data that no space of pairs contains."""
+    """Check that the advice for a training score names no number of draws by luck.
+
+    The score is a mixture without a closed form, and no space of pairs contains its data.
+    """
 
     def score(data, size, *, rng, sigma=4.0):
         sampled = rng.random((size, 16)) < 0.5
@@ -262,7 +268,7 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
     assert words.startswith("Use about ")
     assert "With half of the noise" in words
     planned = plan(ApproxDP(epsilon, 1e-5), half, failure_prob=1e-3)
-    assert planned.draws < draws_named(words) < 1.1 * planned.draws  # two digits, rounded up
+    assert planned.draws < draws_named(words) < 1.1 * planned.draws  # rounded up to two digits
 
 
 def test_silence_about_what_keeps_its_claim_asks_for_nothing() -> None:

@@ -1,4 +1,7 @@
-"""Audits of integer outputs: verdicts, budgets, replay, refusals."""
+"""Tests of audits of integer outputs.
+
+The tests cover verdicts, budgets, replay and refusals.
+"""
 
 from __future__ import annotations
 
@@ -96,9 +99,13 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 
 @pytest.mark.parametrize("draws", [20, 100, 20_000])
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
-    """All 2 n guesses are correct. If each has rate rho, this has probability rho^2n."""
+    """Check that a mechanism that exposes its data has a large but finite certified epsilon.
+
+    All 2 n guesses are correct. If each guess is correct with probability rho, all guesses are
+    correct with probability rho^2n.
+    """
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
-    # If a number has only a few draws, the exploration draws are guessed too.
+    # If there are only a few draws, the exploration draws are guessed too.
     guessed = draws if RANKED_DRAWS[0] <= draws <= RANKED_DRAWS[1] else result.draws["certify"]
     rate = 1e-3 ** (1 / (2 * guessed))
     ceiling = math.log(rate / (1 - rate))
@@ -133,7 +140,10 @@ def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: f
 
 
 def test_the_reason_for_refuting_a_curve_is_true() -> None:
-    """The curve may be violated at another point than the reported one."""
+    """Check that the reported reason for refuting a curve is true.
+
+    The curve may be violated at another point than the reported point.
+    """
     mechanism = functools.partial(gaussian, sigma=0.75)
     refuted = 0
     for seed in range(12):
@@ -201,7 +211,10 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.6, 1.0, 1.2, 2.4, 2.5, 4.8, 8.0, 100.1, 1e6])
 def test_the_grid_of_a_profile_reads_as_the_steps_that_it_is_made_of(epsilon: float) -> None:
-    """Sequential audits certify the points of the grid, so 0.9 and not 0.8999999999999999."""
+    """Check that the grid of a profile has the exact decimals of its steps.
+
+    Sequential audits certify the points of the grid, so a point is 0.9 and not 0.8999999999999999.
+    """
     grid = Task(PureDP(epsilon), family(ONE), 100, 0.05, 1, "x").grid
     claimed, top = Decimal(str(epsilon)), Decimal(str(max(2 * epsilon, epsilon + 1.0)))
     steps = [claimed * k / 12 for k in range(13)]
@@ -218,7 +231,7 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     counts = result.witness.counts
     assert counts is not None
     assert counts.draws_left + counts.draws_right == 2 * result.draws["certify"]
-    assert counts.draws_left != counts.draws_right  # by fair coins
+    assert counts.draws_left != counts.draws_right  # fair coins choose the sides
     assert sum(result.diagnostics.histogram.left) == counts.draws_left
     assert sum(result.diagnostics.histogram.right) == counts.draws_right
     other = result.witness.right
@@ -252,7 +265,10 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
 
 
 class Counting:
-    """A mechanism that counts its draws for each dataset, where the sum identifies a dataset."""
+    """A mechanism that counts its draws for each dataset.
+
+    The sum of a dataset identifies the dataset.
+    """
 
     def __init__(self) -> None:
         self.draws: Counter[float] = Counter()
@@ -279,7 +295,10 @@ def test_an_audit_takes_its_draws_and_a_few_probes(draws: int) -> None:
 
 
 def test_a_look_at_a_mutant_has_the_budget_of_the_mechanism_and_no_more() -> None:
-    """Otherwise a refuted mutant would not show that the mechanism would have been refuted."""
+    """Check that a mutant has the budget of the mechanism and no more.
+
+    With more draws, a refuted mutant would not show that the mechanism would have been refuted.
+    """
     mechanism, mutant = Counting(), Counting()
     audit(mechanism, PureDP(1.0), ONE, draws=5000, seed=1, mutants=[mutant])
     brief = FIRST_ROUND + 5 * PROBE_SIZE + 2
@@ -315,7 +334,10 @@ def test_no_generator_is_used_twice() -> None:
 def test_certifying_draws_have_no_part_in_the_choice_of_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same exploration, followed by other certifying draws, freezes the same events."""
+    """Check that certifying draws do not change the chosen events.
+
+    The same exploration, followed by other certifying draws, freezes the same events.
+    """
     frozen = []
     certify = dpaudit.engine.counts._certify
 
@@ -371,7 +393,10 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
-    """No rates that its counts allow have a smaller loss than the certified epsilon."""
+    """Check that the witness is the event that certifies epsilon.
+
+    All rates that the counts of the witness allow have a loss of at least the certified epsilon.
+    """
     result = audit(laplace, claim, ONE, draws=3000, seed=seed, failure_prob=0.01, mutants=None)
     rates = result.witness.likely, result.witness.rare
     assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon

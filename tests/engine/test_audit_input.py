@@ -1,4 +1,4 @@
-"""Pairs, outputs and arguments that an audit accepts, and those that it refuses."""
+"""Tests of the pairs, outputs and arguments that an audit accepts or refuses."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
             laplace, PureDP(1.0), pairs, draws=20_000, seed=1, mutants=None
         ).epsilon.counts
         assert counts is not None
-        drawn.append(counts.draws_left)  # on both sides together, because guesses were counted
+        drawn.append(counts.draws_left)  # guesses count the draws of both sides together
     assert drawn[0] == drawn[1] < 2 * 20_000
 
 
@@ -96,9 +96,7 @@ def test_claims_are_audited_under_their_own_relation_only(pair: NeighborPair) ->
         if relation == pair.relation:
             audit(laplace, claim, pair, draws=50, seed=1, mutants=None)
         else:
-            with pytest.raises(
-                PairError, match="pair must have the relation of the claim, .*, got"
-            ):
+            with pytest.raises(PairError, match="pair must have the claim's relation, .*, got"):
                 audit(laplace, claim, pair, draws=50, seed=1, mutants=None)
 
 
@@ -158,9 +156,9 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[2]]}, ValueError, "have one relation if they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
-    ({"mutants": 3}, TypeError, "^mutants must be 'noise', a list"),
-    ({"mutants": laplace}, TypeError, "^mutants must be 'noise', a list"),
-    ({"mutants": "half"}, TypeError, "^mutants must be 'noise', a list"),
+    ({"mutants": 3}, TypeError, "^mutants must be 'noise', None, or a list"),
+    ({"mutants": laplace}, TypeError, "^mutants must be 'noise', None, or a list"),
+    ({"mutants": "half"}, TypeError, "^mutants must be 'noise', None, or a list"),
     ({"mutants": [laplace, 3]}, TypeError, "must hold functions"),
     (
         {"mutants": [AdditiveNoise(laplace, scale=1.0)]},

@@ -1,4 +1,7 @@
-"""Sequential audits stop early and are sound; tests/stats shows that their bets are fair."""
+"""Tests that sequential audits stop early and are sound.
+
+The tests in tests/stats show that the bets are fair.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def gaussian(data: Array, size: int, *, rng: np.random.Generator, sigma: float =
 
 
 def tenfold(data: Array, size: int, *, rng: np.random.Generator) -> Array:
-    """Use noise of a tenth of the scale, which a small number of draws reveals."""
+    """Add noise of a tenth of the scale, which a small number of draws reveals."""
     return laplace(data, size, rng=rng, scale=0.1)
 
 
@@ -108,7 +111,10 @@ def test_hope_is_optimistic_and_care_is_not() -> None:
 
 
 def test_a_violation_within_reach_is_not_given_up() -> None:
-    """The violation appears only after 30% of the budget, when audits begin to consider an end."""
+    """Check that a violation is found even if it appears after 30% of the budget.
+
+    At 30% of the budget, audits begin to consider an early end.
+    """
     slightly = functools.partial(laplace, scale=0.88)
     for seed in range(3):
         result = audit(
@@ -248,13 +254,20 @@ def false_refutations(runs: int, failure_prob: float) -> int:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_whole_audits_are_wrong_at_most_as_often_as_promised() -> None:
-    """36 lies of 150 are refused. An engine that lies in 36% is refused with probability 0.999."""
+    """Check that audits are wrong at most as often as promised.
+
+    The test fails at 36 wrong audits of 150. An engine that is wrong in 36% of its audits fails
+    with probability 0.999.
+    """
     assert binom.sf(false_refutations(150, 0.1) - 1, 150, 0.1) > FALSE_ALARM
 
 
 @pytest.mark.statistical
 def test_the_soundness_test_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant bets after the draws were observed, and 11 lies of 20 are refused."""
+    """Check that the soundness test detects a mutant that bets after it observed the draws.
+
+    The mutant is detected at 11 wrong audits of 20.
+    """
 
     def hindsight(self: Wager, left: Any, right: Any) -> Any:
         rates = ((counts + 0.5) / (counts.sum() + 1.5) for counts in (left, right))

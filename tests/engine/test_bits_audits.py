@@ -1,4 +1,7 @@
-"""The floating-point attack in whole audits: what it certifies, and what it must not certify."""
+"""Tests of the floating-point attack in whole audits.
+
+The tests check what the attack certifies and what the attack must not certify.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from tests.events.test_bits import (
 
 @dataclass(frozen=True)
 class Status:
-    """Return the best event of the features on fresh draws: rates, and the certified epsilon."""
+    """The best event of the features on fresh draws, with its rates and the certified epsilon."""
 
     words: str
     likely: float
@@ -52,7 +55,10 @@ def _scores(features: list[Feature], left: Floats, right: Floats) -> Iterator[Sc
 def _cuts(
     score: Score, left: Floats, right: Floats, delta: float
 ) -> Iterator[tuple[float, float, bool, str]]:
-    """Return worth, threshold, above, likelier; two standard errors make the rates worse for us."""
+    """Yield the worth, the threshold, the direction and the likelier side of the best cuts.
+
+    The worth is computed from rates that are made worse by two standard errors.
+    """
     a, b = np.sort(score(left)), np.sort(score(right))
     thresholds = np.unique(np.concatenate([a, b]))[1:]
     hits = {
@@ -80,7 +86,7 @@ def attack(
     failure_prob: float = FAILURE,
     mutant: Callable[[Feature], Feature] = lambda feature: feature,
 ) -> Status:
-    """Explore, freeze, draw afresh, certify: a small engine with bit features only."""
+    """Explore, freeze, draw anew and certify, as a small engine with bit features only."""
     rng = np.random.default_rng(seed)
     delta = claim.claimed_delta
     explored = [mechanism(data, EXPLORE, rng) for data in (pair.left, pair.right)]
@@ -126,9 +132,10 @@ def naive(scale: float) -> Mechanism:
 def test_naive_laplace_is_refuted_whatever_it_claims(
     scale: float, claimed: float, seed: int
 ) -> None:
-    """The attack also works if the claim does not reveal the scale.
+    """Check that naive Laplace noise is refuted whatever its claim is.
 
-    This tests power, not level: q is 0 by construction.
+    The attack also works if the claim does not reveal the scale. The test is about power, not about
+    level, because q is 0 by construction.
     """
     outcome = attack(naive(scale), ONE, PureDP(claimed), seed=seed)
     assert outcome.likely > 0.75
@@ -176,7 +183,7 @@ def _single(x: Floats, size: int, rng: np.random.Generator) -> NDArray[np.float3
 
 
 def _decimal_lattice(x: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Add geometric noise that is multiplied by 0.01 first."""
+    """Add discrete Laplace noise that is first multiplied by 0.01."""
     return np.asarray(x[0] + 0.01 * _geometric(0.01, size, rng))
 
 
@@ -201,13 +208,16 @@ def test_other_float_noise_is_refuted(mechanism: Mechanism, least: float, claim:
 
 
 def _geometric(step: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Discrete Laplace noise with the unit `step` of its scale."""
+    """Return integer Laplace noise whose scale is 1 / step."""
     q = -math.expm1(-step)
     return np.asarray(rng.geometric(q, size) - rng.geometric(q, size))
 
 
 def lattice(step: float) -> Mechanism:
-    """Discrete Laplace noise of scale 1 on a lattice of powers of two, in exact integers."""
+    """Return a mechanism with Laplace noise of scale 1 on multiples of a power of two.
+
+    The noise is computed in exact integers.
+    """
 
     def mechanism(x: Floats, size: int, rng: np.random.Generator) -> Floats:
         return np.asarray((round(float(x[0]) / step) + _geometric(step, size, rng)) * step)
@@ -216,7 +226,10 @@ def lattice(step: float) -> Mechanism:
 
 
 def snapping(x: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Mironov's snapping: uniforms with all bits, rounded to a power of two, clamped."""
+    """Apply Mironov's snapping mechanism.
+
+    The uniforms have all bits. The output is rounded to multiples of a power of two and clamped.
+    """
     u = np.ldexp(1 + rng.random(size), -rng.geometric(0.5, size).astype(np.int32))
     noise = 0.1 * rng.choice([-1.0, 1.0], size) * np.log(u)
     return np.asarray(np.clip(np.round((x[0] + noise) / 0.125) * 0.125, -8.0, 8.0))
@@ -241,7 +254,10 @@ HALF = NeighborPair(np.array([0.5]), np.array([0.0]), relation=within_sensitivit
 def test_honest_mechanisms_keep_their_claim(
     mechanism: Mechanism, pair: NeighborPair, epsilon: float, seed: int
 ) -> None:
-    """The false alarm probability is ALARM = 1e-6 each."""
+    """Check that honest mechanisms keep their claim.
+
+    The false-alarm probability of each audit is ALARM = 1e-6.
+    """
     assert (
         attack(mechanism, pair, PureDP(epsilon), seed=seed, failure_prob=ALARM).epsilon <= epsilon
     )
@@ -250,14 +266,20 @@ def test_honest_mechanisms_keep_their_claim(
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", [naive(1.0), _gaussian, _single])
 def test_equal_inputs_are_not_told_apart(mechanism: Mechanism) -> None:
-    """Naive noise is added to one value twice. Nothing may be certified; false alarm 1e-6 each."""
+    """Check that naive noise on two equal inputs certifies nothing.
+
+    The false-alarm probability of each audit is 1e-6.
+    """
     same = replace(ONE, left=np.array([0.3]), right=np.array([0.3]))
     assert attack(mechanism, same, PureDP(1.0), seed=1, failure_prob=ALARM).epsilon == 0.0
 
 
 @pytest.mark.statistical
 def test_constant_features_cannot_separate() -> None:
-    """The mutant of the attack is the same pipeline with uninformative features."""
+    """Check that the attack certifies nothing if its features are constant.
+
+    The mutant of the attack is the same pipeline with uninformative features.
+    """
 
     def blind(feature: Feature) -> Feature:
         return replace(feature, read=lambda x: np.zeros(len(x)))
@@ -269,7 +291,10 @@ def test_constant_features_cannot_separate() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("pair", "epsilon"), [(ONE, 1.0), (ODD, 0.4)], ids=["0, 1", "0.3, 0.7"])
 def test_opendp_laplace_keeps_its_claim(pair: NeighborPair, epsilon: float) -> None:
-    """OpenDP draws from the operating system. The false alarm probability is 1e-6 each."""
+    """Check that the Laplace noise of OpenDP keeps its claim.
+
+    OpenDP draws from the operating system. The false-alarm probability of each audit is 1e-6.
+    """
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib", "honest-but-curious", "idealized-numerics")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
@@ -285,7 +310,10 @@ def test_opendp_laplace_keeps_its_claim(pair: NeighborPair, epsilon: float) -> N
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_diffprivlib_laplace_leaks_through_rounding() -> None:
-    """The sampler (Holohan and Braghin 2021) hides the noise, but the sum is still rounded."""
+    """A counterexample: the Laplace noise of diffprivlib leaks through rounding.
+
+    The sampler (Holohan and Braghin 2021) hides the noise, but the sum is still rounded.
+    """
     mechanisms = pytest.importorskip("diffprivlib.mechanisms", exc_type=ImportError)
 
     def mechanism(x: Floats, size: int, rng: np.random.Generator) -> Floats:

@@ -1,4 +1,7 @@
-"""The probability that guesses refute a claim: closed forms, and simulated ranks."""
+"""Tests of the probability that guesses refute a claim.
+
+The tests use closed forms and simulated ranks.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ def test_a_claim_that_is_kept_is_refuted_with_probability_failure_prob_at_most(
 @pytest.mark.statistical
 @pytest.mark.parametrize("draws", [120, 500])
 def test_ranks_refute_as_often_as_they_do_when_simulated(draws: int) -> None:
-    """Five standard deviations of 2,000 simulated orders: a two-sided false alarm of 6e-7."""
+    """Compare the predicted probability of a refutation with simulated orders.
+
+    The limit is five standard deviations of 2,000 orders, which is a two-sided false alarm of 6e-7.
+    """
     claim = {"epsilon": 0.5, "delta": 0.0, "failure_prob": 0.01}
     true_epsilon = {120: 1.4, 500: 0.9}[draws]
     found = by_rank(*oracles.laplace(1.0, 1 / true_epsilon).curve(), draws, *claim.values())
@@ -118,7 +124,10 @@ def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
 
 @pytest.mark.statistical
 def test_the_wealth_of_a_bet_reaches_its_height_as_often_as_a_brownian_motion() -> None:
-    """Five standard deviations of 1,000 simulated walks, and 0.05 for the normal approximation."""
+    """Compare the predicted power of a bet with simulated walks.
+
+    The limit is five standard deviations of 1,000 walks, plus 0.05 for the normal approximation.
+    """
     needed, draws, failure_prob = 1.35, 400, 0.05
     flip = oracles.randomized_response(needed)
     events = events_of(*flip.curve())
@@ -162,7 +171,10 @@ def test_learning_costs_a_part_that_falls_as_certainty_rises() -> None:
     "known", [oracles.laplace(1.0, 0.7), oracles.discrete([0.5, 0.3, 0.2], [0.1, 0.3, 0.6])]
 )
 def test_events_are_those_of_both_directions(known: oracles.Oracle) -> None:
-    """Each event has its stated rates, and no event of the swapped curve is missing."""
+    """Check that the events are those of both directions of a curve.
+
+    For each point of the swapped curve, some event has the rates of this point.
+    """
     p, q = events_of(*known.curve())
     swapped = known.swapped().curve()
     for a, b in zip(*swapped, strict=True):

@@ -1,4 +1,7 @@
-"""Audits without a named pair: what they find and report; and exact audits that search."""
+"""Tests of audits without a named pair.
+
+The tests check the findings, the reports, and exact audits that search.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
 
 
 def without(held: Portfolio, *ideas: str) -> Portfolio:
-    """Return the portfolio without these pairs."""
+    """Return the portfolio without the pairs and spaces whose names start with these words."""
     return Portfolio(
         "mutant",
         tuple(pair for pair in held.pairs if not pair.recipe.startswith(ideas)),
@@ -92,7 +95,10 @@ def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple
 
 
 def leaves(data: Array, size: int, *, rng: Generator) -> Array:
-    """Count users with the noise of half the claim. Replacement makes their number public."""
+    """Count users with half of the noise that the claim requires.
+
+    Under replacement, the number of users is public.
+    """
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
@@ -108,7 +114,10 @@ def test_the_default_follows_the_relation_of_the_claim() -> None:
 
 
 def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
-    """Scale the noise for 1.2 times the claim, which only a user beyond 120 reveals fully."""
+    """Release a mean with noise that is scaled for 1.2 times the claim.
+
+    Only a user beyond 120 reveals this mistake fully.
+    """
     users = data.clip(0, 120).mean(axis=1)
     return users.mean() + rng.laplace(scale=100 / len(data), size=size)
 
@@ -116,7 +125,10 @@ def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed: int) -> None:
-    """Pairs beyond 120 exceed a claim of 1, and half of all other pairs reach it."""
+    """Check that the farthest user is a finalist even if the first draws show little.
+
+    Pairs beyond 120 exceed a claim of 1, and half of all other pairs reach this claim.
+    """
     claim = PureDP(1.0, Relation.REPLACE_USER)
     found = audit(spends_a_fifth_too_much, claim, draws=DRAWS, seed=seed, mutants=None)
     assert found.verdict is Verdict.REFUTED
@@ -221,7 +233,7 @@ def test_other_breaches_of_the_contract_are_none_of_the_datas() -> None:
 
 
 class Threshold:
-    """Answer by a coin that is biased if at least `count` users hold something positive."""
+    """A coin that is biased if at least 13 users have a positive value."""
 
     def pmf(self, data: Array) -> list[float]:
         count = int((data[:, 0] > 0).sum())

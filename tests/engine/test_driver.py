@@ -1,4 +1,7 @@
-"""The driver: stages, shares, and instruments that neither draw nor divide on their own."""
+"""Tests of the driver, its stages and its shares.
+
+Instruments neither draw nor divide on their own.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,10 @@ def test_every_instrument_is_paid_before_it_certifies_and_once(name: str) -> Non
 
 
 def test_the_failure_probability_of_an_audit_is_read_and_divided_by_nobody_else() -> None:
-    """No instrument multiplies or divides `failure_prob`, reads a seed or creates a generator."""
+    """Check that no instrument changes `failure_prob`, reads a seed or creates a generator.
+
+    A change is a multiplication or a division.
+    """
     for module in INSTRUMENTS:
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             where = f"{module.__name__}:{getattr(node, 'lineno', '')}"
@@ -197,7 +203,7 @@ def test_an_instrument_of_ones_own_needs_named_pairs(pairs: Any) -> None:
 
 @pytest.fixture(scope="module")
 def by_means() -> Iterator[Any]:
-    """Yield the class that the guide shows."""
+    """Yield the instrument class of the guide."""
     page = (Path(__file__).parents[2] / "docs/guides/instrument.md").read_text(encoding="utf-8")
     module = sys.modules["guide"] = types.ModuleType("guide")  # dataclasses look it up
     exec(page.split("```python\n")[1].split("```")[0], vars(module))  # our own page
@@ -226,7 +232,11 @@ def test_the_instrument_of_the_guide_refutes_and_shows_its_power(by_means: Any, 
 
 @pytest.mark.statistical
 def test_the_instrument_of_the_guide_is_sound(by_means: Any) -> None:
-    """Count false alarms on randomised response that just keeps its claim, also without margin."""
+    """Check that the instrument of the guide is sound, by counting false alarms.
+
+    The mechanism is randomised response that just keeps its claim. Without a margin, the false
+    alarms exceed the limit.
+    """
 
     def respond(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return 1.0 * ((rng.random(size) < 1 / (1 + np.exp(-1.0))) == bool(data.sum()))

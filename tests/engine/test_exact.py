@@ -104,7 +104,7 @@ def test_a_tight_claim_is_not_refuted(epsilon: float) -> None:
 
 
 def _tight_distribution(alpha: float, budget: float, epsilon: float) -> tuple[float, float]:
-    """Two-point distributions (p, q) that keep a Renyi claim and are the worst for an epsilon."""
+    """Return the two-point distributions that keep a Renyi claim and are worst at `epsilon`."""
 
     def divergence(p: Any, q: Any) -> Any:
         terms = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
@@ -176,11 +176,11 @@ def test_the_worst_pair_is_chosen() -> None:
 BAD_PMFS: list[tuple[Any, Any, str]] = [
     ([0.5, 0.4], [0.5, 0.5], "sum to 1"),
     ([1.5, -0.5], [0.5, 0.5], "probabilities >= 0"),
-    ([1.0], [0.5, 0.5], "one length"),
+    ([1.0], [0.5, 0.5], "of equal length"),
     ([math.nan, 1.0], [0.5, 0.5], "probabilities"),
     ([[0.5, 0.5]], [[0.5, 0.5]], "one-dimensional"),
     (["a"], ["b"], "raised ValueError"),
-    ([], [], "not empty"),
+    ([], [], "nonempty"),
 ]
 
 
@@ -213,7 +213,10 @@ def test_the_picture_has_a_bar_for_each_outcome() -> None:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_profile_is_that_of_the_worse_direction(swapped: bool) -> None:
-    """An outcome that only one dataset can produce costs delta in one direction only."""
+    """Check that the profile is that of the worse direction.
+
+    An outcome that only one dataset can produce costs delta in one direction only.
+    """
     p, q = [0.5, 0.5, 0.0], [0.4, 0.4, 0.2]
     profile = _audit(_two(q, p) if swapped else _two(p, q), PureDP(1.0)).profile
     assert profile.certified_delta == pytest.approx([0.2] * len(profile.epsilon), abs=1e-12)

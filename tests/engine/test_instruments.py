@@ -1,4 +1,7 @@
-"""The kinds of audit compared: their refusals, and verdicts that agree with their numbers."""
+"""Tests that compare all kinds of audit.
+
+The tests check refusals, and that verdicts agree with the numbers.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +210,11 @@ def test_a_buffer_that_is_used_again_does_no_harm() -> None:
 
 @pytest.mark.parametrize("delta", [1e-7, 1e-6, 1e-5, 1e-2])
 def test_a_curve_with_a_limit_is_tested_where_it_falls(delta: float) -> None:
-    """The grid ended at epsilon = 600 if the curve never fell below 1e-6, so it missed the leak."""
+    """Check that a claimed curve with a limit is tested where the curve falls.
+
+    In the past, the grid ended at epsilon = 600 if the curve never fell below 1e-6. A grid that
+    ends at epsilon = 600 misses the leak.
+    """
 
     def leaks(data, size, *, rng):
         shown = rng.random(size) < 0.05

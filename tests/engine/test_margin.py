@@ -1,4 +1,4 @@
-"""The noise margin: the certified epsilon of the same audit with less noise."""
+"""Tests of the noise margin, which is the certified epsilon of the same audit with less noise."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ AUDITED = audit(laplace_with(1.0), CLAIM, PAIR, draws=20_000, seed=1, mutants=No
 
 @pytest.mark.slow
 def test_the_margin_tells_how_far_the_noise_could_shrink():
-    """The noise is twice the required noise for 1-DP, so 0.6 of it is enough, but 0.4 is not."""
+    """Check the noise margin of a mechanism with twice the noise that 1-DP requires.
+
+    Noise times 0.6 is still enough, but noise times 0.4 is not.
+    """
     margin = noise_margin(AUDITED, CLAIM, {x: laplace_with(x) for x in (0.4, 0.8, 0.6)})
     assert [point.multiplier for point in margin.points] == [0.8, 0.6, 0.4]
     assert [point.refuted for point in margin.points] == [False, False, True]
@@ -76,7 +79,7 @@ def test_the_margin_of_an_exact_profile():
     assert margin.points[1].certified_epsilon == pytest.approx(
         oracles.gaussian(1.0, 1.0).epsilon(1e-6)
     )
-    assert margin.failure_prob == 0.0  # computed
+    assert margin.failure_prob == 0.0  # the margin is computed
 
 
 def test_a_score_applies_to_the_variants():
@@ -131,7 +134,7 @@ def as_dicts(multiplier):
 
 def failing_late(multiplier):
     def mechanism(data, size, *, rng):
-        if size not in (1, 64):  # passes the trials, and draws that are separate calls
+        if size not in (1, 64):  # trials and separate calls succeed
             raise KeyError("late")
         return laplace_with(multiplier)(data, size, rng=rng)
 

@@ -34,7 +34,7 @@ PAIR = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
 
 
 def answers_by(seed: int | None) -> Any:
-    """Return randomised response that mostly lies, with a seed fixed inside."""
+    """Return randomised response that mostly lies, possibly with a fixed seed inside."""
 
     @one_draw(randomness="legacy")
     def release(frame: Any) -> Any:
@@ -51,7 +51,10 @@ def answers_by(seed: int | None) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "expected"), [(0, True), (None, False)])
 def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expected: bool) -> None:
-    """At most places in the order, the fixed noise lies about the user at that place."""
+    """Check that randomised response with a fixed seed is refuted.
+
+    At most places in the order, the fixed noise lies about the user at that place.
+    """
     where, claim = (
         neighbors.portfolio(FRAME, schema=neighbors.Schema(user="user")),
         PureDP(1.0, REPLACE),
@@ -90,7 +93,10 @@ def test_equal_outputs_are_never_not_refuted(answer: Any, other: Any, sequential
 
 
 def counts(data: Array, size: int, *, rng: Generator) -> Array:
-    """Count users with half the noise that add/remove needs; replacement reveals nothing."""
+    """Count users with half of the noise that add/remove needs.
+
+    Under replacement, the count reveals nothing.
+    """
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
@@ -263,13 +269,13 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
 def test_every_kind_of_leak_is_named() -> None:
     where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)
-    assert "alone with shop = d" in found.pair_words  # by the presence of the key
+    assert "alone with shop = d" in found.pair_words  # the presence of the key is the leak
     assert any("Other pairs look like violations" in n and "high" in n for n in found.notes)
 
 
 def test_noise_that_numpy_does_not_draw_is_told_how_to_show_power() -> None:
     def entropy(data: Any, scale: float, *, rng: Generator) -> float:
-        bits = rng.bit_generator.random_raw() / 2**64  # as a compiled extension might
+        bits = rng.bit_generator.random_raw() / 2**64  # a compiled extension might draw this way
         return float(np.sum(data) - scale * np.sign(bits - 0.5) * np.log1p(-2 * abs(bits - 0.5)))
 
     mechanism = one_draw(partial(entropy, scale=1.0))

@@ -1,4 +1,7 @@
-"""The audit of the mutants: their cost, their report, and that they demonstrate power."""
+"""Tests of the audit of mutants.
+
+The tests check its cost and its report, and that killed mutants demonstrate power.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,20 @@ def laplace(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Ar
 
 
 def two_answers(data: Array, size: int, *, rng: Generator) -> Array:
-    """Release two answers. The second answer is useless, and its noise hides nothing."""
+    """Release two answers.
+
+    The second answer does not depend on the data, so its noise hides nothing.
+    """
     first = data.sum() + rng.laplace(size=size)
     second = rng.normal(size=size)
     return np.stack([first, second], axis=1)
 
 
 def stepwise(data: Array, size: int, *, rng: Generator) -> Array:
-    """Release two answers with separate noise, each at half of the budget. Both contain 2 x."""
+    """Release two answers with separate noise, each at half of the budget.
+
+    The difference of the two answers contains 2 x.
+    """
     steps = []
     for sign in (1, -1):
         steps.append(sign * data.sum() + rng.laplace(scale=2.0, size=size))
@@ -126,7 +135,11 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
 
 @pytest.mark.slow
 def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives() -> None:
-    """Add two noises where one is enough; only the longer audit detects that both are halved."""
+    """Check that mutants of single calls are audited if the change of all calls is detected.
+
+    The mechanism adds two noises although one is enough. Only the longer audit detects that both
+    noises are halved.
+    """
 
     def twice(data: Array, size: int, *, rng: Generator) -> Array:
         first, second = (rng.laplace(scale=1.2, size=size) for _ in range(2))
@@ -235,7 +248,10 @@ def test_computed_mechanisms_have_computed_mutants() -> None:
 
 
 def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
-    """On the pair of the mechanism, where both sides are equal, no mutant reveals anything."""
+    """Check that mutants are audited on families of pairs and in searches.
+
+    On the pair with almost equal sides, no mutant reveals anything.
+    """
     still = NeighborPair([[0.0], [0.0]], [[0.0], [1e-9]], recipe="hardly")
     result = audited(laplace, [still, ONE], draws=5000)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -247,7 +263,7 @@ def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
 
 
 def above_two(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Array:
-    """Release a decision that is the same constant on both sides if its noise is removed."""
+    """Release a decision that is the same on both sides if its noise is removed."""
     return data.sum() + rng.laplace(scale=scale, size=size) > 2
 
 
@@ -314,7 +330,10 @@ def test_noise_before_the_final_noise_is_removed_with_it() -> None:
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.slow
 def test_removed_noise_of_centres_certifies_no_more_than_is_true(noise: Any) -> None:
-    """Random centres that are always equal: the ratio is constant over whole regions."""
+    """Check that equal random centres certify no more than the truth.
+
+    All centres of a dataset are equal, so the ratio is constant over whole regions.
+    """
 
     def flat(data: Array, size: int, *, rng: Generator) -> Array:
         return np.full(size, data.sum())
@@ -333,7 +352,7 @@ def test_a_mutant_that_never_ends_is_broken_off(monkeypatch: pytest.MonkeyPatch)
     def doubles(data: Array, size: int, *, rng: Generator) -> Array:
         noise = rng.laplace(size=size)
         largest = np.abs(noise).max()
-        while largest < 1e-3:  # no call of rng that could be counted
+        while largest < 1e-3:  # this loop does not call rng
             largest *= 2
         return data.sum() + noise
 
@@ -412,12 +431,12 @@ def test_few_draws_suffice_to_run() -> None:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_mutants_that_are_private_are_killed_no_more_often_than_said() -> None:
-    """Count kills in 60 audits with a mutant that just satisfies the claim, at failure_prob 0.05.
+    """Check that mutants that satisfy the claim are killed only by bad luck.
 
-    A kill is only bad luck, with probability at most 0.05 in each audit. More than 14 of 60 have
-    probability below 1e-6.
+    The test counts kills in 60 audits at failure_prob 0.05. A kill has probability at most 0.05 in
+    each audit. More than 14 kills of 60 have probability below 1e-6.
     """
-    quiet = partial(laplace, scale=1.05)  # almost never refuted itself
+    quiet = partial(laplace, scale=1.05)  # this mechanism is almost never refuted
     unlucky = 0
     for seed in range(60):
         result = audited(quiet, mutants=[laplace], draws=3000, seed=seed, failure_prob=0.05)

@@ -1,4 +1,7 @@
-"""Whole audits in one run: invalid input, ties, soundness by enumeration, plans."""
+"""Tests of whole audits in one run.
+
+The tests cover invalid input, ties, soundness by enumeration, and plans.
+"""
 
 from __future__ import annotations
 
@@ -44,20 +47,23 @@ SCORES = np.arange(40.0)
     ("arguments", "message"),
     [
         ({"scores": np.append(SCORES[1:], np.nan)}, "scores must be finite, got nan at index 39"),
-        ({"scores": SCORES[1:]}, "have the same length, got 39 and 40"),
-        ({"scores": []}, "scores must be numbers, one-dimensional and not empty"),
-        ({"scores": SCORES.reshape(8, 5)}, "scores must be numbers"),
-        ({"scores": ["a"] * 40}, "scores must be numbers"),
-        ({"included": COINS * 2}, "included must be bool, or 0 and 1, got 2 at 1"),
-        ({"included": np.ones(40)}, "of both kinds, got 40 that are all included"),
+        ({"scores": SCORES[1:]}, "have the same length, got lengths 39 and 40"),
+        ({"scores": []}, "scores must be a nonempty one-dimensional array of numbers"),
+        ({"scores": SCORES.reshape(8, 5)}, "one-dimensional array of numbers"),
+        ({"scores": ["a"] * 40}, "one-dimensional array of numbers"),
+        ({"included": COINS * 2}, "included must hold booleans, or 0 and 1, got 2 at 1"),
+        ({"included": np.ones(40)}, "as excluded, got 40 that are all included"),
         ({"included": np.zeros(40)}, "all excluded"),
         ({"included": np.arange(40) > 38}, "fair coins, got 1 of 40 included"),
-        ({"scores": [1.0], "included": [True]}, "of both kinds, got 1 that are all included"),
+        ({"scores": [1.0], "included": [True]}, "as excluded, got 1 that are all included"),
         ({"scores": [[1, 2], [3]]}, "scores must be one-dimensional, got a ragged list"),
-        ({"included": np.array([True, None] * 20)}, "included must be bool, .* got None at 1"),
-        ({"included": []}, "included must be one-dimensional, not empty"),
+        (
+            {"included": np.array([True, None] * 20)},
+            "included must hold booleans, .* got None at 1",
+        ),
+        ({"included": []}, "included must be a nonempty one-dimensional"),
         ({"guesses": 0}, "guesses must be an integer >= 1"),
-        ({"guesses": 41}, "from 1 to 40 canaries, got 41"),
+        ({"guesses": 41}, "from 1 to the number of canaries, 40, got 41"),
         ({"side": "bottom"}, "side must be one of both, top"),
         ({"failure_prob": 1.0}, "failure_prob must be"),
         ({"id": ""}, "id must be a text that is not empty"),
@@ -240,7 +246,11 @@ def test_verdict_and_certified_epsilon_agree():
 
 
 def test_a_curve_is_judged_whole():
-    """Single points of its curve refute less: epsilon is certified without knowing the curve."""
+    """Check that a claimed curve is tested as a whole.
+
+    Single points of the curve refute less, because epsilon is certified without knowledge of the
+    curve.
+    """
     scores, coins = gaussian_scores(4.0, 2000, 4)
     found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)
     assert found.verdict is Verdict.REFUTED
@@ -248,7 +258,7 @@ def test_a_curve_is_judged_whole():
     assert found.diagnostics.curves.certified_mu > 1.0
     at = found.claimed_delta
     assert found.claimed_epsilon == GaussianDP(1.0).epsilon(at)
-    assert found.certified_epsilon > found.claimed_epsilon  # at the point where it is exceeded most
+    assert found.certified_epsilon > found.claimed_epsilon  # here the claim is exceeded most
     conditional = GaussianDP(found.diagnostics.curves.certified_mu).epsilon(at)
     assert found.diagnostics.curves.conditional_epsilon == pytest.approx(conditional)
     assert found.certified_epsilon < conditional
@@ -268,8 +278,8 @@ def test_any_claim_will_do():
 def refuted_share(claim, epsilon, *, order, alpha, m=8):
     """Return the exact probability that randomised response is refuted, for an order of the scores.
 
-    Coins and answers are enumerated by their difference. Which answers are correct is independent
-    of the answers, and confidence depends only on the position.
+    Coins and answers are enumerated by their difference. Whether an answer is correct does not
+    depend on the answer. The confidence depends only on the position.
     """
     tool = GuessTest.of(claim, m, failure_prob=alpha)
     stages, rate = np.array(tool.stages.guesses), 1 / (1 + math.exp(-epsilon))
@@ -295,7 +305,7 @@ def test_whole_audits_of_the_extremal_mechanism_keep_their_level(epsilon, alpha)
 
 def test_enumeration_sees_an_order_that_looks_at_the_coins():
     def peeking(scores, coins):
-        return np.where(coins == (scores > 0), scores, scores / 100)  # right ones first
+        return np.where(coins == (scores > 0), scores, scores / 100)  # correct guesses come first
 
     assert refuted_share(PureDP(0.5), 0.5, order=peeking, alpha=0.3) > 0.5
 
@@ -342,7 +352,10 @@ def test_certified_numbers_do_not_depend_on_hints(monkeypatch):
 
 @pytest.mark.statistical
 def test_scores_that_tell_nothing_are_seldom_said_to_be_reversed():
-    """A normal approximation, accurate to 30% here, gives the probability 1e-3."""
+    """Check that uninformative scores are rarely reported as reversed.
+
+    By a normal approximation, which is accurate to 30% here, the probability is 1e-3.
+    """
     rng, said = np.random.default_rng(5), 0
     for _ in range(3000):
         coins = rng.random(60) < 0.5
@@ -368,7 +381,7 @@ def test_the_chance_of_a_reversed_sign_is_that_of_mann_and_whitney():
 def test_ties_are_counted_where_they_are_many():
     _, coins = gaussian_scores(1.0, 200, 1)
     few, many = np.arange(200.0), np.arange(200.0)
-    few[:20], many[:21] = 0.0, 0.0  # a tenth of the canaries, and one more
+    few[:20], many[:21] = 0.0, 0.0  # a tenth of the canaries, and one canary more
     assert not any("share" in hint for hint in hints(few, coins))
     told = [hint for hint in hints(many, coins) if "share" in hint]
     assert len(told) == 1
@@ -391,7 +404,7 @@ MU = 1.25
 def test_the_planned_power_is_about_that_of_audits(side):
     m, alpha, audits, claim = 150, 0.05, 300, PureDP(1.0)
     planned = plan_one_run(claim, mu=MU, canaries=[m], side=side, failure_prob=alpha).power[0]
-    assert 0.5 < planned < 0.98  # otherwise it says little
+    assert 0.5 < planned < 0.98  # other powers would test little
     share = PRIMARY_SHARE * alpha
     tool = GuessTest.of(claim, m, one_sided=side == "top", failure_prob=share)
     stages, refuted = np.array(tool.stages.guesses), 0

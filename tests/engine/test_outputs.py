@@ -1,4 +1,7 @@
-"""Outputs drawn elsewhere: shuffled, split, counted; and what could not be checked."""
+"""Tests of audits of outputs that were drawn elsewhere.
+
+The audit shuffles, splits and counts the outputs, and reports what could not be checked.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ def test_sides_may_differ_in_size(sizes: tuple[int, int]) -> None:
 
 
 def test_the_order_in_which_outputs_were_stored_makes_no_event() -> None:
-    """For sorted outputs of one distribution, the first part differs from the last part."""
+    """Check that the stored order of outputs is not used as an event.
+
+    For sorted outputs of one distribution, the first part differs from the last part.
+    """
     wrong = 0
     for seed in range(40):
         left, right = (np.sort(laplace(300, 0.0, seed=2 * seed + side)) for side in (0, 1))
@@ -254,7 +260,7 @@ def test_outputs_of_a_mutant_are_of_the_shape_that_is_audited() -> None:
     honest = np.zeros(50)
     with pytest.raises(
         ValueError,
-        match=r"outputs of 'wide' must have .*, one number each, got arrays of .* \(2,\)",
+        match=r"outputs of the mutant 'wide' must have .*, one number each, got arrays of .* \(2,\)",
     ):
         audit_outputs(
             honest, honest, PureDP(1.0), seed=1, mutants={"wide": (np.zeros((50, 2)),) * 2}
@@ -366,7 +372,10 @@ def test_equal_outputs_of_a_mechanism_refute_nothing_by_the_luck_of_coins() -> N
 def test_outputs_that_few_values_tell_apart_are_guessed_up_to_the_value_that_both_ends_reach() -> (
     None
 ):
-    """Return randomised response of rate 0.9, with 100 outputs on each side."""
+    """Check the certified epsilon for 100 outputs on each side of randomised response.
+
+    The rate of the response is 0.9.
+    """
     left, right = np.repeat([1.0, 0.0], [90, 10]), np.repeat([0.0, 1.0], [90, 10])
     result = audit_outputs(left, right, PureDP(0.1), failure_prob=0.05, seed=1)
     assert 1.3 < result.certified_epsilon < np.log(9)

@@ -1,7 +1,8 @@
-"""Which stored outputs explore, certify and are counted: to the draw, and over audits.
+"""Tests of which stored outputs explore, certify and are counted.
 
-Guesses count the outputs that fair coins chose. A joint region counts all outputs that exploration
-left.
+The tests check single outputs, and the number of wrong audits. For guesses, an audit counts the
+outputs that fair coins chose. For a joint region, an audit counts all outputs that exploration did
+not use.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ Array = NDArray[Any]
 Both = tuple[Array, Array]
 FAILURE_PROB = 0.05
 AUDITS = 120
-CRITICAL = 21  # of 120, as in test_soundness; at most 6 are expected
+CRITICAL = 21  # limit of wrong audits among 120; at most 6 are expected
 
 
 @dataclass
 class Seen:
-    """The uses that an audit made of its outputs."""
+    """The outputs that an audit used for each purpose."""
 
     task: Task
     explored: Both = field(default=(np.empty(0), np.empty(0)))
@@ -55,7 +56,7 @@ class Seen:
 
 
 def look(left: Array, right: Array, claim: Claim, seed: int) -> Seen:
-    """Audit outputs, and record the use of each."""
+    """Audit outputs, and record the use of each output."""
     task, sampler = _prepared(claim, FAILURE_PROB, seed, "split", "split", left, right)
     seen = Seen(task)
     made: dict[int, Array] = {}
@@ -108,7 +109,7 @@ def hits(event: Event, outputs: Array) -> int:
 
 
 def assert_split(seen: Seen, both: Both) -> None:
-    """Every output is used at most once, and every count is of the stated draws."""
+    """Check that every output is used at most once, and that every count is of the stated draws."""
     for side, outputs in enumerate(both):
         spent, fresh = seen.explored[side], seen.fresh(side)
         assert len({*outputs.tolist()}) == len(outputs), "outputs that can be told apart"
@@ -132,7 +133,7 @@ def assert_split(seen: Seen, both: Both) -> None:
             n, m = at
             assert found == Counts(hits(event, left[:n]), n, hits(event, right[:m]), m)
     if seen.ranked is not None:
-        assert max(map(len, seen.ranked)) <= min(map(len, both))  # by fair coins
+        assert max(map(len, seen.ranked)) <= min(map(len, both))  # fair coins chose these outputs
         for side, outputs in enumerate(seen.ranked):
             at_coins = outputs[len(seen.explored[side]) :]
             assert at_coins.tolist() == seen.fresh(side)[: len(at_coins)].tolist()
@@ -205,15 +206,18 @@ def test_without_an_event_nothing_beyond_the_coins_is_drawn() -> None:
 
 
 def nothing(n: int, m: int, seed: int) -> Both:
-    """With twelve coordinates of noise on both sides, some event looks significant by chance."""
+    """Return twelve coordinates of pure noise for both sides.
+
+    By chance, some event looks significant.
+    """
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 12)), rng.normal(size=(m, 12))
 
 
 def lies(draw: Any, truth: Any, claim: Claim, audits: int) -> int:
-    """Count audits that certify something untrue, from a small number of stored outputs.
+    """Count the audits of a small number of stored outputs that certify something untrue.
 
-    One side has more outputs than the other.
+    One side has more outputs than the other side.
     """
     wrong = 0
     for seed in range(audits):
@@ -235,7 +239,10 @@ def test_the_critical_number_has_the_error_rate_that_is_said_of_it() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("claim", [PureDP(1.0), PureDP(0.0)], ids=str)
 def test_audits_of_stored_outputs_are_wrong_no_more_often_than_they_say(claim: PureDP) -> None:
-    """Test pure noise, and Laplace noise that needs epsilon = 1."""
+    """Check that audits of stored outputs are wrong at most as often as promised.
+
+    The outputs are pure noise, or Laplace noise that needs epsilon = 1.
+    """
     if claim == PureDP(0.0):
         assert lies(nothing, None, claim, AUDITS) < CRITICAL
     else:
@@ -245,7 +252,10 @@ def test_audits_of_stored_outputs_are_wrong_no_more_often_than_they_say(claim: P
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_certifying_on_what_explored_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant counts from the first output on, including exploration outputs."""
+    """Check that an engine that certifies on exploration outputs fails the test.
+
+    The mutant counts from the first output on, including exploration outputs.
+    """
     call = StoredDraws.call
 
     def again(self: Any, data: Any, size: int, *labels: Any, side: str = "left") -> Any:

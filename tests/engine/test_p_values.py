@@ -1,7 +1,8 @@
-"""P-values of refutations, by enumeration: at most a with probability at most a.
+"""Tests of the p-values of refutations, by enumeration.
 
-The underlying regions are not nested in their failure probability, because each region orders the
-outcomes by its own evidence. So the property is tested, not inferred.
+A p-value is at most a with probability at most a. Regions of different failure probabilities are
+not nested, because each region orders the outcomes by its own evidence. The property of p-values is
+therefore tested, not inferred.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ NOTHING: Any = None
 
 
 def p_values(epsilon: float) -> np.ndarray[Any, Any]:
-    """Return p-values of all outcomes of an event declared likelier on the left; 1 if kept."""
+    """Return the p-values of all outcomes of an event declared likelier on the left.
+
+    The value is 1 if the claim is not refuted.
+    """
     found = np.ones((DRAWS + 1, DRAWS + 1))
     task: Any = SimpleNamespace(failure_prob=FAILURE_PROB)
     event = Event(NOTHING, 0.0, True, "left", NOTHING, AIM)
@@ -40,7 +44,10 @@ def p_values(epsilon: float) -> np.ndarray[Any, Any]:
 
 
 def worst(found: np.ndarray[Any, Any], epsilon: float) -> float:
-    """Return the largest ratio of P(p-value <= a) to a, over a and rates on the claim's edge."""
+    """Return the largest ratio of P(p-value <= a) to a.
+
+    The maximum is over all a and all rates on the edge of the claim.
+    """
     rare = np.linspace(0.005, 1 / (1 + math.exp(epsilon)), 60)
     ways = np.arange(DRAWS + 1)[:, None]
     left = binom.pmf(ways, DRAWS, math.exp(epsilon) * rare)
@@ -58,4 +65,4 @@ def test_p_values_are_small_no_more_often_than_they_say(epsilon: float) -> None:
     found = p_values(epsilon)
     assert len(np.unique(found)) > 4
     assert 0.5 < worst(found, epsilon) <= 1
-    assert worst(found / 2, epsilon) > 1  # of a p-value that omits one of two sides
+    assert worst(found / 2, epsilon) > 1  # this p-value omits one of two sides

@@ -1,4 +1,7 @@
-"""Pictures of guesses: both regions, with each bin on one side of a cut."""
+"""Tests of pictures of guesses.
+
+A picture shows both regions, and each bin is on one side of a cut.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ AIM = Target(delta=0.0)
 
 
 def _guess(outputs: NDArray[Any], lower: float, upper: float, *, rising: bool = True) -> Guess:
-    """Guess left from `upper` on and right below `lower`, or the reverse."""
+    """Return a guess of left from `upper` on and of right below `lower`, or the reverse."""
     encoder = Encoder.learn(outputs)
     score = scalar_score(encoder, encoder(outputs))
     left, right = (upper, lower) if rising else (lower, upper)

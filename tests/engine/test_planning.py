@@ -23,10 +23,10 @@ ONE = nb.value_pattern("one_above", 1)
 def simulated_power(
     p: float, q: float, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> float:
-    """Return the share of 300 simulated pairs of counts at which the joint bound exceeds the claim.
+    """Return the share of 300 simulated counts at which the joint bound exceeds the claim.
 
-    More hits on the likelier side, or fewer hits on the other side, are more evidence. So the bound
-    is computed only where no earlier counts decide.
+    More hits on the likelier side, or fewer hits on the other side, are more evidence. The bound is
+    therefore computed only if earlier counts do not decide.
     """
     rng = np.random.default_rng(7)
     beyond: list[tuple[int, int]] = []
@@ -56,7 +56,11 @@ def simulated_power(
 def test_the_predicted_power_is_the_simulated_one(
     p: float, q: float, draws: int, epsilon: float, delta: float
 ) -> None:
-    """Allow five standard deviations of 300 draws (two-sided 6e-7), and the joint bound's loss."""
+    """Compare the predicted power with a simulation.
+
+    The limit is five standard deviations of 300 draws (two-sided 6e-7), plus the loss of the joint
+    bound.
+    """
     probability = refutation_prob(np.array([p]), np.array([q]), draws, draws, epsilon, delta, 1e-3)
     predicted = float(probability[0])
     simulated = simulated_power(p, q, draws, epsilon, delta, 1e-3)
@@ -66,7 +70,7 @@ def test_the_predicted_power_is_the_simulated_one(
 
 
 def refutations(true_epsilon: float, draws: int, failure_prob: float) -> int:
-    """Count refutations in 40 audits of Laplace noise that needs the true epsilon, not 1."""
+    """Count refutations in 40 audits of the claim 1 for Laplace noise with `true_epsilon`."""
 
     def broken(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data.sum() + rng.laplace(scale=1 / true_epsilon, size=size)
@@ -85,7 +89,7 @@ OFTEN = 18
 def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
     planned = plan(PureDP(1.0), true_epsilon=1.8, power=0.9, failure_prob=1e-3)
     assert refutations(1.8, planned.draws, 1e-3) >= OFTEN
-    assert refutations(1.8, planned.draws // 5, 1e-3) < OFTEN  # of a plan that is far too small
+    assert refutations(1.8, planned.draws // 5, 1e-3) < OFTEN  # this plan is far too small
 
 
 @pytest.mark.slow
@@ -101,7 +105,10 @@ def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) 
 
 
 def test_the_power_curve_rises_through_the_wanted_power() -> None:
-    """Beyond FEW_DRAWS, nothing is guessed by rank, so the curve rises again from there."""
+    """Check that the power curve rises through the wanted power.
+
+    Beyond RANKED_DRAWS[1] draws, nothing is guessed by rank, so the curve rises again from there.
+    """
     found = plan(PureDP(1.0), true_epsilon=1.2, power=0.8)
     at_few = int(np.searchsorted(found.curve_draws, RANKED_DRAWS[1], side="right"))
     assert 0 < at_few < len(found.curve_draws)
@@ -118,7 +125,8 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
     with_rates = plan(PureDP(1.0), true_epsilon=1.5, rates=(p, q))
     assert with_distribution.instrument == with_rates.instrument == BY_GUESS
-    # Nothing is learned from two outcomes, but an event of given rates may have to be learned.
+    # With two outcomes, no event has to be learned. For given rates, an event may have to be
+    # learned.
     assert 0.6 * with_rates.draws < with_distribution.draws < with_rates.draws
 
 

@@ -1,4 +1,7 @@
-"""Detectable epsilons: families of distributions in closed form, and audits at these values."""
+"""Tests of detectable epsilons.
+
+The tests use families of distributions in closed form, and audits at these epsilons.
+"""
 
 from __future__ import annotations
 
@@ -214,7 +217,10 @@ def test_sharper_randomised_response_is_randomised_response(strength: float) -> 
 
 
 def test_rare_outcomes_do_not_make_a_family_look_worse_than_it_is() -> None:
-    """The ratios of outcomes that were seen twice have any size, by chance."""
+    """Check that rare outcomes do not increase the detectable epsilon of a family.
+
+    By chance, the ratio of an outcome that was seen twice can have any size.
+    """
     plain = of_counts([3000, 1000], [1000, 3000])
     rare = of_counts([3000, 1000, 3, 0, 4], [1000, 3000, 0, 2, 1])
     assert plain is not None
@@ -254,7 +260,11 @@ def test_what_is_named_lies_above_the_claim_and_comes_closer_with_more_draws() -
 
 
 def test_for_a_small_delta_far_more_is_needed_than_for_none() -> None:
-    """At 1e-5, 4,000 draws detect 2.5, but not the 1.44 that was once reported for one event."""
+    """Check the detectable epsilon for a small delta.
+
+    At delta = 1e-5, 4,000 draws detect an epsilon of 2.5. An estimate for one event once reported
+    1.44.
+    """
     seen = named(gaussian, ApproxDP(1.0, 1e-5), 4000)
     assert seen is not None
     assert 2.2 < seen < 3.0
@@ -357,7 +367,10 @@ def test_no_audit_ends_in_an_error_because_of_what_it_would_see(name: str) -> No
 
 
 def test_an_infinite_epsilon_that_rests_on_unseen_tails_is_no_advice() -> None:
-    """Noise is clipped in a region with few draws, so its epsilon is 3.75, not infinite."""
+    """Check that the advice names no infinite epsilon that rests on unseen tails.
+
+    The noise is clipped in a region with few draws, so the epsilon is 3.75 and not infinite.
+    """
 
     def clipped(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return np.clip(gaussian(data, size, rng=rng), -3, 4)
@@ -414,7 +427,10 @@ def test_the_fewest_draws_are_those_that_randomised_response_survives(
 def test_no_bound_refutes_with_fewer_draws_and_one_does_with_those_that_are_named(
     epsilon: float, delta: float
 ) -> None:
-    """Use two datasets that differ in every draw."""
+    """Check the smallest number of draws with which a bound refutes.
+
+    The two datasets differ in every draw.
+    """
 
     def refutes(draws: int) -> bool:
         event = Counts(draws, draws, 0, draws)
@@ -445,7 +461,10 @@ def test_of_curves_and_of_what_nothing_refutes() -> None:
 
 
 def test_outcomes_whose_ratios_differ_by_luck_are_taken_for_one() -> None:
-    """Randomised response with four answers has two sizes of ratios: log 7 and 0."""
+    """Check that outcomes whose ratios differ by chance are treated as equal.
+
+    Randomised response with four answers has two sizes of ratios, which are log 7 and 0.
+    """
     counts = np.array([[7010.0, 995.0, 1020.0, 975.0], [1004.0, 6990.0, 988.0, 1018.0]])
     left, right = _by_ratio(counts)
     sizes = np.abs(np.log(left / right))

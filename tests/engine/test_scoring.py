@@ -1,4 +1,7 @@
-"""A fixed score, where the audit is of the mechanism followed by the score."""
+"""Tests of audits with a fixed score.
+
+An audit with a fixed score tests the mechanism followed by the score.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ CLAIM = ApproxDP(1.0, 1e-5)
 
 
 def spread(data: np.ndarray, size: int, *, scale: float = 1.0, rng: np.random.Generator) -> Any:
-    """Release the sum of the data along one of forty directions, plus noise."""
+    """Release the sum of the data along a direction of forty dimensions, plus noise."""
     direction = WEIGHTS / np.linalg.norm(WEIGHTS)
     return data.sum() * direction + scale * rng.standard_normal((size, 40))
 

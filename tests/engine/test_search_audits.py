@@ -1,4 +1,7 @@
-"""Audits that search for the worst pair: their spending, their records and their finds."""
+"""Tests of audits that search for the worst pair.
+
+The tests check the number of draws, the records, and the pairs that are found.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +122,7 @@ def test_pairs_with_equal_sides_are_not_valid() -> None:
     record = run(space).record
     assert {t.note for t in record.trials} == {
         "",
-        "no valid pair: the two sides of a pair must differ, got equal ones",
+        "no valid pair: the two sides of a pair must differ, got equal sides",
     }
 
 
@@ -186,7 +189,7 @@ def test_rankings_put_finalists_first_and_landscapes_are_sorted() -> None:
     x, expected = landscape(record, "x")
     assert x.tolist() == [0.0, 2.0, 3.0]
     assert expected.tolist() == [1.0, 1.0, 2.0]
-    with pytest.raises(ArgumentError, match="parameter must be one of x; got 'y'"):
+    with pytest.raises(ArgumentError, match="parameter must be one of x, got 'y'"):
         landscape(record, "y")
 
 
@@ -235,7 +238,7 @@ DEFAULT_BUDGET = 15_000
 
 
 def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
-    """Count searches that end at a pair on both sides of the threshold."""
+    """Count searches that end at a pair with one dataset on each side of the threshold."""
     return sum(
         straddles(run(edge(n_users=USERS), thresholded_mean, budget=budget, seed=seed).pair)
         for seed in range(seeds)
@@ -245,9 +248,11 @@ def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_by_those_who_were_not_told() -> None:
-    """Searches found such a pair with 200 of 200 seeds, a rate of at least 0.974 (level 0.005).
+    """Check that a search finds the window without hints.
 
-    Fewer than 9 of 10 then have a probability below 3%. The seeds are fixed.
+    Searches with 200 seeds all found such a pair, which shows a rate of at least 0.974 (level
+    0.005). At this rate, fewer than 9 successes of 10 have a probability below 3%. The seeds are
+    fixed.
     """
     assert found(10) >= 9
 
@@ -316,7 +321,7 @@ def test_too_few_draws_for_a_search_name_the_least() -> None:
 
 
 def _lies(findings: list[Certificate]) -> int:
-    """Count audits that certify more than the truth of the tight mechanism, anywhere."""
+    """Count audits that certify more than the truth of the tight mechanism at some point."""
 
     def lies(finding: Certificate) -> bool:
         epsilons = np.array(finding.profile.epsilon)
@@ -328,7 +333,7 @@ def _lies(findings: list[Certificate]) -> int:
 
 
 def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list[Certificate]:
-    """Audits that search, each with its own seed and the least number of draws."""
+    """Return audits that search, each with its own seed and the least number of draws."""
     tasks = (
         replace(task_of(edge(n_users=USERS), 1500, 0.05, s), claim=claim) for s in range(audits)
     )
@@ -338,17 +343,17 @@ def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_searching_does_not_make_audits_wrong() -> None:
-    """The mechanism satisfies its claim with equality on many pairs of the space.
+    """Check that searching does not make audits wrong.
 
-    21 lies of 120 are refused. So an engine that lies in 30% of its audits fails with probability
-    0.999.
+    The mechanism satisfies its claim with equality on many pairs of the space. The test fails at 21
+    wrong audits of 120. An engine that is wrong in 30% of its audits fails with probability 0.999.
     """
     lies = _lies(_audits(PureDP(EPSILON), noisy_mean, 120))
     assert binom.sf(lies - 1, 120, 0.05) >= FALSE_ALARM
 
 
 def blank(data: Array, size: int, *, rng: Generator) -> Array:
-    """Return so much noise that some pair looks significant by chance, although none is."""
+    """Return pure noise, in which some pair looks significant by chance."""
     return rng.normal(size=(size, 12))
 
 
@@ -357,7 +362,10 @@ def blank(data: Array, size: int, *, rng: Generator) -> Array:
 def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """8 lies of 14 are refused, and the mutant lies in all 14 audits."""
+    """Check that an engine that certifies on the draws of the search fails the test.
+
+    The test fails at 8 wrong audits of 14, and the mutant is wrong in all 14 audits.
+    """
     fresh = Sampler._chunks
 
     def reused(

@@ -1,9 +1,10 @@
-"""The floating-point attack: exact bits, what it certifies, and what it must not certify.
+"""Tests of the floating-point attack.
 
+The tests check exact bits, what the attack certifies, and what the attack must not certify.
 Statistical tests have literal seeds. Results that must be certified are certified at `FAILURE`, the
 engine's default. Results that must not be certified are judged by the same exact joint bound at
-`ALARM`, the rate at which a true claim is refuted here. Events are frozen before the draws that are
-counted.
+`ALARM`. `ALARM` is the rate at which a true claim is refuted in these tests. Events are frozen
+before the draws that are counted.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def test_every_draw_of_the_textbook_is_reachable(
 
 
 def _numpy_laplace(k: int, value: float, scale: float) -> float:
-    """`random_laplace` of numpy's distributions.c, for U = k 2^-53."""
+    """Return the value of `random_laplace` in numpy's distributions.c for U = k 2^-53."""
     u = k * 2.0**-53
     if u >= 0.5:
         return value + (0.0 - scale * math.log(2.0 - u - u))
@@ -147,7 +148,10 @@ def _numpy_laplace(k: int, value: float, scale: float) -> float:
 def test_reachable_doubles_are_those_of_consecutive_uniforms(
     share: float, value: float, scale: float
 ) -> None:
-    """All doubles between the images of 200 neighbouring U are compared with those of these U."""
+    """Compare the reachable doubles with the images of 200 neighbouring uniforms.
+
+    The test checks every double between these images.
+    """
     middle = int(share * 2**53)
     images = [_numpy_laplace(k, value, scale) for k in range(middle - 100, middle + 100)]
     inner = sorted(images[20:-20])
@@ -243,7 +247,10 @@ def test_odd_outputs_give_features_without_warnings(left: Floats, right: Floats)
 
 
 def test_features_are_read_row_by_row() -> None:
-    """A feature of an output depends only on that output, so chunks change nothing."""
+    """Check that a feature of an output depends only on that output.
+
+    Reading outputs in chunks therefore changes nothing.
+    """
     rng = np.random.default_rng(0)
     left, right = (v + rng.laplace(size=(3000, 3)) for v in (0.0, 1.0))
     for feature in _features(left, right):

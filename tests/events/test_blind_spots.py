@@ -1,7 +1,7 @@
-"""Each planted leak is certified, and no leak is certified where none exists.
+"""Tests that each planted leak is certified, and that nothing is certified without a leak.
 
-In whole audits at failure_prob 1e-6, a certified number exceeds the truth with at most this
-probability.
+In whole audits at failure_prob 1e-6, a certified number exceeds the truth with probability at most
+1e-6.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def test_words_say_what_the_leak_is(name: str, words: str) -> None:
 
 
 def test_exact_rates_of_the_planted_leaks() -> None:
-    """The exact rates of the benchmark are compared with draws: 6 standard errors."""
+    """Compare the exact rates of the benchmark with draws.
+
+    The limit is 6 standard errors.
+    """
     rng = np.random.default_rng(0)
     size = 40_000
     for name, inside in (

@@ -60,7 +60,10 @@ def test_values_do_not_depend_on_the_batch() -> None:
 
 @pytest.mark.parametrize("k", [2, 20, 100])
 def test_equal_spreads_have_no_directions(k: int) -> None:
-    """The limit is far beyond the fluctuations of the extreme eigenvalues; the seed is fixed."""
+    """Check that equal spreads give no directions.
+
+    The limit is far beyond the fluctuations of the extreme eigenvalues, and the seed is fixed.
+    """
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(k, k))
     for size in (4 * k + 50, 6000):

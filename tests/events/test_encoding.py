@@ -1,4 +1,4 @@
-"""From outputs to numbers: labels, gaps, records and arrays."""
+"""Tests of the encoding of outputs as numbers, for labels, gaps, records and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Residues and fractional parts are found where they are planted, and nowhere else."""
+"""Tests that residues and fractional parts are found if they are planted, and only then."""
 
 from __future__ import annotations
 
@@ -80,7 +80,10 @@ DRAWS = {
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 @pytest.mark.parametrize("name", DRAWS)
 def test_smooth_noise_has_no_period(name: str, shift: float) -> None:
-    """A chance peak has probability below 1e-5 in each of 20 cases, and the seed is fixed."""
+    """Check that smooth noise has no period.
+
+    A chance peak has probability below 1e-5 in each of 20 cases, and the seed is fixed.
+    """
     rng = np.random.default_rng(3)
     assert _found(DRAWS[name](rng, shift), DRAWS[name](rng, 0.0)) == {}
 

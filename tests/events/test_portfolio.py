@@ -1,4 +1,7 @@
-"""Learning events, where the known best events are found, for all kinds of outputs."""
+"""Tests of learning events, for all kinds of outputs.
+
+The tests check that known best events are found.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ def _learn(
 
 
 def _events(selection: Selection) -> list[Event]:
-    """Return all events of a selection; for a guess, the regions guessed left and guessed right."""
+    """Return all events of a selection.
+
+    A guess has two events, which are the regions guessed left and guessed right.
+    """
     primary = selection.primary
     first = [primary.left, primary.right] if isinstance(primary, Guess) else [primary]
     return [*first, *selection.profile]
@@ -113,7 +119,10 @@ def _categories(*probabilities: float) -> Distribution:
 
 
 def _streams(first: float) -> Distribution:
-    """Answer yes at a step with probability `first`, stop after the first yes; rest is missing."""
+    """Return streams of answers that are yes with probability `first` at each step.
+
+    A stream stops after the first yes, and the rest of the row is missing.
+    """
 
     def draw(rng: Generator, size: int) -> Array:
         yes = (rng.random((size, 5)) < first) * 1.0
@@ -163,7 +172,7 @@ def test_the_categories_that_differ_are_picked() -> None:
 def test_streams_are_told_by_their_length() -> None:
     left, right = _streams(0.5), _streams(0.3)
     event = _events(_learn(left, right))[0]
-    assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # no, five times
+    assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # the answer is no five times
 
 
 def test_the_best_of_independent_coordinates_is_their_sum() -> None:
@@ -176,7 +185,11 @@ def test_the_best_of_independent_coordinates_is_their_sum() -> None:
 
 
 def test_correlated_coordinates_are_told_by_their_difference() -> None:
-    """Both coordinates reuse the noise. Each one alone hides the change, but both reveal it."""
+    """Check that correlated coordinates are separated by their difference.
+
+    The left and the right coordinate use the same noise. Each coordinate alone hides the change,
+    but both coordinates together reveal the change.
+    """
 
     def distribution(shift: float) -> Distribution:
         def draw(rng: Generator, size: int) -> Array:
@@ -288,7 +301,10 @@ def test_draws_without_a_difference_promise_nothing() -> None:
 
 
 def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
-    """Labels that separate the sides only in the first half of the draws are worth nothing."""
+    """Check that cuts are judged on draws that did not train the score.
+
+    Labels that separate the sides only in the first half of the draws are worth nothing.
+    """
     same = ["a", "b"] * 250
     left, right = np.array(["a"] * 500 + same), np.array(["b"] * 500 + same)
     fooled = learn(left, right, _goal(), rng=np.random.default_rng(2))
@@ -298,7 +314,10 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
 
 
 def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
-    """Outputs beyond 5 come from the right. The feature itself describes this event in words."""
+    """Check that an event that is likelier on the right needs no table.
+
+    Outputs beyond 5 come from the right. The feature itself describes this event in words.
+    """
 
     def left(rng: Generator, size: int) -> Array:
         return rng.random(size)
@@ -336,7 +355,10 @@ def test_a_frozen_event_is_judged_by_its_rates_on_fresh_draws(
 
 
 def test_no_luck_is_taken_for_a_find() -> None:
-    """On draws of one distribution, some of thousands of events in 8 coordinates looks best."""
+    """Check that chance is not mistaken for a finding.
+
+    On draws of one distribution, one of thousands of events in 8 coordinates looks best by chance.
+    """
     rng = np.random.default_rng(5)
     lucky, frozen = [], []
     for _ in range(20):

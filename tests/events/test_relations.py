@@ -48,7 +48,7 @@ def test_order_is_found() -> None:
     found = _found(np.sort(_noise(0), axis=1), _noise(1))
     ascents = [sum(b > a for a, b in itertools.pairwise(row)) for row in ROWS]
     assert found["number of coordinates above the one before"] == ascents
-    smallest = [0, 1, 4, 0, 1]  # the first of equal values; 0 if there is none
+    smallest = [0, 1, 4, 0, 1]  # the first of equal values, or 0 without values
     assert found["position of the smallest coordinate"] == smallest
 
 
@@ -68,7 +68,10 @@ def test_other_columns_are_left_alone() -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.3])
 def test_independent_coordinates_have_no_relations(shift: float) -> None:
-    """Each of about 20 tests alarms with probability below 1e-4, and the seeds are fixed."""
+    """Check that independent coordinates have no relations.
+
+    Each of about 20 tests gives a false alarm with probability below 1e-4. The seeds are fixed.
+    """
     assert _found(_noise(0) + shift, _noise(1)) == {}
 
 

@@ -1,4 +1,7 @@
-"""Scores and their words, where the described set must be the set that fires."""
+"""Tests of scores and their descriptions.
+
+The described set must be the set at which the event fires.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def _column(values: Any) -> Floats:
 
 
 def _described(words: str, value: float) -> bool:
-    """Return whether a value lies in the described set, read from the words alone."""
+    """Return whether a value lies in the set that the words describe."""
     if math.isnan(value):
         return words.endswith(("no answer", "without an answer"))
     words = words.removesuffix(" or no answer")
@@ -107,7 +110,7 @@ def test_words_of_a_threshold_are_the_outputs_that_fire(
         fires = score(_column(seen)) >= cut
         words = score.words(cut, above)
         if threshold in seen and not score.whole:
-            continue  # "> 2" of an event ">= 2": cuts of real numbers lie between the values seen
+            continue  # "> 2" describes ">= 2", because cuts lie between seen values
         assert [_described(words, v) for v in seen] == (fires == above).tolist(), words
 
 
@@ -132,7 +135,11 @@ def test_words_of_values_are_the_values_that_fire(above: bool) -> None:
 
 
 def test_values_that_exploration_never_saw_are_not_counted_as_ones_that_it_saw() -> None:
-    """Otherwise the witness says "output = 3" about an event that also fires at 2.6 and at 99."""
+    """Check that the words are true for values that exploration never saw.
+
+    Without such words, the witness would say "output = 3" about an event that also fires at 2.6 and
+    at 99.
+    """
     left, right = np.repeat([0.0, 3.0], 500), np.repeat([0.0, 0.0, 3.0], [900, 90, 10])
     score = TableScore.learn(OUTPUT, left, right)
     threshold = float(score(_column([3.0]))[0])
@@ -252,7 +259,7 @@ def test_scores_of_huge_outputs_are_learnt_without_a_warning(huge: float) -> Non
 def test_a_frequent_value_among_others_has_a_bin_of_its_own() -> None:
     rng = np.random.default_rng(0)
     left, right = rng.normal(size=(2, 5000))
-    left[:500] = 0.25  # as for a clipped or rounded output; few others are this close to it
+    left[:500] = 0.25  # as for a clipped or rounded output; few other values are close
     table = TableScore.learn(OUTPUT, left, right)
     assert not table.atoms
     top = float(table.log_ratios.max())
@@ -262,7 +269,10 @@ def test_a_frequent_value_among_others_has_a_bin_of_its_own() -> None:
 
 
 def test_values_of_which_most_are_seen_twice_are_told_apart() -> None:
-    """Half of 5,000 labels on either side: only the values themselves are informative."""
+    """Check that a table separates values of which most are seen twice.
+
+    Each side has its own half of 5,000 labels, so only the values themselves are informative.
+    """
     rng = np.random.default_rng(0)
     labels = rng.permutation(5000) * 1.0
     left, right = labels[rng.integers(2500, size=10_000)], labels[rng.integers(2500, 5000, 10_000)]

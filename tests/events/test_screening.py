@@ -1,4 +1,4 @@
-"""Screening: differences pass, and chance rarely passes."""
+"""Tests that differences pass the screening, and that chance rarely passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.events.screening import (
 
 def test_counts_of_hand() -> None:
     a, b = np.array([60, 40]), np.array([40, 60])
-    # (60 - 50)^2 / 25 in either cell, with one degree of freedom.
+    # Each cell contributes (60 - 50)^2 / 25, with one degree of freedom.
     assert chi_square_excess(a, b) == pytest.approx(8 - (1 + 3.1 * np.sqrt(2) + 6))
     assert chi_square_excess(a * 4, b * 4) == pytest.approx(32 - (1 + 3.1 * np.sqrt(2) + 6))
     assert chi_square_excess(np.array([5, 0]), np.array([9, 0])) == -np.inf
@@ -39,7 +39,11 @@ def test_gaps_are_a_cell() -> None:
 
 
 def test_equal_distributions_seldom_pass() -> None:
-    """About 1e-4 each, by the tail of chi-square; more than 3 of 400 have probability 1e-7."""
+    """Check that equal distributions rarely pass the screening.
+
+    By the tail of chi-square, each of 400 cases passes with probability about 1e-4. More than 3
+    passes have probability 1e-7.
+    """
     rng = np.random.default_rng(0)
     passed = sum(
         binned_excess(rng.normal(size=1000), rng.normal(size=1000)) > 0 for _ in range(400)
@@ -60,7 +64,7 @@ def _sides(rng: np.random.Generator) -> list[np.ndarray]:
 def test_what_a_score_explains_is_not_left_over() -> None:
     rng = np.random.default_rng(0)
     left, right = _sides(rng)
-    left[:, 0] |= rng.integers(2, size=4000)  # 1 with probability 3/4
+    left[:, 0] |= rng.integers(2, size=4000)  # the value is 1 with probability 3/4
     right_score, wrong = (
         [np.log([0.5, 1.5])[x[:, 0]] for x in (left, right)],
         [left[:, 0] * 0.0] * 2,
@@ -80,6 +84,7 @@ def test_two_together_may_show_what_neither_does() -> None:
 
 def test_sides_of_different_sizes_are_compared_by_shares() -> None:
     assert chi_square_excess(np.array([300, 700]), np.array([30, 70])) < 0
-    # Expected 30 of 40 and 270 of 360 on the left; (10^2 / 7.5 + 10^2 / 67.5) is 14.8.
+    # On the left, 30 of 40 and 270 of 360 are expected. The statistic 10^2 / 7.5 + 10^2 / 67.5 is
+    # 14.8.
     found = chi_square_excess(np.array([20, 280]), np.array([20, 80]))
     assert found == pytest.approx(100 / 7.5 + 100 / 67.5 - (1 + 3.1 * np.sqrt(2) + 6))

@@ -1,4 +1,4 @@
-"""Outputs of several shapes become columns; rows keep their contents."""
+"""Tests that outputs of several shapes become columns, and that rows keep their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Texts as characters: hashes compared with plain slices, for all widths of the array."""
+"""Tests of texts as characters.
+
+Hashes are compared with plain slices, for all widths of the array.
+"""
 
 from __future__ import annotations
 

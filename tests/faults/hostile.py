@@ -39,7 +39,10 @@ BAD: tuple[Any, ...] = (
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths of all values in plain data; for a long list, only the values at its ends."""
+    """Yield the paths of all values in plain data.
+
+    For a long list, only the values at both ends are included.
+    """
     if path:
         yield path
     if isinstance(value, dict):
@@ -66,7 +69,10 @@ def document_of(path: Path) -> dict[str, Any]:
 
 
 def _sections(document: dict[str, Any], at: str = "") -> set[str]:
-    """Name the contents of a document, so that a small set of documents holds all contents."""
+    """Return names for the contents of a document.
+
+    The names help to choose a small set of documents that holds all contents.
+    """
     found = set()
     for key, value in document.items():
         name = f"{at}.{key}"
@@ -99,20 +105,23 @@ def samples(folder: str) -> tuple[dict[str, Any], ...]:
 
 
 def write_run(out: Path, files: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
-    """Write a run with valid checksums, whatever its contents."""
+    """Write a run of any contents with valid checksums."""
     for name, record in files.items():
         write_sealed(out / name, record)
     write_sealed(out / "results.json", document)
 
 
 def open_doors(out: Path) -> None:
-    """Read a run through every reader of runs; raise errors that are no :class:`StoreError`."""
+    """Read a run through every reader of runs.
+
+    Errors other than :class:`StoreError` are raised.
+    """
     with contextlib.suppress(StoreError):
         found = compare(read_side(out), read_side(out))
         comparison_lines(found), comparison_markdown(found)
     with contextlib.suppress(StoreError):
         print_stored(out, None, out / "rows.json")
-        run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run`
+        run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run` use this reader
         write_report(out, run, records)
         sarif(run, records)
         run_lines(run, records, None)
@@ -126,7 +135,7 @@ def numbers_of(record: Record) -> str:
 
 
 def open_record(path: Path) -> None:
-    """Read a record through every reader of single records that runs no code."""
+    """Read a record through every reader of single records that does not run code."""
     test = path.with_name("test_x.py")
     doors = (
         lambda: check_inside(load_record(path)[0]),

@@ -1,4 +1,4 @@
-"""Files from attackers: reading a file runs nothing, changes nothing else, and always ends."""
+"""Tests that reading a hostile file runs no code, changes nothing else, and always ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on 
 
 
 def stored_run(out: Path, **changes: Any) -> Path:
-    """A run of one audit in which an attacker changed the result of `run`."""
+    """Store a run of one audit whose `run` section an attacker changed."""
     save_record(out, RESULT)
     path = save_run(out, hand_made.run(), [RESULT])
     document = document_of(path)
@@ -220,7 +220,7 @@ def test_a_replay_calls_no_package_through_a_module_of_the_project(
     )
     with pytest.raises(click.UsageError, match="outside of this directory"):
         load_target(f"hostile_m.py:{function}", tmp_path)
-    assert load_target(f"hostile_m.py:{function}") is not None  # with --trust
+    assert load_target(f"hostile_m.py:{function}") is not None  # as with --trust
     assert callable(load_target("hostile_m.py:own", tmp_path))
     assert callable(load_target("hostile_m.py:bound", tmp_path))
 
@@ -236,7 +236,7 @@ def test_a_replay_reads_no_data_outside_of_the_project(tmp_path: Path, monkeypat
 
 
 def bomb(declared: int = 2**31 - 1) -> bytes:
-    """A small .npz file that declares a large array."""
+    """Return a small .npz file that declares a large array."""
     file = io.BytesIO()
     np.savez_compressed(file, left=np.zeros(10), right=np.zeros(10), facts=np.array("{}"))
     content = bytearray(file.getvalue())
@@ -246,7 +246,7 @@ def bomb(declared: int = 2**31 - 1) -> bytes:
 
 
 def lying_header() -> bytes:
-    """A .npy file whose header declares 80 TB."""
+    """Return a .npy file whose header declares 80 TB."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         file, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
@@ -302,7 +302,7 @@ def test_kept_calls_that_inflate_are_refused(tmp_path: Path) -> None:
     kept = next(tmp_path.rglob("*.npz"))
     for content in (bomb(), lying_header(), b""):
         kept.write_bytes(content)
-        with pytest.raises(StoreError, match="is not a complete call of a mechanism"):
+        with pytest.raises(StoreError, match="does not hold a complete call of a mechanism"):
             again()
 
 
@@ -408,6 +408,6 @@ def test_pairs_from_strangers_import_no_library(tmp_path: Path) -> None:
         unpacked(Packed({}, facts))
     huge = {"form": "sequence", "kind": "list", "dtypes": ["<U500000000"]}
     arrays = {"": np.array(["a"]), "counts": np.array([1])}
-    with pytest.raises(ValueError, match="dtypes of users must fit"):
+    with pytest.raises(ValueError, match="the items of all users must fit"):
         unpacked(Packed(arrays, huge))
     assert NeighborPair([[1.0], [2.0, 3.0]], [[1.0], [2.0, 4.0]]) is not None

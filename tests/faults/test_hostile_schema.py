@@ -1,4 +1,4 @@
-"""Records and runs with values of every type in every place are read, or refused in words."""
+"""Tests that records and runs with any type in any place are read or refused with a message."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run_of(*records: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Records by the path of their files, and the reference run reduced to them."""
+    """Return the records by file path, and the reference run reduced to these records."""
     files: dict[str, dict[str, Any]] = {}
     whole = document_of(REFERENCE / "results.json")
     for record in records:
@@ -109,7 +109,10 @@ def test_a_changed_run_is_read_or_refused(here: Path, data: st.DataObject) -> No
 
 
 def test_what_nobody_changed_is_read_through_every_door(here: Path) -> None:
-    """The control, in which no reader refuses anything because nothing was changed."""
+    """Check that every reader accepts an unchanged run.
+
+    The unchanged run is the control.
+    """
     for audit, row in itertools.zip_longest(samples("audits"), samples("statements")):
         files, document = run_of(*filter(None, (audit, row)))
         open_all(here / "out", files, document)

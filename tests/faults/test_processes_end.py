@@ -1,4 +1,4 @@
-"""Runs whose processes are killed, hang, print endlessly, or are damaged by an audit."""
+"""Tests of runs whose processes are killed, hang, print endlessly, or are damaged by an audit."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def start(home: Home, *args: str) -> subprocess.Popen[str]:
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Return the value of a condition once it is true; fail if it does not become true in time."""
+    """Wait until a condition is true, and return its value.
+
+    Fail if the condition does not become true in time.
+    """
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, "it did not happen in time"
@@ -303,7 +306,7 @@ def test_an_audit_that_damages_its_process_is_named_and_harms_no_other(home: Hom
         assert words in problems[name]
     fine = {name for name in stored(home) if name.endswith("_fine")}
     assert len(fine) == 5
-    assert "audit_3_closes" in stored(home)  # a file that it closed is opened again
+    assert "audit_3_closes" in stored(home)  # a file that the audit closed is opened again
 
 
 def test_without_workers_damage_ends_the_run(home: Home) -> None:

@@ -1,4 +1,7 @@
-"""A run whose storage fails. Results are kept, the run says why it ended, and it resumes."""
+"""Tests of runs whose storage fails.
+
+The results are kept, the run reports why it ended, and the run can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ class Home:
         return [record.id for record in read_whole_run(self.out)[1] if record.origin]
 
     def leftovers(self) -> list[str]:
-        """Files that only a fault leaves."""
+        """Return the files that only a fault leaves."""
         found = [str(p) for p in self.path.rglob("*") if p.name.startswith(".") and p.is_file()]
         return found + [str(p) for p in self.path.rglob("*.tmp")]
 
@@ -95,7 +98,7 @@ def ids(*numbers: int) -> list[str]:
 
 
 def resumes(home: Home, taken: int) -> None:
-    """Return whether the next run takes over the stored results, and ends without a fault."""
+    """Check that the next run takes over the stored results and ends without a fault."""
     before = {path: path.stat().st_mtime_ns for path in home.out.glob("audits/*.json")}
     code, words = home.run("--resume")
     assert code == 0, words
@@ -113,7 +116,7 @@ def test_nothing_is_lost_at_kill_9(home: Home, jobs: int) -> None:
     deadline = time.monotonic() + 60
     while len(list(home.out.glob("audits/*.json"))) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(0.5)  # the line of the journal follows the file
+    time.sleep(0.5)  # the line of the journal is written after the file
     process.send_signal(signal.SIGKILL)
     process.communicate()
     found = home.ids()

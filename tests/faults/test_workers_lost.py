@@ -109,7 +109,7 @@ def test_the_death_of_a_scheduler_ends_the_run_with_one_error(
     assert not found.complete
     assert "audit_1_fine" in stored(home)
     (sentence,) = {p.partition(": ")[2] for p in found.problems}
-    assert sentence.startswith(f"the Dask scheduler at {address} does not answer any more")
+    assert sentence.startswith(f"the Dask scheduler at {address} no longer answers")
     (home.path / "fast").touch()
     again = start(home, "audit_slow.py", "--jobs", "2", "--resume")
     out, _ = again.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""What reaches a worker that cannot import the files of an audit, or has other versions."""
+"""Tests of what is sent to workers that cannot import an audit file or have other versions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HELPER = "import numpy as np\ndef clipped(data, bound):\n    return np.clip(data
 
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A mechanism in two files that only this process can import."""
+    """Yield a mechanism in two files that only this process can import."""
     (tmp_path / "release_of_user.py").write_text(RELEASE)
     (tmp_path / "helper_of_release.py").write_text(HELPER)
     monkeypatch.syspath_prepend(tmp_path)
@@ -61,7 +61,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Any:
-    """Workers that were started before any file of a test was importable."""
+    """Yield workers that were started before any file of a test was importable."""
     pool = Processes(2)
     pool.executor.submit(int, 1).result()
     yield pool
@@ -85,7 +85,7 @@ def test_the_mechanism_its_helpers_and_its_noise_mutants_travel_by_value(
 
 
 def _names_in(content: bytes) -> set[str]:
-    """Modules that are imported when the object is loaded."""
+    """Return the modules that are imported when the object is loaded."""
     import pickle
     import pickletools
 
@@ -121,7 +121,10 @@ def test_a_worker_with_another_version_of_a_file_refuses(
 def test_what_travels_by_name_and_is_not_there_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: Processes
 ) -> None:
-    """A lock among the globals of a file prevents sending its functions by value."""
+    """Check the error if a worker cannot import a function that is sent by name.
+
+    A lock among the globals of a file prevents sending its functions by value.
+    """
     (tmp_path / "locked_of_user.py").write_text(
         "import threading\nLOCK = threading.Lock()\n"
         "def release(data, size, *, rng):\n"
@@ -144,7 +147,10 @@ def test_what_travels_by_name_and_is_not_there_is_reported(
 def test_a_replaced_function_is_replaced_where_the_audit_runs(
     release: Any, elsewhere: Processes
 ) -> None:
-    """A worker would replace the function in a copy of the module, without effect."""
+    """Check that replacing a function has the same effect with workers and without workers.
+
+    A worker would replace the function in a copy of the module, without effect.
+    """
     change = mutants.without("helper_of_release.clipped")
     options: dict[str, Any] = {"draws": 600, "seed": 1, "id": "x", "mutants": [change]}
     alone, together = (
@@ -178,7 +184,10 @@ def test_a_file_of_another_environment_must_be_the_same_on_a_worker(tmp_path: Pa
 
 
 def test_a_count_of_changes_comes_back_from_workers(elsewhere: Processes) -> None:
-    """Whether a mutant changed anything must not depend on which process drew."""
+    """Check that workers return the count of changes of a mutant.
+
+    Whether a mutant changed anything must not depend on the process that drew.
+    """
     from dpaudit.mechanisms import Sampler
 
     counted: Callable[..., Any] = _Counted()

@@ -1,4 +1,4 @@
-"""The search of the ledger must find what is false, and must never call a true statement false."""
+"""Tests that the search of the ledger refutes false statements and never a true statement."""
 
 from __future__ import annotations
 
@@ -86,7 +86,11 @@ def test_a_box_knows_its_own():
 
 
 def test_a_counterexample_is_not_rounded_out_of_its_own_box():
-    """0.96 may not become 1 where n = 1 ends at 0.97, although this is allowed where n = 2."""
+    """Check that a counterexample is not rounded out of its own box.
+
+    At n = 1, the value 0.96 must not become 1, because the box ends at 0.97. At n = 2, the value 1
+    is allowed.
+    """
     domains = [Domain(x=Interval(0.0, 0.97), n=1), Domain(x=Interval(0.0, 5.0), n=2)]
     attempt = falsify(domains, lambda x, n: (x, 0.95 if n == 1 else 10.0), seed=1)
     assert attempt.counterexample.case["n"] == 1
@@ -159,7 +163,10 @@ def test_a_false_claim_is_broken_by_a_readable_case():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_narrow_peak_is_climbed(seed):
-    """A ratio above 1 occurs only within 0.01 of one point of a square of width 4."""
+    """Check that the search climbs a narrow peak.
+
+    A ratio above 1 occurs only within 0.101 of one point of a square of width 4.
+    """
 
     def inequality(x, y):
         return 1.0101, 1.0 + ((x - 1.234) ** 2 + (y + 0.777) ** 2)
@@ -198,7 +205,10 @@ def test_rounding_is_no_violation():
 
 
 def test_exact_arithmetic_has_the_last_word_both_ways():
-    """A violation of one part in 1e18 is invisible in doubles and real in fractions."""
+    """Check that exact arithmetic overrules floating-point arithmetic.
+
+    A violation of one part in 1e18 is invisible in doubles and visible in fractions.
+    """
 
     def inequality(n):
         return 1.0 + 1e-15, 1.0
@@ -239,7 +249,10 @@ def test_a_plain_strategy_is_drawn_and_shrunk_by_hypothesis():
 
 
 def test_a_domain_is_searched_without_hypothesis():
-    """A case in a corner is found there, and simplified without leaving the domain."""
+    """Check that a domain is searched without Hypothesis.
+
+    A case in a corner is found and simplified without leaving the domain.
+    """
     cube = Domain(x=Array(Interval(-3.0, 5.0), (4,)), n=Integer(2, 9), word=Choice(("a", "b")))
     found = falsify(cube, lambda x, n, word: (float(x.sum()), 19.9), seed=1).counterexample
     assert found.case == {"x": [5.0, 5.0, 5.0, 5.0], "n": 2, "word": "a"}
@@ -280,7 +293,10 @@ def test_bad_cases_are_refused(cases):
 
 
 def test_a_plateau_does_not_hang():
-    """Hypothesis alone searches this plateau for minutes."""
+    """Check that a search on a plateau ends quickly.
+
+    Hypothesis alone searches this plateau for minutes.
+    """
     domain = Domain(x=Array(Interval(0.0, 1.0), (15,)), y=Array(Interval(-1.0, 1.0), (4, 2)))
     attempt = falsify(domain, lambda x, y: (min(x.max(), 0.6), 1.0), seed=1)
     assert attempt.tightest == 0.6

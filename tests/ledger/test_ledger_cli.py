@@ -1,4 +1,4 @@
-"""`dpaudit ledger`, and the behaviour of `run`, `report` and `replay` for statements."""
+"""Tests of `dpaudit ledger`, and of `run`, `report` and `replay` for statements."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def add(home, text):
 
 
 def table(stdout: str) -> dict[str, list[str]]:
-    """Rows of the printed table, by id."""
+    """Return the rows of the printed table, by id."""
     rows = [line.split("  ") for line in stdout.splitlines() if line.startswith((" p.", " q."))]
     return {row[0].strip(): [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
 
@@ -212,8 +212,8 @@ def test_a_broken_check_is_printed_and_open(home):
             "PAPER must be a paper with a ledger, or a path, got 'nobody'. The papers here are:",
         ),
         (["paper", "nowhere"], 4, "PATHS must exist, got 'nowhere'"),
-        (["audits/audit_mine.py"], 4, "PATHS must be directories or files ledger_*.py, got"),
-        (["--profile", "fast"], 4, "profile must be one of quick, full, release; got 'fast'"),
+        (["audits/audit_mine.py"], 4, "PATHS must be directories or files named ledger_*.py, got"),
+        (["--profile", "fast"], 4, "profile must be one of quick, full, release, got 'fast'"),
         (["--jobs", "many"], 4, "--jobs must be auto or an integer >= 0, got 'many'"),
         (["--stored"], 4, "cannot read reports/results.json"),
         (["--stored", "-k", "x"], 4, "--stored runs nothing, so it takes only a PAPER"),

@@ -1,4 +1,4 @@
-"""The page of the ledger is complete, safe and in order; and in a real browser."""
+"""Tests that the page of the ledger is complete, safe and in order, also in a real browser."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def reader(page) -> Reader:
 
 
 def finding_of(page, name) -> str:
-    """Text of one opened row."""
+    """Return the text of one opened row."""
     found = re.search(rf'<article id="{re.escape(name)}">(.*?)</article>', page, re.DOTALL)
     assert found is not None
     return Reader(found[1]).text()
@@ -141,7 +141,7 @@ def test_what_users_wrote_is_text(page, reader):
     assert reader.tags.count("script") == 1
     assert reader.tags.count("details") == len(ROWS)
     text = reader.text()
-    assert text.count(NASTY) >= 4  # the statement, the case, the claim, the repair
+    assert text.count(NASTY) >= 4  # in the statement, the case, the claim and the repair
 
 
 def test_ids_are_unique_and_every_reference_has_its_target(reader):
@@ -178,7 +178,7 @@ def test_a_counterexample_is_readable_and_exact(page):
     assert "points [[0.5, ∞] [-1, 2]]" in text
     assert "n 3" in text
     assert "[[0.5, ∞]\n [-1, 2]]" in page
-    assert "Largest ratio found" not in text  # it is the counterexample itself
+    assert "Largest ratio found" not in text  # the counterexample has the largest ratio
     both = finding_of(page, "p.four")
     assert "Counterexample it breaks lhs = 2 > rhs = 1" in both
     assert "Counterexample it breaks lhs = 3 > rhs = 1" in both
@@ -395,7 +395,7 @@ def test_premises_are_linked_drawn_and_said_where_they_shake(authors):
     assert "rests on q.low, q.proof" in text
     assert "Rests on q.low, refuted; rests on q.proof, holds, proof broken." in text
     assert 'aria-label="Premises of the statements"' in page
-    assert page.count('<a href="#q.low"') == 2  # a link of the picture, and of the row above
+    assert page.count('<a href="#q.low"') == 2  # one link in the picture, one in the row above
 
 
 def test_each_paper_has_a_graph_of_its_own(tmp_path):

@@ -1,4 +1,7 @@
-"""Checks of statements under pytest, from the outside: collection, output and storage."""
+"""Tests of statement checks under pytest, from the outside.
+
+The tests cover collection, output and storage.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ LEDGER = "paper/ledger_paper.py"
 
 @pytest.fixture
 def project(home):
-    """A project with its own files, whose checks the caller writes."""
+    """Return a function that makes a project whose checks the caller writes."""
 
     def make(*parts, table=TABLE):
         home.put("pytest.ini", "[pytest]\ndpaudit_collect = true\n")
@@ -301,10 +304,10 @@ def test_a_check_that_does_nothing_is_told_and_stays_open(project):
     here = project("\n@statement(\"p.first\")\ndef nothing(ledger):\n    'x <= x + 1'\n")
     result = run(here, "--dpaudit-out=out")
     assert result.code == 1
-    result.matches("p.first must have attempts, got none. Call ledger.falsify")
+    result.matches("p.first must have at least one attempt, got none. Call ledger.falsify")
     assert rows(here)[0]["verdict"] == "open"
     assert rows(here)[0]["note"] == (
-        "The check broke off: p.first must have attempts, got none. Call ledger.falsify"
+        "The check broke off: p.first must have at least one attempt, got none. Call ledger.falsify"
     )
 
 
@@ -389,7 +392,7 @@ def test_what_another_version_says_again_takes_over_what_was_found(project):
     assert {row["id"]: row["verdict"] for row in rows(here, "other")}["p.again"] == "open"
     assert run(here, "--dpaudit-out=out").code == 0
     assert problems(here) == []
-    # A resumed run takes it over, although the check now finds something else.
+    # A resumed run keeps the stored result, although the check now finds something else.
     project(FIRST, WRONG.replace("(2 * x, x)", "(x, x)").replace(', expected="refuted"', ""),
             table=table)  # fmt: skip
     run(here, "--dpaudit-out=out", "--dpaudit-resume", "paper/ledger_paper.py::doubling")

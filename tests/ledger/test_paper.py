@@ -1,4 +1,4 @@
-"""Statements and conventions of a paper, read from Markdown; and the mark of a check."""
+"""Tests of statements and conventions of a paper in Markdown, and of the mark of a check."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_edited_file_is_read_again(table):
         ("## a.b\n\n- kind: lemma\n", ":1 must give the text of a.b"),
         (
             "## a.b\n\nx\n\n- proof: none\n",
-            ":1 says 'proof' of a.b. Known fields are kind, rests on",
+            ":1 has an unknown field 'proof' of a.b. Known fields are kind, rests on",
         ),
         (
             "## a.b\n\nx\n\n- rests on: a.c\n",

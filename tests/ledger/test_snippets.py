@@ -1,4 +1,7 @@
-"""Counterexamples that can be pasted: short programs that give the same two sides."""
+"""Tests of counterexamples that can be pasted.
+
+A counterexample that can be pasted is a short program that gives the same two sides.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FRAME = NeighborPair.from_frame(
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of output: a mechanism, a pair for it, and options of its audit."""
+    """One kind of output, with a mechanism, a pair and options of the audit."""
 
     mechanism: Any
     pair: NeighborPair | None = NUMBERS
@@ -94,7 +94,7 @@ def gaps(data, size, *, rng):
 
 
 class Vector:
-    """A vector in one dimension, which is an object with its own state."""
+    """A mechanism that returns vectors and is an object with its own state."""
 
     def __init__(self, dim: int) -> None:
         self.dim, self.__name__ = dim, f"vector_{dim}"
@@ -159,7 +159,7 @@ def constant(data, size, *, rng):
 
 
 class RandomisedResponse:
-    """An exact mechanism."""
+    """A mechanism with a known pmf."""
 
     def pmf(self, data):
         return np.array([0.7, 0.3] if data.sum() > 2 else [0.3, 0.7])

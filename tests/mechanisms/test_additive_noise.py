@@ -42,7 +42,7 @@ def around(data, *, radius=1.0):
 
 
 def sampled_user(data, size, *, rng):
-    """Move the centre in only one run of ten."""
+    """Return centres that move in only one run of ten."""
     return (rng.random(size) < 0.1) * data[0]
 
 
@@ -160,7 +160,7 @@ def meddling(data, size, *, rng):
         (infinite_centers, r"finite centres, got NaN or inf .* first of them is \[-?inf\]"),
         (
             huge_centers,
-            r"centres within 1e\+50 noise scales of 0, that is .* 1e\+50, got .* 1e\+308",
+            r"centres of size at most 1e\+50 noise scales, which is 1e\+50, got .* 1e\+308",
         ),
         (failing_centers, r"raised ValueError: scale < 0 \(at test_additive_noise.py:\d+, size=64"),
         (unequal_centers, "draws of one shape"),
@@ -169,7 +169,7 @@ def meddling(data, size, *, rng):
         (shared, "shares its noise"),
         (half_shared, "shares its noise"),
         (unruly, "ignores rng"),
-        (meddling, "changes its input"),
+        (meddling, "must not change its input"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -180,10 +180,10 @@ def test_broken_centres_are_refused(centers, words):
 
 def test_centres_outside_the_declared_ball_are_refused():
     mechanism = AdditiveNoise(uniform, scale=1.0, ball=([0.5], 0.9))
-    with pytest.raises(MechanismError, match="left its declared ball: .* more than the radius"):
+    with pytest.raises(MechanismError, match="inside its declared ball, .* exceeds the radius"):
         look(mechanism, CLAIM, pair(1, 0), draws=2000)
     longer = AdditiveNoise(uniform, scale=1.0, ball=([0.5, 0.0], 9.0))
-    with pytest.raises(MechanismError, match="length 1, but the declared ball"):
+    with pytest.raises(MechanismError, match="the declared ball's centre, got length 1"):
         look(longer, CLAIM, pair(1, 0), draws=2000)
 
     def one_stray(data, size, *, rng):
@@ -193,7 +193,7 @@ def test_centres_outside_the_declared_ball_are_refused():
         return centers
 
     # Exploration detected nothing (300 draws in 5 calls), but the certifying draws are checked too.
-    with pytest.raises(MechanismError, match="left its declared ball"):
+    with pytest.raises(MechanismError, match="inside its declared ball"):
         look(AdditiveNoise(one_stray, scale=1.0, ball=([0.0], 1.0)), CLAIM, pair(1, 0), draws=1000)
 
 
@@ -203,7 +203,7 @@ def test_centres_outside_the_declared_ball_are_refused():
         (lambda data: np.full(2, np.nan), "NaN or inf"),
         (lambda data: np.zeros((2, 2)), "must return one centre"),
         (lambda data: np.zeros(0), "must return one centre"),
-        (lambda data: data[: 1 + int(data[0])], "centres of one length, got 2 .* and 1"),
+        (lambda data: data[: 1 + int(data[0])], "centres of equal length, got 2 .* and 1"),
         (lambda data: "many", "centres that are numbers"),
         (lambda data, size: data, "Add an argument rng"),
         (
@@ -212,9 +212,12 @@ def test_centres_outside_the_declared_ball_are_refused():
         ),
         (
             lambda data: data * 1e308,
-            r"centres within 1e\+50 noise scales of 0, that is within 1e\+50, got a centre",
+            r"centres of size at most 1e\+50 noise scales, which is 1e\+50, got a centre",
         ),
-        (lambda data: data * 1e-300, "equal, or at least 1e-99 noise scales apart, got 1e-300"),
+        (
+            lambda data: data * 1e-300,
+            "equal or at least 1e-99 noise scales apart, got a distance of 1e-300",
+        ),
         (
             lambda data: np.random.default_rng().normal(size=1),
             "calls without rng returned different centres",
@@ -292,7 +295,7 @@ def test_large_claims_are_audited_without_a_warning(claim, kind, ball):
 
 
 def test_gaussian_noise_keeps_no_pure_claim():
-    # The delta of 4.0 is less than any double, and epsilon is known to be infinite.
+    # The delta at epsilon = 4 is less than any double, but epsilon is known to be infinite.
     finding, _ = look(AdditiveNoise(shifted_data, scale=20.0), PureDP(4.0), pair(1, 0))
     assert finding.epsilon.lower == math.inf
     assert finding.refuted
@@ -356,9 +359,9 @@ def test_equal_centres_need_no_epsilon():
 
 
 def true_epsilon(shift, radius, delta):
-    """Return epsilon of centres uniform on intervals of this radius at distance `shift`.
+    """Return epsilon for centres that are uniform on intervals with this radius.
 
-    Half-spaces are optimal.
+    The two intervals are at distance `shift`. Half-spaces are the optimal events.
     """
 
     def rate(middle, t):
@@ -409,7 +412,10 @@ def test_a_common_ball_suffices_for_a_small_shift_and_no_ball_does_not():
 
 
 def mixture_epsilon(share, delta):
-    """Return epsilon of one Gaussian against a mixture that moves by 1 with this probability."""
+    """Return epsilon of one Gaussian against a mixture.
+
+    The mixture moves by 1 with probability `share`.
+    """
     t = np.linspace(-3, 9, 20_001)
     p = (1 - share) * special.ndtr(-t) + share * special.ndtr(1 - t)
     ok = p > delta
@@ -424,7 +430,7 @@ def test_a_subsampled_gaussian_is_certified_far_below_one_in_draws():
     assert 0.9 * mixture_epsilon(0.1, 1e-6) < finding.epsilon.lower < mixture_epsilon(0.1, 1e-6)
     profile = finding.profile
     certified = [d for d in profile.certified_delta if d > 0]
-    assert min(certified) < 1e-4  # one in 14,000 draws would be 7e-5, if it were certified
+    assert min(certified) < 1e-4  # certifying 1 of 14,000 draws would give 7e-5
     assert all(c <= e for c, e in zip(certified, profile.estimated_delta, strict=False))
     assert isinstance(long, LongProfile)
     assert long.epsilon[: len(profile.epsilon)] == profile.epsilon
@@ -440,7 +446,7 @@ def test_the_estimated_profile_agrees_with_the_truth_within_its_errors():
     for epsilon, estimate, error in zip(
         long.epsilon, long.estimated_delta, long.standard_error, strict=True
     ):
-        # The left is the mixture. For small epsilon, the other direction is not larger.
+        # The left side is the mixture. For small epsilon, the other direction is not larger.
         truth = max(float((p - math.exp(epsilon) * special.ndtr(-t)).max()), 0.0)
         assert estimate <= truth + 5 * error + 1e-12
         assert estimate >= 0.9 * truth - 5 * error - 1e-10

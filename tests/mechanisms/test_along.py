@@ -71,7 +71,10 @@ def test_noise_is_that_of_a_step_or_of_all() -> None:
 @pytest.mark.parametrize("release", ["white_box", "last"])
 @given(values=st.lists(st.floats(-3, 3), min_size=2, max_size=6), seed=st.integers(0, 99))
 def test_centres_lie_in_their_ball(release: str, values: list[float], seed: int) -> None:
-    """The other users may move in any way along the direction."""
+    """Check that centres lie in their ball.
+
+    The other users may move in any way along the direction.
+    """
     users = np.array([[0.0, 0.0, value] for value in values])
     pair = NeighborPair(np.concatenate([users, [[0.0, 0.0, 4.0]]]), users, relation=ADD)
     mechanism = along(run_of(steps=3, q=0.5, release=release), pair)
@@ -90,7 +93,10 @@ def test_the_ball_is_a_point_where_nobody_else_moves_along() -> None:
 
 
 def test_it_reaches_what_no_count_does() -> None:
-    """The accountant states epsilon 7.44 at delta = 1e-5, and the audit has 10,000 draws."""
+    """Check that treating noise and centres separately certifies more than counting.
+
+    The accountant states epsilon 7.44 at delta = 1e-5, and the audit has 10,000 draws.
+    """
     from audits.training.tasks import poisson
 
     true = Accounted(poisson(0.92)).epsilon(1e-5)
@@ -113,12 +119,15 @@ def test_gradients_that_move_are_refused() -> None:
 def test_runs_of_another_kind_are_refused() -> None:
     black_box = run_of(release="loss", loss=lambda params: params.sum(axis=1))
     for run in (black_box, run_of(kind=NoiseOverDrawnBatch)):
-        with pytest.raises(ArgumentError, match="^along needs all sums or the last iterate, and"):
+        with pytest.raises(
+            ArgumentError,
+            match="^along requires a DPSGD that releases all sums or the last iterate",
+        ):
             along(run)
 
 
 def test_users_of_one_gradient_are_refused() -> None:
-    """Both gradients are clipped to the same gradient."""
+    """Check that two users with the same clipped gradient are refused."""
     left, right = (np.concatenate([OTHERS, [[0.0, 0.0, x]]]) for x in (4.0, 9.0))
-    with pytest.raises(ArgumentError, match="^pair must differ in a user's gradient"):
+    with pytest.raises(ArgumentError, match="^the two sides of pair must differ in a user's gradient"):
         along(run_of(), NeighborPair(left, right))

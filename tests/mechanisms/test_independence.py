@@ -1,4 +1,7 @@
-"""Dependent draws are refused before they certify; independent draws are almost never refused."""
+"""Tests that dependent draws are refused, and that independent draws are almost never refused.
+
+Dependent draws are refused before they certify.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ Noise = Callable[[np.random.Generator, int], Any]
 
 
 def check_of(calls: Any, outputs: Any = None, keys: Any = None) -> IndependenceCheck:
-    """Watch calls of one event, given the draws at which it fired."""
+    """Return a check of calls of one event, given the draws at which the event fired."""
     check = IndependenceCheck("f")
     for index, fired in enumerate(calls):
         fired = np.atleast_2d(np.asarray(fired, dtype=bool))
@@ -39,7 +42,7 @@ RATES = (0.5, 0.2, 0.01)
 def expectations(length: int, statistic: Callable[[tuple[int, ...]], float]) -> list[float]:
     """Return the expected e-value at each of `RATES`, over all sequences of a Bernoulli event.
 
-    `statistic` takes a sequence and returns the logarithm of its e-value.
+    `statistic` takes a sequence and returns the logarithm of the e-value.
     """
     totals = np.zeros(len(RATES))
     rates = np.array(RATES)
@@ -50,7 +53,10 @@ def expectations(length: int, statistic: Callable[[tuple[int, ...]], float]) -> 
 
 
 def foretold(shape: tuple[int, ...], **kind: Any) -> Callable[[tuple[int, ...]], float]:
-    """Return the forecasters' evidence in a sequence, cut into calls of the given sizes."""
+    """Return a function that computes the forecasters' evidence in a sequence.
+
+    The sequence is cut into calls of the given sizes.
+    """
     ends = np.cumsum(shape)[:-1]
     return lambda sequence: check_of(np.split(np.array(sequence), ends), **kind)._foretold()
 
@@ -69,7 +75,10 @@ def test_nor_where_the_event_changes_on_the_way() -> None:
 
 
 def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> None:
-    """Here the draws themselves are the coin, so calls often begin alike."""
+    """Check that the test of repeats gains nothing on independent discrete draws.
+
+    The draws themselves are coins, so calls often begin alike.
+    """
 
     def repeated(sequence: tuple[int, ...]) -> float:
         check = IndependenceCheck("f")
@@ -81,7 +90,10 @@ def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> No
 
 
 def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
-    """Compute a mutant of the statistic, where one half replaces the best rate in hindsight."""
+    """Check that a mutant of the statistic has an expected e-value above 1.
+
+    The mutant uses one half instead of the best rate in hindsight.
+    """
 
     def wrong(self: Any) -> Any:
         on, off = self.counts[..., 1], self.counts[..., 0]
@@ -103,7 +115,10 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     ],
 )
 def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, rate) -> None:
-    """The test has a level of 0.2, where refusals can be counted. Its false-alarm rate is 1e-6."""
+    """Check that honest calls are refused at most as often as promised.
+
+    The level is 0.2, so that refusals can be counted. The false-alarm rate of this test is 1e-6.
+    """
     monkeypatch.setattr(independence, "FALSE_REFUSAL", 0.2 * 4)
     rng = np.random.default_rng(1)
     alarms = 0
@@ -118,7 +133,10 @@ def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, ra
 
 @pytest.mark.parametrize("dtype", ["longdouble", "U9", "S9", "aligned"])
 def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
-    """These bytes lie between the fields of a record, behind a short text, or in a long double."""
+    """Check that bytes that are not values are not compared.
+
+    Such bytes lie between the fields of a record, behind a short text, or in a long double.
+    """
     rng = np.random.default_rng(6)
     kind = np.dtype([("a", "i1"), ("b", "f8")], align=True) if dtype == "aligned" else dtype
     check = IndependenceCheck("f")
@@ -135,7 +153,11 @@ def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
 
 
 def test_the_width_of_a_text_foretells_nothing() -> None:
-    """The longest text of a call sets the width of all, which the first draws must not reveal."""
+    """Check that the width of a text predicts nothing.
+
+    The longest text of a call sets the width of all texts, and the first draws must not reveal this
+    width.
+    """
 
     def evidence(sequence: tuple[int, ...]) -> float:
         calls = np.split(np.array(sequence), [5])
@@ -148,7 +170,10 @@ def test_the_width_of_a_text_foretells_nothing() -> None:
 @pytest.mark.parametrize("shape", [(5, 5, 5), (3, 3, 3, 3, 3)])
 @pytest.mark.slow
 def test_one_may_stop_at_any_comparison(shape) -> None:
-    """A call that was compared is never an original, because its draws would be tossed twice."""
+    """Check that the evidence is valid at every comparison at which one may stop.
+
+    A compared call is never used as an original, because its draws would be tossed twice.
+    """
     total = 0.0
     for sequence in itertools.product((0, 1), repeat=sum(shape)):
         check, best = IndependenceCheck("f"), 0.0
@@ -210,7 +235,7 @@ def noisy(noise: Noise) -> Any:
 
 
 def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
-    """Count how often whole audits refuse, and refute, a mechanism that satisfies its claim."""
+    """Count refusals and refutations in whole audits of a mechanism that satisfies its claim."""
     refused = wrong = 0
     for seed in range(seeds):
         try:
@@ -224,7 +249,11 @@ def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_sequential_audits_refuse_shared_noise_and_never_certify_it(name) -> None:
-    """200 audits of each case that was certified wrongly before, and 40 of the slower cases."""
+    """Check that sequential audits refuse shared noise and never certify more than the claim.
+
+    The test has 200 audits of each case that was once certified wrongly, and 40 audits of each
+    slower case.
+    """
     seeds = 200 if name == "by call" or name.startswith("groups") else 40
     assert refusals(name, seeds, method="sequential", draws=20_000) == (seeds, 0)
 
@@ -236,7 +265,10 @@ def test_fixed_audits_of_few_draws_refuse_shared_noise(name) -> None:
 
 @pytest.mark.parametrize("seed", [12, 106, 135])
 def test_the_false_alarm_that_was_found(seed) -> None:
-    """With these seeds, a draw shared by a whole call was refuted when each batch was judged."""
+    """Check that a draw shared by a whole call is refused.
+
+    With these seeds, an audit that judged each batch once refuted the claim.
+    """
 
     def shared(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data[0] + rng.laplace() + 1e-9 * rng.normal(size=size)
@@ -294,7 +326,7 @@ def sticky(data: Any, size: int, *, rng: np.random.Generator) -> Any:
 
 
 def subsampled_once(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Subsample the users once for all draws, a common mistake in vectorised code."""
+    """Subsample the users once for all draws, which is a common mistake in vectorised code."""
     kept = data[:, 0] * (rng.random(len(data)) < 0.5)
     return kept.sum() + rng.laplace(size=size) / 4
 
@@ -337,7 +369,8 @@ def test_rare_answers_from_a_generator_of_its_own_are_refused_as_copies() -> Non
 
 def test_copies_are_counted_in_the_refusal() -> None:
     with pytest.raises(
-        MechanismError, match=r"ignores rng: of 64 calls, \d+ repeat the draws of another"
+        MechanismError,
+        match=r"ignores rng: in \d+ of 64 calls, the draws repeat the draws of another",
     ):
         audit(noisy(four_bit_seed), PureDP(1.0), PAIR, draws=20_000, seed=1, mutants=None)
 

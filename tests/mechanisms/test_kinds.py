@@ -1,4 +1,7 @@
-"""Draws of mixed kinds, where the other draws of a call do not change how a draw is converted."""
+"""Tests of draws of mixed kinds.
+
+The conversion of a draw does not depend on the other draws of the call.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ DRAWS: dict[str, tuple[Draw, str]] = {
 def test_equal_distributions_of_mixed_draws_are_audited_and_not_refuted(
     name: str, draws: int
 ) -> None:
-    """Both sides have one distribution, and the false alarm is 1e-6."""
+    """Check that equal distributions of mixed draws are audited and not refuted.
+
+    The false-alarm probability is 1e-6.
+    """
     draw, errors = DRAWS[name]
 
     @one_draw
@@ -103,7 +109,7 @@ def test_another_kind_is_refused_once_the_contract_was_checked() -> None:
     probing.admit(np.array(["a", "b"]), "left", bound=True)
     mixed = probing.admit(np.array([1.0, 2.0]), "left", bound=True)
     assert mixed["text"].tolist() == ["", ""]
-    assert fitted(mixed, TEXT) is None  # texts that contain numbers are not all texts
+    assert fitted(mixed, TEXT) is None  # the values include numbers
 
 
 def test_what_was_seen_on_one_pair_is_known_on_the_next() -> None:

@@ -1,5 +1,5 @@
 # ruff: noqa: NPY002
-"""Global generators: functions that use them draw only from a generator that records."""
+"""Tests that functions with global generators draw only from a generator that records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA = [np.zeros((3, 1))]
 
 
 def methods(draw: Any) -> list[str]:
-    """The methods through which the noise of a function is drawn."""
+    """Return the methods through which the noise of a function is drawn."""
     found = mutants.record(one_draw(lambda data: draw(), randomness="legacy"), DATA, seed=1)
     assert not found.unseen
     return [site.method for site in found.sites]

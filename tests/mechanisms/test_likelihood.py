@@ -40,7 +40,7 @@ def ways(kind: str, n_users: int) -> list[tuple[tuple[int, ...], float]]:
             (way, float(np.prod([q if taken else 1 - q for taken in way])))
             for way in itertools.product((0, 1), repeat=STEPS)
         ]
-    # There are three steps an epoch. With five users in batches of two, the third batch has one.
+    # Each epoch has three steps. With five users in batches of two, the third batch has one user.
     sizes = [2 / n_users, 2 / n_users, (n_users - 4) / n_users]
     slots = sizes if kind == "shuffle" else [1 / 3] * 3
     found = []
@@ -52,7 +52,7 @@ def ways(kind: str, n_users: int) -> list[tuple[tuple[int, ...], float]]:
 
 
 def log_density(seen: np.ndarray, kind: str, n_users: int, shift: float, last: bool) -> float:
-    """Return the log-density of the canary's coordinate of all sums, or of their sum."""
+    """Return the log-density of the canary's coordinate in all sums, or in their total."""
     terms = []
     for way, probability in ways(kind, n_users):
         centers = shift * np.array(way, dtype=float)

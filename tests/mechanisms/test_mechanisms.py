@@ -1,4 +1,7 @@
-"""The contract of a mechanism: what the sampler refuses, and what it must never refuse."""
+"""Tests of the contract of a mechanism.
+
+The tests check what the sampler refuses, and what the sampler must never refuse.
+"""
 
 from __future__ import annotations
 
@@ -146,8 +149,8 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (infinite_field, "returned inf in 64 of 64 draws"),
     (empty_draws, r"draws that are not empty, got shape \(64, 0\)"),
     (nothing, "got None. Add the missing return"),
-    (writes_input, "changes its input, which is read-only .*. Work on a copy"),
-    (unlocks_input, "changes its input, which is read-only"),
+    (writes_input, "must not change its input, which is read-only .*. Work on a copy"),
+    (unlocks_input, "must not change its input, which is read-only"),
     (global_generator, "ignores rng: two calls with equal generators gave different draws"),
     (own_seed, "ignores rng: four calls with different generators gave the same 64 draws"),
     (shared_noise, "shares its noise: all 64 draws of one call are equal"),
@@ -163,7 +166,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
 def test_breaking_the_contract_is_refused_with_name_and_reason(
     mechanism: Callable[..., Any], words: str
 ) -> None:
-    pair = NeighborPair(DATA, DATA)  # its own copy, which the mechanism may change
+    pair = NeighborPair(DATA, DATA)  # a separate copy, which the mechanism may change
     sampler = _sampler(mechanism)
     state = np.random.get_state()  # noqa: NPY002
     with pytest.raises(MechanismError, match=f"^{mechanism.__name__} .*{words}"):
@@ -267,7 +270,7 @@ def test_an_interrupt_of_the_mechanism_is_its_fault(error: type[BaseException]) 
 
 
 class Later:
-    """Behave well for the first `good` calls, then like `bad`."""
+    """A mechanism that behaves well for the first `good` calls, and then like `bad`."""
 
     def __init__(self, bad: Callable[..., Any], good: int) -> None:
         self.bad, self.good, self.calls = bad, good, 0
@@ -294,8 +297,8 @@ BAD_LATER: list[tuple[Callable[..., Any], str]] = [
     (_vectors, r"got arrays of numbers of shape \(2,\) on the .* dataset after one number each"),
     (_strings, "got one text each on the .* dataset after one number each"),
     (wrong_length, "first axis has length size="),
-    (writes_input, "changes its input"),
-    (unlocks_input, "changes its input"),
+    (writes_input, "must not change its input"),
+    (unlocks_input, "must not change its input"),
 ]
 
 
@@ -303,7 +306,7 @@ BAD_LATER: list[tuple[Callable[..., Any], str]] = [
 def test_breaking_the_contract_on_the_third_certifying_chunk_is_refused(
     bad: Callable[..., Any], words: str
 ) -> None:
-    draws = 300_000  # 90,000 explored in 2 chunks a side, 210,000 certified in 4
+    draws = 300_000  # per side, 90,000 explore in 2 chunks and 210,000 certify in 4
     mechanism = Later(bad, good=10 + 4 + 2)
     with pytest.raises(MechanismError, match=f"^later .*{words}"):
         audit(mechanism, PureDP(1.0), NeighborPair(DATA, DATA), draws=draws, seed=1, mutants=None)
@@ -311,7 +314,10 @@ def test_breaking_the_contract_on_the_third_certifying_chunk_is_refused(
 
 
 def test_input_changed_by_large_calls_only_is_refused() -> None:
-    """The change is idempotent, so comparing before and after certification shows nothing."""
+    """Check that input that only large calls change is refused.
+
+    The change is idempotent, so comparing the input before and after certification shows nothing.
+    """
 
     def clips_in_place(data: Array, size: int, *, rng: Generator) -> Array:
         if size > PROBE_SIZE:
@@ -320,7 +326,7 @@ def test_input_changed_by_large_calls_only_is_refused() -> None:
             data.base.setflags(write=False)
         return data.sum() + rng.laplace(size=size)
 
-    with pytest.raises(MechanismError, match="^clips_in_place changes its input"):
+    with pytest.raises(MechanismError, match="^clips_in_place must not change its input"):
         audit(
             clips_in_place,
             PureDP(1.0),
@@ -358,7 +364,11 @@ def test_records_whose_fields_change_between_calls_are_refused(second: Any) -> N
 
 
 def test_noise_shared_by_the_draws_of_a_call_is_refused_where_other_noise_hides_it() -> None:
-    """Otherwise a threshold drawn once per call refutes a mechanism that ignores its data."""
+    """Check that noise shared by the draws of a call is refused behind other noise.
+
+    Without this refusal, a threshold drawn once per call would refute a mechanism that ignores its
+    data.
+    """
 
     def shared_threshold(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.laplace(size=size) > rng.laplace()

@@ -13,7 +13,10 @@ from dpaudit.mechanisms.watch import Watch
 
 
 def test_a_refusal_waits_for_the_evidence_that_its_probability_needs() -> None:
-    """A repeated call is one toss for two calls, so the evidence grows slowly."""
+    """Check that a refusal waits for the evidence that its probability needs.
+
+    A repeated call is one coin toss for two calls, so the evidence grows slowly.
+    """
     needed = math.log(4 / FALSE_REFUSAL)
     check, calls = IndependenceCheck("copies"), np.array([0.1, 0.2, 0.3, 0.4])
     evidence: list[float] = []

@@ -1,4 +1,4 @@
-"""Outputs of every kind become arrays, by a fixed function of single draws."""
+"""Tests that outputs of every kind become arrays by a fixed function of single draws."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_infinite_numbers_are_outcomes_only_where_errors_are() -> None:
         ([{"a": object()}], "values of draws must be numbers or texts"),
         ([{}, {}], "at least one key, got empty ones"),
         ([{"a": 1}, 3], "must all be dicts"),
-        ([{"a": [1, 2]}, {"a": [1]}], "one shape"),
+        ([{"a": [1, 2]}, {"a": [1]}], "equal shapes"),
     ],
 )
 def test_draws_that_are_none_of_these_are_refused(draws: list[Any], words: str) -> None:
@@ -161,7 +161,7 @@ def test_rows_of_one_shape_stay_objects() -> None:
 
 
 def leaky(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Raise for the right dataset in half of the calls."""
+    """Raise an error in half of the calls if the data have a positive sum."""
     if data.sum() > 0 and rng.random() < 0.5:
         raise ZeroDivisionError("no users")
     return rng.laplace(size=size)
@@ -177,7 +177,11 @@ def test_an_exception_on_one_side_refutes_and_is_told_by_its_type() -> None:
 
 
 def test_with_errors_as_outcomes_every_draw_is_a_call_of_its_own() -> None:
-    """Otherwise a call of many draws fails if one draw fails, and the rate is squared."""
+    """Check that every draw is a separate call if errors are outcomes.
+
+    In a call of many draws, one failing draw would make the call fail, and the rate would be
+    squared.
+    """
     sizes = []
 
     def rare(data: Any, size: int, *, rng: np.random.Generator) -> Any:
@@ -203,19 +207,25 @@ def test_only_data_on_which_trials_fail_are_drawn_from_one_by_one() -> None:
     mechanism = Outcomes(fails, errors="outcome")
     assert words_of_shape(mechanism(np.ones(1), 2, rng=RNG(1))[0].shape) == "raised KeyError"
     assert sizes == [64] + [1] * 2
-    with pytest.raises(LateFailure, match="on some data and not on others. Pass apart=True"):
+    with pytest.raises(LateFailure, match="on some data but not on others. Pass apart=True"):
         mechanism(np.zeros(1), 5, rng=RNG(1))
 
 
 def unreliable(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Fail as a whole call, on all data alike. By luck, some data pass the trials."""
+    """Fail as a whole call, on all data alike.
+
+    By chance, some datasets pass the trials.
+    """
     if rng.random() < 0.01:
         raise ConnectionError("try again")
     return rng.integers(3, size=size)
 
 
 def test_calls_that_fail_on_both_sides_alike_tell_nothing() -> None:
-    """If one side used single draws and the other whole calls, the failures would differ."""
+    """Check that calls that fail on both sides alike refute nothing.
+
+    If one side used single draws and the other side whole calls, the failures would differ.
+    """
     datasets = [np.array([float(user)]) for user in range(40)]
     trials = [Outcomes(unreliable, errors="outcome")._fails_on(data) for data in datasets]
     passes, fails = datasets[trials.index(False)], datasets[trials.index(True)]
@@ -239,7 +249,7 @@ def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
 
     def late(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         calls.append(size)
-        if size != 64 and rng.random() < 0.02:  # passes the trials
+        if size != 64 and rng.random() < 0.02:  # the trials succeed
             raise KeyError("x")
         return rng.laplace(size=size)
 
@@ -253,14 +263,17 @@ def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
 
 
 def rarely(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    """Fail occasionally, after the trials."""
+    """Fail in some calls after the trials."""
     if size != 64 and rng.random() < 0.02:
         raise KeyError("x")
     return rng.laplace(size=size)
 
 
 def test_an_audit_that_began_again_is_kept_too(tmp_path: Path) -> None:
-    """Calls of many draws and calls of one draw are stored separately."""
+    """Check that an audit that began again is kept too.
+
+    Calls of many draws and calls of one draw are stored separately.
+    """
 
     def found(keep: Path | None) -> AuditResult:
         return audit(
@@ -287,10 +300,13 @@ def test_a_failure_that_comes_late_in_a_search_begins_again_too() -> None:
 
 
 def test_mutants_that_are_given_begin_again_with_the_mechanism() -> None:
-    """Otherwise a mutant that fails late would not run, and the audit would have no power."""
+    """Check that given mutants begin again with the mechanism.
+
+    Without a new start, a mutant that fails late would not run, and the audit would have no power.
+    """
 
     def noisy(data: Any, size: int, *, rng: np.random.Generator, scale: float = 2.0) -> Any:
-        if size not in (1, 64):  # passes the trials, and draws that are separate calls
+        if size not in (1, 64):  # trials and separate calls succeed
             raise KeyError("x")
         return data.sum() + rng.laplace(scale=scale, size=size)
 
@@ -364,7 +380,10 @@ def test_one_draw_is_a_decorator_a_function_and_can_be_pickled() -> None:
 
 
 def test_what_a_script_decorates_can_be_sent_to_workers() -> None:
-    """Workers do not know the names of a script or a notebook."""
+    """Check that a mechanism decorated in a script can be sent to workers.
+
+    Workers do not know the names of a script or a notebook.
+    """
     code = (
         "import sys, cloudpickle; from dpaudit import one_draw\n"
         "@one_draw\n"
@@ -412,7 +431,10 @@ def test_bad_options_are_refused(make: Any, arguments: dict[str, Any], words: st
 
 
 def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both generators seed a Mersenne Twister alike, so coins from one number would be equal."""
+    """Check that PyTorch and numpy do not draw the same numbers.
+
+    PyTorch and numpy seed a Mersenne Twister alike, so coins from one seed would be equal.
+    """
     theirs = np.random.RandomState(0)
     torch = SimpleNamespace(
         manual_seed=theirs.seed,
@@ -445,7 +467,10 @@ def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.Monk
     ],
 )
 def test_two_answers_of_any_kinds_are_audited(answers: tuple[Any, Any]) -> None:
-    """The answer does not depend on the data, so nothing may be refuted or refused."""
+    """Check that mechanisms with two answers of any kinds are audited.
+
+    The answer does not depend on the data, so nothing may be refuted or refused.
+    """
 
     @one_draw
     def release(data: Any, *, rng: np.random.Generator) -> Any:
@@ -467,7 +492,10 @@ def test_a_list_of_texts_or_nan_is_refused_by_a_sentence() -> None:
 def test_what_jax_compiled_is_reused_only_for_equal_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The text of a large array is abridged. Two of them must not share a compiled function."""
+    """Check that a function compiled by jax is reused only for equal arguments.
+
+    The text of a large array is abridged. Two large arrays must not share a compiled function.
+    """
     compiled = []
 
     def jit(function: Any) -> Any:
@@ -586,7 +614,7 @@ def test_an_exception_there_is_an_outcome_here(module: str) -> None:
     released = Outcomes(mechanism, errors="outcome")
     result = audit(released, PureDP(1.0), pair, draws=200, seed=1)
     assert result.verdict.words == "REFUTED"
-    assert result.failure_prob == 1e-6  # draws come one by one, and no second attempt was paid for
+    assert result.failure_prob == 1e-6  # single draws need no second attempt
     assert any("KeyError on the right" in note for note in result.notes)
     mechanism.close()
 
@@ -749,7 +777,10 @@ def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
 
 
 def two_answers(data: Any, seed: Any = None) -> tuple[float, float]:
-    """Answer two queries with noise from one seed: the difference of the answers has no noise."""
+    """Answer two queries with noise from one seed.
+
+    The difference of the answers has no noise.
+    """
     total = np.random.default_rng(seed).laplace(scale=2.0) + np.sum(data)
     most = np.random.default_rng(seed).laplace(scale=2.0) + np.max(data)
     return float(total), float(most)
@@ -794,7 +825,10 @@ def test_a_list_of_texts_and_numbers_is_named_as_what_it_is() -> None:
 
 @pytest.mark.slow
 def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
-    """The mutants of one call draw one by one, and their lists may differ in length."""
+    """Check that mutants of single calls may return lists of any length.
+
+    The mutants of one call draw one by one, and their lists may differ in length.
+    """
 
     @one_draw
     def until_above(data: Any, *, rng: np.random.Generator) -> list[float]:
@@ -812,7 +846,10 @@ def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
 
 
 def test_lists_may_all_have_one_length_in_one_call_and_another_in_the_next() -> None:
-    """One draw in a hundred is a long list, so few calls contain both lengths."""
+    """Check lists that have one length in one call and another length in the next call.
+
+    One draw in a hundred is a long list, so few calls contain both lengths.
+    """
 
     @one_draw
     def rarely_long(data: Any, *, rng: np.random.Generator) -> list[float]:

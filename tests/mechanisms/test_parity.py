@@ -1,4 +1,7 @@
-"""A result does not depend on the process that draws: workers, Dask, xdist, for all outputs."""
+"""Tests that results do not depend on the process that draws.
+
+The tests use workers, Dask and xdist, for all kinds of outputs.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ def others() -> Iterator[dict[str, Workers]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_draw_what_one_draws(processes: Workers, kind: str) -> None:
-    """A few kinds have mutants, which are sent like their mechanism."""
+    """Check that two processes draw the same as one process.
+
+    Some kinds of outputs have mutants, which are sent like their mechanism.
+    """
     options = {} if kind in FEW else {"mutants": None}
     alone = _audit(KINDS[kind], kind, **options)
     shared = _audit(KINDS[kind], kind, **options, settings=Settings(workers=processes))

@@ -1,4 +1,7 @@
-"""DP-SGD: exact clipping and batches, the distribution of the noise, and the outputs."""
+"""Tests of DP-SGD.
+
+The tests cover exact clipping and batches, the distribution of the noise, and the outputs.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def test_a_users_sum_is_clipped_or_each_example_is() -> None:
     np.testing.assert_allclose(by_user, [[[0.6, 0.8], [0.6, 0.0]]])
     repeated = np.tile([[[3.0, 4.0]]], (1, 1, 5, 1))
     by_example = DPSGD(itself, q=1.0, clip="example", **OPTIONS).clipped(repeated)
-    np.testing.assert_allclose(by_example, [[[3.0, 4.0]]])  # five of norm 1
+    np.testing.assert_allclose(by_example, [[[3.0, 4.0]]])  # the sum of five gradients of norm 1
     np.testing.assert_allclose(DPSGD(itself, q=1.0, **OPTIONS).clipped(repeated), [[[0.6, 0.8]]])
     without_items = np.array([[[3.0, 4.0], [0.0, 0.0]]])
     for clip in ("user", "example"):
@@ -76,7 +79,7 @@ def test_a_user_takes_part_once_in_an_epoch(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["fixed", "shuffle"])
 def test_batches_have_their_size(kind: str) -> None:
     np.testing.assert_array_equal(of(kind, 8, 50).sum(axis=2), 2)
-    if kind == "shuffle":  # the last batch of seven users has one
+    if kind == "shuffle":  # with seven users, the last batch has one user
         sizes = of(kind, 7, 50).sum(axis=2)
         np.testing.assert_array_equal(sizes, np.tile([2, 2, 2, 1], (50, 2)))
 
@@ -84,7 +87,10 @@ def test_batches_have_their_size(kind: str) -> None:
 @pytest.mark.statistical
 @every_kind
 def test_a_user_takes_part_as_often_as_is_said(kind: str) -> None:
-    """Numbers of participations in seven steps, whose last epoch ends early."""
+    """Check how often a user takes part in seven steps.
+
+    The last epoch ends early.
+    """
     n_users, steps = 8, 7
     counts = of(kind, n_users, 20_000, steps=steps, seed=1)[:, :, 3].sum(axis=1)
     expected = Sampling(kind, steps, **KINDS[kind]).participation(n_users).counts(steps)
@@ -94,7 +100,7 @@ def test_a_user_takes_part_as_often_as_is_said(kind: str) -> None:
 
 
 def test_participation_is_exact() -> None:
-    two_epochs = Sampling("shuffle", 5, batch_size=2).participation(5)  # of 3 steps each
+    two_epochs = Sampling("shuffle", 5, batch_size=2).participation(5)  # each epoch has 3 steps
     assert two_epochs.slots == (0.4, 0.4, 0.2)
     np.testing.assert_allclose(two_epochs.counts(5), [0, 0.2, 0.8, 0, 0, 0], atol=1e-15)
     poisson = Sampling("poisson", 4, q=0.3).participation(9)
@@ -128,7 +134,10 @@ def test_iterates_follow_from_the_noisy_sums() -> None:
 
 
 def test_sums_are_those_of_the_gradients_at_each_iterate() -> None:
-    """Gradient descent on all users with almost no noise."""
+    """Check that the sums are those of the gradients at each iterate.
+
+    The run is gradient descent on all users with almost no noise.
+    """
     data = np.array([[0.3, 0.0], [0.0, 0.4]])
     run = DPSGD(towards, start=[0.1, 0.1], clip_norm=5.0, sigma=1e-12, steps=3, q=1.0)
     params, expected = np.array([0.1, 0.1]), []
@@ -149,7 +158,7 @@ def test_runs_keep_the_contract_of_a_mechanism(kind: str, release: str) -> None:
         again = [run(data, size, rng=np.random.default_rng(7)) for _ in range(2)]
         assert again[0].shape == (size, *((3, 2) if release == "white_box" else (2,)))
         np.testing.assert_array_equal(*again)
-    if kind != "fixed":  # no user is left
+    if kind != "fixed":  # the dataset is empty
         assert run(data[:0], 4, rng=np.random.default_rng(0)).shape[0] == 4
 
 
@@ -172,8 +181,8 @@ def test_equal_seeds_differ_for_other_draws_of_a_call() -> None:
         ({"learning_rate": 0.0}, "^learning_rate must be"),
         ({"clip": "batch"}, "^clip must be one of user, example"),
         ({"release": "all"}, "^release must be one of white_box, last, loss"),
-        ({"release": "loss"}, '^loss must be given with release="loss"'),
-        ({"loss": np.sum}, '^loss must be given with release="loss"'),
+        ({"release": "loss"}, '^loss must be given if and only if release="loss"'),
+        ({"loss": np.sum}, '^loss must be given if and only if release="loss"'),
         ({"sampling": "random"}, "^sampling must be one of poisson, fixed"),
         ({"q": None}, "^q must be given for poisson sampling"),
         ({"batch_size": 2}, "^q must be given for poisson sampling, and batch_size must not"),
@@ -204,7 +213,7 @@ def test_gradients_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
 
 def test_a_batch_larger_than_the_data_is_refused() -> None:
     run = DPSGD(itself, sampling="fixed", batch_size=3, **OPTIONS)
-    with pytest.raises(MechanismError, match="^batch_size must be at most the number of users, 2"):
+    with pytest.raises(MechanismError, match="^batch_size must be at most 2, the number of users"):
         run(np.zeros((2, 2)), 2, rng=np.random.default_rng(0))
 
 

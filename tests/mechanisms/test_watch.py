@@ -1,4 +1,4 @@
-"""Progress is reported, hanging mechanisms are ended, and slow ones are announced."""
+"""Progress is reported, hanging mechanisms are ended, and slow mechanisms are announced."""
 
 from __future__ import annotations
 
@@ -129,7 +129,10 @@ def test_a_progress_that_is_no_function_is_refused() -> None:
 
 
 def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
-    """The limit is a tenth of a second, so a sleeping mechanism is slow on any machine."""
+    """Check that a slow audit gives a warning at once.
+
+    The limit is a tenth of a second, so a sleeping mechanism is slow on any machine.
+    """
 
     def slow(data, size, *, rng):
         time.sleep(size * 1e-4)
@@ -142,7 +145,10 @@ def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
 
 
 def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> None:
-    """The mechanism is fast, but analysing its outputs is slow."""
+    """Check the warning of an audit whose outputs take long to analyse.
+
+    The mechanism itself is fast.
+    """
     monkeypatch.setattr(watch, "_JUDGED_AFTER", 0.0)
     monkeypatch.setattr(watch, "LONG", 0.0)
     with pytest.warns(SlowAuditWarning, match="the audit has taken .* more minutes") as seen:
@@ -151,7 +157,10 @@ def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> 
 
 
 def test_wide_outputs_are_not_kept() -> None:
-    """Draws of numbers are kept to guess by rank; for long texts, only training draws are."""
+    """Check that wide outputs are not kept in memory.
+
+    Draws of numbers are kept to guess by rank. For long texts, only the training draws are kept.
+    """
 
     def long_texts(data, size, *, rng):
         return np.array(["x" * 2000 + str(value) for value in laplace(data, size, rng=rng)])

@@ -1,4 +1,7 @@
-"""Functions for the tests of patches. They are defined here, and one of them has two names."""
+"""Functions for the tests of patches.
+
+The functions are defined in this module, and one function has two names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A module that knows a helper by another name, imported only while it is replaced."""
+"""A module that knows a helper by another name.
+
+The module is imported only while the helper is replaced.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that are removed or replaced while a mechanism runs, and scaled parameters."""
+"""Tests of functions that a mutant removes or replaces, and of scaled parameters."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_mark_of_an_unseeded_mechanism_stays() -> None:
     [
         (f"{HELPERS}.clap", r"tests.mutants.helpers has no clap. Did you mean clip\?"),
         (f"{HELPERS}.Clipper.clap", "has no clap"),
-        (f"{HELPERS}.constant", "must be that of a function, got .*, which is 3"),
+        (f"{HELPERS}.constant", "must be the name of a function, got .*, which is 3"),
         ("no_such_module.clip", "a module that can be imported, got 'no_such_module.clip'"),
         ("clip", "must be module.function, got 'clip'"),
         ("", "must be module.function"),
@@ -219,7 +219,7 @@ def test_what_a_factory_makes_is_made_again() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda: scaled(), "factors must name a parameter"),
+        (lambda: scaled(), "factors must contain at least one parameter"),
         (lambda: scaled(scale=float("nan")), "scale must be"),
         (lambda: scaled(sigma=0.5)(partial(noisy, scale=1.0)), "sigma must be a keyword of mech"),
         (lambda: scaled(scale=0.5)(noisy), "mechanism must be a functools.partial"),

@@ -215,7 +215,10 @@ def test_in_a_loop_over_draws_each_draw_has_its_own_first_call() -> None:
 
 
 def test_the_last_call_is_found_where_calls_vary() -> None:
-    """At its low end, the last toss is certainly heads, so no draw stops there."""
+    """Check that the last call is found if the number of calls varies.
+
+    At the low end of its noise, the last toss is certainly heads, so no draw stops at this toss.
+    """
     made = mutants(until_tails)
     plain = until_tails(DATA, 40, rng=np.random.default_rng(1))
     changed = called(made["high end, last"], size=40)
@@ -270,13 +273,16 @@ def test_threads_have_no_first_call() -> None:
 
 
 def test_a_loop_that_waits_for_noise_is_broken_off() -> None:
-    with pytest.raises(MechanismError, match="the mutant must end, but its rng was called"):
+    with pytest.raises(MechanismError, match="the mutant must end, got"):
         called(mutants(until_tails)["low end, all"])
 
 
 @pytest.mark.parametrize("mechanism", [one_site, looped, stepwise, subsampled])
 def test_mutants_keep_the_contract(mechanism: Any) -> None:
-    """Mutants are pure functions of the generator, for any number of draws and any shape."""
+    """Check that mutants are pure functions of the generator.
+
+    The mutants are pure for any number of draws and any shape.
+    """
     plain = mechanism(DATA, 4, rng=np.random.default_rng(1))
     for mutant in of_noise(mechanism, [DATA], seed=0).mutants:
         assert called(mutant, 4).shape == plain.shape
@@ -338,7 +344,7 @@ NO_MECHANISMS = {"datasets.py", "losses.py", "problems.py"}
 
 
 def lines_that_draw() -> set[tuple[str, int]]:
-    """Lines of algorithms/ that call a method of `rng`, found in the source."""
+    """Return the lines of algorithms/ that call a method of `rng`, found in the source."""
     found = set()
     for path in sorted((ROOT / "algorithms").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -111,7 +111,10 @@ def words(case: tuple[Any, ...]) -> str:
 
 
 def test_every_method_of_the_generator_is_treated() -> None:
-    """A method that a later numpy adds must be considered."""
+    """Check that every method of the generator has a treatment.
+
+    If a later numpy adds a method, this test fails.
+    """
     public = {name for name in dir(np.random.Generator) if not name.startswith("_")}
     assert public == set(TREATMENTS) | {"spawn", "bit_generator"}
 

@@ -1,4 +1,7 @@
-"""Pairs around a frame: neighbours with its dtypes, and users with values of its columns."""
+"""Tests of pairs around a frame.
+
+The neighbours have the dtypes of the frame, and the users have values of its columns.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ CITIES = ["Aix", "Brest", "Caen"]
 
 
 def visits(n_users: int = 30) -> pd.DataFrame:
-    """Whole numbers, floats with a gap, texts, booleans and days, in four rows per user."""
+    """Return a frame with whole numbers, floats with a gap, texts, booleans and days.
+
+    Each user has four rows.
+    """
     rng = np.random.default_rng(1)
     rows = 4 * n_users
     return pd.DataFrame(
@@ -47,12 +53,15 @@ VISITS = visits()
 
 @functools.cache
 def around_visits() -> Portfolio:
-    """All pairs around the frame, under both relations; creating them takes seconds."""
+    """Return all pairs around the frame, under both relations.
+
+    Creating these pairs takes seconds.
+    """
     return neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"))
 
 
 def members(found: Portfolio) -> list[NeighborPair]:
-    """All pairs, and some of each space."""
+    """Return all pairs, and some pairs of each space."""
     rng = np.random.default_rng(1)
     drawn = [
         space.pair(space.at(rng.random(len(space.ranges))), rng=rng)
@@ -63,7 +72,7 @@ def members(found: Portfolio) -> list[NeighborPair]:
 
 
 def cells_of(pair: NeighborPair, column: str) -> list[Any]:
-    """The rows of the differing user on the left."""
+    """Return the values of the differing user in a column, on the left side."""
     return list(pair.left[pair.left["id"] == pair.user][column])
 
 
@@ -113,7 +122,7 @@ def test_columns_that_are_declared_go_further_than_the_frame() -> None:
         VISITS, schema=neighbors.Schema(columns={"age": (0, 150), "city": [*CITIES]}, user="id")
     )
     assert max(max(cells_of(pair, "age")) for pair in members(found)) == 150
-    with pytest.raises(ValueError, match="must name all categories of the frame"):
+    with pytest.raises(ValueError, match="must list all categories of the frame"):
         neighbors.portfolio(
             VISITS, schema=neighbors.Schema(columns={"city": ["Aix", "Dax"]}, user="id")
         )
@@ -129,10 +138,14 @@ def test_the_relation_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (VISITS, {"user": "who"}, "must have the column 'who'"),
+        (VISITS, {"user": "who"}, "must have a column 'who'"),
         (VISITS[VISITS["id"] == "u1"], {"user": "id"}, "at least two users"),
         (VISITS[["id"]], {"user": "id"}, "a column in addition to 'id'"),
-        (VISITS, {"user": "id", "columns": {"town": (0, 1)}}, "columns must be a dict of some of"),
+        (
+            VISITS,
+            {"user": "id", "columns": {"town": (0, 1)}},
+            "columns must be a dict whose keys are among",
+        ),
         (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict"),
         (VISITS.assign(tags=[[1]] * 120), {"user": "id"}, "'tags' holds lists"),
         (VISITS.assign(id=[None, *VISITS["id"][1:]]), {"user": "id"}, "must identify the user"),
@@ -154,7 +167,10 @@ def test_a_schema_beside_an_array_is_refused() -> None:
 
 @one_draw
 def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, float]:
-    """Add noise for one row, but a user with four rows in one city needs four times as much."""
+    """Release the mean of each city with noise for one row.
+
+    A user with four rows in one city needs four times as much noise.
+    """
     paid, city = np.nan_to_num(frame["paid"].to_numpy(), nan=50.0), frame["city"].to_numpy()
     return {
         name: paid[city == name].mean() + rng.laplace(scale=100 / sum(city == name))

@@ -55,14 +55,24 @@ def test_a_pair_error_is_a_value_error() -> None:
 
 
 BAD_PAIRS: list[tuple[Any, Any, dict[str, Any], str]] = [
-    (np.zeros((2, 1)), np.zeros((2, 2)), {}, r"one shape, got left \(2, 1\) and right \(2, 2\)"),
-    (np.zeros((2, 1)), np.zeros((3, 1)), {}, "equally many users, got left 2 and right 3"),
+    (
+        np.zeros((2, 1)),
+        np.zeros((2, 2)),
+        {},
+        r"equal shape, got shape \(2, 1\) on the left and \(2, 2\)",
+    ),
+    (
+        np.zeros((2, 1)),
+        np.zeros((3, 1)),
+        {},
+        "equally many users for replace_user, got 2 on the left and 3",
+    ),
     (1.0, 2.0, {}, "left must be a dataset"),
     (np.zeros((0, 1)), np.zeros((0, 1)), {}, "at least one user"),
     (np.zeros((2, 1)), np.zeros((2, 1)), {"relation": ADD_REMOVE}, "differ by one user"),
     (np.zeros((4, 1)), np.zeros((2, 1)), {"relation": ADD_REMOVE}, "differ by one user"),
-    (np.zeros((3, 1)), np.zeros((2, 2)), {"relation": ADD_REMOVE}, "of one shape"),
-    ([[1.0], [2.0], [3.0]], [[1.0], [9.0]], {"relation": ADD_REMOVE}, "without one user"),
+    (np.zeros((3, 1)), np.zeros((2, 2)), {"relation": ADD_REMOVE}, "of equal shape"),
+    ([[1.0], [2.0], [3.0]], [[1.0], [9.0]], {"relation": ADD_REMOVE}, "apart from one user"),
     ([["a"], ["b"]], [[1.0], [2.0]], {}, "user|kind|dtype"),
     (np.zeros((2, 1), RECORD), np.zeros((2, 1), [("c", float)]), {}, "dtype|record|field"),
 ]
@@ -105,7 +115,10 @@ def test_strings_records_and_booleans_are_data() -> None:
 
 
 def test_both_sides_have_one_dtype_so_that_no_other_user_changes_type() -> None:
-    """Otherwise ``~data`` or an 8-bit overflow separates the sides at equal users."""
+    """Check that both sides have one dtype, so that no other user changes type.
+
+    With two dtypes, ``~data`` or an 8-bit overflow would separate the sides even for equal users.
+    """
     pair = NeighborPair(np.array([[200], [1]], np.uint8), np.array([[200], [300]]))
     assert pair.left.dtype == pair.right.dtype
 
@@ -164,8 +177,8 @@ def test_query_values_keep_their_distance_in_their_norm(norm: str, distance: flo
 
 
 BAD_VALUES: list[tuple[Any, Any, dict[str, Any], str]] = [
-    ([0.0], [0.0, 1.0], {}, "one shape"),
-    ([], [], {}, "not empty"),
+    ([0.0], [0.0, 1.0], {}, "equal shape"),
+    ([], [], {}, "nonempty"),
     (["a"], ["b"], {}, "must be numbers"),
     ([1j], [0.0], {}, "must be numbers"),
     ([math.nan], [0.0], {}, "finite"),
@@ -336,10 +349,10 @@ BAD_WORDS: list[tuple[str, str]] = [
     ("far_user:", "also needs n_users"),
     (
         "far_user:n_user=5",
-        "takes name=value for n_users, m, dim, low, high, relation, got 'n_user=5'",
+        "name is one of n_users, m, dim, low, high, relation, got 'n_user=5'",
     ),
-    ("far_user:n_users", "takes name=value for"),
-    ("constant_against_random:n_users=3,m=2,rng=1", "takes name=value for"),
+    ("far_user:n_users", "takes name=value, where"),
+    ("constant_against_random:n_users=3,m=2,rng=1", "takes name=value, where"),
     ("far_user:n_users=5,relation=other", "relation must be one of"),
     ("far_user:n_users=many", "n_users must be an integer"),
     ("far_user:n_users=5.0", "n_users must be an integer"),
@@ -400,7 +413,7 @@ def test_a_relation_is_no_text(recipe: Any, relation: Any) -> None:
 
 def test_tables_whose_rows_may_be_items_are_refused() -> None:
     frame = pandas.DataFrame({"user": [1, 1, 2], "value": [0.0, 1.0, 2.0]})
-    with pytest.raises(PairError, match="a DataFrame needs by=, the column"):
+    with pytest.raises(PairError, match="by must be given for data of type DataFrame: the column"):
         NeighborPair(frame, frame)
     with pytest.raises(PairError, match=r"left must be an array.*groupby\('user'\)"):
         NeighborPair(frame["value"], frame["value"])
@@ -425,6 +438,6 @@ def test_a_recipe_refuses_what_no_memory_holds_and_what_is_given_twice() -> None
     with pytest.raises(ValueError, match="at most 1,000,000,000 numbers, got n_users=99999999999"):
         pairs_from_words("far_user:n_users=99999999999", rng=rng)
     with pytest.raises(
-        ValueError, match="n_users must be given only once, got 'n_users=30' as a second"
+        ValueError, match="n_users must be given only once, got a second value 'n_users=30'"
     ):
         pairs_from_words("far_user:n_users=20,n_users=30", rng=rng)

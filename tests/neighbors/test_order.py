@@ -1,4 +1,4 @@
-"""Pairs keep all other users in place, so that the order of rows alone reveals nothing."""
+"""Tests that pairs keep all other users in place, so the order of rows alone reveals nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ COLUMNS = {"id": [1, 2, 2, 3, 4], "paid": [0.1, 0.9, 0.2, 0.8, 0.5]}
 
 
 def rows_released(frame: Any, *, rng: Generator) -> Array:
-    """Release eight rows, each of which is 1-DP; missing rows are 0."""
+    """Release eight rows with noise that makes each row 1-DP.
+
+    Missing rows are 0.
+    """
     values = np.clip(np.asarray(frame["paid"], dtype=float), 0, 1)
     released = np.zeros(8)
     released[: len(values)] = values[:8]
@@ -29,7 +32,7 @@ def rows_released(frame: Any, *, rng: Generator) -> Array:
 
 
 def users_released(data: Any, size: int, *, rng: Generator) -> Array:
-    """Release one number for each of eight users, where each number is 1-DP."""
+    """Release one number for each of eight users, with noise that makes each number 1-DP."""
     released = np.zeros(8)
     values = [float(np.clip(np.mean(held), 0, 1)) if len(held) else 0.0 for held in data]
     released[: len(values)] = values[:8]
@@ -73,7 +76,7 @@ def test_a_correct_release_of_rows_is_not_refuted() -> None:
         assert found.verdict is not Verdict.REFUTED
     shifted = NeighborPair(frame, frame[frame["id"] != 0], relation=REMOVE, by="id")
     found = audit(mechanism, PureDP(1.0), shifted, draws=500, seed=1, mutants=None)
-    assert found.verdict is Verdict.REFUTED  # the wrong control
+    assert found.verdict is Verdict.REFUTED  # the shifted pair is the control
     assert any("other positions on the two sides" in note for note in found.notes)
 
 
@@ -90,7 +93,7 @@ def pairs_of(where: Any) -> list[NeighborPair]:
         for point in rng.random((30, len(space.ranges))):
             try:
                 found.append(space.pair(space.at(point), rng=rng))
-            except ValueError:  # no pair at this point
+            except ValueError:  # there is no pair at this point
                 continue
     return found
 

@@ -1,4 +1,7 @@
-"""The portfolio: its contents, that its pairs are neighbours in the domain, its refusals."""
+"""Tests of the portfolio.
+
+The tests check its contents, its refusals, and that its pairs are neighbours in the domain.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ BOTH = (Relation.REPLACE_USER, Relation.ADD_REMOVE_USER)
 
 
 def members(held: Portfolio, points: int = 40) -> list[NeighborPair]:
-    """The pairs, and some of each space."""
+    """Return the pairs, and some pairs of each space."""
     rng = np.random.default_rng(7)
     found = list(held.pairs)
     for space in held.spaces:
@@ -133,7 +136,10 @@ def test_every_idea_is_there() -> None:
 
 
 def test_halves_leave_the_balance_to_the_user() -> None:
-    """For both parities, one user decides the median, however ties are broken."""
+    """Check that one user decides the median in pairs of halves.
+
+    One user decides the median for even and odd numbers of users, however ties are broken.
+    """
     for n_users in (9, 10):
         held = portfolio(n_users=n_users, m=1).under(Relation.REPLACE_USER)
         halves = [p for p in held.pairs if p.recipe.startswith("halv")]
@@ -193,7 +199,10 @@ def test_users_are_empty_only_where_items_may_be_missing() -> None:
 
 
 def test_every_threshold_on_a_count_is_crossed() -> None:
-    """For each t, a pair has t holders of a category on one side and t - 1 on the other side."""
+    """Check that some pair crosses every threshold on a count.
+
+    For each t, a pair has t holders of a category on one side and t - 1 holders on the other side.
+    """
     space = portfolio(n_users=6, m=2).spaces[0]
     crossed = set()
     for count in range(1, 7):
@@ -334,8 +343,8 @@ def test_spaces_have_words(words: str, name: str) -> None:
     [
         ("outlyer:n_users=3", ArgumentError, "Did you mean outlier?"),
         ("outlier", ArgumentError, "the recipe outlier also needs n_users"),
-        ("outlier:n_users=3,speed=2", ArgumentError, "takes name=value for n_users, m, dim, low"),
-        ("portfolio:like=x", ArgumentError, "takes name=value for n_users, m, dim"),
+        ("outlier:n_users=3,speed=2", ArgumentError, "name is one of n_users, m, dim, low"),
+        ("portfolio:like=x", ArgumentError, "name is one of n_users, m, dim"),
         ("portfolio:m=2,m=3", ArgumentError, "m must be given only once"),
         ("portfolio:m=x", TypeError, "m must be an integer"),
     ],

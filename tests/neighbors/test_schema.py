@@ -1,4 +1,7 @@
-"""Pairs of tables from a schema: neighbours with one schema, at edges where mistakes occur."""
+"""Tests of pairs of tables from a schema.
+
+The pairs are neighbours with one schema, at edges where mistakes occur.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def rows(
 
 
 def members(found: Portfolio) -> list[NeighborPair]:
-    """All pairs, and some of each space."""
+    """Return all pairs, and some pairs of each space."""
     rng = np.random.default_rng(1)
     drawn = [
         space.pair(space.at(rng.random(len(space.ranges))), rng=rng)

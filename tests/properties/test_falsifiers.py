@@ -1,4 +1,4 @@
-"""The searches of the ledger find typical mistakes of papers, by the benchmark with one seed."""
+"""Tests that the ledger finds typical mistakes of papers, in the benchmark with one seed."""
 
 from __future__ import annotations
 

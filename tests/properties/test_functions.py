@@ -1,4 +1,4 @@
-"""Checks of a user's own deterministic functions."""
+"""Tests of the checks of a user's own deterministic functions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def test_by_default_nan_and_infinities_are_tried():
 
 
 def test_an_empty_user_is_found():
-    """All users have equal weight, but omitting empty users divides by fewer than n."""
+    """Check that an empty user is found.
+
+    A mean that omits empty users divides by fewer than n, although all users have equal weight.
+    """
     pairs = strategies.neighbor_pairs(n_users=3, m=2, missing=True)
 
     def mean_of_users(data):
@@ -106,7 +109,7 @@ def test_lipschitz_constants():
 
 
 def toward_zero(x, step=0.3):
-    """Take one step of the geometric median's SGD with a data point at 0."""
+    """Take one step of the SGD of the geometric median, with a data point at 0."""
     length = np.linalg.norm(x)
     return x - step * x / length if length > 1e-100 else x
 
@@ -255,7 +258,11 @@ def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
 
 
 def test_rounding_among_the_smallest_doubles_is_no_expansion():
-    """Half of three units in the last place rounds to two: 1e-323 apart, but 7e-324 is allowed."""
+    """Check that rounding among the smallest doubles is not reported as an expansion.
+
+    Half of three units in the last place rounds to two units. The distance is then 1e-323, but only
+    7e-324 is allowed.
+    """
     zero = np.zeros(2)
     for size in (1.5e-323, 2.3030012943022205e-161, 1e-300, 1e200):
         assert not check_contraction(

@@ -1,4 +1,4 @@
-"""A judge of ``lhs <= rhs`` must not be misled by rounding, infinities, NaN or odd types."""
+"""Tests that rounding, infinities, NaN or odd types do not mislead a judge of ``lhs <= rhs``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def test_whole_numbers_and_fractions_are_compared_as_they_are(lhs, rhs):
 
 
 def test_exact_arithmetic_sees_what_floats_hide():
-    """As floats, both sides are equal or in the wrong order, but the claim is false."""
+    """Check that exact arithmetic finds a violation that floats hide.
+
+    As floats, both sides are equal or in the wrong order, but the claim is false.
+    """
     third = Fraction(1, 10**17)
     for floats in ((1.0, 1.0), (1.0, 1.0 + 1e-9)):
         judge = judged(*floats, exact=lambda n: (1 + third, Fraction(1)))
@@ -122,7 +125,10 @@ def test_complex_sides_are_refused(side):
 
 
 def test_a_factor_shrinks_positive_sides_only():
-    """-3 <= -2 still holds when -2 is halved, but a right side of 0 cannot shrink."""
+    """Check that a factor shrinks positive sides only.
+
+    For example, -3 <= -2 still holds if -2 is halved, and a right side of 0 cannot shrink.
+    """
     assert sweep(ONE, lambda n: (-3.0, -2.0)).power is Power.SURVIVED
     assert sweep(ONE, lambda n: (0.0, 0.0)).power is Power.SURVIVED
     assert sweep(ONE, lambda n: (3.0, math.inf)).power is Power.SURVIVED
@@ -175,8 +181,8 @@ def test_an_identity_of_zeros_has_no_power():
 @pytest.mark.parametrize(
     ("a", "b", "words"),
     [
-        (np.ones(3), 1.0, "one shape"),
-        (np.ones((3, 1)), np.ones(3), "one shape"),
+        (np.ones(3), 1.0, "equal shapes"),
+        (np.ones((3, 1)), np.ones(3), "equal shapes"),
         (np.array([]), np.array([]), "at least one"),
         (1 + 1j, 1 - 1j, "real numbers"),
     ],
@@ -354,7 +360,11 @@ def test_a_factor_without_a_positive_side_says_what_to_do():
 
 
 def test_a_climb_that_takes_its_budget_leaves_no_example_out():
-    """Lists of changing length on a plateau, where each part is tried against every other part."""
+    """Check that a climb that uses its whole budget omits no example.
+
+    The examples are lists of changing length on a plateau, where each part is tried against every
+    other part.
+    """
     lists = st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=9)
     attempt = falsify(lists, lambda case: (float(len(case) > 3), 1.0), seed=1, examples=400)
     assert attempt.examples >= 400

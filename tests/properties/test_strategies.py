@@ -1,4 +1,4 @@
-"""The strategies draw from the named classes."""
+"""Tests that the strategies draw from the named classes."""
 
 from __future__ import annotations
 

@@ -63,7 +63,10 @@ def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
 
 
 def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram:
-    """Return counts of Laplace noise around 1 and 0, and the ray above the edge near `cut`."""
+    """Return a histogram of Laplace noise around 1 and 0.
+
+    The event is the ray above the edge near `cut`.
+    """
     rng = np.random.default_rng(seed)
     left, right = (
         np.histogram(np.clip(rng.laplace(at, scale, draws), -4.9, 5.9), EDGES)[0].tolist()
@@ -75,7 +78,7 @@ def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram
 
 
 def result(**changes: Any) -> AuditResult:
-    """Return an audit with 100,000 draws that was not refuted."""
+    """Return the result of an audit of 100,000 draws without a refutation."""
     verdict = changes.get("verdict", Verdict.NOT_REFUTED)
     epsilon = changes.get("epsilon", estimate(0.9))
     facts: dict[str, Any] = {
@@ -108,14 +111,14 @@ def result(**changes: Any) -> AuditResult:
 
 
 def mutant(name: str, status: MutantStatus, *, given: bool = False) -> MutantResult:
-    """Return a mutant of the noise, or a given mutant."""
+    """Return a mutant of the noise, or a given mutant if `given` is set."""
     return MutantResult(name, status, 1.0, 1e-6, 1000, noise="" if given else "line 1 of x.py")
 
 
 def row(
     verdict: LedgerVerdict = LedgerVerdict.HOLDS, id: str = "p.one", **changes: Any
 ) -> StatementResult:
-    """Return a statement that was checked, with the declared verdict."""
+    """Return a statement that was checked and has the declared verdict."""
     facts: dict[str, Any] = {
         "stated": Statement(id, "p", "lemma", "Squares are at least 0."),
         "verdict": verdict,
@@ -126,7 +129,7 @@ def row(
 
 
 def run(**changes: Any) -> StoredRun:
-    """A run that finished."""
+    """Return a run that finished."""
     facts: dict[str, Any] = {
         "profile": "quick",
         "seed": 0,

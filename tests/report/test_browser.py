@@ -1,4 +1,4 @@
-"""The page in a browser: the effect of its buttons and links."""
+"""Tests of the page in a browser, and of the effect of its buttons and links."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def in_browser(path: Path, profile: Path, fragment: str = "", *flags: str) -> st
 
 
 def act(page: str, actions: str, tmp_path: Path, *flags: str) -> object:
-    """Run `actions` in the page after its own script; return their result."""
+    """Run `actions` in the page after its own script, and return their result."""
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     probe = (
         "<script>(async () => { const q = (s) => document.querySelector(s);"
@@ -94,7 +94,7 @@ def test_browser_opens_the_finding_that_a_link_points_to(path, results, tmp_path
 
 
 def printed_pages(path: Path, tmp_path: Path) -> int:
-    """Return how many sheets a page takes."""
+    """Return how many sheets of paper a page takes."""
     target = tmp_path / "printed.pdf"
     command = [str(BROWSER), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}"]
     command += ["--no-pdf-header-footer", f"--print-to-pdf={target}", path.as_uri()]
@@ -161,7 +161,7 @@ def test_browser_sorts_by_a_header(page, results, tmp_path):
     falling = sorted(value.values(), reverse=True)
     assert said[0][0] == "descending"
     assert [value[row] for row in said[0][1]] == falling
-    assert said[0][1][0] == "audit_x::sure"  # inf
+    assert said[0][1][0] == "audit_x::sure"  # the value is inf
     assert said[1][0] == "ascending"
     assert [value[row] for row in said[1][1]] == falling[::-1]
     assert said[2][0] == "ascending"
@@ -229,7 +229,7 @@ def test_a_long_page_unpacks_a_finding_when_it_is_opened(results, tmp_path, monk
     assert text.count('class="packed"') == len(results) - 2
     assert text.count("Back to all audits") == 2
     name = re.findall(r'<article id="([^"]+)">', text)[-1]
-    seen = in_browser(long, tmp_path / "profile", f"#{name}")  # under its own policy
+    seen = in_browser(long, tmp_path / "profile", f"#{name}")  # the page runs under its own policy
     assert seen.count('class="packed"') == len(results) - 3
     assert seen.partition(f'<article id="{name}">')[2].count("Back to all audits") == 1
     opened = act(

@@ -1,4 +1,4 @@
-"""Changes between two runs, with one hand-made case for each kind of change."""
+"""Tests of changes between two runs, with one hand-made case for each kind of change."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_less_to_find_a_violation_with():
     assert less_than_before(FINE, computed) == ""
     bets = SequentialPath("refuted", 100_000, 10.0, (64,), (11.0,))
     assert less_than_before(FINE, changed(FINE, sequential=bets, draws={"certify": 64})) == ""
-    point = {**claim(), "epsilon": 7.0}  # a point of a curve, at which it was compared
+    point = {**claim(), "epsilon": 7.0}  # the point of a curve at which the claim was compared
     assert less_than_before(FINE, replace(FINE, claim=point)) == ""
 
 
@@ -186,7 +186,11 @@ def both(old: Any, new: Any, **asked: Any) -> Comparison:
 
 
 def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_first():
-    """One comparison holds all kinds of changes. A comparison that ignores one kind fails here."""
+    """Check that every kind of change is named, and that worse changes come first.
+
+    One comparison holds all kinds of changes. A comparison that ignores one kind of change fails
+    this test.
+    """
     survivor = (mutant("halved", MutantStatus.KILLED), mutant("removed", MutantStatus.SURVIVED))
     pairs = {
         What.REFUTED: (FINE, REFUTED),
@@ -312,7 +316,10 @@ SIDES = st.lists(RECORDS, max_size=7)
 
 @given(SIDES, SIDES)
 def test_a_comparison_is_whole(old, new):
-    """Every record is the same, changed, gone or new. A record compared with itself is the same."""
+    """Check that every record is the same, changed, gone or new.
+
+    A record compared with itself is the same.
+    """
     found = both(old, new)
     assert both(new, new).changes == both(new, new).epsilons == ()
     assert set(found.worse).isdisjoint(found.others)
@@ -435,7 +442,10 @@ ENDS = st.tuples(st.floats(0, 10), st.floats(0, 10) | st.just(INF)).map(sorted)
 
 @given(ENDS, ENDS)
 def test_intervals_that_share_a_number_never_move(before, now):
-    """A true epsilon that lies in both intervals explains both results."""
+    """Check that intervals that share a number never count as a move.
+
+    A true epsilon that lies in both intervals explains both results.
+    """
     found: EpsilonChange = epsilon_change(drawn(*before), drawn(*now))
     if max(before[0], now[0]) <= min(before[1], now[1]):
         assert not found.has_moved

@@ -1,4 +1,7 @@
-"""The first lines of the page: the worst result, how bad it is, and what to do."""
+"""Tests of the first lines of the page.
+
+The first lines name the worst result, its severity, and what to do.
+"""
 
 from __future__ import annotations
 

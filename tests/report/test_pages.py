@@ -1,4 +1,7 @@
-"""The page is complete, safe, and the same for a person and a parser; then a real browser."""
+"""Tests that the page is complete, safe, and the same for a person and a parser.
+
+The last tests open the page in a real browser.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,7 @@ def page(path) -> str:
 
 
 class Reader(HTMLParser):
-    """A parser that collects the content of a page, and requires that every element is closed."""
+    """A parser that collects the content of a page and requires that every element is closed."""
 
     VOID = frozenset({"meta", "link", "br", "wbr", "input"})
 
@@ -377,7 +380,7 @@ MUTANTS = (
 
 
 def table_of_mutants(page: str) -> list[tuple[str, ...]]:
-    """Return the rows of the table: class of the status, and the text of every cell."""
+    """Return the class of the status and the text of every cell, for each row of the table."""
     (table,) = re.findall(r'<table class="counts mutants">.*?<tbody>(.*?)</tbody>', page, re.S)
     rows = re.findall(
         r"<tr><th[^>]*>(.*?)</th>" + r'<td class="(\w+)">(.*?)</td>' + "<td>(.*?)</td>" * 2, table

@@ -1,4 +1,7 @@
-"""SARIF: what is a result, what is a notification, and the location of its function."""
+"""Tests of SARIF output.
+
+The tests check results, notifications, and the locations of functions.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,7 @@ def test_lines_are_those_of_the_function_as_it_stands(tmp_path, monkeypatch):
     file.write_text("def (")
     assert line_of(str(file), "audit_y") is None
     file.write_text("def audit_y(auditor): pass\n")
-    assert line_of(str(file.resolve()), "audit_y") is None  # only files below are read
+    assert line_of(str(file.resolve()), "audit_y") is None  # only files below the folder are read
 
 
 # --- SARIF ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Lines of text are short and use the words of the page."""
+"""Tests that lines of text are short and use the words of the page."""
 
 from __future__ import annotations
 

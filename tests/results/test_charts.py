@@ -1,4 +1,4 @@
-"""Descriptions of charts, with their contents for every kind of result."""
+"""Tests of descriptions of charts, with their contents for every kind of result."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_tradeoff_stretched_about_the_corner_keeps_its_orientation():
     assert (y.low, y.high) == (
         1.0,
         0.01,
-    )  # the axis falls upwards, so that a smaller error is lower
+    )  # the axis is reversed, so a smaller error is lower
     assert y.marks() == [(0.01, "0.99"), (0.1, "0.9"), (1.0, "0")]
     smaller = with_tradeoff((1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0), small=1e-4)
     y = charts.tradeoff(smaller).panels[0].y
@@ -330,7 +330,7 @@ def test_tradeoff_without_certified_numbers_shows_the_claim_alone():
 
 
 def series_of(chart: Chart, kind: str, role: str) -> list[Series]:
-    """A series with the given points."""
+    """Return the series of this kind and role that have points."""
     own = chart.panels[0].series
     return [one for one in own if (one.kind, one.role) == (kind, role) and one.points]
 

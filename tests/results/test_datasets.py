@@ -1,4 +1,4 @@
-"""The datasets of a pair in a few words: the differing user, and the other users."""
+"""Tests of the short description of a pair, with the differing user and the other users."""
 
 from __future__ import annotations
 

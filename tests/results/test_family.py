@@ -1,4 +1,4 @@
-"""The refutations of a run, judged together by Holm's step-down."""
+"""Tests of the refutations of a run, which are judged together by Holm's step-down procedure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def test_without_a_refutation_there_is_nothing_to_adjust():
 
 
 def test_by_hand():
-    """The smallest p-value counts m times, and the next m - 1 times. Adjusted values never fall."""
+    """Compare adjusted p-values with values computed by hand.
+
+    The smallest p-value is multiplied by m, and the next p-value by m - 1. Adjusted p-values never
+    decrease.
+    """
     results = [result(scale) for scale in (0.3, 0.7, 1.0)]
     p = [r.p_value for r in results]
     assert p[0] < p[1] < p[2] == 1.0
@@ -70,7 +74,7 @@ def test_the_event_refutes_at_its_p_value_and_hardly_below():
     def falls(failure_prob):
         return tally.bounds(failure_prob).lower_epsilon(0.0) > 1.0
 
-    assert falls(found.p_value)  # a share of at most 0.9 was paid, so this is certain
+    assert falls(found.p_value)  # the share is at most 0.9, so this is certain
     assert not falls(math.exp(1.3 * math.log(found.p_value)))
 
 
@@ -97,7 +101,10 @@ def test_order_does_not_matter():
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_p_values_are_adjusted_by_closed_testing(p_values: list[float]) -> None:
-    """Holm rejects a hypothesis if Bonferroni rejects each intersection that contains it."""
+    """Check that p-values are adjusted by closed testing.
+
+    Holm rejects a hypothesis if Bonferroni rejects each intersection that contains the hypothesis.
+    """
     members = range(len(p_values))
     intersections = [
         chosen for size in members for chosen in itertools.combinations(members, size + 1)

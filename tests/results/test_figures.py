@@ -1,4 +1,4 @@
-"""Charts with matplotlib: the same description on matplotlib axes."""
+"""Tests of charts with matplotlib, drawn from the same description."""
 
 from __future__ import annotations
 

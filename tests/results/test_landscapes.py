@@ -1,4 +1,4 @@
-"""The report of a search: landscape, ranking, and its limits."""
+"""Tests of the report of a search, with its landscape, its ranking and its limits."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_page_shows_landscape_ranking_and_account(found, tmp_path):
     assert "(640 of them to search for the pair)" in page
     assert "None of these draws certify anything" in page
     ranking = page[page.index('<section class="ranking">') :]
-    assert len(re.findall(r"<tr[ >]", ranking)) == 4  # a head, and three drawn pairs
+    assert len(re.findall(r"<tr[ >]", ranking)) == 4  # a header row and three drawn pairs
     assert "<td>2</td><td>right</td><td>1.5</td><td>512</td><td>final</td>" in ranking
 
 

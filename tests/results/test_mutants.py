@@ -1,4 +1,7 @@
-"""The results of mutants: the score, the words, and the noise changes that go undetected."""
+"""Tests of the results of mutants.
+
+The tests cover the score, the words, and undetected changes of the noise.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,19 @@ KILLED, SURVIVED, NOT_RUN = MutantStatus.KILLED, MutantStatus.SURVIVED, MutantSt
 def mutant(
     status: MutantStatus, name: str = "half", epsilon: float = 2.0, **changes
 ) -> MutantResult:
-    """A given mutant."""
+    """Return a given mutant."""
     return replace(MutantResult(name, status, epsilon, 1e-6, 700), **changes)
 
 
 def gone(status: MutantStatus, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
-    """A mutant without one of the noises."""
+    """Return a mutant without one of the noises."""
     return mutant(
         status, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes
     )
 
 
 def less(status: MutantStatus, noise: str = NOISE, calls: str = "all") -> MutantResult:
-    """A mutant with less of one of the noises."""
+    """Return a mutant with less of one of the noises."""
     return replace(
         gone(status, noise, calls), name=f"{noise} halved", certain=False, change="halved"
     )
@@ -105,7 +108,10 @@ def test_a_noise_whose_removal_survives_is_not_noticed():
 
 @pytest.mark.parametrize("mutant_runs", list(itertools.permutations(MutantStatus, 2)))
 def test_a_selection_is_noticed_at_either_end(mutant_runs):
-    """Only one end may violate the claim, because nothing leaks if nobody is sampled."""
+    """Check that a change of a selection counts as detected if the mutant of either end is killed.
+
+    Only one end may violate the claim, because nothing leaks if nobody is sampled.
+    """
     both = [gone(status, SAMPLE) for status in mutant_runs]
     assert list(undetected(both)) == ([] if KILLED in mutant_runs else [SAMPLE])
 

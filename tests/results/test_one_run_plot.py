@@ -1,4 +1,7 @@
-"""The plot of an audit in one run: its contents, and that estimates are not called certified."""
+"""Tests of the plot of an audit in one run.
+
+The tests check its contents, and that estimates are not called certified.
+"""
 
 from __future__ import annotations
 

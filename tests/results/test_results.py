@@ -1,4 +1,4 @@
-"""Results: words, plain data, and an exact round trip through JSON."""
+"""Tests of the words and the plain data of results, and of the round trip through JSON."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ TRIPS: dict[str, dict[str, Any]] = {
 def test_the_trip_through_json_is_exact(name: str) -> None:
     result = _result(**TRIPS[name])
     assert _trip(result) == result
-    for field in fields(result):  # the types too, because 1 == 1.0 == True
+    for field in fields(result):  # types are compared too, because 1 == 1.0 == True
         assert repr(getattr(_trip(result), field.name)) == repr(getattr(result, field.name))
 
 

@@ -1,4 +1,4 @@
-"""The severity of a violation: ratios, positions on the bar, words."""
+"""Tests of the severity of a violation, with its ratios, positions on the bar and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verdict compared with the expected one."""
+"""Tests that compare a verdict with the expected verdict."""
 
 from __future__ import annotations
 

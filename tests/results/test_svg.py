@@ -1,4 +1,4 @@
-"""Charts as SVG: positions of marks, escaping, and omissions."""
+"""Tests of charts as SVG, for the positions of marks, escaping and omissions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_long_legend_is_wrapped_and_moves_the_chart_down():
 
 
 def texts(svg: str) -> Iterator[tuple[float, float, float, bool]]:
-    """Yield left and right end, height and rotation of each text."""
+    """Yield the left end, the right end, the height and the rotation of each text."""
     for element in ET.fromstring(svg).iter("text"):
         x, y = float(element.get("x", "nan")), float(element.get("y", "nan"))
         width = text_width(element.text or "")

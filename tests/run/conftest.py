@@ -1,4 +1,7 @@
-"""Projects that run inside this process. Only tests of processes start new processes."""
+"""Fixtures for projects that run inside this process.
+
+Only tests of processes start new processes.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +47,13 @@ class Home:
     path: Path
 
     def write(self, **files: str) -> Home:
-        """Write Python files, by their names without .py."""
+        """Write Python files, whose names are given without .py."""
         for name, text in files.items():
             self.put(f"{name}.py", text)
         return self
 
     def put(self, name: str, text: str) -> Path:
-        """Write one file, making its folders."""
+        """Write one file, and make its folders."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -67,7 +70,7 @@ class Home:
         write_sealed(self.path / name, data)
 
     def dpaudit(self, *args: str) -> Done:
-        """Run a command of dpaudit, in this process unless it asks for workers."""
+        """Run a command of dpaudit, in this process unless the command uses workers."""
         return _inside(self.path, lambda: _run_main(args))
 
     def pytest(self, *args: str) -> Done:
@@ -123,7 +126,7 @@ def _inside(path: Path, call: Any) -> Done:
     ):
         warnings.resetwarnings()  # a user has none of the filters of these tests
         warnings.simplefilter("error", RuntimeWarning)
-        gc.freeze()  # pytest collects garbage five times after a session; freeze ours
+        gc.freeze()  # pytest collects garbage after a session, and skips frozen objects
         try:
             code = call()
         finally:
@@ -133,7 +136,7 @@ def _inside(path: Path, call: Any) -> Done:
 
 @contextlib.contextmanager
 def _restored(path: Path) -> Iterator[None]:
-    """Leave no trace of a project in this process: modules, paths, environment."""
+    """Restore the modules, paths and environment of this process after a project has run."""
     where, paths, environment = os.getcwd(), list(sys.path), dict(os.environ)
     known = set(sys.modules)
     bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -155,5 +158,5 @@ def _restored(path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """An empty directory."""
+    """Return an empty directory."""
     return Home(tmp_path)

@@ -1,4 +1,7 @@
-"""`dpaudit audit` without a pair: claims, descriptions of the data, conflicts, and replay."""
+"""Tests of `dpaudit audit` without a pair.
+
+The tests cover claims, descriptions of the data, conflicts and replay.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +137,7 @@ def test_data_of_a_file_are_looked_around(home):
         (["--epsilon", "1", "--draws", "300"], "Name a pair, which needs fewer"),
         (
             ["--epsilon", "1", "--relation", "add_remove_user", "--pair", "far_user:n_users=5"],
-            "pair must have the relation of the claim, add_remove_user, got replace_user",
+            "pair must have the claim's relation, add_remove_user, got replace_user",
         ),
         (["--epsilon", "1", "--pair", "outlyer:n_users=3"], "Did you mean outlier?"),
     ],

@@ -1,4 +1,7 @@
-"""The fixture of an audit function: settings of the run, and margins stored with the result."""
+"""Tests of the fixture of an audit function.
+
+The tests cover settings of the run, and margins stored with the result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md, run by a shell instead of the runner of a forge."""
+"""Tests of the recipes of docs/ci.md, run by a shell instead of a CI runner."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recipe(title: str) -> Any:
 
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with a stored run."""
+    """Return a checkout with a stored run."""
     path = tmp_path_factory.mktemp("baseline")
     write(path, scale=1.0)
     assert shell("dpaudit run --strict --out baseline", path) == 0
@@ -47,7 +47,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(baseline: Path, tmp_path: Path) -> Path:
-    """A checkout whose noise was halved after the baseline."""
+    """Return a checkout whose noise was halved after the baseline."""
     shutil.copytree(baseline, tmp_path, dirs_exist_ok=True)
     write(tmp_path, scale=0.5)
     return tmp_path

@@ -1,4 +1,4 @@
-"""The command line for users: output, exit codes, files."""
+"""Tests of the output, the exit codes and the files of the command line."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
     ("args", "words"),
     [
         (["run", "nowhere"], "PATHS: 'nowhere' does not exist"),
-        (["run", "--profile", "fast"], "profile must be one of quick, full, release; got 'fast'"),
+        (["run", "--profile", "fast"], "profile must be one of quick, full, release, got 'fast'"),
         (["run", "--failure-prob", "0"], "failure_prob must be a number strictly between 0 and 1"),
         (["run", "--seed", "-3"], "-3"),
         (["run", "--jobs", "many"], "--jobs must be auto or an integer >= 0, got 'many'"),
@@ -143,7 +143,7 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
         ),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:size=3"],
-            "the recipe far_user takes name=value for n_users, m, dim, low, high, relation",
+            "the recipe far_user takes name=value, where name is one of n_users",
         ),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=x,m=1..2"],
@@ -268,7 +268,7 @@ def test_replay_names_the_kernels_that_changed(home):
     assert record["diagnostics"]["versions"]["blas"] == now
     record["origin"]["versions"]["blas"] = "openblas 0.3 Other"
     home.reseal(name, **record)
-    same = dpaudit(home, "replay", name)  # other kernels need not change anything
+    same = dpaudit(home, "replay", name)  # other BLAS kernels need not change the result
     assert same.code == 0
     assert f"versions changed since: blas openblas 0.3 Other then, {now} now" in same.out
 

@@ -1,4 +1,4 @@
-"""`dpaudit compare` for users: two stored runs, exit codes, files."""
+"""Tests of `dpaudit compare` on two stored runs, with its exit codes and files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def run(home, out, *more, scale=1.0, heads=0.6, audit=AUDIT, ledger=LEDGER):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A home with the run `before`, and `halved` with half of its noise, created once."""
+    """Return a home with the runs `before` and `halved`, created once.
+
+    The run `halved` has half of the noise.
+    """
     home = Home(tmp_path_factory.mktemp("first"))
     for name, scale in (("halved", 0.5), ("before", 1.0)):
         done = run(home, name, scale=scale)
@@ -63,7 +66,7 @@ def first(tmp_path_factory):
 
 @pytest.fixture
 def stored(home, first):
-    """A copy of this home."""
+    """Return a copy of this home."""
     shutil.copytree(first.path, home.path, dirs_exist_ok=True)
     return home
 
@@ -236,12 +239,12 @@ def _edited_summary(home):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (_changed, "does not agree with its checksum"),
+        (_changed, "does not match its checksum"),
         (_cut, "is damaged or cut off"),
         (_missing, "cannot read before/audits/audit_mine.audit_coin.json"),
-        (_of_another_run, "does not agree with results.json next to it"),
-        (_of_another_audit, "does not agree with results.json next to it"),
-        (_edited_summary, "does not agree with results.json next to it"),
+        (_of_another_run, "does not match results.json next to it"),
+        (_of_another_audit, "does not match results.json next to it"),
+        (_edited_summary, "does not match results.json next to it"),
     ],
 )
 def test_what_cannot_be_trusted_is_reported_and_left_where_it_is(stored, damage, words):

@@ -1,4 +1,4 @@
-"""Changes that an audit leaves in its process are found, and nothing else is."""
+"""Tests that exactly the changes that an audit leaves in its process are found."""
 
 from __future__ import annotations
 

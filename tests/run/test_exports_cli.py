@@ -1,4 +1,4 @@
-"""`--junit` and `--sarif` for CI systems."""
+"""Tests of `--junit` and `--sarif` for CI systems."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def home(home):
 
 
 def parsed(home):
-    """Return the only suite of the JUnit file; its counts must match its cases."""
+    """Return the only suite of the JUnit file.
+
+    The counts of the suite must match its cases.
+    """
     (suite,) = ElementTree.parse(home.path / "ci" / "junit.xml").getroot()
     names = [(case.get("classname"), case.get("name")) for case in suite]
     assert len(set(names)) == len(names) == int(suite.get("tests"))
@@ -82,7 +85,10 @@ def parsed(home):
 
 
 def cases(home):
-    """Return the message of the JUnit file for each case; it is empty for a passed case."""
+    """Return the tag of each case in the JUnit file.
+
+    The tag of a passed case is empty.
+    """
     root = parsed(home)
     made = {}
     for case in root.iter("testcase"):
@@ -92,7 +98,7 @@ def cases(home):
 
 
 def results(home, name="ci/dpaudit.sarif"):
-    """Return rule, file and line of each result."""
+    """Return the rule, the file and the line of each result."""
     text = (home.path / name).read_text()
     (only,) = json.loads(text, parse_constant=pytest.fail)["runs"]
     found = []

@@ -1,4 +1,4 @@
-"""The mutant options of `dpaudit audit`."""
+"""Tests of the mutant options of `dpaudit audit`."""
 
 from __future__ import annotations
 

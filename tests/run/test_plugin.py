@@ -1,4 +1,4 @@
-"""The pytest plugin from the outside: collection, words, exit codes."""
+"""Tests of the collection, the words and the exit codes of the pytest plugin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def audit_broken(auditor):
 
 @pytest.fixture
 def project(home):
-    """A project whose audits the caller writes."""
+    """Return a function that makes a project whose audits the caller writes."""
 
     def make(*parts, ini=""):
         home.put("pytest.ini", f"[pytest]\ndpaudit_collect = true\n{ini}")
@@ -222,7 +222,7 @@ def test_all_checks_of_a_function_are_made_and_judged(project):
 def test_an_audit_that_checks_nothing_fails(project):
     result = run(project("\ndef audit_nothing(auditor):\n    pass\n"))
     assert result.code == 1
-    result.matches("*audit_nothing made no check: call auditor.check*")
+    result.matches("*audit_nothing must call auditor.check at least once*")
 
 
 def test_a_check_that_was_finished_is_kept_when_the_next_one_breaks(project):
@@ -290,7 +290,7 @@ def audit_many(auditor, scale):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ("--dpaudit-profile=fast", "*profile must be one of quick, full, release; got 'fast'*"),
+        ("--dpaudit-profile=fast", "*profile must be one of quick, full, release, got 'fast'*"),
         ("--dpaudit-seed=-1", "*seed must be an integer >= 0, got -1*"),
         ("--dpaudit-seed=x", "*invalid literal*'x'*"),
         ("--dpaudit-failure-prob=2", "*failure_prob must be a number strictly between 0 and 1*"),

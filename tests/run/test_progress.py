@@ -1,4 +1,4 @@
-"""The progress of audits: written by workers, read and displayed elsewhere."""
+"""Tests of the progress of audits, which workers write and other processes read and display."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpaudit.run.settings import RunSettings
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that moves only when it is set."""
+    """Return a clock that moves only when a test sets it."""
     now = [1000.0]
     monkeypatch.setattr(progress.time, "time", lambda: now[0])
     return now
@@ -83,7 +83,7 @@ def test_a_worker_writes_seldom(tmp_path, clock):
     for done in range(1, 5):
         writer.report_progress(done, 10)
         clock[0] += progress.EVERY * 0.4
-    assert read_progress(tmp_path)[0].done == 4  # the first report, and the first one after a while
+    assert read_progress(tmp_path)[0].done == 4  # reports are written at first and after a while
     writer.report_progress(5, 10)
     assert read_progress(tmp_path)[0].done == 4
     writer.begin("two")

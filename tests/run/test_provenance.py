@@ -1,4 +1,4 @@
-"""The dependencies of a record's numbers, and whether these dependencies have changed since."""
+"""Tests of the dependencies of a record's numbers, and of changes of these dependencies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ RESULT = audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=100, se
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with two loaded modules, one of them installed inside the project."""
+    """Return a project with two loaded modules.
+
+    One of these modules is installed inside the project.
+    """
     for name in ("mine.py", "lib/site-packages/theirs.py", "notes.txt"):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)

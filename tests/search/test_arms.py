@@ -1,4 +1,7 @@
-"""Portfolios in the search, where pairs and spaces compete for one budget; computed searches."""
+"""Tests of portfolios in the search, where pairs and spaces compete for one budget.
+
+Other tests cover computed searches.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,7 @@ def test_steps_shrink_from_round_to_round(halvings: int) -> None:
     new = made.proposals([centre], 8, halvings, "local")
     steps = sorted(float(np.abs(c.point - centre.point).max()) for c in new)
     radius = 1 / 16 / 2**halvings
-    assert sum(step <= radius for step in steps) >= 6  # the others continue the design
+    assert sum(step <= radius for step in steps) >= 6  # the other proposals continue the design
     assert radius / 3 < max(step for step in steps if step <= radius)
 
 
@@ -173,7 +176,10 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
 
 @pytest.mark.slow
 def test_finalists_do_not_win_by_luck() -> None:
-    """Nothing differs on any pair, but on the draws that chose it, some event always looks good."""
+    """Check that finalists do not win by chance.
+
+    No pair differs, but some event always looks good on the draws that chose this event.
+    """
 
     def blank(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.laplace(size=(size, 4))
@@ -190,10 +196,11 @@ def test_finalists_do_not_win_by_luck() -> None:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The portfolio does not contain the pair on both sides of the threshold.
+    """Check that the window is found among all arms.
 
-    The search found the pair with 100 of 100 other seeds, so at a rate of at least 0.94 (at level
-    0.003). Fewer than 8 of 10 then have a probability below 0.3%. The seeds are fixed. Blind
+    The portfolio does not contain the pair on both sides of the threshold. The search found the
+    pair with 100 of 100 other seeds. The rate is therefore at least 0.94 (at level 0.003). At this
+    rate, fewer than 8 successes of 10 have a probability below 0.3%. The seeds are fixed. Blind
     searches found the pair with 1 of 50 seeds.
     """
     held = portfolio(n_users=27, m=1, low=0.0, high=1.0)
@@ -263,7 +270,7 @@ def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
 
 
 def depth(pair: NeighborPair) -> tuple[float, float]:
-    """A landscape whose only peak is at (7, 0.4)."""
+    """Return the height of a landscape whose only peak is at (7, 0.4)."""
     x, y = float(pair.left[-1, 0]), float(pair.left[-1, 1])
     return -abs(x - 7) - abs(y - 0.4), 0.0
 

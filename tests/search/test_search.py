@@ -1,4 +1,7 @@
-"""The search for the worst pair: spaces, schedules, and that it finds pairs without hints."""
+"""Tests of the search for the worst pair.
+
+The tests cover spaces and schedules, and that the search finds pairs without hints.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +40,20 @@ EPSILON = 1.0
 
 
 def noisy_mean(data: Array, size: int, *, rng: Generator) -> Array:
-    """Release the mean of values clipped to [0, 1], which is private with EPSILON, and tight."""
+    """Release the mean of values clipped to [0, 1].
+
+    The claim EPSILON is tight for this mechanism.
+    """
     scale = 1 / (len(data) * EPSILON)
     return np.clip(data, 0, 1).mean() + rng.laplace(scale=scale, size=size)
 
 
 def thresholded_mean(data: Array, size: int, *, rng: Generator) -> Array:
-    """Add an offset if the mean is large, which is private except for pairs around THRESHOLD.
+    """Add an offset if the mean is large.
 
-    One user moves the mean by at most 1/27, so the others must lie in a window of 1/26 = 3.8% of
-    their range. In this window, epsilon is 1 + 0.08 * 27 = 3.2.
+    The mechanism is private except for pairs around THRESHOLD. One user moves the mean by at most
+    1/27. The other users must therefore lie in a window of 1/26 = 3.8% of their range. In this
+    window, epsilon is 1 + 0.08 * 27 = 3.2.
     """
     offset = 0.08 if np.clip(data, 0, 1).mean() > THRESHOLD else 0.0
     return offset + noisy_mean(data, size, rng=rng)
@@ -146,7 +153,7 @@ def far(*, distance: float, n_users: int = 5) -> NeighborPair:
             "missing a required (keyword-only )?argument: 'distance'",
         ),
         (far, {"distance": (1, 2)}, TypeError, "distance must be an Interval, Integer or Choice"),
-        (far, {"rng": Interval(1, 2)}, ArgumentError, "must not hold rng"),
+        (far, {"rng": Interval(1, 2)}, ArgumentError, "must not contain rng"),
         ("far", {"distance": Interval(1, 2)}, TypeError, "build must be a function"),
     ],
 )
@@ -388,8 +395,11 @@ def test_ranges_in_words(words: str, expected: Any) -> None:
     ("words", "message"),
     [
         ("nobody:n=1..2", "pair must begin with a recipe .*far_user"),
-        ("far_user:n_users=5,high=", "takes name=value .* got 'high='"),
-        ("far_user:n_users=5,speed=1..2", "takes name=value for n_users, m, dim.*got 'speed=1..2'"),
+        ("far_user:n_users=5,high=", "takes name=value.* got 'high='"),
+        (
+            "far_user:n_users=5,speed=1..2",
+            "takes name=value, where name is one of n_users, m, dim.*got 'speed=1..2'",
+        ),
         ("far_user:high=1..2", "also needs n_users"),
         ("far_user:n_users=5,high=2..1", "high=2..1: low must be below high"),
         ("far_user:n_users=5,high=log:0..1", "low must be > 0"),

@@ -33,7 +33,7 @@ BETS = PairedBet((0.4, 0.1, 0.25, 0.9), (0.5, 0.2, 0.2, 0.1))
 
 
 class Clipping(PairedBet):
-    """A broken rule that keeps bets that could become negative, and sets negative factors to 0."""
+    """A broken rule that keeps bets with possibly negative factors and sets these factors to 0."""
 
     def _log_wealth(self, x, y, epsilon, delta):
         wealth = log_wealth(x - math.exp(epsilon) * y - delta, np.array(self.bets))
@@ -41,7 +41,10 @@ class Clipping(PairedBet):
 
 
 def chance_of_a_lie(bet, n, x, q, largest_seen=1.0, delta=0.0):
-    """X is constant. Y is `largest_seen` with probability q, else 0; its hits are enumerated."""
+    """Return the exact probability that a bet certifies more than the truth.
+
+    X is constant. Y is `largest_seen` with probability q, else 0. The hits of Y are enumerated.
+    """
     truth = math.log((x - delta) / (q * largest_seen))
     lies = 0.0
     for hits in range(n + 1):
@@ -59,7 +62,8 @@ def test_certified_epsilons_are_wrong_no_more_often_than_they_say(q, delta):
 
 
 def test_both_sides_random_and_dependent_enumerated():
-    # (X, Y) in {(1, 1), (1, 0), (0, 0)} share their randomness, as common random numbers do.
+    # The values (X, Y) in {(1, 1), (1, 0), (0, 0)} share their randomness, as common random numbers
+    # do.
     n, distribution = 12, (0.1, 0.5, 0.4)
     counts = list(outcomes(n))
     probability = multinomial.pmf(counts, n, distribution)
@@ -79,7 +83,7 @@ def test_clipping_negative_factors_is_found_out():
 
 
 def test_an_understated_largest_value_is_found_out():
-    # Y is 1 with probability 0.01, but the promise is that it stays below 0.01.
+    # Y is 1 with probability 0.01, but the promise is that Y stays below 0.01.
     honest, broken = (
         PairedBet.plan(
             np.full(50, 0.3),
@@ -99,7 +103,7 @@ def test_an_understated_largest_value_is_found_out():
 
 
 class Unchecked(PairedBet):
-    """A broken rule that never checks the promised upper end."""
+    """A broken rule that never checks the promised largest value."""
 
     def lower_epsilon(self, likely, rare, delta, failure_prob):
         excess = [
@@ -113,7 +117,11 @@ class Unchecked(PairedBet):
 
 
 def test_the_wealth_is_a_weighted_mean_of_that_of_the_bets():
-    """It begins with the sum of the weights, at most 1; an unweighted sum would begin with more."""
+    """Check that the wealth is a weighted mean of the wealth of the bets.
+
+    The wealth begins with the sum of the weights, which is at most 1. An unweighted sum would begin
+    with more.
+    """
     assert BETS.log_wealth([0.5], [0.5], 0.0, 0.0) == pytest.approx(0.0)
     one, other = ((1 + bet * 0.6) * (1 - bet * 0.1) for bet in (0.4, 0.1))
     bet = PairedBet((0.4, 0.1), (0.5, 0.2))
@@ -152,7 +160,7 @@ def test_a_bet_counts_up_to_the_epsilon_at_which_a_factor_could_be_zero():
     x, y = np.ones(4), np.array([0.0, 0.0, 0.0, 0.0])
     assert bet.log_wealth(x, y, math.log(4.0), 0.0) == pytest.approx(4 * math.log(1.25))
     assert bet.log_wealth(x, y, math.log(4.0) + 1e-9, 0.0) == -math.inf
-    # Exactly at the limit, a factor is 0, so all wealth is lost, without a warning.
+    # At the limit, one factor is 0, so all wealth is lost without a warning.
     assert bet.log_wealth(np.zeros(1), np.ones(1), math.log(4.0), 0.0) == -math.inf
 
 
@@ -230,7 +238,7 @@ def test_bad_bets_are_refused(arguments, words):
         ([0.5, -0.2], [0.1, 0.1], "likely must be finite and >= 0, got -0.2"),
         ([0.5, 0.5], [0.1, math.nan], "rare must lie in .*nan"),
         ([0.5, 0.5], [0.1, 1.5], "rare must lie in"),
-        ([0.5, 0.5], [0.1], "of one length, got 2 and 1"),
+        ([0.5, 0.5], [0.1], "of equal number, got 2 and 1"),
         ([], [], "not empty"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Bounds of trade-off curves, Gaussian DP and Renyi divergences, for exact distributions."""
+"""Tests of bounds of trade-off curves, Gaussian DP and Renyi divergences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAWS = 10**6
 
 
 def bounds_of(distribution: oracles.Oracle, thresholds: list[float]) -> list[RateBounds]:
-    """Return bounds from the expected counts of a few events."""
+    """Return bounds from the expected counts of the events at these thresholds."""
     found = []
     for threshold in thresholds:
         p, q = distribution.rates(threshold)
@@ -94,7 +94,7 @@ def test_one_exact_corner_gives_the_two_point_distribution(p: float, q: float) -
             sides = ([p, 1 - p], [q, 1 - q])
             worse = max(renyi_divergence(*sides, order), renyi_divergence(*reversed(sides), order))
             assert renyi == pytest.approx(worse, rel=1e-9)
-    if 1e-9 < q < p < 1 - 1e-9:  # beyond, rounding changes the rates
+    if 1e-9 < q < p < 1 - 1e-9:  # outside, rounding changes the rates
         assert bounds.lower_mu() == pytest.approx(norm.ppf(p) - norm.ppf(q))
 
 
@@ -116,7 +116,7 @@ def test_an_excess_at_one_epsilon_bounds_every_law_that_has_it(
 
 
 def test_a_conditional_epsilon_that_says_no_more_than_is_certified_is_left_out() -> None:
-    distribution = oracles.laplace(1.0, 1.0)  # unlike a Gaussian
+    distribution = oracles.laplace(1.0, 1.0)  # this distribution is unlike a Gaussian
     grid = np.linspace(0, 2, 9)
     bounds = bounds_of(distribution, [0.0, 0.9])
     free = curves_of(bounds, grid, distribution.delta(grid), 1e-2)
@@ -145,7 +145,7 @@ def test_audits_carry_their_curves() -> None:
     beyond = np.array(result.diagnostics.curves.certified_beta) < np.array(
         result.diagnostics.curves.claimed_beta
     )
-    assert beyond.any()  # the claim is refuted in these terms too
+    assert beyond.any()  # the trade-off curve refutes the claim too
 
 
 def test_what_is_computed_has_exact_curves() -> None:

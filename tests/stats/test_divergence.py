@@ -1,4 +1,7 @@
-"""Divergences by brute force over all events; the soundness of their bounds by enumeration."""
+"""Tests of divergences by brute force over all events.
+
+The soundness of their bounds is tested by enumeration.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ def test_both_directions_agree_at_epsilon_0_and_exchange_elsewhere(
 ) -> None:
     p, q = pair
     assert hockey_stick(p, q, 0.0) == pytest.approx(hockey_stick(q, p, 0.0), abs=1e-12)
-    # p - e^eps q and its mirror: H_eps(P||Q) = 1 - e^eps + e^eps H_{-eps}(Q||P), at eps = 1
+    # The mirrored excess satisfies H_eps(P||Q) = 1 - e^eps + e^eps H_{-eps}(Q||P), at eps = 1
     mirrored = np.maximum(q - math.exp(-1) * p, 0).sum()
     expected = 1 - math.e + math.e * mirrored
     assert hockey_stick(p, q, 1.0) == pytest.approx(expected, abs=1e-12)
@@ -112,7 +115,7 @@ def test_both_directions_agree_at_epsilon_0_and_exchange_elsewhere(
 def test_hockey_stick_beyond_the_largest_loss_is_zero() -> None:
     assert hockey_stick([0.5, 0.5], [1e-200, 1 - 1e-200], 500.0) == 0.0
     assert hockey_stick([1.0, 0.0], [0.0, 1.0], 1e300) == 1.0
-    assert hockey_stick([1.0, 0.0], [1e-310, 1 - 1e-310], 1000.0) == 0.0  # its only loss is 713.8
+    assert hockey_stick([1.0, 0.0], [1e-310, 1 - 1e-310], 1000.0) == 0.0  # the only loss is 713.8
 
 
 def test_densities_agree_with_the_oracles() -> None:
@@ -198,7 +201,7 @@ def test_rates_say_what_the_two_point_laws_say(
     likely: float, rare: float, delta: float, epsilon: float
 ) -> None:
     p, q = [likely, 1 - likely], [rare, 1 - rare]
-    # The two events are {S} in one direction and its complement in the other direction.
+    # The event is {S} in one direction, and the complement of S in the other direction.
     direct = max(likely - math.exp(epsilon) * rare, 0.0)
     mirrored = max((1 - rare) - math.exp(epsilon) * (1 - likely), 0.0)
     assert excess_of_rates(likely, rare, epsilon) == pytest.approx(max(direct, mirrored), abs=1e-12)
@@ -270,7 +273,10 @@ def _bounds(
 def _certified(
     draws: tuple[int, int], likelier: str, failure_prob: float, target: Target, *, broken: bool
 ) -> list[list[RateBounds]]:
-    """Return bounds of every pair of counts; the mutant uses the observed rates as bounds."""
+    """Return the bounds of every pair of counts.
+
+    The mutant uses the observed rates as bounds.
+    """
 
     def bounds(k: int, n: int) -> RateBounds:
         if broken:
@@ -278,8 +284,9 @@ def _certified(
             if likelier == "right":
                 likely, rare = rare, likely
             return RateBounds(likely, rare, failure_prob)
-        # The bound for the right side is equal, bit by bit, to the bound of the swapped counts for
-        # the left side (test_swapping_the_sides_swaps_their_roles). So the bound is computed once.
+        # The bound for the right side equals the bound of the swapped counts for the left side, bit
+        # by bit (test_swapping_the_sides_swaps_their_roles). The bound is therefore computed only
+        # once.
         if likelier == "left":
             return _bounds(k, draws[0], n, draws[1], failure_prob, target)
         return _bounds(n, draws[1], k, draws[0], failure_prob, target)
@@ -295,7 +302,7 @@ def _worst_error(
     *,
     broken: bool = False,
 ) -> float:
-    """Largest exact probability that a pair on the edge of the claim is declared beyond it."""
+    """Return the largest exact probability that a pair on the edge of the claim is refuted."""
     table = _certified(draws, likelier, failure_prob, target, broken=broken)
     worst, epsilons, deltas = 0.0, [0.0, 0.2, 1.0, 2.5], [0.0, 1e-3, 0.2]
     at_deltas = {x: np.array([[b.lower_epsilon(x) for b in row] for row in table]) for x in deltas}
@@ -305,7 +312,7 @@ def _worst_error(
     for epsilon, delta in itertools.product(epsilons, deltas):
         wrong = at_deltas[delta] > epsilon + 1e-12
         wrong |= at_epsilons[epsilon] > delta + 1e-12
-        # Beyond this q, the complementary event would break the guarantee.
+        # Beyond this q, the complementary event would violate the guarantee.
         q = np.linspace(0, (1 - delta) / (1 + math.exp(epsilon)), 41)
         p = np.minimum(math.exp(epsilon) * q + delta, 1.0)
         for left, right in ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p)):

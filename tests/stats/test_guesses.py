@@ -1,4 +1,7 @@
-"""Guesses at randomised draws: exact coverage by enumeration, and bounds from the two rates."""
+"""Tests of guesses at randomised draws.
+
+The tests check exact coverage by enumeration, and bounds from the two rates.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def bounds_of(counts: GuessCounts, alpha: float) -> Any:
 
 
 def wrong_about(epsilon: float, delta: float, w: float, alpha: float) -> float:
-    """Return the exact probability that epsilon at `delta` is overstated, for the largest c."""
+    """Return the exact probability that epsilon at `delta` is overstated.
+
+    The rate c of correct guesses is the largest rate that epsilon allows.
+    """
     c = min(math.exp(epsilon) * w + delta, 1 - w)
     law = multinomial(DRAWS, [c, w, max(1 - c - w, 0.0)])
     return sum(
@@ -58,7 +64,7 @@ def test_epsilon_is_overstated_with_probability_alpha_at_most(
 
 
 def test_the_enumeration_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant counts one wrong guess too few."""
+    """Check that the enumeration catches a mutant that counts one wrong guess too few."""
 
     def flattered(counts: GuessCounts, alpha: float) -> Any:
         wrong = max(counts.wrong - 1, 0)
@@ -70,7 +76,10 @@ def test_the_enumeration_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_all_that_is_read_off_holds_together(alpha: float) -> None:
-    """The true rates violate any of the bounds with probability at most alpha."""
+    """Check that all bounds from the same guesses hold together.
+
+    The true rates violate any of the bounds with probability at most alpha.
+    """
     grid = np.array([0.0, 0.3, 1.0, 2.0])
     for c, w in [(0.5, 0.1), (0.2, 0.2), (0.1, 0.0), (0.7, 0.3), (0.02, 0.01)]:
         law = multinomial(DRAWS, [c, w, 1 - c - w])
@@ -97,7 +106,11 @@ def test_nothing_guessed_shows_nothing() -> None:
 
 
 def test_it_saves_draws_where_both_tails_tell() -> None:
-    """At expected counts of randomised response, compare bounds of guesses and joint region."""
+    """Check that guesses save draws if both tails are informative.
+
+    The test compares bounds from guesses and from the joint region, at expected counts of
+    randomised response.
+    """
     from dpaudit.stats import Counts, RateBounds, Target
 
     n, rate = 1000, 1 / (1 + math.exp(-3.0))
@@ -129,7 +142,10 @@ def test_what_bounds_the_mechanism_bounds_the_guess(
 
 
 def test_the_trade_off_curve_is_read_off_soundly() -> None:
-    """A curve below both directions lies below the curve from guesses."""
+    """Check that the trade-off curve from guesses is sound.
+
+    A curve below both directions lies below the curve from guesses.
+    """
     p, q = np.array([0.7, 0.2, 0.1]), np.array([0.2, 0.5, 0.3])
     c, w = (p[0] + q[1] + q[2]) / 2, (q[0] + p[1] + p[2]) / 2
     n = 10**9
@@ -148,7 +164,7 @@ def test_the_trade_off_curve_is_read_off_soundly() -> None:
     [
         ((-1, 0, 5), "correct must be an integer >= 0"),
         ((0, -1, 5), "wrong must be an integer >= 0"),
-        ((3, 3, 5), "correct and wrong must be at most draws = 5 together"),
+        ((3, 3, 5), "correct \\+ wrong must be at most draws = 5"),
         ((0, 0, 0), "draws must be an integer >= 1"),
     ],
 )
@@ -162,7 +178,11 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int], words: str)
 def test_the_predicted_power_is_the_probability_of_what_refutes(
     c: float, w: float, delta: float
 ) -> None:
-    """Enumerate; a mean over quantiles of the guesses, not over all, costs a hundredth."""
+    """Compare the predicted power with an enumeration.
+
+    The prediction averages over quantiles of the guesses, not over all guesses, which costs a
+    hundredth.
+    """
     draws, alpha = 80, 0.1
     law = multinomial(draws, [c, w, 1 - c - w])
     for epsilon in (0.2, 0.8):

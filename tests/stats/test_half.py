@@ -1,4 +1,4 @@
-"""One run that includes exactly half of its canaries, for every mechanism, by enumeration."""
+"""Tests of one run with exactly half of its canaries, over all mechanisms and by enumeration."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from dpaudit.stats import guess_p_value, half_probability
 
 
 def worst(m: int, included: int, excluded: int, v: int, epsilon: float, k: int) -> float:
-    """Return the largest probability of v right guesses over all epsilon-DP mechanisms.
+    """Return the largest probability of v correct guesses over all epsilon-DP mechanisms.
 
-    k of m canaries are included. `included` canaries are guessed to be included and `excluded` to
-    be excluded. Such an output y is averaged over all permutations. The probability of the output
-    then depends only on how many canaries of either kind, and of the others, are included. There is
-    one variable for each case. The probabilities add up to 1 for each number of inclusions, and
-    satisfy epsilon-DP if one coin is turned.
+    In each run, k of m canaries are included. The guesses say that `included` canaries are included
+    and `excluded` canaries are excluded. An output y of this kind is averaged over all
+    permutations. The probability of the output then depends only on three numbers. The three
+    numbers count the included canaries that are guessed to be included, that are guessed to be
+    excluded, and all others. The linear program has one variable for each case. The probabilities
+    add up to 1 for each number of inclusions. If one coin is turned, the probabilities satisfy
+    epsilon-DP.
     """
     sizes = (included, excluded, m - included - excluded)
     states = list(itertools.product(*(range(size + 1) for size in sizes)))
@@ -77,7 +79,11 @@ GROWTH = [(16, 1.0, 4.0), (24, 0.5, 5.5), (24, 0.2, 6.0)]
 
 @pytest.mark.parametrize(("m", "epsilon", "least"), GROWTH)
 def test_the_bound_of_fair_coins_is_exceeded_four_to_sevenfold(m, epsilon, least):
-    """A negative control: `coins="fair"` is not sound if exactly half are included."""
+    """Check that the bound for fair coins is exceeded, by a factor below 7.
+
+    The test is a negative control, because `coins="fair"` is not sound if exactly half are
+    included.
+    """
     fair = guess_p_value(m, m, m, PureDP(epsilon))
     assert least < worst(m, m // 2, m // 2, m, epsilon, m // 2) / fair < 7
 
@@ -91,9 +97,10 @@ def test_other_numbers_of_inclusions_cost_what_fair_coins_pay_for_them():
 
 
 def errors(m: int, epsilon: float, alpha: float, coins: str) -> float:
-    """Probability that randomised response of each coin is refuted although it keeps the claim.
+    """Return the probability that randomised response of each coin is wrongly refuted.
 
-    The scores are what a guesser computes from the answers. All outputs and sets are enumerated.
+    The scores are those that a guesser computes from the answers. All outputs and sets are
+    enumerated.
     """
     claim = PureDP(epsilon)
     tool = GuessTest.of(claim, m, failure_prob=alpha, coins=coins)
@@ -121,6 +128,9 @@ def test_randomised_response_of_every_coin_keeps_its_level_by_enumeration(m, eps
 
 
 def test_enumeration_sees_that_fair_coins_do_not_keep_it():
-    """As a negative control, at small alpha and few canaries, errors grow if half are included."""
+    """Check that fair coins give too many errors if half of the canaries are included.
+
+    The test is a negative control at a small alpha and a small number of canaries.
+    """
     alpha = 1.001 * guess_p_value(8, 8, 8, PureDP(0.1))
     assert errors(8, 0.1, alpha, "fair") > 2 * alpha

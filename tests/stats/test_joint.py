@@ -1,4 +1,7 @@
-"""The joint bound: exact by enumeration, and tight compared with two Clopper-Pearson bounds."""
+"""Tests of the joint bound.
+
+The bound is exact by enumeration, and tight compared with two Clopper-Pearson bounds.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def least_loss(counts: Counts, failure_prob: float, delta: float = 0.0) -> float
 
 
 def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
-    """Largest exact probability that the true rates lie outside their region, over a fine grid."""
+    """Return the largest probability that the true rates lie outside of their region.
+
+    The probability is exact, and the rates are on a fine grid.
+    """
     rates = np.concatenate([[0.0], np.geomspace(1e-3, 0.05, 12), np.linspace(0.06, 1.0, 48)])
     p, q = (side.ravel() for side in np.meshgrid(rates, rates))
     probability = np.zeros(len(p))
@@ -44,7 +50,8 @@ def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
     for a, b in itertools.product(range(n + 1), range(m + 1)):
         likely, rare = joint_region(Counts(a, n, b, m), failure_prob, target)
         order = np.argsort(rare, kind="stable")
-        # The region is a union of quadrants, where p is at least the least corner with rare >= q.
+        # In the region, which is a union of quadrants, p is at least the smallest corner with rare
+        # >= q.
         least = np.minimum.accumulate(likely[order][::-1])[::-1]
         at = np.searchsorted(rare[order], q, side="left")
         inside = at < len(order)
@@ -62,7 +69,10 @@ def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, targ
 
 @pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
 def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
-    """At 1/2, the evidence would be 0, and the outcomes would have no order."""
+    """Check that large failure probabilities are kept too.
+
+    At 1/2, the evidence would be 0, so the outcomes would have no order.
+    """
     assert worst_miss(9, 9, failure_prob, Target(delta=0.0)) <= failure_prob
 
 
@@ -71,7 +81,10 @@ def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
 def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
     draws: int, failure_prob: float
 ) -> None:
-    """At such counts, no method may depart from the normal limit."""
+    """Check that rounding of huge counts does not sharpen the bound.
+
+    At such counts, no method may depart from the normal limit.
+    """
     a, b = round(0.4 * draws), round(0.4 * math.exp(-0.5) * draws)
     z = -float(special.ndtri(failure_prob))
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
@@ -99,14 +112,14 @@ def test_the_whole_failure_probability_is_nearly_used() -> None:
 
 @pytest.mark.parametrize("broken", ["blocks", "level"])
 def test_the_enumeration_catches_a_mutant(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if broken == "level":  # omits that the draws of both sides can fail
+    if broken == "level":  # this mutant omits that the draws of both sides can fail
         original = joint._Tail.solve
 
         def solve(self: Any, nodes: Any, guesses: Any, level: float, grid_p: bool) -> Any:
             return original(self, nodes, guesses, level + math.log(2), grid_p)
 
         monkeypatch.setattr(joint._Tail, "solve", solve)
-    else:  # gives each block the critical count of its last member instead of its first
+    else:  # this mutant gives each block the critical count of its last member, not its first
         original_critical = joint.critical_counts
 
         def critical(*arguments: Any) -> tuple[Floats, Floats]:
@@ -118,12 +131,15 @@ def test_the_enumeration_catches_a_mutant(broken: str, monkeypatch: pytest.Monke
 
 
 def kl(x: Floats, y: Floats) -> Floats:
-    """Kullback-Leibler divergences of Bernoulli distributions."""
+    """Return the Kullback-Leibler divergences of Bernoulli distributions."""
     return np.asarray(special.rel_entr(x, y) + special.rel_entr(1 - x, 1 - y))
 
 
 def exact_tail(counts: Counts, p: float, q: float, theta: float, delta: float, z2: float) -> float:
-    """Return P(R) over all outcomes, with each evidence minimised over a grid of nulls."""
+    """Return P(R) over all outcomes.
+
+    Each evidence is minimised over a grid of null hypotheses.
+    """
     n, m = counts.draws_left, counts.draws_right
     a, b = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
     nulls_q = np.sin(np.linspace(1e-9, np.arcsin(np.sqrt(min((1 - delta) / theta, 1.0))), 20_001))
@@ -171,7 +187,10 @@ def test_it_loses_at_most_seven_tenths_of_what_two_intervals_lose(
 @pytest.mark.parametrize("failure_prob", [0.05, 1e-5, 1e-9])
 @pytest.mark.parametrize("draws", [100, 10**5, 10**7])
 def test_it_comes_close_to_what_any_method_could_certify(draws: int, failure_prob: float) -> None:
-    """The normal limit is z standard deviations of the log ratio."""
+    """Check that the bound is close to what any method could certify.
+
+    The normal limit is z standard deviations of the log ratio.
+    """
     a, b = round(0.5 * draws), round(0.18 * draws)
     z = -float(special.ndtri(failure_prob))
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
@@ -226,7 +245,7 @@ def test_counts_that_contradict_the_declared_side_certify_nothing() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"epsilon": 1.0, "delta": 0.1}])
 def test_an_aim_is_one_of_two(given: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="epsilon or delta must be given"):
+    with pytest.raises(ValueError, match="exactly one of epsilon and delta must be given"):
         Target(**given)
 
 

@@ -16,7 +16,7 @@ GAUSSIAN, LAPLACE = Noise("gaussian", 0.7), Noise("laplace", 0.7)
 
 
 def exact_tail(noise, z):
-    """P(noise > z), to 40 digits."""
+    """Return P(noise > z), to 40 digits."""
     with mp.workdps(40):
         z = mp.mpf(z) / mp.mpf(noise.scale)
         if noise.kind == "gaussian":
@@ -87,7 +87,7 @@ def test_balls_agree_with_the_noncentral_chi_square_series(d, radius, away, outs
 
 def test_balls_at_the_edge():
     middle = np.zeros(2)
-    # Around its own centre the squared distance is exponential.
+    # Around the centre of the noise, the squared distance is exponential.
     inside = GAUSSIAN.probability(Ball(middle, 1.0), [[0.0, 0.0]])[0]
     assert inside == pytest.approx(-math.expm1(-1 / (2 * 0.49)), rel=1e-13)
     far = [[1e8, 0.0]]
@@ -173,7 +173,10 @@ def test_no_centre_in_the_ball_exceeds_the_largest(case, radius, x, y, angle, sh
 
 @pytest.mark.parametrize(("noise", "region"), CASES)
 def test_the_largest_is_attained(noise, region):
-    """Boxes are an exception, because their bound is a product over a cube."""
+    """Check that the largest probability is attained.
+
+    Boxes are an exception, because their bound is a product over a cube.
+    """
     middle, radius = np.array([1.0, -0.5]), 0.8
     angles = np.linspace(0, 2 * np.pi, 721)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -206,7 +209,7 @@ def test_other_bad_arguments_are_refused():
         Ball([0.0], 0.0)
     with pytest.raises(ValueError, match="high must exceed low"):
         Box([0.0], [0.0])
-    with pytest.raises(ValueError, match="of one length"):
+    with pytest.raises(ValueError, match="of equal length"):
         Box([0.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="closed form"):
         LAPLACE.probability(ROUND["slanted half-space"], [[0.0, 0.0]])

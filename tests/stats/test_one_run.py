@@ -1,4 +1,7 @@
-"""Bounds for guesses of one run, for all mechanisms, by linear programs and by enumeration."""
+"""Tests of bounds for guesses of one run.
+
+The tests cover all mechanisms, by linear programs and by enumeration.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,9 @@ from dpaudit.stats import (
 def most_likely(m, guesses, wanted, curve, *, sides=(0, 1), ordered=False):
     """Return the largest probability of `wanted` over all mechanisms with a curve {t: delta}.
 
-    Without loss of generality, the output is the guesses: ordered pairs (canary, guess). `wanted`
-    takes the pattern of right guesses. There is one variable for each probability p(y | s), and one
-    for each positive part.
+    Without loss of generality, the output consists of the guesses, which are ordered pairs (canary,
+    guess). `wanted` is a function of the pattern of correct guesses. The linear program has one
+    variable for each probability p(y | s) and one variable for each positive part.
     """
     coins = list(itertools.product((0, 1), repeat=m))
     outputs = [
@@ -120,7 +123,10 @@ def test_half_of_delta_is_not_enough_for_guesses_of_both_kinds():
 
 
 def test_one_canary_of_two_guessed_top_is_sharp():
-    """The canary that is revealed is the canary that is guessed, so none of the budget is lost."""
+    """Check that the bound is sharp for one guess at the top of two canaries.
+
+    The revealed canary is the guessed canary, so none of the budget is lost.
+    """
     best = most_likely(2, 1, at_least(1), {0.5: 0.05}, sides=(1,))
     assert guess_p_value(1, 1, 2, ApproxDP(0.5, 0.05), one_sided=True) >= best - 1e-7
 
@@ -160,7 +166,7 @@ def test_without_delta_it_is_a_binomial_tail(n, data, epsilon):
 
 
 def steinke(m, n, v, epsilon, delta):
-    """Theorem 5.2 of Steinke, Nasr and Jagielski (2023), as printed."""
+    """Return the bound of Theorem 5.2 of Steinke, Nasr and Jagielski (2023), as printed."""
     rate = special.expit(epsilon)
     beta = binom.sf(v - 1, n, rate)
     i = np.arange(1, v + 1)
@@ -177,7 +183,10 @@ def test_it_is_never_above_the_bounds_it_replaces(n, data, epsilon, delta):
 
 
 def refuted_by_the_recursion(m, n, v, mu, p):
-    """The recursion of Mahloujifar, Melis and Chaudhuri (2025), for Gaussian DP."""
+    """Return whether the recursion of Mahloujifar, Melis and Chaudhuri (2025) refutes.
+
+    The recursion is for Gaussian DP.
+    """
     right, wrong = p * v / m, p * (n - v) / m
     for i in range(v - 1, -1, -1):
         more = max(wrong, norm.cdf(norm.ppf(right) - mu))
@@ -190,14 +199,14 @@ def test_for_curves_it_is_below_the_published_recursion(case):
     m, n, v, mu = case
     bound = guess_p_value(v, n, m, GaussianDP(mu))
     assert refuted_by_the_recursion(m, n, v, mu, bound * 1.3)
-    assert not refuted_by_the_recursion(m, n, v, mu, bound)  # it certifies less
+    assert not refuted_by_the_recursion(m, n, v, mu, bound)  # the recursion certifies less
 
 
 # --- the walk: full enumeration --------------------------------------------------------------
 
 
 def patterns(n, rate):
-    """Every pattern of right guesses under randomised response, with its probability."""
+    """Yield every pattern of correct guesses under randomised response, with its probability."""
     for right in itertools.product((0, 1), repeat=n):
         yield np.array(right), rate ** sum(right) * (1 - rate) ** (n - sum(right))
 
@@ -220,7 +229,10 @@ GRID = (0.0, 0.3, 0.5, 0.75, 1.0, 1.37, 2.0, 3.0)
 
 
 def false_refutations(epsilon, alpha):
-    """Return the exact probability that randomised response is refuted or certified wrongly."""
+    """Return the exact probabilities of a wrong refutation and of a wrong certified epsilon.
+
+    The mechanism is randomised response.
+    """
     above = 0.0
     for counts, p in counts_of_patterns(epsilon).items():
         if walk_epsilon(counts, STAGES, 10, delta=0.0, failure_prob=alpha) > epsilon + 1e-12:
@@ -280,7 +292,8 @@ def test_heights_are_the_least_counts_that_are_refuted(delta):
         for right, refuted in ((height, True), (height - 1, False)):
             if right > k:
                 continue
-            # as many right at this test as possible, and as few as this allows at all other tests
+            # At this test, `right` guesses are correct. All other tests have as few correct guesses
+            # as possible.
             counts = [
                 max(right - (k - j), 0) if j < k else right if i <= at else 0
                 for at, j in enumerate(stages.guesses)
@@ -313,7 +326,10 @@ def test_certified_numbers_are_where_their_p_values_pass_the_level(one_sided):
 
 
 def test_the_grid_of_the_walk_reads_as_it_was_tested():
-    """The values are exact hundredths, and each value is refused at exactly itself."""
+    """Check that the walk returns exact hundredths.
+
+    Each returned value is refused, and the next hundredth is not refused.
+    """
     found = []
     for wrong in range(30):
         stages, counts = Stages((200,), (1.0,)), [200 - wrong]
@@ -340,7 +356,10 @@ def test_more_delta_certifies_less():
 
 
 def test_the_walk_costs_little_beside_the_best_number_of_guesses():
-    """The comparison is with the best fixed number in hindsight, at counts of Gaussian scores."""
+    """Check that the walk costs little compared with the best number of guesses.
+
+    The best number is fixed in hindsight, at counts of Gaussian scores.
+    """
     m = 1000
     stages = Stages.of(m, 0.05)
 
@@ -367,13 +386,13 @@ def test_the_walk_costs_little_beside_the_best_number_of_guesses():
         ),
         (
             lambda: walk_p_value([1, 0], Stages((1, 2), (1, 1)), 9, epsilon=1.0, delta=0.0),
-            "rise",
+            "not decrease",
         ),
         (
             lambda: walk_p_value([1], Stages((2,), (1.0,)), 1, epsilon=1.0, delta=0.0),
             "canaries",
         ),
-        (lambda: Stages((2, 1), (1.0, 1.0)), "rising"),
+        (lambda: Stages((2, 1), (1.0, 1.0)), "increasing"),
         (lambda: Stages((1,), (0.0,)), "weights"),
     ],
 )

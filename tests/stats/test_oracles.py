@@ -93,10 +93,11 @@ def test_epsilon_inverts_delta(oracle: Oracle) -> None:
 def test_rates_obey_neyman_pearson(oracle: Oracle) -> None:
     for closed in (False, True):
         p, q = oracle.rates(EPSILONS, closed=closed)
-        # The event {L > eps} attains the hockey-stick divergence; adding {L = eps} changes nothing.
+        # The event {L > eps} attains the hockey-stick divergence, and adding {L = eps} changes
+        # nothing.
         excess = p - np.exp(EPSILONS) * q
         np.testing.assert_allclose(excess, oracle.delta_left(EPSILONS), rtol=0, atol=2e-12)
-        # Exchanged roles: L becomes -L, and the complement of {L' > -t} is {L >= t}.
+        # If the roles are exchanged, L becomes -L, and the complement of {L' > -t} is {L >= t}.
         other_q, other_p = oracle.swapped().rates(-EPSILONS, closed=not closed)
         np.testing.assert_allclose(p, 1 - other_p, rtol=0, atol=1e-12)
         np.testing.assert_allclose(q, 1 - other_q, rtol=0, atol=1e-12)
@@ -214,7 +215,7 @@ def test_discrete_laplace_lies_between_discretisations(shift: int, scale: float)
 
 def test_randomized_response_lies_between_discretisations() -> None:
     def make(pessimistic: bool) -> pld.PrivacyLossDistribution:
-        noise = 2 / (1 + math.exp(1.2))  # dp-accounting replaces the bit by a uniform one
+        noise = 2 / (1 + math.exp(1.2))  # dp-accounting replaces the bit by a uniform bit
         return pld.from_randomized_response(
             noise, 2, pessimistic_estimate=pessimistic, value_discretization_interval=1e-5
         )
@@ -279,8 +280,8 @@ def test_exponential_mechanism_against_the_definition() -> None:
 def _mp_vector_cdf(ratios: list[float], y: mpmath.mpf) -> mpmath.mpf:
     """Return P(S <= y), where S is the sum of clipped distances from the left value.
 
-    The Laplace transform of one coordinate is ``((1 + w) + u (1 - w)) / 2`` with
-    ``w = 1 / (1 + s)`` and ``u = exp(-(1 + s) r)``. Expand the product and invert term by term.
+    The Laplace transform of one coordinate is ``((1 + w) + u (1 - w)) / 2`` with ``w = 1 / (1 +
+    s)`` and ``u = exp(-(1 + s) r)``. The product is expanded and inverted term by term.
     """
     total, k = mpmath.mpf(0), len(ratios)
     for chosen in itertools.product([0, 1], repeat=k):
@@ -325,7 +326,8 @@ def test_laplace_vector_ends_and_atoms() -> None:
     oracle = oracles.laplace_vector([1.0, 1.0], 1.0)
     assert oracle.rates(2.0) == (0.0, 0.0)
     assert oracle.rates(2.0, closed=True) == pytest.approx((0.25, 0.25 * math.exp(-2)), rel=1e-13)
-    # The loss is 0 with mass e^-1 / 2, from atoms, where one coordinate is at either end.
+    # The loss is 0 with probability e^-1 / 2. The mass comes from atoms, where one coordinate is at
+    # either end.
     jump = oracle.rates(0.0, closed=True)[0] - oracle.rates(0.0)[0]
     assert jump == pytest.approx(0.5 * math.exp(-1), rel=1e-13)
     assert oracle.epsilon(0.0) == oracle.max_loss == 2.0
@@ -439,7 +441,7 @@ def test_laplace_vector_keeps_the_total_and_composes(ratios: list[float], epsilo
         (lambda: oracles.laplace_vector([[1.0]], 1.0), "shifts must be a nonempty one-dim"),
         (lambda: oracles.laplace_vector([1.0, math.inf], 1.0), "shifts must be"),
         (lambda: oracles.laplace_vector([1.0], 0.0), "scale must be"),
-        (lambda: oracles.laplace_vector([1.0] * 501, 1.0), "at most 500 nonzeros"),
+        (lambda: oracles.laplace_vector([1.0] * 501, 1.0), "at most 500 entries other than 0"),
         (lambda: oracles.laplace_vector([1e4, 1.0], 1.0), "at most 2000 noise scales"),
         (lambda: oracles.laplace_vector([1e-12, 1.0], 1.0), "0 or at least 1e-9"),
         (lambda: oracles.laplace_vector(np.sqrt(np.arange(2, 16)), 1.0), "subset sums"),
@@ -453,7 +455,7 @@ def test_laplace_vector_keeps_the_total_and_composes(ratios: list[float], epsilo
         (lambda: oracles.laplace(1.0, 1.0).delta_right(math.inf), "epsilon must be finite"),
         (lambda: oracles.laplace(1.0, 1.0).epsilon(1.1), r"delta must be a number in \[0, 1\]"),
         (lambda: oracles.laplace(1.0, 1.0).epsilon(math.nan), "delta must be"),
-        (lambda: oracles.laplace(1.0, 1.0).rates(math.nan), "loss_threshold must be free of NaN"),
+        (lambda: oracles.laplace(1.0, 1.0).rates(math.nan), "loss_threshold must not contain NaN"),
     ],
 )
 def test_bad_arguments_are_refused(call: object, match: str) -> None:

@@ -1,4 +1,4 @@
-"""Answer patterns of sparse vector algorithms: closed forms, mpmath and simulation."""
+"""Tests of answer patterns of sparse vector algorithms by closed forms, mpmath and simulation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _as_dict(distribution: PatternDistribution) -> dict[tuple[int, ...], float]:
 
 
 def _tail_of_difference(gap: float, a: float, b: float) -> float:
-    """Return P(Lap(a) - Lap(b) > gap), gap >= 0."""
+    """Return P(Lap(a) - Lap(b) > gap) for gap >= 0."""
     if a == b:
         return math.exp(-gap / a) * (0.5 + gap / (4 * a))
     return (a * a * math.exp(-gap / a) - b * b * math.exp(-gap / b)) / (2 * (a * a - b * b))
@@ -44,7 +44,8 @@ def test_one_query_has_a_closed_form(gap: float, a: float, b: float) -> None:
 
 
 def test_two_equal_queries_have_a_closed_form() -> None:
-    # Queries on the threshold, equal scales: three exchangeable symmetric noises.
+    # The queries are on the threshold, and all scales are equal. The three noises are exchangeable
+    # and symmetric.
     distribution = sparse_vector_patterns([0, 0], thresholds=0, threshold_scale=1, query_scale=1)
     expected = {(0, 0): 1 / 3, (0, 1): 1 / 6, (1, 0): 1 / 6, (1, 1): 1 / 3}
     assert _as_dict(distribution) == pytest.approx(expected, rel=1e-13)
@@ -175,9 +176,9 @@ def test_above_threshold_keeps_its_promise(moves: list[tuple[float, float]], eps
 def test_above_threshold_outcomes_and_scales() -> None:
     oracle = oracles.above_threshold([1, 2], [0, 3], threshold=0.5, epsilon=0.5, sensitivity=3)
     assert oracle.outcomes == ((0, -1), (1, 0), (1, 1))
-    first_no = _tail_of_difference(0.5, 12.0, 24.0)  # q - T = 0.5, scales 2 * 3 / 0.5 and twice
+    first_no = _tail_of_difference(0.5, 12.0, 24.0)  # q - T = 0.5, and the scales are 12 and 24
     assert oracle.pmf_left[0] == pytest.approx(first_no, rel=1e-12)
-    # Half the noise everywhere is half the sensitivity.
+    # Half of the noise everywhere is the same as half of the sensitivity.
     half = oracles.above_threshold([1, 2], [0, 3], threshold=0.5, epsilon=1.0, sensitivity=3)
     same = oracles.above_threshold([1, 2], [0, 3], threshold=0.5, epsilon=0.5, sensitivity=1.5)
     np.testing.assert_allclose(half.pmf_left, same.pmf_left, rtol=1e-14)

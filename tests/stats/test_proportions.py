@@ -1,4 +1,7 @@
-"""Clopper-Pearson bounds: scipy, binomial tails, and their coverage by enumeration."""
+"""Tests of Clopper-Pearson bounds against scipy and binomial tails, and of their coverage.
+
+The coverage is enumerated.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def test_bounds_are_those_of_scipy_binomtest(trials: int, failure_prob: float) -
     for successes in sorted({0, 1, trials // 3, trials - 1, trials}):
         # proportion_ci is two-sided, so each of its ends is a one-sided bound at half the level.
         interval = binomtest(successes, trials).proportion_ci(1 - 2 * failure_prob, method="exact")
-        if failure_prob >= 1e-5:  # below, 1 - 2 alpha has too few digits left
+        if failure_prob >= 1e-5:  # for smaller values, 1 - 2 alpha has too few digits
             assert lower_proportion(successes, trials, failure_prob) == pytest.approx(
                 interval.low, rel=1e-7, abs=1e-15
             )
@@ -74,7 +77,10 @@ def test_bounds_at_the_ends_have_closed_forms(failure_prob: float) -> None:
 
 
 def _worst_miss(trials: int, failure_prob: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """Largest probability, over a fine grid of p, that p lies below `lower` or above `upper`."""
+    """Return the largest probabilities that p lies below `lower` and that p lies above `upper`.
+
+    The maxima are over a fine grid of p.
+    """
     k = np.arange(trials + 1)
     low = np.array([lower(int(i), trials, failure_prob) for i in k])
     high = np.array([upper(int(i), trials, failure_prob) for i in k])

@@ -1,4 +1,7 @@
-"""Guesses by rank: exact coverage for extremal mechanisms, by enumeration of all outcomes."""
+"""Tests of guesses by rank.
+
+The tests enumerate all outcomes of extremal mechanisms for exact coverage.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def p_value(correct: tuple[int, ...], epsilon: float, delta: float) -> float:
 def probability(
     order: Order, epsilon: float, delta: float, rejects: Callable[[tuple[int, ...]], bool]
 ) -> float:
-    """Probability of a rejection for the extremal mechanism.
+    """Return the probability of a rejection for the extremal mechanism.
 
     The mechanism reveals its coin at rate delta, and uses randomised response otherwise.
     """
@@ -70,7 +73,7 @@ def probability(
 def test_p_values_are_small_no_more_often_than_they_say(epsilon: float, order: Order) -> None:
     for delta, alphas in ((0.0, (0.05, 0.2, 0.5)), (0.15, (0.05, 0.4))):
         if delta > 0 and order is as_drawn:
-            continue  # many patterns, and its result lies between the other two
+            continue  # this order has many patterns, and its result lies between the other two
         for alpha in alphas:
             found = probability(
                 order, epsilon, delta, lambda c, a=alpha, d=delta: p_value(c, epsilon, d) <= a
@@ -153,7 +156,10 @@ def test_looks_are_few_and_end_with_all() -> None:
 
 @pytest.mark.parametrize(
     ("correct", "words"),
-    [([1, 2], "correct must be one integer for each of 3 tests"), ([5, 5, 5], "correct must rise")],
+    [
+        ([1, 2], "correct must hold one integer for each of the 3 tests"),
+        ([5, 5, 5], "correct must not decrease"),
+    ],
 )
 def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
@@ -163,7 +169,10 @@ def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
 @pytest.mark.parametrize("delta", [0.0, 0.1])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_heights_are_exactly_where_the_claim_falls(epsilon: float, delta: float) -> None:
-    """Outcomes that certify more than the claim are exactly those at their height at some test."""
+    """Check which outcomes certify more than the claim.
+
+    An outcome certifies more than the claim if and only if it reaches its height at some test.
+    """
     alpha = 0.3
     claim: dict[str, float] = {"epsilon": epsilon, "delta": delta, "failure_prob": alpha}
     heights = ranked_heights(STAGES, DRAWS, **claim).tolist()

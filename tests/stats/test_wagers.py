@@ -1,4 +1,7 @@
-"""Bets on guesses: fair against all mechanisms of the null, by linear programs, and optimal."""
+"""Tests that bets on guesses are fair and optimal.
+
+Linear programs show that the bets are fair against all mechanisms of the null hypothesis.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ def without_abstention(rates: Floats) -> Floats:
 
 
 def most_to_expect(bet: Wager, at: int, delta: float, answers: int = 3) -> float:
-    """Return the largest mean of F and G over the null, by linear programming, after the price."""
+    """Return the largest mean of F and G over the null hypothesis, after the price.
+
+    The maximum is computed by linear programming.
+    """
     theta = math.exp(LEVELS[at])
     a, b = np.exp(bet.log_left[at, :answers]), np.exp(bet.log_right[at, :answers])
     none = [0.0] * answers
@@ -79,7 +85,11 @@ def kl(x: Floats, y: Floats) -> float:
 def test_it_grows_as_fast_as_the_distance_to_the_null(
     left: Floats, right: Floats, delta: float, at: int
 ) -> None:
-    """Another solver confirms that no bet can grow faster against all mechanisms of the null."""
+    """Check that a bet grows as fast as the distance to the null hypothesis.
+
+    Another solver confirms that no bet can grow faster against all mechanisms of the null
+    hypothesis.
+    """
     bet = wager(left, right, LEVELS, delta)
     assume(bet.growth[at] > 1e-4)
     theta = math.exp(LEVELS[at])
@@ -105,7 +115,11 @@ def test_it_grows_as_fast_as_the_distance_to_the_null(
 
 
 def test_randomised_response_is_bet_on_at_both_ends() -> None:
-    """The distance to the null is that of two coins, which is twice what one event alone allows."""
+    """Check that a bet on randomised response uses both ends.
+
+    The distance to the null hypothesis is that of two coins, which is twice what one event alone
+    allows.
+    """
     coin = np.array([0.8, 0.2, 0.0])
     rate = math.e / (1 + math.e)
     best = 2 * kl(coin[:2], np.array([rate, 1 - rate]))
@@ -143,7 +157,10 @@ def test_an_error_of_the_solver_costs_growth_and_not_soundness(
 
 
 def test_a_batch_is_worth_what_its_draws_are() -> None:
-    """Return the exact expectation of the factor of three pairs of draws, on the boundary."""
+    """Check that a batch is worth what its draws are worth.
+
+    The test computes the exact expectation of the factor of three pairs of draws, on the boundary.
+    """
     left, right = np.array([0.6, 0.1, 0.3]), np.array([0.15, 0.45, 0.4])
     bet = wager(left, right, np.array([0.5]), 0.05)
     theta, draws = math.exp(0.5), 3

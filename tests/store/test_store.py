@@ -1,4 +1,4 @@
-"""Results on disk, which are atomic, versioned, and moved aside if they are damaged."""
+"""Tests that results on disk are atomic, versioned, and moved aside if they are damaged."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _named(name: str, fingerprint: str = "f") -> AuditResult:
 
 
 def reseal(path: Path, **changes: Any) -> None:
-    """Change a file and update its checksum, as its writer could."""
+    """Change a file and update its checksum, as the writer of the file could."""
     data = {**json.loads(path.read_text()), **changes}
     data.pop(CHECKSUM, None)
     write_sealed(path, data)
@@ -223,7 +223,7 @@ def test_mutants_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_result_with_a_single_mutant_is_of_an_earlier_version(tmp_path: Path) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, schema=4)
-    with pytest.raises(StoreError, match="has schema 4, .* reads 7. Run `dpaudit run` again"):
+    with pytest.raises(StoreError, match="has schema 4, .* reads schema 7. Run `dpaudit run` again"):
         load_result(path)
 
 
@@ -292,7 +292,7 @@ def test_not_a_number_in_a_file_is_not_trusted(tmp_path: Path) -> None:
 def test_values_of_another_type_are_not_trusted(tmp_path: Path, field: str, value: Any) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, **{field: value})
-    with pytest.raises(StoreError, match=f"is not a complete audit: {field}: expected"):
+    with pytest.raises(StoreError, match=f"is not a complete audit: {field}: the type must be"):
         load_result(path)
 
 
@@ -513,7 +513,7 @@ def test_words_that_were_changed_by_hand_are_not_trusted(tmp_path: Path) -> None
     words = path.read_text()
     for old, new in [("audit_x::one", "audit_x::two"), ('"seed": 1', '"seed": 2')]:
         path.write_text(words.replace(old, new))
-        with pytest.raises(StoreError, match="does not agree with its checksum: it was changed"):
+        with pytest.raises(StoreError, match="does not match its checksum, because it was changed"):
             load_record(path)
     run, records, _ = load_run(tmp_path)
     assert records == [OPEN]
@@ -521,13 +521,13 @@ def test_words_that_were_changed_by_hand_are_not_trusted(tmp_path: Path) -> None
     document = json.loads(words)
     del document[CHECKSUM]
     path.write_text(json.dumps(document))
-    with pytest.raises(StoreError, match="does not agree with its checksum"):
+    with pytest.raises(StoreError, match="does not match its checksum"):
         load_record(path)
-    path.write_text(json.dumps(json.loads(words)))  # other white space, the same content
+    path.write_text(json.dumps(json.loads(words)))  # the white space differs, the content does not
     assert load_record(path) == (RESULT, [])
     index = tmp_path / "results.json"
     index.write_text(index.read_text().replace("y <= z", "y >= z"))
-    with pytest.raises(StoreError, match=r"results\.json does not agree with its checksum"):
+    with pytest.raises(StoreError, match=r"results\.json does not match its checksum"):
         load_run(tmp_path)
 
 
@@ -661,7 +661,7 @@ def test_the_family_wise_error_counts_every_audit_and_every_mutant() -> None:
     alone = replace(RESULT, mutants=())
     assert family_wise_error([]) == 0.0
     assert family_wise_error([alone]) == 1e-6
-    assert len(RESULT.mutants) > 1  # together they cost as much as the audit
+    assert len(RESULT.mutants) > 1  # together, the mutants cost as much as the audit
     spent = sum(mutant.failure_prob for mutant in RESULT.mutants)
     assert 0 < spent <= 1e-6 * (1 + 1e-9)
     assert family_wise_error([RESULT, alone]) == pytest.approx(2e-6 + spent)
@@ -694,7 +694,7 @@ def test_a_run_with_a_file_of_another_run_is_refused_and_nothing_is_moved(tmp_pa
     _stored(tmp_path, _named("audit_x::a"), _named("audit_x::b"))
     save_record(tmp_path, replace(_named("audit_x::a"), epsilon=replace(RESULT.epsilon, lower=9.0)))
     before = _files(tmp_path)
-    with pytest.raises(StoreError, match=r"audit_x\.a\.json does not agree with results\.json"):
+    with pytest.raises(StoreError, match=r"audit_x\.a\.json does not match results\.json"):
         read_whole_run(tmp_path)
     assert _files(tmp_path) == before
     assert len(load_run(tmp_path)[1]) == 2  # each file by itself is valid
