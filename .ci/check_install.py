@@ -1,7 +1,7 @@
-"""What an installed dpaudit must do where nothing else is installed: `make dist` runs this.
+"""Check an installed dpaudit in an environment without other packages.
 
-`python .ci/check_install.py WHEEL`: makes an empty environment, installs the wheel into it without
-extras, and audits from outside of the checkout.
+`make dist` runs this check. `python .ci/check_install.py WHEEL` makes an empty environment and
+installs the wheel into it without extras. Then the script audits from outside of the checkout.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ else:
 
 
 def main(wheel: str) -> int:
-    """Install a wheel where nothing is, and say how large that is."""
+    """Install a wheel in an empty environment, and print the size of the environment."""
     with tempfile.TemporaryDirectory() as folder:
         home, place = Path(folder) / "empty", Path(folder) / "project"
         venv.create(home, with_pip=True)

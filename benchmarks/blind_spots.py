@@ -1,8 +1,8 @@
 """Leaks that no single coordinate, norm or difference of means reveals.
 
-Each mechanism reveals its secret in one feature of its output only. Everything else in its output
-is noise. The secret is one bit. The secret is reported correctly with probability .9, unless the
-name says otherwise. So the best event and its two rates are known exactly.
+Each mechanism reveals its secret in one feature of its output only. All other features of its
+output are noise. The secret is one bit. The secret is reported correctly with probability .9,
+unless the name says otherwise. Therefore, the best event and its two rates are known exactly.
 :mod:`benchmarks.tightness` audits all these mechanisms.
 """
 
@@ -33,7 +33,7 @@ def told(data, size, rng):
 
 
 def residue(data, size, *, rng, modulus, scale):
-    """Hide everything except the residue, which is the secret residue or any other."""
+    """Hide everything except the residue, which is the secret residue or any other residue."""
     others = rng.integers(1, modulus, size)
     value = (3 if modulus > 2 else 1) * data[0] + np.where(rng.random(size) < RIGHT, 0, others)
     return modulus * np.rint(rng.laplace(scale=scale, size=size)).astype(np.int64) + value % modulus
@@ -57,7 +57,7 @@ def secret_end(data, size, *, rng, front=False):
 
 
 def secret_length(data, size, *, rng):
-    """Return a random word of odd or even length; the parity is secret."""
+    """Return a random word of odd or even length, where the parity is secret."""
     length = 4 + 2 * rng.integers(4, size=size) + told(data, size, rng)
     words = np.char.add(letters(size, 11, rng), "")
     return np.array([w[:n] for w, n in zip(words.tolist(), length.tolist(), strict=True)])
@@ -130,10 +130,12 @@ class Curve:
 
 
 def of_two_gaussians(large, small, count):
-    """Return the oracle for variances (large, small, ..., small) against 1, `count` times small.
+    """Return the oracle of two Gaussians with different variances.
 
-    Up to the variances, the loss is a u^2 + b w, with u standard Gaussian and w chi-square of
-    `count` degrees of freedom. The distribution of the loss is computed by one integral over u.
+    One Gaussian has variances (large, small, ..., small), where small occurs `count` times. All
+    variances of the other Gaussian are 1. Up to the variances, the loss is a u^2 + b w. The
+    variable u is standard Gaussian, and w is chi-square with `count` degrees of freedom. The
+    distribution of the loss is computed by one integral over u.
     """
     grid = np.linspace(-14, 14, 3_001)
     weight = stats.norm.pdf(grid) * (grid[1] - grid[0])
@@ -196,7 +198,7 @@ def streams():
 
 
 def cases():
-    """Yield name, mechanism, pair, and a function that computes the oracle in some seconds."""
+    """Yield name, mechanism, pair, and a function that computes the oracle in a few seconds."""
     flip = partial(oracles.discrete, [RIGHT, 1 - RIGHT], [1 - RIGHT, RIGHT])
     for scale in (1e3, 1e6):
         bit = partial(residue, modulus=2, scale=scale)

@@ -6,7 +6,7 @@ There are twenty true and tight statements, each with one planted mistake that i
 Examples are a constant that is 5% too small, a missing logarithm, a wrong direction, and a
 forgotten edge case. The searches receive no hand-built cases.
 
-*evolution* is the search of a domain, and *hypothesis* the search of a strategy. *random* draws
+*evolution* is the search of a domain, and *hypothesis* is the search of a strategy. *random* draws
 equally many cases from the domain, for comparison. With --rows, the counterexamples of a ledger are
 searched again without its hand-built cases.
 """
@@ -31,7 +31,7 @@ Sides = Callable[..., "tuple[float, float] | None"]
 
 @dataclass(frozen=True)
 class Planted:
-    """A true statement with a mistake."""
+    """A true statement with a planted mistake."""
 
     name: str
     sides: Sides
@@ -39,7 +39,10 @@ class Planted:
 
 
 def contraction(a: float, b: float, angle: float) -> tuple[float, float]:
-    """Take two steps of length eta = 1 along unit vectors at an angle; 2 eta is sharp, not 1.9."""
+    """Take two steps of length eta = 1 along unit vectors at an angle.
+
+    The sharp constant is 2 eta, not 1.9.
+    """
     apart = math.sqrt(max(a * a + b * b - 2 * a * b * math.cos(angle), 0.0))
     a, b = a - 1, b - 1
     left = math.sqrt(max(a * a + b * b - 2 * a * b * math.cos(angle), 0.0))
@@ -47,7 +50,10 @@ def contraction(a: float, b: float, angle: float) -> tuple[float, float]:
 
 
 def hoeffding(n: int, p: float, t: float) -> tuple[float, float] | None:
-    """Return negated log probabilities: -log P[S >= n (p + t)] >= 2.1 n t^2, where 2 is true."""
+    """Return both sides of -log P[S >= n (p + t)] >= 2.1 n t^2.
+
+    The true constant is 2.
+    """
     if not 0 < p + t < 1:
         return None
     tail = stats.binom.logsf(math.ceil(n * (p + t)) - 1, n, p)
@@ -55,24 +61,30 @@ def hoeffding(n: int, p: float, t: float) -> tuple[float, float] | None:
 
 
 def neighbours(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Compare two means of points in [-1, 1] that differ in one point, 2 / n apart, less 5%."""
+    """Compare two means of points in [-1, 1] that differ in one point.
+
+    The means are up to 2 / n apart, but the planted bound is 5% less.
+    """
     other = x.copy()
     other[-1] = y[0]
     return abs(float(x.mean() - other.mean())), 0.95 * 2 / len(x)
 
 
 def survivors(n: int) -> tuple[float, float]:
-    """Bound the common survivors of two datasets, at least 2 from n = 10 on, but not at n = 9."""
+    """Bound the number of common survivors of two datasets by 2 from below.
+
+    The bound holds for n >= 10, but not for n = 9.
+    """
     return 2, 2 * (math.floor(0.55 * n) + 1) - n
 
 
 def log_factorial(n: int) -> tuple[float, float]:
-    """Bound n! by e sqrt(n) (n / e)^n, less 5%, in logarithms."""
+    """Bound n! by 95% of e sqrt(n) (n / e)^n, in logarithms."""
     return special.gammaln(n + 1), math.log(0.95) + 1 + 0.5 * math.log(n) + n * (math.log(n) - 1)
 
 
 def pinsker(p: float, q: float) -> tuple[float, float]:
-    """Bound TV^2 by KL / 2 for two coins, less 5%."""
+    """Bound TV^2 by 95% of KL / 2 for two coins."""
     kl = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
     return (p - q) ** 2, 0.475 * kl
 

@@ -3,10 +3,10 @@
     python -m benchmarks.few_examples
 
 The benchmark computes the exact (epsilon, delta) of DelStab, and how much of epsilon DelStab uses.
-The maximum is over all pairs of users with one bit each, at the smallest instance (21 users, one of
-whom is kept) and at n = 256. The benchmark compares counting users by kinds with enumerating all
-sets of 22 users. The benchmark also compares 10,000 draws in one call with single draws. All times
-are measured within this process, and only the ratios are meaningful.
+The maximum is over all pairs of users with one bit each. The two instances are the smallest
+instance (21 users, one of whom is kept) and n = 256. The benchmark compares counting users by kinds
+with enumerating all sets of 22 users. The benchmark also compares 10,000 draws in one call with
+single draws. All times are measured within this process, and only the ratios are meaningful.
 """
 
 from __future__ import annotations

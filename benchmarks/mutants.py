@@ -4,8 +4,8 @@
 
 Every audit in PATHS (default: audits/) runs three times with its quick budget. The three runs have
 no mutants, noise mutants only, and also hand-written mutants. The verdict of the second run must
-not be weaker than that of the third. The noise mutants should take no longer than the audit itself.
-The times are compared within one process.
+not be weaker than the verdict of the third run. The noise mutants should take no longer than the
+audit itself. The times are compared within one process.
 """
 
 from __future__ import annotations

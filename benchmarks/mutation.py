@@ -6,9 +6,9 @@
 The mistakes are listed in `benchmarks/planted/`, in one file for each package. The tree is copied
 into a temporary directory, one mutant is applied there, and the tests of the mutant are run with
 ``-x``. A mutant is *killed* if a test fails, and it *survived* if all tests pass. A run that times
-out, or breaks before a test runs, is reported separately. Such a run counts neither as killed nor
-as survived. The tests must pass without a mutant, because otherwise a kill would mean nothing. The
-tests without a mutant run first, unless `--trust` is given.
+out, or breaks before a test runs, is reported separately. A run of this kind counts neither as
+killed nor as survived. The tests must pass without a mutant, because otherwise a kill would mean
+nothing. The tests without a mutant run first, unless `--trust` is given.
 
 The list is written by hand for three reasons. (1) mutmut and cosmic-ray change every operator of
 every function. In a package of this size, this gives about thirty thousand mutants, and each mutant
@@ -42,7 +42,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class StaleError(Exception):
-    """The error that the text to be replaced is not in the file exactly once."""
+    """The error if the text to be replaced is not in the file exactly once."""
 
 
 def planted(mutant: Mutant, text: str) -> str:
@@ -79,7 +79,7 @@ def copied() -> Iterator[Path]:
 
 
 def run(tree: Path, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
-    """Run tests in a copy; return the outcome and the first test that failed."""
+    """Run tests in a copy, and return the outcome and the first test that failed."""
     command = [
         sys.executable,
         "-B",
@@ -131,7 +131,7 @@ def check(tests: tuple[str, ...], limit: float) -> None:
 
 
 def main() -> int:
-    """Print the outcome of each mutant; return how many survived without a reason."""
+    """Print the outcome of each mutant, and return how many survived without a reason."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", type=int, nargs="+", default=[], help="numbers in the list")
     parser.add_argument("--package", nargs="+", default=[])

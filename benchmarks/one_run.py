@@ -1,4 +1,4 @@
-"""Audits in one run: null simulations, and a comparison with jax-privacy on equal scores.
+"""Simulate audits in one run, and compare the results with jax-privacy on equal scores.
 
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
 
@@ -6,10 +6,11 @@
 the certified number exceeds the truth. A false alarm may happen with probability at most
 failure_prob = .05.
 
-*Certified*: the same methods on scores of mechanisms that exceed their claim, averaged over audits.
+*Certified*: the table has the same methods on scores of mechanisms that exceed their claim,
+averaged over audits.
 
-*Idealised*: expected counts, mu = 2. One run with 1,000 canaries is compared with 1,000 trainings
-on each side.
+*Idealised*: the table has the results at expected counts for mu = 2. One run with 1,000 canaries is
+compared with 1,000 trainings on each side.
 
 jax-privacy is used if it is installed (the `peers` extra). jax-privacy certifies only for delta >
 0, so pure claims are passed with delta = 1e-12. The `Explicit` threshold of jax-privacy is the best
@@ -34,7 +35,7 @@ from dpaudit.engine.one_run import GuessTest, right_guesses
 from dpaudit.stats import lower_rates, upper_rates
 
 FAILURE_PROB = 0.05
-PURE = 1e-12  # the delta for pure claims, where a peer requires one
+PURE = 1e-12  # the delta for pure claims, if a peer requires a delta
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def responses(epsilon, coins, rng):
 
 
 def responses_told(epsilon, delta, coins, rng):
-    """Answer by randomised response; with probability delta per coin, reveal the true value."""
+    """Answer by randomised response, but reveal the true value with probability delta per coin."""
     told = rng.random(len(coins)) < delta
     sure = np.where(coins, 1.0, -1.0) * (3 + rng.random(len(coins)))
     return np.where(told, sure, responses(epsilon, coins, rng))

@@ -62,7 +62,10 @@ def gaussian(data, size, *, rng):
 
 
 def cases():
-    """Return {name: (scores, distribution, delta, threshold of the best event at these draws)}."""
+    """Return a dict of cases by name.
+
+    A case is (scores, distribution, delta, threshold of the best event at these draws).
+    """
     return {
         "Laplace": (laplace, oracles.laplace(1.0, 1.0), 0.0),
         "randomised response": (coin, oracles.randomized_response(1.0), 0.0),

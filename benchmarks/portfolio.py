@@ -3,8 +3,8 @@
     python -m benchmarks.portfolio [--draws 100000] [--seed 1] [--only WORDS]
 
 Every bug is typical of code that considers items instead of users, the wrong relation, or only
-typical data. The counterpart of a bug satisfies the claim for all data, and the table says why.
-Both mechanisms are audited as by a user who knows no worst pair. The audit has `pairs=None`, or
+typical data. The counterpart of a bug satisfies the claim for all data, and the table says why. The
+audit of both mechanisms is that of a user who knows no worst pair. The audit has `pairs=None`, or
 `neighbors.portfolio(like)` if the data are not plain numbers. A user owns one row of `data`, with m
 items. Unless stated otherwise, one user is replaced.
 """
@@ -277,7 +277,10 @@ def a_noise_for_each(data, size, *, rng):
 
 
 def moving_average(data):
-    """Return an average in which each user in turn counts for a half; the last moves it by 1."""
+    """Return an average in which each user in turn counts for a half.
+
+    The last user moves the average by 1.
+    """
     state = 0.0
     for value in users(data):
         state = 0.5 * state + 0.5 * value

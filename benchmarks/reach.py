@@ -2,13 +2,13 @@
 
     python -m benchmarks.reach [--audits 400] [NAME ...]
 
-An audit reports its detectable epsilon E. On this pair, the audit would refute a mechanism that
-needs E or more with probability about 0.9. For each setting, 40 audits of a mechanism that just
-satisfies its claim report E. Then 400 audits with other seeds test the mechanism with less noise,
+An audit reports its detectable epsilon E. On the audited pair, the audit would refute a mechanism
+that needs E or more with probability about 0.9. For each setting, 40 audits of a mechanism that
+just satisfies its claim report E. With other seeds, 400 audits test the mechanism with less noise,
 so that it needs exactly E at the claimed delta. The table shows the median of E and the share of
 the 400 audits that refute. The share should be between 0.85 and 0.97. If no E is reported for a
-setting, the table says so. For `plan` settings, the number of draws is the one that `plan` returns
-for power 0.9.
+setting, the table says so. For `plan` settings, the number of draws is the number that `plan`
+returns for power 0.9.
 """
 
 from __future__ import annotations
@@ -63,14 +63,20 @@ def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
 
 
 def training(data, size, *, rng, epsilon, delta, steps=16):
-    """Return the training score of a canary, the sum of its noisy gradients in all batches."""
+    """Return the training score of a canary.
+
+    The score is the sum of the canary's noisy gradients in all batches.
+    """
     noise = rng.normal(size=(size, steps))
     shift = _distance(epsilon, delta) / math.sqrt(steps)
     return (shift * data.sum() + noise).sum(axis=1)
 
 
 def sampled_training(data, size, *, rng, epsilon, delta, steps=16):
-    """Return the score with the canary in half of the batches, a mixture without closed form."""
+    """Return the score if the canary is in half of the batches.
+
+    The distribution of the score is a mixture without a closed form.
+    """
     sampled = rng.random((size, steps)) < 0.5
     return (2 * data.sum() * sampled + rng.normal(size=(size, steps))).sum(axis=1)
 
@@ -114,7 +120,7 @@ def _scale_of_choice(epsilon):
 
 
 def _distance(epsilon, delta):
-    """Return the distance of the means, in standard deviations, that needs epsilon at delta."""
+    """Return the distance of the means, in standard deviations, at which delta needs epsilon."""
     known = needing(epsilon, delta)
     return known.mu
 
@@ -163,7 +169,7 @@ class Setting:
         return task, certificate_of(task, mechanism, "mechanism")
 
     def named(self, seed: int) -> float | None:
-        """Return the detectable epsilon of an audit of a mechanism that satisfies its claim."""
+        """Return the detectable epsilon of an audit whose mechanism satisfies its claim."""
         task, found = self.look(CLAIMED, seed)
         if self.is_stored:
             family = Outcomes.of(found)

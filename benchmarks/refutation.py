@@ -1,4 +1,4 @@
-"""Draws to refutation: the smallest fixed number of draws, compared with sequential audits.
+"""Compare the smallest fixed number of draws that refutes a claim with sequential audits.
 
     python -m benchmarks.refutation [--seeds 20] [--first-seed 0] [--failure-prob 1e-5]
 
@@ -6,8 +6,8 @@
 probability one half, given the best event. The best event is known in advance. The number is
 computed from the exact distributions. An audit that has to learn its event may need more draws.
 `sequential` is the median of whole sequential audits, including exploration. `lowest` and `highest`
-are the extremes over seeds. `found` counts audits with a fixed number of 100,000 draws per dataset
-in total that certify more than the claim.
+are the extremes over seeds. `found` counts audits that certify more than the claim, at a fixed
+number of 100,000 draws per dataset in total.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ RHO = laplace.ppf((np.arange(20_000) + 0.5) / 20_000)
 
 
 def value_distribution(queries, threshold_scale, query_scale):
-    """Return the distribution of variant 3, cutoff 1: place and finely binned value of the yes."""
+    """Return the distribution of variant 3 at cutoff 1.
+
+    An outcome is the place and the finely binned value of the yes.
+    """
     edges = np.linspace(-30, 30, 601)
     rho = RHO * threshold_scale
     waiting, masses = np.ones(len(rho)), []
     for query in queries:
         below = laplace.cdf(edges, query, query_scale)
         released = np.maximum(below[1:] - np.maximum(below[:-1], 0), 0)
-        above = edges[:-1] >= rho[:, None]  # a bin is released only if all of it is above
+        above = edges[:-1] >= rho[:, None]  # a bin is released only if the whole bin is above
         masses.append((waiting[:, None] * above * released).mean(axis=0))
         waiting = waiting * laplace.cdf(rho, query, query_scale)
     found = np.concatenate([*masses, [waiting.mean()]])

@@ -1,13 +1,13 @@
-"""Audits with a small number of draws, as for training runs: scores at 50 to 5,000 draws.
+"""Audit scores of training runs with a small number of draws, from 50 to 5,000.
 
     pip install '.[peers]' && python -m benchmarks.small_budgets [--draws 50 200 ...] [--seeds 100]
                                                                  [--failure-prob 0.05]
 
 `oracle` knows the best event and takes two Clopper-Pearson bounds on all draws, at expected counts.
-With that event, privacy-estimates gives this result. The method of jax-privacy receives the scores
-and chooses the threshold itself. dpaudit audits the score directly. dpaudit does not know which
-side has the larger scores. The numbers are means over seeds, and `wrong` counts certified numbers
-above the truth.
+If privacy-estimates knows the best event, privacy-estimates gives the same result. The method of
+jax-privacy receives the scores and chooses the threshold itself. dpaudit audits the score directly.
+dpaudit does not know which side has the larger scores. The numbers are means over seeds, and
+`wrong` counts certified numbers above the truth.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def ours(name, score, delta, draws, failure_prob, seed):
 
 
 def theirs(score, delta, draws, failure_prob, seed):
-    """Return certified epsilons of jax-privacy for each threshold strategy; {} if not installed."""
+    """Return the certified epsilon of jax-privacy for each threshold strategy.
+
+    Without jax-privacy, return {}.
+    """
     try:
         from jax_privacy.auditing import Bonferroni, CanaryScoreAuditor, Split
     except ImportError:

@@ -1,15 +1,15 @@
-"""False refutations of whole audits on mechanisms that satisfy their claim exactly.
+"""Count false refutations of whole audits on mechanisms that satisfy their claim exactly.
 
     python -m benchmarks.soundness [--audits 2000] [--draws 3000] [--failure-prob 0.05 0.001]
                                    [--mode fixed few stored sequential smoothed]
 
-`few` has a tenth of the draws. At this number, guesses by rank are used too. `stored` has outputs
-that were drawn before, with three times as many on one side. Audits in one run are measured in
-`benchmarks.one_run`.
+`few` has a tenth of the draws. At this number of draws, guesses by rank are used too. `stored` has
+outputs that were drawn before, with three times as many on one side. Audits in one run are measured
+in `benchmarks.one_run`.
 
 Each audit explores, freezes and certifies from the start, with its own seed. The benchmark counts
 audits that refute the claim. The benchmark also counts audits in which any certified number
-(epsilon, delta or a point of the profile) exceeds the exact number. Both shares must stay below
+(epsilon, delta or a point of the profile) exceeds the exact number. The two shares must stay below
 failure_prob + 3 standard errors.
 """
 
@@ -62,7 +62,10 @@ def mixture_delta(distribution, epsilon):
 
 
 def cases(mode):
-    """Return {name: (mechanism, claim, pair, exact delta, exact epsilon)}; claims are exact."""
+    """Return a dict of cases by name.
+
+    A case is (mechanism, claim, pair, exact delta, exact epsilon), and its claim is exact.
+    """
     one = nb.value_pattern("one_above", 1)
     if mode == "smoothed":
         pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])

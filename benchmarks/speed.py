@@ -1,10 +1,10 @@
-"""Time and memory of the engine alone, and a comparison with another version of it.
+"""Measure the time and the memory of the engine alone, and compare two versions.
 
     python -m benchmarks.speed [--against REVISION] [--repeats 5]
 
 The time excludes the calls of the mechanism. With --against, the package at a git revision is
-loaded in addition to this version. Both versions audit in turn, and `old / new` is the ratio of
-their median times. This ratio is the only number that does not depend on the machine.
+loaded in addition to this version. The two versions audit in turn, and `old / new` is the ratio of
+their median times. The ratio of the times is the only number that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CASES = [
 
 
 def look(mechanism, dim, draws):
-    """Audit with the loaded version of dpaudit; return the seconds of engine and mechanism."""
+    """Audit with the loaded version of dpaudit, and return the seconds of engine and mechanism."""
     from dpaudit import ApproxDP, PureDP, audit, within_sensitivity
     from dpaudit import neighbors as nb
 
@@ -60,7 +60,10 @@ def look(mechanism, dim, draws):
 
 
 class Version:
-    """One version of the package. While it is entered, `import dpaudit` imports this version."""
+    """One version of the package.
+
+    While the version is entered, `import dpaudit` imports this version.
+    """
 
     def __init__(self, folder=None):
         self.folder, self.modules = folder, {}

@@ -1,4 +1,4 @@
-"""The share of a run's time that storage takes, and the size of the run's page.
+"""Measure the share of a run's time that storage takes, and the size of the run's page.
 
     python -m benchmarks.storage [--audits 1000] [--draws 2000]
 

@@ -1,4 +1,4 @@
-"""Certified epsilons, as shares of what an oracle that knows the best event would certify.
+"""Compare certified epsilons with the epsilon that an oracle with the best event certifies.
 
     python -m benchmarks.tightness [--draws 10000 100000 1000000] [--seeds 20] [--failure-prob 0.05]
     python -m benchmarks.tightness --blind [--seeds 20]
@@ -7,8 +7,8 @@ The oracle maximises over all events {p > e^t q} of the exact distribution. The 
 Clopper-Pearson bounds at the same failure probability on *all* draws, at expected counts. The
 oracle is the best result of a method that knows the event. The audit learns its event, and uses
 some of the same draws for exploration. The shares are averages over seeds, and each audit draws
-anew. With ``--blind``, the same is measured on leaks that are visible in one feature only
-(:mod:`benchmarks.blind_spots`), at 100,000 draws and failure_prob 1e-6.
+anew. With ``--blind``, the same shares are measured on leaks that are visible in one feature only
+(:mod:`benchmarks.blind_spots`). There are 100,000 draws, and failure_prob is 1e-6.
 """
 
 from __future__ import annotations
@@ -125,7 +125,10 @@ def cases():
 
 
 def oracle_epsilon(oracle, delta, draws, failure_prob):
-    """Return what two Clopper-Pearson bounds certify at expected counts with the best event."""
+    """Return the epsilon that two Clopper-Pearson bounds certify for the best event.
+
+    The counts are the expected counts.
+    """
     best = 0.0
     for distribution in (oracle, oracle.swapped()):
         p, q = distribution.curve()

@@ -1,12 +1,12 @@
-"""Certified epsilons of DP-SGD with a known score and with learned events.
+"""Compare certified epsilons of DP-SGD with a known score and with learned events.
 
     python -m benchmarks.training
 
 The pair adds or removes one canary, which is a user with a distinctive gradient. The samples are
 Poisson, and the adversary sees all noisy sums. The oracle knows the best event of the likelihood
-ratio in advance and uses all draws. Two Clopper-Pearson bounds certify its two rates. The oracle
-knows the true rates, which an audit never knows. `along` integrates out the noise (`DPSGD.along`).
-The numbers are medians over seeds.
+ratio in advance and uses all draws. Two Clopper-Pearson bounds certify the two rates of this event.
+The oracle knows the true rates, which an audit never knows. `along` integrates out the noise
+(`DPSGD.along`). The numbers are medians over seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def sigma_of(epsilon: float) -> float:
 
 
 def oracle(left: np.ndarray, right: np.ndarray, failure_prob: float) -> float:
-    """Return what Clopper-Pearson bounds certify for the best threshold, at its expected rates."""
+    """Return the epsilon that Clopper-Pearson bounds certify for the best threshold.
+
+    The rates are the expected rates.
+    """
     best = 0.0
     for more, less in ((left, right), (-right, -left)):
         thresholds = np.quantile(

@@ -2,8 +2,8 @@
 
     python -m benchmarks.workers [--draws 100000000] [--workers 2]
 
-The output is the ratio of the seconds, whether both results are equal to the last bit, and the
-largest memory that this process used.
+The output is the ratio of the seconds and the largest memory that this process used. The output
+also says whether both results are equal to the last bit.
 """
 
 from __future__ import annotations

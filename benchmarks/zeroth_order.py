@@ -46,7 +46,7 @@ def by_linear_algebra(n: int) -> float:
 
 
 def main() -> None:
-    """Print one line for each loss and size of the first batch, and one for the trees."""
+    """Print one line for each loss and size of the first batch, and one line for the trees."""
     rng = np.random.default_rng(0)
     points = 0.01 * rng.normal(size=(ROUNDS, DIMENSION))
     words = f"{'loss':<32}{'B_1':>5}{'one call, s':>13}{'one by one, s':>15}{'ratio':>7}"

@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.few_examples`: mistakes that concern more than noise.
+"""Mutants of `algorithms.few_examples` with mistakes that concern more than noise.
 
 Mutants named `..._pmf` return the distribution of the output, like the originals.
 """
@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 def delstab_untested_pmf(
     data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
 ) -> Floats:
-    """Run on the rest after any deletion, because line 5 treats all sets of users as stable.
+    """Run on the remaining users after any deletion, because line 5 treats all sets as stable.
 
     **Mistake** The test of local-deletion DP is skipped. The mutant is A_0 in the proof of Lemma
     19.
@@ -42,11 +42,11 @@ def delstab_short_noise_pmf(
 ) -> Floats:
     """Truncate the noise of line 4 after a few steps.
 
-    **Mistake** kappa = 1 + ceil(1 / epsilon-bar), the scale of the noise, instead of
-    1 + ceil(ln(1 / delta-bar) / epsilon-bar).
+    **Mistake** kappa is 1 + ceil(1 / epsilon-bar), the scale of the noise, instead of 1 + ceil(ln(1
+    / delta-bar) / epsilon-bar).
 
     **Breaks at** data in which no user has to be deleted, compared with data in which one user has
-    to be deleted. R_1 = 0.
+    to be deleted. In the former data, R_1 is 0.
     """
     budget = Budget(epsilon, delta)
     reach = 1 + math.ceil(1 / budget.part_epsilon)
@@ -96,7 +96,7 @@ def pairwise_unclipped_pmf(
 ) -> Floats:
     """Add up all of a user's comparisons, with noise for clipped comparisons.
 
-    **Mistake** pscr of each user is not clipped to [-tau, tau].
+    **Mistake** The score pscr of each user is not clipped to [-tau, tau].
 
     **Breaks at** a user whose m items all favour one candidate, or all favour another.
     """
@@ -136,7 +136,8 @@ def subsampled_with_replacement_pmf(
 
     **Mistake** An item may be drawn twice, which Theorem 7 excludes.
 
-    **Breaks at** one item replaced by another item, which may be half of the sample, or all of it.
+    **Breaks at** one item replaced by another item, if this item may be half of the sample or the
+    whole sample.
 
     Returns
     -------

@@ -32,11 +32,11 @@ def first_above_threshold_exact_threshold(
 ) -> Floats:
     """Compare noisy queries with the exact threshold.
 
-    **Mistake** The noise of the threshold is never drawn, so every no costs privacy again. T
-    epsilon / 4.
+    **Mistake** The noise of the threshold is never drawn, so every no costs privacy again. Without
+    noise of the threshold, T answers of no cost T epsilon / 4.
 
-    **Breaks at** eight queries at 0 and eight at 1, sensitivity 1, threshold 0, event "all no": 2
-    epsilon.
+    **Breaks at** eight queries at 0, compared with eight queries at 1, at sensitivity 1 and
+    threshold 0. At the event "all no", the true epsilon is 2 epsilon.
     """
     values = np.asarray(queries, dtype=float)
     nu = rng.laplace(scale=4 * sensitivity / epsilon, size=(size, values.size))
@@ -57,10 +57,11 @@ def bounded_laplace_one_scale(
 ) -> Floats:
     """Condition Laplace noise on one scale, for every delta.
 
-    **Mistake** The bound lambda log(4 / delta) is replaced by lambda, "where most of it is".
+    **Mistake** The bound lambda log(4 / delta) is replaced by lambda, because most of the noise is
+    below lambda.
 
-    **Breaks at** values 0 and `sensitivity` at epsilon 1, event ``output < 0``: infinite
-    (probabilities 1/2 and 0).
+    **Breaks at** values 0 and `sensitivity` at epsilon 1. At the event ``output < 0``, the true
+    epsilon is infinite (probabilities 1/2 and 0).
     """
     exact = np.asarray(values, dtype=float)
     shape = (size, *exact.shape)
@@ -73,11 +74,12 @@ def fast_radius_of_a_fraction(
 ) -> Floats:
     """Add the noise for a fraction to a count.
 
-    **Mistake** The query is an average over n points, so the programmer assumes "one of them moves
-    it by 3 / n". But the query averages counts up to n. All noise is n times too small.
+    **Mistake** The query is an average over n points, so the programmer assumes that one point
+    moves the query by 3 / n. However, the query averages counts up to n. All noise is n times too
+    small.
 
-    **Breaks at** 36 points at 0 and 4 at 2, and the same with one more point at 2 instead of 0. The
-    parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "output 2" has epsilon 4.8
+    **Breaks at** 36 points at 0 and 4 points at 2, compared with 35 points at 0 and 5 points at 2.
+    The parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "output 2" has epsilon 4.8
     (probabilities 0.0026 and 0.31). The original has probabilities 0.45 and 0.49.
     """
     return radius.fast_radius(
@@ -95,14 +97,14 @@ def fast_center_untested(
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> Floats:
-    """Average the survivors, however few they are.
+    """Average the survivors, even if their number is small.
 
     **Mistake** Line 9 is omitted. The programmer assumes "a mean of few points is still a mean".
     Two halves of the data that are far apart then compete for all of the weight.
 
-    **Breaks at** 11 points at 0 and 10 at 1e5 `radius`, and the other way round. The parameters are
-    epsilon 1 and delta 1e-6. The event ``output[0] > 5e4 radius`` has infinite epsilon
-    (probabilities below 1e-5 and above 1 - 1e-5).
+    **Breaks at** 11 points at 0 and 10 points at 1e5 `radius`, compared with 10 points at 0 and 11
+    points at 1e5 `radius`. The parameters are epsilon 1 and delta 1e-6. The event ``output[0] > 5e4
+    radius`` has infinite epsilon (probabilities below 1e-5 and above 1 - 1e-5).
     """
     points = np.asarray(data, dtype=float)
     n = len(points)
@@ -128,13 +130,13 @@ def fast_center_one_point(
 ) -> Floats:
     """Calibrate the noise to the mean of n points in a ball of the given radius.
 
-    **Mistake** sigma is 2 radius / (n epsilon). Three quantities are missing. They are the copies
-    of a point in the samples of others, the distance of up to 8 radius between survivors, and
-    delta.
+    **Mistake** sigma is 2 radius / (n epsilon). Three quantities are missing. The missing
+    quantities are delta, the copies of a point in the samples of other points, and the distance of
+    up to 8 radius between survivors.
 
-    **Breaks at** 399 points at 0 and one point at 2 `radius` or at -2 `radius`. The parameters are
-    epsilon 1 and delta 0.01. The event ``output > 0`` has delta(1) = 0.19 (the probability of
-    passing line 9 is 0.38).
+    **Breaks at** 399 points at 0 and one point at 2 `radius`, compared with the same data with this
+    point at -2 `radius`. The parameters are epsilon 1 and delta 0.01. The event ``output > 0`` has
+    delta(1) = 0.19 (the probability of passing line 9 is 0.38).
     """
     points = np.asarray(data, dtype=float)
     far = np.full(points.shape[1], 1e140)
@@ -162,8 +164,9 @@ def stable_dpsgd_forgetting_m(
     **Mistake** Lemma 11 is treated as the whole sensitivity, although the index of one user is
     drawn many times.
 
-    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, for (1,
-    1e-6), event "output of phase 1 above 5": delta(1) is 0.78.
+    **Breaks at** 2 points at 1e6, 2 points at -1e6, and one more point at 1e6 or at -1e6 (d = 1).
+    The parameters are T = 1023, step 1, epsilon 1 and delta 1e-6. The event "output of phase 1
+    above 5" has delta(1) = 0.78.
     """
     m = 3 * (n_steps / len(np.asarray(data)) + math.log(8 / delta))
     return boosting.stable_dpsgd(
@@ -177,11 +180,12 @@ def fixed_order_dpsgd_one_access(
 ) -> Floats:
     """Calibrate the noise to one access of each row.
 
-    **Mistake** The programmer assumes "every row is used once in a pass", but there are ceil(T / n)
-    passes.
+    **Mistake** The programmer assumes that every row is used once in a pass, but there are ceil(T /
+    n) passes.
 
-    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 1023, step 1, rho 0.5.
-    The output of phase 1 moves by 18 standard deviations, which is zCDP 161.
+    **Breaks at** 2 points at 1e6, 2 points at -1e6, and one more point at 1e6 or at -1e6 (d = 1).
+    The parameters are T = 1023, step 1 and rho 0.5. The output of phase 1 moves by 18 standard
+    deviations, which is zCDP 161.
     """
     m = -(-n_steps // len(np.asarray(data)))
     return boosting.fixed_order_dpsgd(
@@ -205,8 +209,8 @@ def warm_start_subsampling_is_noise(
 
     **Mistake** The subsampling of FastRadius is treated as its noise.
 
-    **Breaks at** 36 points at 0 and 4 at 2, and the same with one more point at 2 instead of 0. The
-    parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "radius 2" has epsilon 20
+    **Breaks at** 36 points at 0 and 4 points at 2, compared with 35 points at 0 and 5 points at 2.
+    The parameters are r = 1, R = 2, epsilon 1, delta 1e-6. The event "radius 2" has epsilon 20
     (probabilities 4e-10 and 0.21).
     """
     points = np.asarray(data, dtype=float)
@@ -244,9 +248,9 @@ def private_geometric_median_exact_start(
     **Mistake** The warm start is treated as a hint that need not be private, because "all gradients
     are protected".
 
-    **Breaks at** 3 points at -1 and 2 at 1, and the other way round (d = 1). The parameters are
-    r = 0.1, R = 1, T = 7, step_factor 1e-4, epsilon 1, delta 1e-6. The event ``output > 0`` has
-    infinite epsilon (probabilities below 1e-8 and above 1 - 1e-8).
+    **Breaks at** 3 points at -1 and 2 points at 1, compared with 2 points at -1 and 3 points at 1
+    (d = 1). The parameters are r = 0.1, R = 1, T = 7, step_factor 1e-4, epsilon 1, delta 1e-6. The
+    event ``output > 0`` has infinite epsilon (probabilities below 1e-8 and above 1 - 1e-8).
     """
     median = reference.geometric_median(data)
     reach = float(np.clip(reference.quantile_radius(data, 0.75), min_radius, max_radius))
@@ -274,9 +278,9 @@ def radius_finder_one_count(
     **Mistake** The code accounts for a point's own count, but not for the counts of its neighbours,
     in which the point appears too. The noise is 3m times too small.
 
-    **Breaks at** 354 points at 0 and 46 at 10, and the same with one more point at 10 instead of 0.
-    The parameters are r = 1, R = 10, epsilon 1, failure_prob 0.5. The event "output above 1" has
-    epsilon 6.2 (probabilities 0.0021 and 1).
+    **Breaks at** 354 points at 0 and 46 points at 10, compared with 353 points at 0 and 47 points
+    at 10. The parameters are r = 1, R = 10, epsilon 1, failure_prob 0.5. The event "output above 1"
+    has epsilon 6.2 (probabilities 0.0021 and 1).
     """
     m = math.ceil(gamma * len(np.asarray(data)))
     return baselines.radius_finder(
@@ -292,8 +296,9 @@ def dpgd_one_step(
     **Mistake** Replacing a row is treated as removing a row, and the T steps are not composed. The
     noise is 2 sqrt(T) times too small.
 
-    **Breaks at** 2 points at 1e6, 2 at -1e6 and one at either (d = 1), T = 100, step 1, rho 0.1.
-    The output moves by 7.8 standard deviations, which is zCDP 30.
+    **Breaks at** 2 points at 1e6, 2 points at -1e6, and one more point at 1e6 or at -1e6 (d = 1).
+    The parameters are T = 100, step 1 and rho 0.1. The output moves by 7.8 standard deviations,
+    which is zCDP 30.
     """
     return baselines.dpgd(
         data, size, n_steps=n_steps,

@@ -12,10 +12,11 @@ def noisy_histogram_add_remove(
     """Add Laplace noise of scale ``m / epsilon``.
 
     **Mistake** The noise is calibrated for adding or removing a user, but the claim is for
-    replacing one.
+    replacing a user.
 
-    **Breaks at** one user moving all m items from bin 0 to bin 1, event "bin 0 at or above its
-    left count and bin 1 at or below its own": 2 epsilon (probability 1/4 on the left).
+    **Breaks at** one user who moves all m items from bin 0 to bin 1. The event is "bin 0 at or
+    above its left count and bin 1 at or below its left count". At this event, the true epsilon is 2
+    epsilon (probability 1/4 on the left).
     """
     bins = np.asarray(data)
     items_per_user = bins.size // len(bins)
@@ -30,8 +31,9 @@ def noisy_histogram_item_level(
     **Mistake** The noise is calibrated for replacing one item, but the claim is for replacing a
     user with m items.
 
-    **Breaks at** one user moving all m items from bin 0 to bin 1, event "bin 0 at or above its
-    left count and bin 1 at or below its own": m epsilon (probability 1/4 on the left).
+    **Breaks at** one user who moves all m items from bin 0 to bin 1. The event is "bin 0 at or
+    above its left count and bin 1 at or below its left count". At this event, the true epsilon is m
+    epsilon (probability 1/4 on the left).
     """
     return _noisy_counts(np.asarray(data), size, n_bins, 2 / epsilon, rng)
 

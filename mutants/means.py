@@ -17,7 +17,8 @@ def clipped_user_mean_item_level(
     a single item.
 
     **Breaks at** one user with every item at C, compared with every item at -C. The event is
-    ``output`` at or above its left center: m epsilon (probability 1/2 on the left).
+    ``output`` at or above its left center. At this event, the true epsilon is m epsilon
+    (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     average = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean()
@@ -29,11 +30,12 @@ def clipped_user_mean_add_remove(
 ) -> NDArray[np.float64]:
     """Calibrate to a move of C / n.
 
-    **Mistake** A user is assumed to move the average by its norm C, but a replaced user moves it by
-    the diameter 2 C.
+    **Mistake** A user is assumed to move the average by its norm C, but a replaced user moves the
+    average by the diameter 2 C.
 
     **Breaks at** one user with every item at C, compared with every item at -C. The event is
-    ``output`` at or above its left center: 2 epsilon (probability 1/2 on the left).
+    ``output`` at or above its left center. At this event, the true epsilon is 2 epsilon
+    (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     average = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean()
@@ -48,7 +50,8 @@ def user_mean_unclipped(
     **Mistake** The clipping is forgotten. The clipping norm only sets the noise.
 
     **Breaks at** one user with every item at r C, compared with every item at -r C. The event is
-    ``output`` at or above its left center: r epsilon, for every r (probability 1/2 on the left).
+    ``output`` at or above its left center. At this event, the true epsilon is r epsilon, for every
+    r (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     scale = 2 * clip_norm / (len(items) * epsilon)
@@ -69,9 +72,10 @@ def clipped_user_mean_gaussian_by_coordinate(
     **Mistake** The sensitivity of one coordinate is used. In L2 norm, the sensitivity is sqrt(d)
     times larger.
 
-    **Breaks at** d = 10, one user with every coordinate at C, compared with -C, for (1, 1e-5). The
-    scaled shift is sqrt(10) times the calibrated shift. epsilon(1e-5) is 3.62 and delta(1) is 0.077
-    (event: the sum of the coordinates is large).
+    **Breaks at** d = 10 and one user with every coordinate at C, compared with every coordinate at
+    -C. The claim is (1, 1e-5). The scaled shift is sqrt(10) times the calibrated shift. The true
+    epsilon(1e-5) is 3.62. The true delta(1) is 0.077, at the event that the sum of the coordinates
+    is large.
     """
     items = np.asarray(data, dtype=float)
     center = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean(axis=0)

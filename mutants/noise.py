@@ -18,7 +18,8 @@ def laplace_half_scale(
     **Mistake** The sensitivity of replacing a user is twice that of adding a user. The factor 2 is
     forgotten.
 
-    **Breaks at** values 0 and `sensitivity`, event ``output <= 0``: 2 epsilon.
+    **Breaks at** values 0 and `sensitivity`. At the event ``output <= 0``, the true epsilon is 2
+    epsilon.
     """
     return noise.laplace_mechanism(
         values, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -32,8 +33,8 @@ def laplace_reused_noise(
 
     **Mistake** The noise is drawn once and broadcast over the coordinates.
 
-    **Breaks at** values (0, 0) and (`sensitivity`, 0), event ``output[0] - output[1] <
-    sensitivity / 2``: infinite (probabilities 1 and 0).
+    **Breaks at** values (0, 0) and (`sensitivity`, 0). At the event ``output[0] - output[1] <
+    sensitivity / 2``, the true epsilon is infinite (probabilities 1 and 0).
     """
     exact = np.asarray(values, dtype=float)
     shape = (size,) + (1,) * exact.ndim
@@ -48,8 +49,8 @@ def gaussian_variance_as_deviation(
     **Mistake** The library function expects a variance, but receives the standard deviation. If
     sigma is above 1, this mistake reduces the noise.
 
-    **Breaks at** values 0 and 1 with `sigma` calibrated for (1, 1e-5), 3.73: epsilon(1e-5) is
-    2.07, and delta(1) is 0.0085 (event ``output > 4.23``).
+    **Breaks at** values 0 and 1 with `sigma` = 3.73, which is calibrated for (1, 1e-5). The true
+    epsilon(1e-5) is 2.07. The true delta(1) is 0.0085, at the event ``output > 4.23``.
     """
     return noise.gaussian_mechanism(values, size, sigma=math.sqrt(sigma), rng=rng)
 
@@ -59,7 +60,8 @@ def classic_gaussian_sigma_no_log(sensitivity: float, epsilon: float, delta: flo
 
     **Mistake** The scale of the Laplace mechanism is used for the Gaussian mechanism.
 
-    **Breaks at** values 0 and 1 for (1, 1e-5), sigma 1: epsilon(1e-5) is 4.38.
+    **Breaks at** values 0 and 1 with sigma 1, for the claim (1, 1e-5). The true epsilon(1e-5) is
+    4.38.
     """
     noise.classic_gaussian_sigma(sensitivity, epsilon, delta)  # refuse what the original refuses
     return sensitivity / epsilon
@@ -68,11 +70,13 @@ def classic_gaussian_sigma_no_log(sensitivity: float, epsilon: float, delta: flo
 def discrete_laplace_half_scale(
     values: ArrayLike, size: int, *, sensitivity: int, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Add two-sided geometric noise with exp(-2 epsilon / sensitivity) for exp(-epsilon / ...).
+    """Add two-sided geometric noise with the ratio exp(-2 epsilon / sensitivity).
 
-    **Mistake** The 2 of a two-sided distribution is moved into its rate.
+    The correct ratio is exp(-epsilon / sensitivity). **Mistake** The factor 2 of a two-sided
+    distribution is moved into its rate.
 
-    **Breaks at** values 0 and `sensitivity`, event ``output <= 0``: 2 epsilon.
+    **Breaks at** values 0 and `sensitivity`. At the event ``output <= 0``, the true epsilon is 2
+    epsilon.
     """
     return noise.discrete_laplace_mechanism(
         values, size, sensitivity=sensitivity, epsilon=2 * epsilon, rng=rng
@@ -86,6 +90,6 @@ def randomized_response_doubled(
 
     **Mistake** The log-odds are doubled, as if keeping and flipping each had a separate epsilon.
 
-    **Breaks at** bits 1 and 0, event ``output == 1``: 2 epsilon.
+    **Breaks at** bits 1 and 0. At the event ``output == 1``, the true epsilon is 2 epsilon.
     """
     return noise.randomized_response(bits, size, epsilon=2 * epsilon, rng=rng)

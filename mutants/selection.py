@@ -23,9 +23,9 @@ def exponential_mechanism_monotone(
     **Mistake** The factor 2 is dropped, which is correct only if all scores move in the same
     direction.
 
-    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1,
-    the true epsilon is 1.89 (probabilities 0.119 and 0.018). In the limit of a wide gap, the true
-    epsilon is 2 epsilon.
+    **Breaks at** scores (-2, 0), compared with (-3, 1), at sensitivity 1. The event is ``output ==
+    0``. At epsilon 1, the true epsilon is 1.89 (probabilities 0.119 and 0.018). In the limit of a
+    wide gap, the true epsilon is 2 epsilon.
     """
     return selection.exponential_mechanism(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -39,9 +39,9 @@ def report_noisy_max_monotone(
 
     **Mistake** The scale for counting queries is used for scores that move in both directions.
 
-    **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``. At epsilon 1,
-    the true epsilon is 1.59 (probabilities 0.135 and 0.027). In the limit of a wide gap, the true
-    epsilon is 2 epsilon.
+    **Breaks at** scores (-2, 0), compared with (-3, 1), at sensitivity 1. The event is ``output ==
+    0``. At epsilon 1, the true epsilon is 1.59 (probabilities 0.135 and 0.027). In the limit of a
+    wide gap, the true epsilon is 2 epsilon.
     """
     return selection.report_noisy_max(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -55,8 +55,8 @@ def report_noisy_max_shared_noise(
 
     **Mistake** The noise is drawn once per run and broadcast, so the largest score always wins.
 
-    **Breaks at** scores (0, 1) and (1, 0), sensitivity 1, event ``output == 0``: infinite
-    (probabilities 0 and 1).
+    **Breaks at** scores (0, 1), compared with (1, 0), at sensitivity 1. At the event ``output ==
+    0``, the true epsilon is infinite (probabilities 0 and 1).
     """
     exact = np.asarray(scores, dtype=float)
     noisy = exact + rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))

@@ -31,11 +31,12 @@ def above_threshold_exact_threshold(
 ) -> NDArray[np.float64]:
     """Compare noisy queries with the exact threshold.
 
-    **Mistake** The noise of the threshold is never drawn, so every yes costs privacy again. T
-    epsilon / 4.
+    **Mistake** The noise of the threshold is never drawn, so every yes costs privacy again. Without
+    noise of the threshold, T answers of yes cost T epsilon / 4.
 
-    **Breaks at** eight queries at 0 and eight at -1, sensitivity 1, threshold 0, event "all yes":
-    2 epsilon (probabilities 0.0039 and 0.00053 at epsilon 1).
+    **Breaks at** eight queries at 0, compared with eight queries at -1, at sensitivity 1 and
+    threshold 0. At the event "all yes", the true epsilon is 2 epsilon. At epsilon 1, the
+    probabilities are 0.0039 and 0.00053.
     """
     values = np.asarray(queries, dtype=float)
     nu = rng.laplace(scale=4 * sensitivity / epsilon, size=(size, values.size))
@@ -53,10 +54,11 @@ def above_threshold_shared_query_noise(
 ) -> NDArray[np.float64]:
     """Draw the noise of the queries once, before the loop.
 
-    **Mistake** nu is drawn outside the loop, so the order of the queries is visible in the answers.
+    **Mistake** The noise nu is drawn outside the loop, so the order of the queries is visible in
+    the answers.
 
-    **Breaks at** queries (1, 0) and (0, 1), sensitivity 1, threshold 0.5, event "yes, no":
-    infinite (probabilities 0.083 and 0, epsilon 1).
+    **Breaks at** queries (1, 0), compared with (0, 1), at sensitivity 1 and threshold 0.5. At the
+    event "yes, no", the true epsilon is infinite. At epsilon 1, the probabilities are 0.083 and 0.
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -77,9 +79,9 @@ def above_threshold_never_halts(
 
     **Mistake** The halt is missing, so the budget for one no is used for all answers of no.
 
-    **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, threshold
-    0, event "five times no, then five times yes", epsilon 1: 1.91 (probabilities 0.0038 and
-    0.00056).
+    **Breaks at** queries (-1 five times, 1 five times), compared with (0 ten times), at sensitivity
+    1 and threshold 0. The event is "five times no, then five times yes". At epsilon 1, the true
+    epsilon is 1.91 (probabilities 0.0038 and 0.00056).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -101,10 +103,10 @@ def fixed_threshold_sparse_vector_without_cutoff(
 
     **Mistake** The number of yes answers is never compared with the cutoff.
 
-    **Breaks at** 200 queries at 2 and 200 at 1, sensitivity 1, threshold 0, epsilon 0.5, cutoff 8.
-    Lemma 18 with both hidden constants read as 1 and delta = 1e-3 allows (3.72, 0.0049). The
-    original has delta(3.72) = 0.0038 here, but the mutant has 0.79. The event is "many answers
-    yes".
+    **Breaks at** 200 queries at 2, compared with 200 queries at 1, at sensitivity 1, threshold 0,
+    epsilon 0.5 and cutoff 8. With both hidden constants equal to 1 and delta = 1e-3, Lemma 18
+    allows (3.72, 0.0049). At these queries, the original has delta(3.72) = 0.0038, but the mutant
+    has delta(3.72) = 0.79. The event is "many answers yes".
     """
     n_queries = np.size(queries)
     return sparse_vector.fixed_threshold_sparse_vector(
@@ -133,9 +135,9 @@ def svt1_cutoff_not_in_noise(
     **Mistake** The cutoff is missing in the scale of the noise. The true epsilon is ((1 + c) / 2)
     epsilon.
 
-    **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, thresholds
-    0, cutoff 5. The event is "five times no, then five times yes". At epsilon 1, the true epsilon
-    is 1.91 (probabilities 0.0038, 0.00056).
+    **Breaks at** queries (-1 five times, 1 five times), compared with (0 ten times), at sensitivity
+    1, thresholds 0 and cutoff 5. The event is "five times no, then five times yes". At epsilon 1,
+    the true epsilon is 1.91 (probabilities 0.0038 and 0.00056).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -153,13 +155,13 @@ def svt2_cutoff_not_in_noise(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Restart the mechanism for one yes, at its full epsilon, c times.
+    """Restart the mechanism for one yes c times, each time at its full epsilon.
 
     **Mistake** The budget is not divided by the cutoff, so the true epsilon is c epsilon.
 
-    **Breaks at** queries (-2, -2, 2) and (-1, -1, 1), each repeated four times, sensitivity 1,
-    thresholds 0, cutoff 4. The event is "no, no, yes" four times. At epsilon 1, the true epsilon is
-    1.66 (probabilities 0.0051 and 0.00098).
+    **Breaks at** queries (-2, -2, 2), compared with (-1, -1, 1), each repeated four times, at
+    sensitivity 1, thresholds 0 and cutoff 4. The event is "no, no, yes" four times. At epsilon 1,
+    the true epsilon is 1.66 (probabilities 0.0051 and 0.00098).
     """
     values = np.asarray(queries, dtype=float)
     levels = np.broadcast_to(np.asarray(thresholds, dtype=float), values.shape)

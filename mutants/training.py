@@ -1,4 +1,4 @@
-"""Mutants of DP-SGD (`dpaudit.DPSGD`): mistakes that training libraries have made.
+"""Mutants of DP-SGD (`dpaudit.DPSGD`) with mistakes that training libraries have made.
 
 Each mutant overrides one or more methods. Clipping per example, and sampling that differs from the
 account, are options of ``DPSGD`` itself.
@@ -21,13 +21,13 @@ class NoiseOverDrawnBatch(DPSGD):
     """Divide the sum and the noise by the size of the drawn batch.
 
     **Mistake** A Poisson sample has a random size, which depends on whether a user is present. The
-    scale of the noise depends on this too. The sum must be divided by the expected size, which is
-    public.
+    scale of the noise therefore depends on the presence of a user too. The sum must be divided by
+    the expected size, which is public.
 
     **Breaks at** adding or removing one user, with any gradient. If d is large, the length of the
     noise reveals how many users took part. All n users take part with probability q^n. If one user
-    is missing, this event has probability 0. So no finite epsilon holds at a delta smaller than
-    q^n.
+    is missing, this event has probability 0. Therefore, no finite epsilon holds at a delta smaller
+    than q^n.
     """
 
     def total(self, clipped: Floats, takes_part: Booleans) -> Floats:
@@ -49,10 +49,10 @@ class NoiseOverDrawnBatch(DPSGD):
 class GhostClippingOfColumns(DPSGD):
     """Weight losses of shape [n, 1] by clipping factors of shape [n].
 
-    **Mistake** Ghost clipping computes the norm of each user's gradient. Then ghost clipping
-    computes the gradient of the sum of losses, each weighted by its factor ``min(1, clip_norm /
-    norm)``. A column times a row is an [n, n] table, so each loss is weighted by the sum of all
-    factors.
+    **Mistake** Ghost clipping computes the norm of each user's gradient. After that, ghost clipping
+    computes the gradient of the sum of losses. Each loss is weighted by its factor ``min(1,
+    clip_norm / norm)``. A column times a row is an [n, n] table, so each loss is weighted by the
+    sum of all factors.
 
     **Breaks at** one user whose gradient is long, because nothing is clipped.
     """
@@ -65,8 +65,8 @@ class GhostClippingOfColumns(DPSGD):
         """Return the gradient of the sum of the losses, weighted by the table of shape [n, n]."""
         norms = np.linalg.norm(clipped, axis=-1)
         factors = self.clip_norm / np.maximum(norms, self.clip_norm) * takes_part
-        # In d/dtheta of (losses[:, None] * factors).sum(), a row of this table is the weight of
-        # loss i.
+        # In the gradient of (losses[:, None] * factors).sum(), the weight of loss i is the sum over
+        # a row of this table.
         weights = (takes_part[:, :, None] * factors[:, None, :]).sum(axis=2)
         gradients = np.broadcast_to(clipped, (len(weights), *clipped.shape[1:]))
         return np.asarray(np.einsum("sn,snd->sd", weights, gradients))
@@ -80,7 +80,7 @@ class AccumulationWithoutNoise(DPSGD):
     at the last microbatch.
 
     **Breaks at** the last iterate. The sum of all steps has the noise of only one in `microbatches`
-    steps. So sigma is too small by the square root of `microbatches`.
+    steps. Therefore, sigma is too small by the square root of `microbatches`.
     """
 
     def __init__(self, *args: Any, microbatches: int, **options: Any) -> None:
@@ -102,5 +102,5 @@ class AccumulationWithoutNoise(DPSGD):
 
 
 def _drawn(takes_part: Booleans) -> Floats:
-    """Return the size of each batch, at least 1, shape (size, 1)."""
+    """Return the size of each batch, at least 1, with shape (size, 1)."""
     return np.asarray(np.maximum(takes_part.sum(axis=1, keepdims=True), 1), dtype=float)

@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.user_level_sco`: mistakes that concern more than noise."""
+"""Mutants of `algorithms.user_level_sco` with mistakes that concern more than noise."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ def without_filter(
 ) -> Floats:  # fmt: skip
     """Average all gradients of a batch, with noise for gradients that are close to one another.
 
-    **Mistake** The filter never removes any user, because kappa + nu <= F is compared with F = 0.
+    **Mistake** The filter never removes any user, because the comparison kappa + nu <= F uses F =
+    0.
 
-    **Breaks at** linear losses, with all users at 0 except one at G or at -G. The average moves by
-    eta 2 G / B in every iterate. The result is a Gaussian with shift 2 eta G / B over sigma_1.
+    **Breaks at** linear losses, with one user at G or at -G and all other users at 0. The average
+    moves by eta 2 G / B in every iterate. The result is a Gaussian with shift 2 eta G / B over
+    sigma_1.
     """
     rule = replace(plan.rule, threshold=1e-300, scale=1e-300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
@@ -47,10 +49,10 @@ def without_test(
 def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any) -> Floats:
     """Clip items instead of users' means, and forget that a user has m items.
 
-    **Mistake** The noise is for one item, which is clip_norm / m of a user's mean.
+    **Mistake** The noise is for one item, whose share of a user's mean is clip_norm / m.
 
-    **Breaks at** one user at clip_norm or -clip_norm, and all others at 0, which gives m times the
-    shift.
+    **Breaks at** one user at clip_norm or at -clip_norm, and all other users at 0. The shift of
+    this pair is m times too large.
     """
     m = np.asarray(data).shape[1]
     return baselines.user_level_dp_sgd(
@@ -63,8 +65,8 @@ def output_perturbation_of_one_item(data: ArrayLike, size: int, **options: Any) 
 
     **Mistake** There is no group privacy, so the noise is m times too small.
 
-    **Breaks at** a user whose items pull by G in one direction or the other, which gives 2 m step G
-    over the noise.
+    **Breaks at** a user whose items pull by G in one direction or the other. The scaled shift is 2
+    m step G divided by the noise.
     """
     m = np.asarray(data).shape[1]
     return baselines.output_perturbation(data, size, noise_multiplier=1 / m, **options)

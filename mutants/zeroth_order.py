@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.zeroth_order` and the tree mechanism: mistakes beyond noise."""
+"""Mutants of `algorithms.zeroth_order` and the tree mechanism, with mistakes beyond noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def sums_without_tree(values: ArrayLike) -> Floats:
 
     **Mistake** A term is in up to floor(log2(n)) + 1 nodes, but in up to n running sums.
 
-    **Breaks at** a term at time 1. mu is sqrt(n), and the tree's mu is sqrt(floor(log2(n)) + 1).
+    **Breaks at** a term at time 1. The mutant has mu = sqrt(n), and the tree has mu =
+    sqrt(floor(log2(n)) + 1).
 
     Returns
     -------
@@ -31,20 +32,20 @@ def sums_without_tree(values: ArrayLike) -> Floats:
 
 
 def all_nodes(values: ArrayLike) -> Floats:
-    """Release every node of the tree, with one noise for each end, which cancels in differences.
+    """Release every node of the tree, with one noise per end, so differences cancel the noise.
 
     **Mistake** The proof of Theorem 4.3 composes all nodes (a, b) of the tree as if each had its
-    own noise. But the proof gives the same xi_b to all nodes with end b.
+    own noise. However, the proof gives the same xi_b to all nodes with end b.
 
     **Breaks at** any n. Node (1, 2) minus node (2, 2) is the first term itself.
 
     Returns
     -------
     ndarray, [n + n // 2]
-        For n terms, the result is the centres of the used nodes, and the values that (1, 2), (3,
-        4), ... reveal. The revealed values are a million times as large as the terms. So noise on
-        the revealed values is a millionth of a node's noise. In the attacked algorithm, the
-        revealed values have no noise at all.
+        For n terms, the result is the centres of the used nodes, and the values that the nodes (1,
+        2), (3, 4), ... reveal. The revealed values are a million times as large as the terms. The
+        noise on the revealed values is therefore a millionth of a node's noise. In the attacked
+        algorithm, the revealed values have no noise at all.
     """
     terms = np.asarray(values, dtype=np.float64)
     pairs = terms[: 2 * (len(terms) // 2)].reshape(-1, 2)
@@ -54,11 +55,12 @@ def all_nodes(values: ArrayLike) -> Floats:
 def noise_for_short_moves(plan: Plan) -> Plan:
     """Scale the noise of Diff for points that are delta / T apart.
 
-    **Mistake** Section 3: "we will be able to control the distance between parameters x, y in two
-    successive iterations by delta / T". Remark 4.1 has twice this distance, and Corollary 4.4 uses
-    the distance of Remark 4.1.
+    **Mistake** The mutant follows Section 3, which says "we will be able to control the distance
+    between parameters x, y in two successive iterations by delta / T". Remark 4.1 has twice this
+    distance, and Corollary 4.4 uses the distance of Remark 4.1.
 
-    **Breaks at** d = 1, an absolute value with its kink at the start, which gives twice the shift.
+    **Breaks at** d = 1 and an absolute value with its kink at the start. The shift of this pair is
+    twice as large as planned.
     """
     if not isinstance(plan.oracle, VarianceReduced):
         raise TypeError(f"plan must have a VarianceReduced oracle, got {plan.oracle!r}")

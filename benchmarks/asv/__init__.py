@@ -1,1 +1,4 @@
-"""Benchmarks in the format of airspeed velocity: `asv run`, `asv publish`."""
+"""Benchmarks in the format of airspeed velocity.
+
+The commands are `asv run` and `asv publish`.
+"""

@@ -40,7 +40,7 @@ class Audits:
         audit(gaussian, ApproxDP(1.0, 1e-5), PAIR, draws=draws, mutants=None)
 
     def track_share_of_epsilon(self, draws):
-        """Return the certified epsilon as a share of the true one."""
+        """Return the certified epsilon as a share of the true epsilon."""
         return audit(laplace, PureDP(1.0), PAIR, draws=draws, mutants=None).certified_epsilon / 2.0
 
     track_share_of_epsilon.unit = "of the true epsilon"

@@ -32,7 +32,7 @@ class Mutant:
 
     @property
     def package(self) -> str:
-        """The package in which the mistake is; "base" for the modules outside of the packages."""
+        """Package of the mistake, or "base" for a module outside of the packages."""
         return self.file.partition("/")[0] if "/" in self.file else "base"
 
 

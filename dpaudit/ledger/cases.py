@@ -44,7 +44,8 @@ class Cases:
             rest = {n: p for n, p in self._domain.items() if isinstance(p, Range | Array)}
             if rest:
                 raise TypeError(
-                    f"the keywords must be all strategies or all ranges, got both, with the ranges {', '.join(rest)}"
+                    "the keywords must be all strategies or all ranges, got both, with the ranges "
+                    f"{', '.join(rest)}"
                 )
             return st.fixed_dictionaries(parts)
         return Domain(**self._domain).sized()

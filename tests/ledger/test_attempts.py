@@ -132,7 +132,9 @@ def test_strategies_of_hypothesis_are_domains_too():
     book = ledger()
     book.falsify(x=st.integers(0, 100), y=3)(lambda x, y: (x, 50 + y))
     assert only(book).counterexample.case == {"x": 54, "y": 3}
-    with pytest.raises(TypeError, match="all strategies or all ranges, got both, with the ranges y"):
+    with pytest.raises(
+        TypeError, match="all strategies or all ranges, got both, with the ranges y"
+    ):
         ledger().falsify(x=st.integers(), y=Integer(1, 2))(lambda x, y: (x, y))
 
 

@@ -129,5 +129,7 @@ def test_runs_of_another_kind_are_refused() -> None:
 def test_users_of_one_gradient_are_refused() -> None:
     """Check that two users with the same clipped gradient are refused."""
     left, right = (np.concatenate([OTHERS, [[0.0, 0.0, x]]]) for x in (4.0, 9.0))
-    with pytest.raises(ArgumentError, match="^the two sides of pair must differ in a user's gradient"):
+    with pytest.raises(
+        ArgumentError, match="^the two sides of pair must differ in a user's gradient"
+    ):
         along(run_of(), NeighborPair(left, right))

@@ -223,7 +223,9 @@ def test_mutants_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_result_with_a_single_mutant_is_of_an_earlier_version(tmp_path: Path) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, schema=4)
-    with pytest.raises(StoreError, match="has schema 4, .* reads schema 7. Run `dpaudit run` again"):
+    with pytest.raises(
+        StoreError, match="has schema 4, .* reads schema 7. Run `dpaudit run` again"
+    ):
         load_result(path)
 
 
