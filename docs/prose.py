@@ -92,7 +92,9 @@ def split(text: str) -> Iterator[str]:
     begun = ""
     for part in re.split(r"(?<=[.?!:])\s+(?=[\"'`(A-Z]|dpaudit\b)", " ".join(text.split())):
         begun = f"{begun} {part}".strip()
-        if not _NOT_A_SENTENCE.search(begun):
+        opened, closed = (sum(map(begun.count, marks)) for marks in ("([", ")]"))
+        is_open = opened > closed or begun.count('"') % 2 == 1
+        if not is_open and not _NOT_A_SENTENCE.search(begun):
             yield begun
             begun = ""
     if begun:
@@ -108,13 +110,15 @@ def of_page(path: Path) -> Iterator[Sentence]:
         line = token.map[0] + 1 if token.map else line
         if token.type == "inline":
             words = "".join(
-                {"softbreak": " ", "hardbreak": " ", "code_inline": f"`{child.content}`"}.get(
+                {"softbreak": "\n", "hardbreak": "\n", "code_inline": f"`{child.content}`"}.get(
                     child.type, child.content
                 )
                 for child in token.children or []
             )
+            # In the glossary, the first line of a paragraph is the term.
+            parts = words.split("\n", 1) if path.name == "glossary.md" else [words]
             if not words.startswith((":::", "{")):
-                for text in split(words):
+                for text in (one for part in parts for one in split(part)):
                     yield Sentence("cell" if in_table else "page", path, line, text)
 
 

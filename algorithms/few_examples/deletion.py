@@ -107,11 +107,11 @@ def delstab_pmf(
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for every `algorithm`.
 
-    **Requires** for privacy only that the answer of `algorithm` depends only on the items. See
-    `Symmetric` about rounding. Whether an input is refused depends only on n, m, the universe and
-    the budget. The guarantee does not cover time and memory. To give an answer, `algorithm` must be
-    stable (Lemma 19). A stable algorithm is item-level DP with a small epsilon. A stable algorithm
-    is also symmetric, because deletion moves all later users.
+    **Requires** for privacy that the answer of `algorithm` depends only on the items. Privacy needs
+    no other condition. See `Symmetric` about rounding. Whether an input is refused depends only on
+    n, m, the universe and the budget. The guarantee does not cover time and memory. To give an
+    answer, `algorithm` must be stable (Lemma 19). A stable algorithm is item-level DP with a small
+    epsilon. A stable algorithm is also symmetric, because deletion moves all later users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) The sequence x_{-S}
     keeps the order of the remaining users. Algorithm 1 does not specify an order. (3) For a
@@ -288,8 +288,8 @@ class _Counted(Deletions):
         self.rests = compositions(keep, self.numbers)
         totals, self.places = np.unique(self.rests @ kinds, axis=0, return_inverse=True)
         self.places = self.places.reshape(-1)
-        # The distributions are computed one by one, so that the rounding of one does not depend
-        # on the other totals.
+        # The distributions are computed one by one, so that the rounding of one distribution does
+        # not depend on the counts of the other distributions.
         alike = known_pmf(algorithm, np.array([algorithm.pmf_of_counts(t) for t in totals]))
         self.pmfs = alike[self.places]
         self.far = _far(alike, epsilon, delta)
@@ -408,7 +408,7 @@ class _Enumerated(Deletions):
 def deletions_of(
     items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
 ) -> Deletions:
-    """Return the deletions that leave `keep` users, where rests may be (epsilon, delta)-close."""
+    """Return the `Deletions` that leave `keep` users and compare rests at (epsilon, delta)."""
     if isinstance(algorithm, Symmetric):
         return _Counted(items, algorithm, keep, epsilon, delta)
     return _Enumerated(items, algorithm, keep, epsilon, delta)
@@ -428,8 +428,9 @@ def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
         raise ValueError(
             f"data must be small enough to enumerate: at most {MOST_TOTALS} counts of the "
             f"{keep * m} items that are left, {MOST_RESTS} ways to get such a count, and "
-            f"{MOST_VECTORS} kinds of deleted sets. For {n} users with {m} of {universe} "
-            f"items each, there are {totals} counts, {rests} ways, and {sets}."
+            f"{MOST_VECTORS} kinds of deleted sets. Here, {n} users with {m} of "
+            f"{universe} items each have {totals} such counts, {rests} such ways, and "
+            f"{sets} such kinds."
         )
 
 

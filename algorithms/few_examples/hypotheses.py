@@ -22,8 +22,8 @@ def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
     In few_examples, the proof of Theorem 41 has psi_{P, P'}(z) = P(W) - 1[z in W], where W = {z:
     P(z) > P'(z)}.
 
-    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi. The psi of this
-    function has this mean and lies between -1 and 1.
+    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi. The mean of this
+    function's psi over D is P(W) - D(W), and psi lies between -1 and 1.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
     larger = (rows[:, None] > rows[None]).astype(np.float64)
     if larger.size > _CELLS:
         raise ValueError(
-            f"hypotheses must have at most {_CELLS} cells (pairs of hypotheses times "
-            f"items), got shape {rows.shape}"
+            f"hypotheses must have at most {_CELLS} cells, where a cell is a pair of "
+            f"hypotheses and an item, got shape {rows.shape}"
         )
     mass = np.einsum("ijz,iz->ij", larger, rows)
     return TableComparison(np.clip(mass[:, :, None] - larger, -1, 1))

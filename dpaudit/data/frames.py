@@ -142,8 +142,8 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     if nobody:
         raise PairError(
             f"the column {by!r} of {name} must identify the user of every row, got "
-            f"{nobody} of {len(users)} rows without a user (NaN or null). Drop these "
-            "rows, or give each row a user"
+            f"{nobody} rows without a user (NaN or null) among {len(users)} rows. Drop "
+            "these rows, or give each row a user"
         )
     return nw.maybe_reset_index(frame).clone().to_native()
 

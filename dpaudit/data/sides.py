@@ -26,7 +26,7 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
         raise PairError(
             "the two datasets must have equally many users for replace_user, got "
             f"{len(left.held)} on the left and {len(right.held)} on the right. Use "
-            "add_remove_user if one side lacks a user"
+            "relation=Relation.ADD_REMOVE_USER if one side lacks a user"
         )
     if not left.held:
         raise PairError(

@@ -16,8 +16,8 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
-from dpaudit.engine.mutation import MutantRuns
-from dpaudit.engine.notes import notes_on, notes_on_task
+from dpaudit.engine.mutation import TOO_FEW_DRAWS, MutantRuns
+from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task
 from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError
@@ -126,6 +126,12 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
     return "; the halving of some noise was not detected" * bool(undetected_halvings(mutants))
 
 
+def _not_run(mutants: Sequence[MutantResult]) -> tuple[str, ...]:
+    """Return in words how many mutants were not run because draws were too few."""
+    count = sum(mutant.note == TOO_FEW_DRAWS for mutant in mutants)
+    return (f"{count} mutant{'s' * (count > 1)} for which draws were too few",) * (count > 0)
+
+
 def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
     """Return why the audit has no power, or "" if its mutants show that it has power."""
     if not mutant_runs.results:
@@ -133,6 +139,8 @@ def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
             return "and no mutant was requested to show power"
         why = mutant_runs.unseen or "the mechanism draws no noise"
         return f"and there is no mutant to show power: {why}"
+    if NO_ANSWERS in found.notes:
+        return "and every output on both datasets is NaN"
     if found.is_constant and not found.pair.is_null:
         return (
             "and all outputs on both datasets were equal, so the audit saw no noise that could "
@@ -216,12 +224,14 @@ def advice(
         return (
             f"Use about {draws:,} draws per dataset (draws={draws}). The estimate "
             f"{found.epsilon.value:.3g} exceeds the claim {found.point[0]:g}, which may be chance; "
-            "if it is not, so many draws refute the claim."
+            "if it is not, this number of draws would refute the claim."
         )
     if verdict is Verdict.NOT_REFUTED:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "Use another pair. The two datasets of this pair are equal."
+    if NO_ANSWERS in found.notes:
+        return "Use data on which the mechanism has an answer, or check why it returns only NaN."
     if found.is_constant:
         return (
             "Check the code: does it fix a seed, or ignore these data? If its output depends on "
@@ -249,7 +259,7 @@ def advice(
     if draws is not None:
         return (
             f"Use about {draws:,} draws per dataset (draws={draws}). By its estimate, the mutant "
-            "violates the claim, and so many draws refute it."
+            "violates the claim, and this number of draws would refute the claim for it."
         )
     if mutant.epsilon.value > mutant.point[0]:
         return (
@@ -343,7 +353,8 @@ def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, fam
         if draws is not None:
             return (
                 f"Use about {draws:,} draws per dataset (draws={draws}). {words} epsilon = "
-                f"{needed:.3g}, but {epsilon:g} is claimed, and so many draws refute this."
+                f"{needed:.3g}, but {epsilon:g} is claimed, and this number of draws would "
+                "refute it with probability about 0.9."
             )
     return ""
 
@@ -459,7 +470,7 @@ def conclude(
         notes=notes_on(found, mutant_runs.unseen if mutant_runs.results else "")
         + notes
         + notes_on_task(task, found),
-        not_covered=found.not_covered,
+        not_covered=found.not_covered + _not_run(mutant_runs.results),
         advice=advice(task, found, verdict, mutant_runs, family),
         pair=None if pair_words else found.pair,
         event=found.event,

@@ -51,7 +51,7 @@ _AGAIN = 8  # least number of second audits that share a small budget
 _RECORDED_PAIRS = 3
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
-_SPENT = "the draws for mutants were used for others"
+TOO_FEW_DRAWS = "draws were too few"
 _SKIPPED = "the same change of all calls survived"
 
 
@@ -214,7 +214,7 @@ class _Contender:
             mutant.noise,
             mutant.change in CERTAIN,
             mutant.calls,
-            self.note or (_SKIPPED if self.is_skipped else _SPENT * (found is None)),
+            self.note or (_SKIPPED if self.is_skipped else TOO_FEW_DRAWS * (found is None)),
             mutant.change,
         )
 

@@ -20,6 +20,7 @@ _NO_FLOATS = (
     "labels."
 )
 _NAMED = 3  # number of pairs in a sentence
+NO_ANSWERS = "Every output on both datasets is NaN. Can the mechanism answer on these data?"
 _OTHER_KEYS = "Some draws hold keys that keys= does not list. Only the number of these is audited."
 
 
@@ -75,7 +76,7 @@ def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
     if any(len(side) < MIN_PILOT for side in draws):
         return ()
     if all(side.dtype.kind == "f" and np.isnan(side).all() for side in draws):
-        return ("Every output on both datasets is NaN. Can the mechanism answer on these data?",)
+        return (NO_ANSWERS,)
     if all(is_constant(side) for side in draws):
         return (
             f"All {len(draws[0]):,} outputs of each dataset were equal. Either the mechanism adds "

@@ -640,8 +640,8 @@ def _refuse_other_index(scores: Any, included: Any) -> None:
         return  # for a list, `index` is a method
     if not first.equals(second):
         raise ArgumentError(
-            "scores and included must have the same index, got two Series with different indices. "
-            "Align them, or pass arrays"
+            "scores and included must have the same index, got two Series with different "
+            "indices. Align the two, or pass arrays"
         )
 
 

@@ -188,7 +188,7 @@ def plan(
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     if epsilon > _LARGEST_EPSILON:
         raise ArgumentError(
-            f"claim must have an epsilon of at most {_LARGEST_EPSILON:g} to plan for, got {claim}"
+            f"claim must have an epsilon of at most {_LARGEST_EPSILON:g} for a plan, got {claim}"
         )
     if rates is not None and oracle is not None:
         raise ArgumentError("only one of oracle and rates must be given, got both")

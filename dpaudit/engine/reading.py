@@ -170,8 +170,8 @@ def _from_file(name: str, path: Path) -> Any:
             return read_array(path)
         except (ValueError, EOFError):
             raise ArgumentError(
-                f"{name} must be an array of numbers, texts or records as numpy.save writes it, "
-                f"got {path}, which is not one (arrays of objects are not read)"
+                f"{name} must be a file of an array of numbers, texts or records, as "
+                f"numpy.save writes it, got {path}. Arrays of objects are not read"
             ) from None
     try:
         import pyarrow.parquet

@@ -32,6 +32,8 @@ Array = NDArray[Any]
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 """Orders of the norms of :func:`~dpaudit.within_sensitivity` in numpy."""
 
+_PAIRS = "a list of NeighborPair objects, such as NeighborPair(left, right)"
+
 
 @dataclass(frozen=True, eq=False)
 class NeighborPair:
@@ -292,10 +294,16 @@ class PairFamily:
 
     def __post_init__(self) -> None:
         _validate.text(name=self.name)
-        held = _validate.items("a list of NeighborPair objects", pairs=self.pairs)
+        held = _validate.items(
+            "a list of NeighborPair objects, such as NeighborPair(left, right)", pairs=self.pairs
+        )
         object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
-            _validate.instance(NeighborPair, "a list of NeighborPair objects", pairs=pair)
+            _validate.instance(
+                NeighborPair,
+                "a list of NeighborPair objects, such as NeighborPair(left, right)",
+                pairs=pair,
+            )
             if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
                     f"pairs of a family must differ, got one whose sides are equal: {pair!r}"

@@ -366,7 +366,8 @@ def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None
         shape = data.shape[axis] if axis < data.ndim else None
         if value not in (None, shape):
             raise ArgumentError(
-                f"{name} must agree with like, of shape {data.shape}, got {name}={value!r}"
+                f"{name} must agree with the data in the argument like, whose shape is "
+                f"{data.shape}, got {name}={value!r}"
             )
 
 

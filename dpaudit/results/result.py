@@ -347,7 +347,7 @@ class AuditResult:
             return [("reason", self.reason)]
         detectable = ""
         if self.detectable_epsilon == math.inf:
-            detectable = "no violation with probability 0.9: this needs more draws"
+            detectable = "nothing: with so few draws, no violation is detected with probability 0.9"
         elif self.detectable_epsilon is not None:
             detectable = (
                 f"epsilon = {at_most(self.detectable_epsilon)} or more, with probability about 0.9 "

@@ -142,7 +142,7 @@ def run(
 @click.option(
     "--relation",
     type=click.Choice(["replace_user", "add_remove_user"]),
-    help="Neighbouring relation. Default: replace_user.",
+    help="Neighbouring relation. By default, a search without --pair tries both relations.",
 )
 @click.option(
     "--pair",

@@ -375,7 +375,7 @@ def test_what_was_not_run_is_counted_beside_what_was() -> None:
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.reason == "no violation found, and 1 of 1 mutant was killed"
     assert "\n  mutants             1 of 1 killed, 1 not run\n" in result.summary()
-    assert "not run: the draws for mutants were used" in result.summary(verbose=True)
+    assert "not run: draws were too few" in result.summary(verbose=True)
 
 
 def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None:
@@ -386,7 +386,7 @@ def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None
         in result.summary()
     )
     blind = replace(result, detectable_epsilon=math.inf)
-    words = "\n  detectable          no violation with probability 0.9: this needs more draws\n"
+    words = "\n  detectable          nothing: with so few draws, no violation is detected with "
     assert words in blind.summary()
     assert "detectable" not in replace(blind, verdict=Verdict.NO_POWER).summary()
     assert "detectable" not in replace(blind, detectable_epsilon=None).summary()

@@ -425,7 +425,7 @@ def test_mutants_are_the_same_with_the_same_seed_and_change_nothing_of_the_audit
 def test_few_draws_suffice_to_run() -> None:
     result = audited(laplace, draws=20)
     assert named(result, "removed").status is not MutantStatus.NOT_RUN
-    assert named(result, "halved").note == "the draws for mutants were used for others"
+    assert named(result, "halved").note == "draws were too few"
 
 
 @pytest.mark.statistical

@@ -261,9 +261,9 @@ def test_query_values_get_their_patterns() -> None:
         ({"low": 0, "high": 2**60}, ArgumentError, "for data of int64, got 0 and 11529"),
         ({"like": [["a"], ["a"]]}, ArgumentError, "at least two different values"),
         ({"like": WORDS, "low": 0, "high": 1}, ArgumentError, "unless the data are numbers"),
-        ({"like": NUMBERS, "m": 4}, ArgumentError, r"m must agree with like.*got m=4"),
-        ({"like": NUMBERS, "n_users": 4}, ArgumentError, "n_users must agree with like"),
-        ({"like": NUMBERS, "dim": 4}, ArgumentError, "dim must agree with like"),
+        ({"like": NUMBERS, "m": 4}, ArgumentError, r"m must agree with the data in the.*got m=4"),
+        ({"like": NUMBERS, "n_users": 4}, ArgumentError, "n_users must agree with the data in the"),
+        ({"like": NUMBERS, "dim": 4}, ArgumentError, "dim must agree with the data in the"),
         (
             {"relation": Relation.WITHIN_SENSITIVITY},
             ArgumentError,
