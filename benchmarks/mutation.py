@@ -11,8 +11,8 @@ killed nor as survived. The tests must pass without a mutant, because otherwise 
 nothing. The tests without a mutant run first, unless `--trust` is given.
 
 The list is written by hand for three reasons. (1) mutmut and cosmic-ray change every operator of
-every function. In a package of this size, this gives about thirty thousand mutants, and each mutant
-would need minutes of statistical tests. (2) These tools know neither which tests belong to a
+every function. In a package of this size, such changes give about thirty thousand mutants, and each
+mutant would need minutes of statistical tests. (2) These tools know neither which tests belong to a
 package nor which mistakes people make ("exploration draws reused", "failure_prob not divided"). (3)
 mutmut changes no constants of modules, such as the shares of failure_prob. mutmut also works in a
 folder `mutants/`, which already exists here.

@@ -4,7 +4,7 @@
 
 Every bug is typical of code that considers items instead of users, the wrong relation, or only
 typical data. The counterpart of a bug satisfies the claim for all data, and the table says why. The
-audit of both mechanisms is that of a user who knows no worst pair. The audit has `pairs=None`, or
+benchmark audits both mechanisms like a user who knows no worst pair. The audit has `pairs=None`, or
 `neighbors.portfolio(like)` if the data are not plain numbers. A user owns one row of `data`, with m
 items. Unless stated otherwise, one user is replaced.
 """
@@ -155,7 +155,7 @@ CANDIDATES = np.linspace(0, 1, 5)
 
 
 def best_candidate(data, size, rng, sensitivity):
-    """Choose a candidate with a small sum of distances to all items, by exponential mechanism."""
+    """Choose a candidate with a small sum of distances to all items (exponential mechanism)."""
     score = -np.abs(np.clip(data, 0, 1)[..., None] - CANDIDATES).sum(axis=(0, 1))
     odds = np.exp((score - score.max()) / (2 * sensitivity))
     return rng.choice(len(odds), p=odds / odds.sum(), size=size)

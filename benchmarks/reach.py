@@ -62,6 +62,14 @@ def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
     return outputs
 
 
+def histogram(data, size, *, rng, epsilon, delta, bins=4):
+    """Release a histogram with Laplace noise, in which a user moves from one bin to another."""
+    outputs = rng.laplace(scale=2 / epsilon, size=(size, bins))
+    outputs[:, 0] += data.sum()
+    outputs[:, 1] -= data.sum()
+    return outputs
+
+
 def training(data, size, *, rng, epsilon, delta, steps=16):
     """Return the training score of a canary.
 
@@ -203,6 +211,9 @@ SETTINGS = {
     "vectors of 2, Laplace": Setting(partial(laplace, d=2), 4000),
     "vectors of 3, Laplace": Setting(partial(laplace, d=3), 4000),
     "vectors of 10, Laplace": Setting(partial(laplace, d=10), 20_000),
+    "histogram of 2 bins, Laplace": Setting(partial(histogram, bins=2), 4000),
+    "histogram of 4 bins, Laplace": Setting(histogram, 4000),
+    "histogram of 4 bins, Laplace, 1e-6": Setting(histogram, 20_000, failure_prob=1e-6),
     "outcomes, geometric noise": Setting(geometric, 4000),
     "outcomes, one of four": Setting(one_of_four, 4000),
     "outcomes, exponential mechanism": Setting(exponential, 4000),

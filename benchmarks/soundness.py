@@ -4,8 +4,8 @@
                                    [--mode fixed few stored sequential smoothed]
 
 `few` has a tenth of the draws. At this number of draws, guesses by rank are used too. `stored` has
-outputs that were drawn before, with three times as many on one side. Audits in one run are measured
-in `benchmarks.one_run`.
+outputs that were drawn before, with three times as many outputs on one side. Audits in one run are
+measured in `benchmarks.one_run`.
 
 Each audit explores, freezes and certifies from the start, with its own seed. The benchmark counts
 audits that refute the claim. The benchmark also counts audits in which any certified number
@@ -64,7 +64,8 @@ def mixture_delta(distribution, epsilon):
 def cases(mode):
     """Return a dict of cases by name.
 
-    A case is (mechanism, claim, pair, exact delta, exact epsilon), and its claim is exact.
+    A case is (mechanism, claim, pair, exact delta, exact epsilon). The mechanism satisfies the
+    claim with equality.
     """
     one = nb.value_pattern("one_above", 1)
     if mode == "smoothed":

@@ -4,10 +4,10 @@
 
 The first part compares 10,000 draws of all noisy gradients of an epoch (d = 10, T = 32) in one call
 with single draws. The first part also times the directions alone, which every implementation needs.
-The directions are those of T + B_1 - 1 items with d directions of d normal variates each. The
-second part computes the exact Gaussian DP parameter of the tree for n = 1 to 256 and every
-position. The second part computes the parameter by the path of nodes and by linear algebra. All
-times are measured within this process, and only the ratios are meaningful.
+The directions belong to T + B_1 - 1 items, with d directions of d normal variates each. The second
+part computes the exact Gaussian DP parameter of the tree for n = 1 to 256 and every position. The
+second part computes the parameter by the path of nodes and by linear algebra. All times are
+measured within this process, and only the ratios are meaningful.
 """
 
 from __future__ import annotations

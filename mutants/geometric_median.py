@@ -131,8 +131,8 @@ def fast_center_one_point(
     """Calibrate the noise to the mean of n points in a ball of the given radius.
 
     **Mistake** sigma is 2 radius / (n epsilon). Three quantities are missing. The missing
-    quantities are delta, the copies of a point in the samples of other points, and the distance of
-    up to 8 radius between survivors.
+    quantities are delta, the copies of a point in the samples of other points, and the distance
+    between survivors. This distance is up to 8 radius.
 
     **Breaks at** 399 points at 0 and one point at 2 `radius`, compared with the same data with this
     point at -2 `radius`. The parameters are epsilon 1 and delta 0.01. The event ``output > 0`` has

@@ -11,7 +11,7 @@ from algorithms.common.noise import analytic_gaussian_sigma
 def clipped_user_mean_item_level(
     data: ArrayLike, size: int, *, clip_norm: float, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Calibrate the noise to one replaced item, so that it is divided by m.
+    """Calibrate the noise to one replaced item, so that the noise is divided by m.
 
     **Mistake** The average over all n m items is assumed to move by 2 C / (n m), as if a user owned
     a single item.

@@ -15,8 +15,8 @@ def laplace_half_scale(
 ) -> NDArray[np.float64]:
     """Add Laplace noise for half the sensitivity.
 
-    **Mistake** The sensitivity of replacing a user is twice that of adding a user. The factor 2 is
-    forgotten.
+    **Mistake** The sensitivity of replacing a user is twice the sensitivity of adding a user. The
+    factor 2 is forgotten.
 
     **Breaks at** values 0 and `sensitivity`. At the event ``output <= 0``, the true epsilon is 2
     epsilon.

@@ -130,7 +130,7 @@ def svt1_cutoff_not_in_noise(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Draw the noise of the queries for a single yes, Lap(2 D / epsilon2), and stop after c.
+    """Draw the noise of the queries for a single yes, Lap(2 D / epsilon2), and stop after c yes.
 
     **Mistake** The cutoff is missing in the scale of the noise. The true epsilon is ((1 + c) / 2)
     epsilon.

@@ -61,7 +61,7 @@ def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any
 
 
 def output_perturbation_of_one_item(data: ArrayLike, size: int, **options: Any) -> Floats:
-    """Use the sensitivity of one item as that of a user.
+    """Use the sensitivity of one item as the sensitivity of a user.
 
     **Mistake** There is no group privacy, so the noise is m times too small.
 

@@ -183,7 +183,7 @@ def test_counting_row_by_row_and_in_blocks_agree():
 
 @pytest.mark.parametrize("method", [STABLE, FIXED])
 def test_runs_side_by_side_are_those_of_the_library(method):
-    """Check that runs side by side are those of the library.
+    """Check that runs side by side equal the runs of the library.
 
     One trial and one multiplier draw the same numbers as the public function.
     """

@@ -10,8 +10,8 @@ lies in 30% of its audits fails the test with probability 0.999. An engine that 
 audits fails the test with probability 1 - 1e-11. The mutant lies in 85% of its audits.
 
 Audits are small, for two reasons. The bounds are exact at every number of draws, and overfitting is
-easier on a small number of draws. The same count over 2,000 larger audits of every kind is
-`benchmarks/soundness.py`.
+easier on a small number of draws. `benchmarks/soundness.py` makes the same count over 2,000 larger
+audits of every kind.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def test_noise_over_the_drawn_batch_tells_its_size() -> None:
         """Bound P(length <= threshold) from below with the canary user, else from above.
 
         Shifts only increase lengths. With the canary user, the largest shift occurs if all users
-        move in one direction. Without the canary user, lengths are those of noise alone.
+        move in one direction. Without the canary user, the lengths come from noise alone.
         """
         total = 0.0
         for b in range(n_users + 1):
@@ -163,7 +163,8 @@ def test_an_rdp_accountant_that_is_told_sigma_over_clip_norm_claims_too_little()
 def test_a_poisson_sampled_run_is_what_the_accountant_says() -> None:
     """Compare one step of a Poisson sampled run with the accountant.
 
-    One step of a canary user attains the claim, because its curve is that of the dominating pair.
+    One step of a canary user attains the claim, because its curve is the curve of the dominating
+    pair.
     """
     sigma, q = SIGMA, Q
     claim = Accounted(poisson(steps=1))

@@ -37,8 +37,8 @@ by its randomised response pair or its Gaussian pair. Dominating pairs compose a
 
 (3) There are more than k calls only if the first k calls hit the target less than `targets` times.
 Given any previous answers, each call hits the target with probability at least q. So more than k
-calls have probability at most P[Bin(k, q) < targets]. Adding this probability once to the bound for
-P[M(D) in S] completes the proof.
+calls have probability at most P[Bin(k, q) < targets]. To complete the proof, add this probability
+one time to the bound for P[M(D) in S].
 """
 
 from __future__ import annotations
@@ -74,12 +74,11 @@ def gaussian_profile(epsilon: ArrayLike, mu: float) -> FloatArray:
 def composed_profile(
     epsilon: float, *, calls: int, epsilon0: float, epsilon1: float = 0.0, mu: float = 0.0
 ) -> float:
-    """Return H(epsilon) of `calls` responses at epsilon0, a response at epsilon1 and a Gaussian.
+    """Return H(epsilon) for `calls` responses at epsilon0, one response at epsilon1 and a Gaussian.
 
     The Gaussian has the parameter mu. The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k,
     e^epsilon0 / (1 + e^epsilon0)). The hockey-stick divergence of the product is a mean over these
-    losses. For each loss, the term is the Gaussian's divergence at the difference of epsilon and
-    the loss.
+    losses. For each loss, the term is the Gaussian's divergence at epsilon minus the loss.
 
     Parameters
     ----------
@@ -129,10 +128,10 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
 def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
-    The bound is Lemma 18 of user_level_sco v2 with constants. The bound is the statement of this
-    module without the Gaussian. The first part of the bound is set to 1e-2, 1e-3, ..., 1e-15 in
-    turn. Each value determines a number of calls k. The smallest of the resulting bounds is
-    returned.
+    The bound is an explicit form of Lemma 18 of user_level_sco v2, with all constants. The bound is
+    the statement of this module without the Gaussian. The first part of the bound is set to 1e-2,
+    1e-3, ..., 1e-15 in turn. Each value determines a number of calls k. The smallest of the
+    resulting bounds is returned.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def clipped_user_mean(
     size : int
         Number of independent draws.
     clip_norm : float
-        Largest absolute value of a user's mean that is not clipped, positive.
+        Positive bound on the absolute value of a user's clipped mean.
     epsilon : float
         Privacy parameter, positive.
     rng : numpy.random.Generator
@@ -66,7 +66,7 @@ def clipped_user_mean_gaussian(
     delta: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Average the users' means, clipped to an L2 ball, and add calibrated Gaussian noise.
+    """Clip the users' means to an L2 ball, average the means, and add calibrated Gaussian noise.
 
     The mechanism is the user-level mean by clipping, in d dimensions.
 

@@ -83,15 +83,16 @@ def bounded_laplace_mechanism(
     1/2, the exact delta exceeds delta for epsilon > log(9 - 2 delta). So Fact 3 fails for these
     epsilon. If delta > 1/2, Fact 3 fails above a somewhat larger epsilon.
 
-    **Requires** that the value moves by at most `sensitivity` between neighbours. A vector of k
-    values whose L1 norm moves by at most `sensitivity` is (epsilon, k delta)-DP.
+    **Requires** that the value moves by at most `sensitivity` between neighbours. If the input is a
+    vector of k values that moves by at most `sensitivity` in L1 norm, the guarantee is (epsilon, k
+    delta)-DP.
 
-    **Departs** (1) An epsilon above 1 is not refused. For such an epsilon, the exact delta holds
-    instead of Fact 3. (2) The noise is drawn by inverting the distribution function of the noise,
-    which is exact up to rounding. In exact arithmetic, the value tau has probability 0, but this
-    function may draw the value tau.
+    **Departs** (1) An epsilon above 1 is allowed. For an epsilon above 1, the guarantee uses the
+    exact delta instead of Fact 3. (2) The noise is drawn by inverting the distribution function of
+    the noise, which is exact up to rounding. In exact arithmetic, the value tau has probability 0,
+    but this function may draw the value tau.
     (3) `noise_multiplier` is not in the paper. `noise_multiplier` multiplies lambda and tau. If
-    this factor is below 1, no privacy is guaranteed.
+    `noise_multiplier` is below 1, no privacy is guaranteed.
 
     **Symbols** s(D) = `values`, Delta = `sensitivity`, lambda = `sensitivity` / `epsilon`.
 
@@ -179,8 +180,8 @@ def gaussian_mechanism(
     `classic_gaussian_sigma` (epsilon at most 1). The noise is also Delta**2 / (2 sigma**2)-zCDP and
     Delta / sigma-Gaussian DP.
 
-    **Requires** that `values` moves by at most Delta in L2 norm between neighbours, where Delta is
-    the sensitivity for which `sigma` was calibrated.
+    **Requires** that `values` moves by at most Delta in L2 norm between neighbours. Delta is the
+    sensitivity for which `sigma` was calibrated.
 
     **Departs** The only departure is floating point.
 
@@ -256,8 +257,9 @@ def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) ->
     **Requires** L2 sensitivity at most `sensitivity`.
 
     **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha. This
-    function finds the same root by one bracketed search in log sigma, on the log of the profile.
-    The root is increased by one part in 1e9, so that rounding never makes sigma too small.
+    function finds the same root by one bracketed search. The search is over log sigma and uses the
+    log of the profile. The root is increased by one part in 1e9, so that rounding never makes sigma
+    too small.
 
     **Symbols** Delta = `sensitivity`.
 
@@ -325,7 +327,8 @@ def discrete_laplace_mechanism(
 
     **Departs** The noise is the difference of two geometric draws. ``epsilon / sensitivity`` must
     be at least 1e-9, so that the noise and the sum fit in 64 bits. If this ratio is above about 36,
-    the true probability of any noise is below 1e-15, and floats may never draw noise.
+    the true probability of nonzero noise is below 1e-15, and nonzero noise may never be drawn in
+    floating point.
 
     **Symbols** alpha = exp(-`epsilon` / `sensitivity`).
 

@@ -105,7 +105,8 @@ def first_above_threshold(
     The source is geometric_median, Algorithm 1 (AboveThreshold), after Dwork & Roth (2014),
     Algorithm 1.
 
-    **Guarantee** epsilon-DP (Lemma 2; Dwork & Roth, Theorem 3.23) at `noise_multiplier` 1 or above.
+    **Guarantee** epsilon-DP (Lemma 2; Dwork & Roth, Theorem 3.23) if `noise_multiplier` is at least
+    1.
 
     Let alpha = 8 Delta log(2T / gamma) / epsilon. With probability 1 - gamma, all queries before
     the first yes are at most `threshold` + alpha. On the same event, a query that is answered yes
@@ -176,13 +177,13 @@ def fixed_threshold_sparse_vector(
     Lyu (2023).
 
     **Guarantee** For epsilon <= 1, the algorithm is (O(sqrt(c log(1/delta)) epsilon), 2**-Omega(c)
-    + delta)-DP for every delta in (0, 1) (Lemma 18). The two constants are hidden. The delta of the
-    guarantee is at least 2**-Omega(c) for every choice of delta. So the lemma gives no guarantee at
-    c = 1.
+    + delta)-DP for every delta in (0, 1) (Lemma 18). The two constants are hidden. For every choice
+    of delta, the whole delta of the guarantee is at least 2**-Omega(c). So the lemma gives no
+    guarantee at c = 1.
 
-    The printed lemma does not hold for any constants. At fixed epsilon and delta, the true epsilon
-    grows like c epsilon**2. So the lemma needs a log(1/delta) of at least about c epsilon**2. A
-    test confirms this condition.
+    The printed lemma is false for all constants. At fixed epsilon and delta, the true epsilon grows
+    like c epsilon**2. So the lemma needs a log(1/delta) of at least about c epsilon**2. A test
+    confirms this condition.
 
     **Requires** that every query moves by at most `sensitivity` between neighbours, and that the
     thresholds do not depend on the data.

@@ -2,8 +2,9 @@
 
 All six algorithms were published as epsilon-DP. Only `svt1` and `svt2` are epsilon-DP. The
 algorithms `svt3` to `svt6` are not epsilon-DP. The algorithms are implemented as their authors
-wrote them. The reason is that an auditor should detect the violations. The algorithms differ in
-five choices. Each function below is a row of this table, where D = sensitivity and c = cutoff:
+wrote them. The violations are kept, because an auditor should detect the violations. The algorithms
+differ in five choices. Each function below is a row of this table, where D = sensitivity and c =
+cutoff:
 
 ====== ========= ========================= ====================== ============== ======= =========
 name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP
@@ -101,7 +102,7 @@ def svt2(
     sensitivity: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Answer with the sparse vector of Dwork & Roth's book, with a new threshold noise after a yes.
+    """Answer with Dwork & Roth's sparse vector, which draws new threshold noise after each yes.
 
     The sources are Lyu, Su & Li (2017), Algorithm 2, and Dwork & Roth (2014), Algorithm 2.
 
@@ -161,8 +162,8 @@ def svt3(
     **Requires** as `svt1`.
 
     **Departs** All queries are given at once. The figure outputs either bottom or a number. In this
-    function, an answer has two channels, because neither infinity nor a marker is allowed among
-    numbers.
+    function, an answer has two channels. A single channel would need infinity or a marker for
+    bottom, and these are not allowed among numbers.
 
     **Symbols** as `svt1`.
 

@@ -42,7 +42,7 @@ def on_subsample(
     size : int
         Number of independent draws.
     pmf : callable
-        Maps items [sample] to the distribution of the outcome.
+        Function that maps items [sample] to the distribution of the outcome.
     sample : int
         From 1 to n.
     rng : numpy.random.Generator

@@ -61,9 +61,10 @@ def node(t: int) -> list[tuple[int, int]]:
 def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
     """Return the nodes that contain a time, among the nodes of the sums up to n.
 
-    An item at that time can change exactly the returned nodes. The first node ends at `position`.
-    After a node that ends at b, the next node ends at b + (b & -b), as long as this end is at most
-    n. There are at most floor(log2(n)) + 1 such nodes, and position 1 attains this number.
+    An item at the time `position` can change exactly the returned nodes. The first node ends at
+    `position`. After a node that ends at b, the next node ends at b + (b & -b), as long as this end
+    is at most n. There are at most floor(log2(n)) + 1 such nodes, and position 1 attains this
+    number.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ class TreeNoise:
         sigma = self._sigmas[self._time - 1]
         # line 3
         xi = self._rng.normal(scale=sigma, size=self._shape) if sigma else np.zeros(self._shape)
-        ones = (self._time & (self._time - 1)).bit_count()  # nodes of Node(t) before its last
+        ones = (self._time & (self._time - 1)).bit_count()  # nodes of Node(t) before the last node
         del self._kept[ones:]
         self._kept.append(self._kept[-1] + xi if ones else xi)  # line 4
         return self._kept[-1].copy()
@@ -255,7 +256,7 @@ def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Gener
     size : int
         Number of independent draws.
     sigmas : array_like, scalar or [n]
-        Positive standard deviation of the node that ends at b.
+        Positive standard deviation of the noise of the node that ends at b.
     rng : numpy.random.Generator
         Source of randomness.
 

@@ -32,9 +32,9 @@ def sufficient_parts(k: int, radius: float) -> int:
     """Return ceil(k / (4 radius)), the number of parts with which `simplex_grid` is a cover.
 
     Round all products of a mass and `parts` down. Then round up the products with the largest
-    fractions, as many as needed. Let r be the number of products that are rounded up, among k
-    products. The r largest fractions have a mean of at least r / k. So the total variation is at
-    most r (k - r) / (k parts) <= k / (4 parts).
+    fractional parts until the sum is `parts`. Let r be the number of products that are rounded up,
+    among k products. The r largest fractions have a mean of at least r / k. So the total variation
+    is at most r (k - r) / (k parts) <= k / (4 parts).
 
     Parameters
     ----------
@@ -150,19 +150,18 @@ def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
 def bounded_gaussian_cover(
     bound: float, d: int, condition: float, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the means and covariances of a cover of N(mu, Sigma), where I <= Sigma <= condition I.
+    """Return means and covariances that cover N(mu, Sigma) for I <= Sigma <= condition * I.
 
     The source is few_examples, proof of Theorem 46 (Bun, Kamath, Steinke & Wu, Lemma 6.8). Let I <=
     Sigma and I <= Sigma'. For different means, the total variation is at most 2 Phi(norm(mu - mu')
     / 2) -
     1. For different covariances, the total variation is at most norm(Sigma - Sigma')_F / 2 if this
     norm is at most 1/2. The second bound follows from Pinsker's inequality and x - ln(1 + x) <= x^2
-    for x >= -1/2. Half of the radius is used for the means, and half of the radius for the
-    covariances.
+    for x >= -1/2. Half of the radius is used for the means, and half is used for the covariances.
 
-    The entries of Sigma lie on a grid. A matrix that is not between I and condition I is projected
-    to this range. The projection does not increase the distance of the matrix to any matrix in this
-    range.
+    The entries of Sigma lie on a grid. A matrix that is not between I and condition * I is
+    projected to this range. The projection does not increase the distance of the matrix to any
+    matrix in this range.
 
     Parameters
     ----------
@@ -199,7 +198,7 @@ def bounded_gaussian_cover(
 
 
 def _covariance_grid(d: int, condition: float, reach: float) -> FloatArray:
-    """Return matrices between I and condition I that are a cover with Frobenius radius `reach`."""
+    """Return a cover of the matrices between I and condition * I, with Frobenius radius `reach`."""
     steps = math.ceil((condition - 1) * d / (2 * reach))  # d^2 entries, each half a step off
     if steps == 0:
         return np.eye(d)[None]
@@ -221,7 +220,7 @@ def _covariance_grid(d: int, condition: float, reach: float) -> FloatArray:
 
 
 def _ball_grid(bound: float, d: int, reach: float) -> FloatArray:
-    """Return points of a cubic grid such that every point of a ball around 0 is within `reach`."""
+    """Return points of a cubic grid that come within `reach` of every point of a ball around 0."""
     step = 2 * reach / math.sqrt(d)
     most = math.ceil(max(bound - step / 2, 0) / step)
     _few((2 * most + 1) ** d)

@@ -131,7 +131,8 @@ class ExponentialLearner(Symmetric):
 def noisy_majority(epsilon: float) -> ExponentialLearner:
     """Return the majority of bits by the exponential mechanism, which is epsilon-item-level DP.
 
-    The probability of 1 is the logistic function of epsilon / 2 times the lead of the ones.
+    The probability of 1 is logistic(epsilon / 2 * lead), where the lead is the number of ones minus
+    the number of zeros.
     """
     return ExponentialLearner(np.eye(2), epsilon)
 
@@ -260,7 +261,7 @@ class TruncatedMajority(Symmetric):
         totals = np.asarray(counts)
         noise = truncated_laplace_pmf(self.epsilon, self.delta)
         kappa = noise.size // 2
-        tails = np.append(np.cumsum(noise[::-1])[::-1], 0.0)  # of noise >= index
+        tails = np.append(np.cumsum(noise[::-1])[::-1], 0.0)  # probabilities of noise >= index
         needed = totals.sum(axis=-1) // 2 + 1 - totals[..., 1] + kappa
         one = np.minimum(tails[np.clip(needed, 0, noise.size)], 1.0)
         return np.stack([1 - one, one], axis=-1)

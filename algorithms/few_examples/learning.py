@@ -171,7 +171,7 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
 
 
 def used_examples(m: int, alpha: float) -> int:
-    """Return how many examples of a user Theorem 4 uses, at most floor(1/alpha) of m examples.
+    """Return how many of a user's m examples Theorem 4 uses, which is at most floor(1/alpha).
 
     The source is few_examples, footnote 7. The paper says "we can simply disregard the extra
     examples". Pass ``data[:, :used_examples(m, alpha)]`` to the learner. If more examples are used,

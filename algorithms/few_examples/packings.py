@@ -46,7 +46,7 @@ def greedy_code(length: int, distance: int) -> IntArray:
 
 
 def labelled_packing(code: ArrayLike, bias: float) -> FloatArray:
-    """Return distributions of labelled points, where the labels are biased to a word.
+    """Return distributions of labelled points, where the bits of a word bias the labels.
 
     The points are uniform. The source is few_examples, lower bound of Theorem 40. The masses are
     D_i((x_l, y)) = (1 + bias (2 1[(u_i)_l = y] - 1)) / (2 d), where `bias` is 4 alpha / kappa.

@@ -179,7 +179,7 @@ def clipped_pairwise_pmf(
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
     **Requires** that `comparison` processes users one by one and returns numbers. The sums are
-    clipped for all values.
+    clipped whatever values `comparison` returns.
 
     **Departs** See `clipped_scores`. In floating point, a probability below 5e-324 is 0. Such small
     probabilities can occur only for epsilon n above 1,400.
@@ -244,11 +244,11 @@ def clipped_pairwise_em(
 def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float:
     """Return tau = C (alpha m + sqrt(m ln(1/alpha))) (few_examples, proof of Theorem 37).
 
-    **Departs** The paper hides the constant. The constant 5.71 gives (12) for all alpha up to 1/2
-    without the term alpha m. With the term alpha m, the constant 3.76 is enough. If tau is below m,
-    2.89 is enough. In this function, tau is also at most m, because nothing is clipped above m.
-    With the constant 5.71, tau is m for all m up to 32 ln(1/alpha). If alpha > 0.175, tau is m for
-    all m.
+    **Departs** The paper hides the constant. With the constant 5.71, (12) holds for all alpha up to
+    1/2, even without the term alpha m. With the term alpha m, the constant 3.76 is enough. If tau
+    is below m, the constant 2.89 is enough. In this function, tau is also at most m, because
+    nothing is clipped above m. With the constant 5.71, tau is m for all m up to 32 ln(1/alpha). If
+    alpha > 0.175, tau is m for all m.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
     Returns
     -------
     ndarray, [base.n_outcomes + 1]
-        The last outcome is no answer.
+        The last outcome means that there is no answer.
     """
     items, algorithm = _planned(data, base, plan)
     return delstab_pmf(items, algorithm=algorithm, **_spent(plan))

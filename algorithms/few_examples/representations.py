@@ -69,7 +69,7 @@ class Representation:
 
     @property
     def size(self) -> float:
-        """The largest ln of the number of hypotheses in a class."""
+        """Natural logarithm of the largest number of hypotheses in a class."""
         return math.log(max(len(np.asarray(one)) for one in self.classes))
 
     def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
@@ -93,7 +93,7 @@ class Representation:
             The value of beta for which this concept has an (alpha, beta)-probabilistic
             representation.
         ndarray, [n_points]
-            A distribution of points that attains this probability.
+            A distribution of points that attains the largest probability of bad classes.
         """
         labels = hypotheses_of("concept", [concept])[0]
         if labels.size != self.n_points:
@@ -159,9 +159,9 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
     """Represent point functions by the buckets of a random hash function.
 
     The source is few_examples, Definition 20. Beimel, Nissim & Stemmer (2019) show why the size of
-    the representation need not grow with `n_points`. The probability that another point is in the
-    bucket is at most about 1 / buckets. So by Markov's inequality, buckets = 1 / (alpha beta) is
-    enough.
+    the representation need not grow with `n_points`. The probability that a second point is in the
+    bucket of a point is at most about 1 / buckets. So by Markov's inequality, buckets = 1 / (alpha
+    beta) is enough.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from algorithms.common._validate import FloatArray, IntArray
 
 ROUTES = ("auto", "counts", "samples")
 
-_FARTHEST = 1e150  # Largest coordinate: squares of differences stay finite.
+_FARTHEST = 1e150  # Largest coordinate for which squares of differences stay finite.
 _TINY = 1e-280  # Sums of squares below this value have lost digits.
-_ROUNDING = 1.0 + 1e-9  # Tolerance: a point on the sphere of radius R may be rounded to outside.
+_ROUNDING = 1.0 + 1e-9  # Tolerance for the rounding of points on the sphere of radius R.
 _BATCH = 2**14  # Number of pairs whose differences are in memory at once.
 _SORTED = 2**20  # Number of samples that are sorted together.
 _SAMPLE_COST = 3.0  # Measured time of a sampled pair, relative to a pair of the exact counts.
@@ -83,7 +83,7 @@ def norms(vectors: FloatArray) -> FloatArray:
 
 
 def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return vectors of the same directions, and their lengths.
+    """Return vectors with unchanged directions, and the lengths of the returned vectors.
 
     Only the vector 0 has length 0. A nonzero vector divided by its length has norm 1. If the
     squares of a vector underflow (length near 1e-162), naive code returns a "unit" vector of the
@@ -193,7 +193,7 @@ def _rows(n_samples: int) -> int:
 
 
 def _hits(points: FloatArray, start: int, samples: NDArray[np.integer], radius: float) -> IntArray:
-    """Count the neighbours of the points from index `start` on among ``samples`` ``[rows, k]``.
+    """Count the samples ``[rows, k]`` that are neighbours of the points from index `start` on.
 
     The pairs are visited in the order of the sampled index. So the points are fetched in the order
     in which memory holds these points. Fetching points of a large array at uniform indices would

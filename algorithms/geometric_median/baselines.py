@@ -46,9 +46,9 @@ def radius_finder_queries(data: ArrayLike, radii: ArrayLike, gamma: float = 0.75
     """Return the queries of RadiusFinder ``[T]``, which average the ceil(gamma n) largest counts.
 
     **Guarantee** Replacing one point moves each query by at most 1 + (n - 2) / m, where m =
-    ceil(gamma n). The count of every other point moves by at most 1. At most m - 1 of these counts
-    enter the average along with the replaced point's own count. The replaced point's own count
-    moves by at most n - 1.
+    ceil(gamma n). The count of every other point moves by at most 1. At most m - 1 counts of other
+    points enter the average along with the replaced point's own count. The replaced point's own
+    count moves by at most n - 1.
 
     A star attains this bound, in dimension n - 2. The star consists of n - 1 points around the
     point that is replaced. All n - 1 points are within the radius of the replaced point. No two of
@@ -163,11 +163,11 @@ def dpgd(
     data at a separate privacy cost.
 
     **Departs** (1) In the published code, the start is the center of the ball. The experiments of
-    geometric_median start elsewhere, at `start`. (2) The average is over theta_1 to theta_T, as in
-    the published code. This average is not an average over the T points at which gradients are
-    computed. (3) The published code shortens directions with norm below 1e-10. In this function,
-    the gradient is 0 only if z = x_i. (4) `noise_multiplier` is not in the code. If
-    `noise_multiplier` is below 1, no privacy is guaranteed.
+    geometric_median start elsewhere, so this function has the argument `start`. (2) The average is
+    over theta_1 to theta_T, as in the published code. This average is not an average over the T
+    points at which gradients are computed. (3) The published code shortens directions with norm
+    below 1e-10. In this function, the gradient is 0 only if z = x_i. (4) `noise_multiplier` is not
+    in the code. If `noise_multiplier` is below 1, no privacy is guaranteed.
 
     **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the standard deviation of the
     noise of one gradient.

@@ -96,8 +96,8 @@ def stable_dpsgd(
 
     **Guarantee** The outputs of all phases together are (epsilon, delta)-DP for epsilon <= 1, if
     `rho` is `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12). Some index is drawn more than m
-    times with probability at most delta / 8. If no index is drawn so often, the algorithm is
-    rho-zCDP. By the sum in the proof of Lemma 12, the algorithm is even 9 rho / 14-zCDP.
+    times with probability at most delta / 8. If no index is drawn more than m times, the algorithm
+    is rho-zCDP. The sum in the proof of Lemma 12 gives the smaller zCDP parameter 9 rho / 14.
 
     **Requires** that `center` and `radius` are public, or released privately on the same data at a
     separate privacy cost.
@@ -109,7 +109,7 @@ def stable_dpsgd(
     values of `project`. (3) With `ball` "printed", the balls of phases k >= 2 have the radius 2
     sigma^(k) sqrt(d log(4K / delta)) of line 9. The proof of Lemma 13 needs these balls to contain
     xbar^(k-1), whose noise is sigma^(k-1) = 3 sigma^(k). With `ball` "repaired", the radius has
-    sigma^(k-1) instead. Privacy holds for both balls.
+    sigma^(k-1) instead of sigma^(k). Privacy holds for both balls.
     (4) At z = x_i, the gradient is 0, as in footnote 5. (5) `noise_multiplier` is not in the paper.
     `noise_multiplier` multiplies the noise, but not the balls. If `noise_multiplier` is below 1, no
     privacy is guaranteed.
@@ -185,9 +185,9 @@ def fixed_order_dpsgd(
 
     The source is geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
 
-    **Guarantee** The outputs of all phases together are rho-zCDP, and even 9 rho / 14-zCDP. The
-    guarantee uses no delta. The outputs are the only random quantities of a run, so only the
-    outputs are private.
+    **Guarantee** The outputs of all phases together are rho-zCDP. The smaller parameter 9 rho / 14
+    is also valid. The guarantee uses no delta. The outputs are the only random quantities of a run,
+    so only the outputs are private.
 
     **Requires** that `center`, `radius` and `order` are public. The order may depend on n, on the
     positions of the rows and on coins tossed beforehand. The order must not depend on the values of
@@ -258,10 +258,10 @@ def stable_dpsgd_centers(
     function is for audits that integrate out the last noise. The standard deviation of the last
     noise is ``noise_multiplier * parameters.sigmas[phase - 1]``.
 
-    **Guarantee** This value alone has no guarantee. If that noise is added, the sum is the output
-    of phase `phase`, which the transcript contains. So a certified bound for this value holds for
-    `stable_dpsgd` too. (The last phase has one step and averages only its start. So the center of
-    the last phase is the output of phase K - 1.)
+    **Guarantee** This value alone has no guarantee. If the last noise is added to this value, the
+    sum is the output of phase `phase`, which the transcript contains. So a certified bound for this
+    value holds for `stable_dpsgd` too. (The last phase has one step and averages only its start. So
+    the center of the last phase is the output of phase K - 1.)
 
     **Requires**, **Departs**, **Symbols** As for `stable_dpsgd`.
     """

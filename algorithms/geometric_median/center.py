@@ -44,10 +44,10 @@ def center_weights(data: ArrayLike, samples: ArrayLike, radius: float) -> FloatA
     if at most half of the samples lie within twice the radius. The weight is 1 if at least three
     quarters of the samples lie within twice the radius. Between these shares, the weight is linear.
 
-    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. In this case,
-    replacing point j moves the weights by at most 9 in L1 norm. The weight of point j moves by at
-    most 1, and each occurrence moves the other weights by 4/k. (The proof of Lemma 9 has 12,
-    because the proof takes 4 for the weight of point j.)
+    **Guarantee** Suppose that index j occurs at most 2k times in the rows of `samples` other than
+    row j. In this case, replacing point j moves the weights by at most 9 in L1 norm. The weight of
+    point j moves by at most 1, and each occurrence moves the other weights by 4/k. (The proof of
+    Lemma 9 has 12, because the proof takes 4 for the weight of point j.)
 
     **Requires** No condition on the data.
 
@@ -163,11 +163,11 @@ def fast_center_centers(
 
     **Guarantee** This value alone has no guarantee. If Gaussian noise of ``noise_multiplier *
     fast_center_sigma(...)`` is added to this value, the sum is a function of the output of
-    `fast_center`. If the output of `fast_center` is exactly 0, that function returns `failed_at`
-    plus noise. So a certified bound for this value holds for `fast_center` too.
+    `fast_center`. An output of exactly 0 is mapped to `failed_at` plus noise. So a certified bound
+    for this value holds for `fast_center` too.
 
-    **Requires** that `failed_at` is public. If `failed_at` is farther from the data, less power is
-    lost.
+    **Requires** that `failed_at` is public. The farther `failed_at` is from the data, the less
+    power is lost.
 
     **Departs** Line 10 returns 0, and this function returns `failed_at`. All other departures are
     those of `fast_center`.

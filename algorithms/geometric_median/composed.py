@@ -165,7 +165,8 @@ def warm_start_parameters(
     delta' = delta / 2. There are three conditions. (1) n >= (2400 / epsilon') log(4T / delta')
     (Lemma 6). (2) n >= 20 (Lemma 9). (3) 0.05 n > 2 (24 / epsilon') log(24 / delta'). With this
     condition, weights of 0.6 n (Lemma 7) pass line 9 for every value of the noise. Up to constants,
-    the second and third condition follow from the first. The third condition is not in the paper.
+    the second and the third condition follow from the first condition. The third condition is not
+    in the paper.
 
     The guarantee is for r <= 4 r^(.9). With probability 1 - delta, r^(.75) / 4 <= r-hat <= 4
     r^(.9), and the point is within ``radius_factor * r-hat`` of the geometric median. The factor
@@ -341,10 +342,10 @@ def private_geometric_median_parameters(
 
     The theorem hides its constant C. This function checks two kinds of conditions. The conditions
     of the first kind are those of `warm_start_parameters` at half the budget. These conditions
-    contain log log (R / r), which the theorem omits. The second condition is for T = 2**K - 1 >= n.
-    This condition says that `Schedule.error_bound` with the best step size is at most alpha
-    f(x_star). This condition holds if the error is at most alpha r-hat / 40, because r-hat <= 4
-    r^(.9) <= 40 f(x_star) by Lemma 3.
+    contain log log (R / r), which the theorem omits. The second kind is a single condition, for T =
+    2**K - 1 >= n. The condition says that `Schedule.error_bound` with the best step size is at most
+    alpha f(x_star). This condition holds if the error is at most alpha r-hat / 40, because r-hat <=
+    4 r^(.9) <= 40 f(x_star) by Lemma 3.
 
     T is the smallest number that satisfies the second condition. The function raises an error if no
     such T exists. If the noise is too large, no such T exists, because the noise grows with T / n.

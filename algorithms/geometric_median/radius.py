@@ -52,9 +52,9 @@ def radius_query(data: ArrayLike, samples: ArrayLike, radius: float) -> float:
 
     The source is geometric_median, Algorithm 2, lines 7 to 11, without randomness.
 
-    **Guarantee** Let index j occur at most 2k times in the other rows of `samples`. In this case,
-    replacing point j moves the query by at most 3 (proof of Lemma 5). The query moves by c/k for c
-    occurrences of point j, and by 1 for the row of point j.
+    **Guarantee** Suppose that index j occurs at most 2k times in the rows of `samples` other than
+    row j. In this case, replacing point j moves the query by at most 3 (proof of Lemma 5). The
+    query moves by c/k for c occurrences of point j, and by 1 for the row of point j.
 
     **Requires** No condition on the data.
 
@@ -112,17 +112,17 @@ def fast_radius(
     **Requires** that all points lie in the ball of radius `max_radius` around 0. Privacy does not
     need this condition, but points outside are refused.
 
-    **Departs** (1) k = 3 log(4T / delta) is rounded up. (2) The samples are not drawn if drawing
-    them takes longer than computing with exact counts. Let c_i be the number of neighbours of i,
-    including i. Given i, each sample is a neighbour with probability c_i / n, independently of the
-    other samples. So N_i is n/k times a binomial, independent over i and t. With `route` "counts",
-    the function computes the c_i from all n**2 pairs and draws binomials. All draws share these
-    c_i. With `route` "samples", the function draws nk indices for every draw and radius. The time
-    and memory are linear in n. The two routes have the same distribution. With `route` "auto", the
-    function uses the faster route, which depends only on n, `size` and k. (3) If r = R, there is no
-    radius to try. In this case, k is undefined, because the logarithm of k contains delta / 0. In
-    this case, the function returns R, as in line 17.
-    (4) An epsilon above 1 is not refused. (5) `noise_multiplier` is not in the paper.
+    **Departs** (1) k = 3 log(4T / delta) is rounded up. (2) If exact counts are faster than
+    samples, the samples are not drawn. Let c_i be the number of neighbours of i, including i. Given
+    i, each sample is a neighbour with probability c_i / n, independently of the other samples. So
+    N_i is n/k times a binomial, independent over i and t. With `route` "counts", the function
+    computes the c_i from all n**2 pairs and draws binomials. All draws share these c_i. With
+    `route` "samples", the function draws nk indices for every draw and radius. The time and memory
+    are linear in n. The two routes have the same distribution. With `route` "auto", the function
+    uses the faster route, which depends only on n, `size` and k. (3) If r = R, there is no radius
+    to try. In this case, k is undefined, because the logarithm of k contains delta / 0. In this
+    case, the function returns R, as in line 17.
+    (4) An epsilon above 1 is allowed. (5) `noise_multiplier` is not in the paper.
     `noise_multiplier` multiplies the scales of the Laplace noise. If `noise_multiplier` is below 1,
     no privacy is guaranteed.
 

@@ -15,7 +15,7 @@ from algorithms.geometric_median import _points
 _ROWS = 2**16  # Number of data rows whose differences are in memory at once.
 _COLLINEAR = 1e-13  # Relative distance below which points are on a line.
 _GRID = 2.0**-50  # Spacing of the grid, relative to the extent of the data.
-_STALLED = 500  # Iterations without a smaller gap after which only rounding moves the point.
+_STALLED = 500  # If the gap does not shrink in this many iterations, only rounding moves the point.
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class GeometricMedian:
     """A point, with a bound on its distance from the optimum.
 
     `gap` is certified. The objective at `point` exceeds the minimum of the objective by at most
-    `gap`. Rounding may add about 1e-16 of the objective. The gap is the norm of the smallest
-    subgradient at `point`, `subgradient_norm`, times a bound on the distance to the nearest
-    minimiser.
+    `gap`. Rounding may add about 1e-16 of the objective. The gap is the product of two factors. The
+    first factor, `subgradient_norm`, is the norm of the smallest subgradient at `point`. The second
+    factor is a bound on the distance to the nearest minimiser.
     """
 
     point: FloatArray
@@ -83,11 +83,11 @@ def geometric_median(
     **Departs** (1) Newton's step replaces Weiszfeld's step if Newton's step reaches a lower value.
     Weiszfeld's step alone converges very slowly if the median is at a data point or close to a data
     point.
-    (2) The data point nearest to the iterate is tried too, and is returned if it is optimal. (3) If
-    all points are on one line, the problem is solved by sorting. Points on one line are the only
-    case in which the median may not be unique. If n is even, every point between the two middle
-    points is optimal. In this case, the midpoint of the two middle points is returned. In one
-    dimension, this result is numpy's median.
+    (2) The function also tries the data point nearest to the iterate. If this data point is
+    optimal, the function returns this data point. (3) If all points are on one line, the problem is
+    solved by sorting. Points on one line are the only case in which the median may not be unique.
+    If n is even, every point between the two middle points is optimal. In this case, the midpoint
+    of the two middle points is returned. In one dimension, this result is numpy's median.
 
     **Symbols** f_D = `objective`, x_star = the returned `point`.
 
@@ -112,7 +112,8 @@ def geometric_median(
     points = _points.cloud(data)
     tolerance = _validate.positive("tolerance", tolerance)
     max_iterations = _validate.integer("max_iterations", max_iterations, at_least=1)
-    # Work in units of the extent around a central row, exact powers of two, so nothing overflows.
+    # Coordinates are relative to a central row, and the unit is about the extent of the data. The
+    # unit is an exact power of two, so nothing overflows.
     origin = points[len(points) // 2].copy()
     moved = points - origin
     scale = 2.0 ** math.frexp(float(np.abs(moved).max()))[1]
@@ -140,10 +141,11 @@ def quantile_radius(data: ArrayLike, fraction: float, center: ArrayLike | None =
 
     The source is geometric_median, equations (2) and (4): r^(tau)(D; center).
 
-    **Departs** The paper writes an argmin over r of a condition. The result is the smallest such r,
-    which is the ceil(tau n)-th smallest distance, or 0 for tau = 0. If tau n is within a relative
-    distance of 1e-12 of an integer, that integer is taken. For example, 0.07 of 100 points is 7
-    points, although 0.07 * 100 is above 7 in floats.
+    **Departs** The paper writes an argmin over r, although a condition cannot be minimised. The
+    result is the smallest r that satisfies the condition. This r is the ceil(tau n)-th smallest
+    distance, or 0 for tau = 0. If tau n is within a relative distance of 1e-12 of an integer, that
+    integer is taken. For example, 0.07 of 100 points is 7 points, although 0.07 * 100 is above 7 in
+    floats.
 
     Parameters
     ----------

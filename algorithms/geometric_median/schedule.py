@@ -70,7 +70,7 @@ class Schedule:
 
     @property
     def error_terms(self) -> tuple[float, float, float]:
-        """The three terms of `error_bound`, in 1 / eta, in eta, and without eta."""
+        """Three terms of `error_bound`: one in 1 / eta, one in eta, and one without eta."""
         confidence = math.log(4 * self.n_phases / self.delta)
         inverse = self.radius**2 / (2 * self.steps[0] * self.lengths[0])
         constant = 4 * self.radius * math.sqrt(2 * confidence / self.lengths[0])

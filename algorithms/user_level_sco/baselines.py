@@ -65,8 +65,8 @@ def user_level_dp_sgd(
     **Requires** only that the gradients are finite.
 
     **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. This function
-    uses fixed batches, so the account is exact and needs no secrecy. (2) The function returns the
-    average iterate. The guarantee covers all iterates.
+    uses fixed batches, so the account is exact and does not need secret batches. (2) The function
+    returns the average iterate. The guarantee covers all iterates.
 
     **Symbols** B = `batch_size`, T = `n_steps`, eta = `step`, C = `clip_norm`.
 
@@ -84,7 +84,7 @@ def user_level_dp_sgd(
     epsilon, delta : float
         Epsilon is positive, and delta is in (0, 1).
     noise_multiplier : float, default 1
-        Positive factor on the noise. Below 1, no privacy is guaranteed.
+        Positive factor on the noise. If the factor is below 1, no privacy is guaranteed.
     rng : numpy.random.Generator
         Source of randomness.
 

@@ -28,9 +28,9 @@ def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int 
 
     By part (i) of Assumption 28, an interval that contains more than half of the values also
     contains the statistic. The median satisfies part (i). A trimmed mean satisfies part (i) only if
-    it ignores (B - 1) // 2 values at either end. Such a trimmed mean is the median. A trimmed mean
-    that ignores h values at either end lies in an interval if at most h of the values lie outside
-    of the interval.
+    it ignores (B - 1) // 2 values at either end. Such a trimmed mean is the median. Let a trimmed
+    mean ignore h values at either end. If at most h values lie outside of an interval, the trimmed
+    mean lies in the interval.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def robust_sgd(
 
     **Departs** (1) Line 8 of Algorithm 8 returns AboveThreshold(s_t, epsilon / 2, v) in a loop over
     t. The paper must intend one AboveThreshold over the stream of all s_t. The reason is Lemma 36,
-    which assumes that this AboveThreshold costs epsilon / 2 in total. `plan.rule.per_step` runs one
-    AboveThreshold for each step.
+    which assumes that this AboveThreshold costs epsilon / 2 in total. If `plan.rule.per_step` is
+    True, the function runs one AboveThreshold for each step.
     (2) AboveThreshold's noise is scaled for the sensitivity in the plan. The printed sensitivity is
     1, but the sensitivity of the scores can be up to 2. (3) Algorithm 6 passes delta / (2 T m n d)
     to Algorithm 8, but Algorithm 8 does not use this value. (4) The printed order is kept, so all
@@ -151,7 +151,7 @@ def robust_sgd(
     data, size, loss, plan, start, phase, unsafe, rng
         As for `euclidean.filtered_sgd`, but the plan must have a Test.
     domain : Box
-        X. Projections to other domains do not contract in l-infinity.
+        The domain X. Projections to other domains do not contract in l-infinity.
 
     Returns
     -------

@@ -40,8 +40,8 @@ def filtered_sgd(
 
     **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
     the domain (Assumption 7). Gradients that are longer than `plan.lipschitz` are refused. If the
-    smoothness of the loss is larger, the function raises an error unless `unsafe` is True. The
-    order of the users is public. This order decides which users share a batch.
+    smoothness of the loss exceeds `plan.smoothness`, the function raises an error unless `unsafe`
+    is True. The order of the users is public. This order decides which users share a batch.
 
     **Departs** (1) The paper does not say what the algorithm returns after halting. This function
     returns `start`, because all other available values depend on the data. After a halt, the run
@@ -69,7 +69,7 @@ def filtered_sgd(
     loss : Loss
         A convex loss.
     domain : Ball or Box
-        X.
+        The domain X.
     plan : Plan
         Plan with a Filter.
     start : array_like, [d]

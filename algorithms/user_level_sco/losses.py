@@ -39,8 +39,8 @@ class Loss(ABC):
         """Return q(Z), the mean gradient of each user's items at each point, in two parts.
 
         For many losses, the first part is the same for all users and the second part is the same
-        for all points. For such losses, differences of gradients and concentration scores do not
-        depend on the point.
+        for all points. For such losses, neither the differences of gradients nor the concentration
+        scores depend on the point.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Quadratic(Loss):
         _validate.positive("curvature", self.curvature)
 
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return curvature x and -curvature mean(z)."""
+        """Return `curvature * x` and `-curvature * mean(z)`."""
         return self.curvature * x[:, None], -self.curvature * users.mean(axis=1)[None]
 
     def values(self, x: FloatArray, items: FloatArray) -> FloatArray:
@@ -266,8 +266,8 @@ class Logistic(Loss):
     Parameters
     ----------
     feature_norm : float
-        Largest allowed Euclidean norm of a, positive. G = feature_norm and beta = feature_norm**2 /
-        4.
+        Largest allowed Euclidean norm of the feature vector `a`, positive. G = feature_norm and
+        beta = feature_norm**2 / 4.
     """
 
     feature_norm: float
@@ -279,7 +279,7 @@ class Logistic(Loss):
     def diagonally_dominant(self) -> bool:
         """Whether the Hessian is diagonally dominant.
 
-        If there are three or more features, a a^T need not be diagonally dominant.
+        If there are three or more features, the matrix a a^T need not be diagonally dominant.
         """
         return False
 
@@ -314,9 +314,9 @@ class Logistic(Loss):
         return np.asarray(np.logaddexp(0.0, -(x @ (items[:, :-1] * items[:, -1:]).T)))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the largest norm of a feature vector a.
+        """Return the largest norm of a feature vector `a`.
 
-        In the gradient, the factor of a can be close to 1.
+        In the gradient, the factor that multiplies `a` can be close to 1.
         """
         return float(lengths(items[..., :-1], norm_name(norm)).max())
 

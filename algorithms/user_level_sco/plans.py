@@ -98,8 +98,8 @@ class Test:
         Number of values that the trimmed mean ignores at either end.
     per_step : bool, default False
         Whether every step has its own AboveThreshold. The line "Return AboveThreshold(...)" inside
-        the loop of Algorithm 8 can be read in this way. In this reading, all T AboveThresholds
-        contribute to the privacy loss.
+        the loop of Algorithm 8 can be read as one AboveThreshold per step. In this reading, all T
+        AboveThresholds contribute to the privacy loss.
     """
 
     temperature: float
@@ -131,7 +131,7 @@ class Plan:
     Attributes
     ----------
     batch_size : int
-        B.
+        The batch size B.
     phases : tuple of Phase
         The phases in order. Each phase takes its users where the previous phase stopped.
     rule : Filter or Test

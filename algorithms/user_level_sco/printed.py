@@ -1,7 +1,7 @@
 """The parameters that the theorems print, for all inputs at which the parameters are defined.
 
-Logarithms are natural, because the logarithms of Laplace tails are natural. In a parameter, a
-logarithm is at least 1. A constant that a theorem hides in O() is an argument.
+Logarithms are natural, because the logarithms of Laplace tails are natural. In every parameter, a
+logarithm below 1 is replaced by 1. A constant that a theorem hides in O() is an argument.
 """
 
 from __future__ import annotations

@@ -107,8 +107,9 @@ class Problem:
 def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: int = 1) -> Problem:
     """Return the problem f(x; z) = -<x, z>, where every z is one of +-size e_k.
 
-    Each coordinate of the mean of z is bias size / d. In both norms, G is `size`. The minimiser x*
-    is D 1 / sqrt(d) in a ball, and the corner D 1 in a box.
+    Each coordinate of the mean of z is `bias` times `size` / d. In both norms, G is `size`. In a
+    ball, all coordinates of the minimiser x* are D / sqrt(d). In a box, all coordinates of x* are
+    D.
     """
     d = _validate.integer("dimension", dimension, at_least=1)
     size = _validate.positive("size", size)
@@ -140,7 +141,7 @@ def cube(loss: Loss, domain: Domain, *, center: ArrayLike, half_width: float) ->
 def logistic(domain: Ball, *, weights: ArrayLike, feature_norm: float = 1.0) -> Problem:
     """Return labels from the logistic model at x* = weights, with features +-feature_norm e_k.
 
-    The gradient of F at `weights` is 0 because the model is true.
+    The gradient of F at `weights` is 0 because the labels follow this model.
     """
     best = _validate.floats("weights", weights, ndims=(1,))
     if not np.array_equal(domain.project(best[None])[0], best):

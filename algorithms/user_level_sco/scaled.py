@@ -83,7 +83,7 @@ def scaled_euclidean(
         is 4 G / sqrt(m). The guess determines the temperature. A user at this distance still
         contributes (1 + `keep`) / 2 to a score.
     keep : float, default 0.8
-        F / B.
+        F / B, the threshold divided by the batch size.
     filter_share, cutoff_share : float
         Fractions of epsilon for the decisions and for halting.
     decay : float, default 4
@@ -262,8 +262,8 @@ def scaled_coordinatewise(
 ) -> Plan:
     """Return parameters of Algorithm 5 (v1, v2's appendix) at which `accounts` proves privacy.
 
-    The batch is the smallest at which a score of `theta` B is detected except with probability
-    delta. The threshold v is the largest score B minus `margin` B.
+    The batch is the smallest batch in which a score of `theta` B is detected except with
+    probability delta. The threshold v is (1 - `margin`) B, where B is the largest score.
 
     **Departs** from Theorem 3.1 in every constant. AboveThreshold's noise is scaled for the true
     sensitivity of the scores.
@@ -285,7 +285,7 @@ def scaled_coordinatewise(
         Score, as a fraction of B, at which batches begin to be treated as aligned. The value is in
         (1/2, 1 - margin).
     margin : float, default 0.1
-        1 - v / B.
+        1 - v / B, where v is the threshold.
     clip : float, optional
         Clipping distance varsigma. The default is half of `spread`.
     test_share : float, default 0.3

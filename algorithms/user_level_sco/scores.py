@@ -81,7 +81,7 @@ def sampled_scores(
     + p (exp(1 / (p b)) - 1))-DP for p = samples / B. With exact scores, the decision is (1 / b)-DP.
     The two parameters agree to first order if p b is not small.
 
-    If the iterate moves, all estimated scores together move by at most as much as the exact scores.
+    If the iterate moves, the estimated scores together move by no more than the exact scores move.
     By Hoeffding's inequality, an estimate is more than t above the exact score with probability at
     most exp(-2 samples t**2 / B**2). The same bound holds for an estimate that is more than t below
     the exact score. A filter must add this t to its margin (`accounts.sampling_margin`).
@@ -205,9 +205,9 @@ def disagreement_bound(batch_size: int, least_total: float) -> float:
     """Return the largest tau norm(q_i - q_j) that is possible for two scores with a given sum.
 
     If kappa_i + kappa_j > s, then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1. For each user
-    k, let a and b be the distances of k to i and j, in units of 1 / tau. The triangle inequality
-    gives a + b >= r. By convexity, exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1 +
-    exp(-r)). Two clusters at distance r / tau attain the bound. (In the proof of Lemma 10,
+    k, let `a` and `b` be the distances of k to i and j, in units of 1 / tau. The triangle
+    inequality gives a + b >= r. By convexity, exp(-a) + exp(-b) is at most 1 + exp(-r). So s < B (1
+    + exp(-r)). Two clusters at distance r / tau attain the bound. (In the proof of Lemma 10,
     user_level_sco v2 has 100 / tau instead of about 1 / tau.)
 
     Returns

@@ -67,9 +67,9 @@ def stationarity_bound(
     With "sharp" constants, the first error is (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d =
     1). By Poincare's inequality on the sphere, an estimate in one direction has second moment at
     most d^2 L^2 / (d - 1). The second error is (d + (1 - 1 / d) c_d^2) L^2 r^2 / (b delta^2), where
-    c_d is `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. Norms are added, and
-    squared norms are not added. Smoothing adds L delta d / (d + 1), because smoothing raises F(x_1)
-    by at most this amount and never lowers inf F.
+    c_d is `smoothing.smoothness_constant`. For fresh s_t, E r^2 <= 7/6 D^2. The sum adds norms, not
+    squared norms. Smoothing adds L delta d / (d + 1), because smoothing raises F(x_1) by at most
+    this amount and never lowers inf F.
 
     The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for every eta.
 

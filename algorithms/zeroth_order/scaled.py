@@ -172,8 +172,8 @@ def vacuity_threshold(
 ) -> int:
     """Return the smallest M, to 1 per cent, for which some T makes the bound smaller than L.
 
-    Every point has a stationarity of at most L. So if M is smaller, the bound gives no information
-    for any T.
+    Every point has a stationarity of at most L. So for M below the returned value, the bound gives
+    no information for any T.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ def estimated_smoothing(
 
     **Requires** only a finite loss.
 
-    **Departs** Section 2 defines the expectation, for one function.
+    **Departs** Section 2 defines only the expectation of one function.
 
     **Symbols** h = mean loss of the items, x = `point`, delta = `radius`, v = a point of the ball.
 

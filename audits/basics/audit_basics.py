@@ -99,7 +99,7 @@ def audit_gaussian_10d(auditor):
         partial(noise.gaussian_mechanism, sigma=sigma),
         ApproxDP(EPSILON, DELTA, relation, "Balle and Wang 2018, Theorem 8"),
         nb.value_pattern("all_above", 10, relation=relation),
-        # calibrated to the change of one coordinate instead of the L2 norm of all changes
+        # calibrated to the change of one coordinate instead of the L2 norm of the whole change
         mutants=[partial(noise.gaussian_mechanism, sigma=sigma / np.sqrt(10))],
     )
 

@@ -51,7 +51,7 @@ def audit_above_threshold(auditor):
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
         mutants=[partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON)],
-        draws_factor=4,  # the mutant shows if all answers are yes: probability 0.004, ratio e^2
+        draws_factor=4,  # the mutant shows if all answers are yes (probability 0.004, ratio e^2)
     )
 
 

@@ -1,9 +1,9 @@
-"""Audits without draws of DelStab (Algorithm 1) and of the pipeline of Theorems 10 and 11.
+"""Exact audits, without draws, of DelStab (Algorithm 1) and of the pipeline of Theorems 10 and 11.
 
 The output distribution of DelStab can be computed for every dataset. Therefore, the divergence can
-be computed for every pair of neighbours. The audited pairs consist of users with one bit each, in
-all combinations, and of users of three kinds. The slack shows which share of the budget DelStab
-uses. DelStab with a larger epsilon still satisfies the claim.
+be computed for every pair of neighbours. Some audited pairs consist of users with one bit each, in
+all combinations. Other pairs consist of users of three kinds. The slack shows which share of the
+budget DelStab uses. DelStab with a larger epsilon still satisfies the claim.
 """
 
 from __future__ import annotations
@@ -238,7 +238,10 @@ def subsampled_pmf(data, *, algorithm, sample):
 
 
 def audit_subsample(auditor):
-    """Audit Theorem 7 for two of three items, on all pairs. A rare outcome attains the bound."""
+    """Audit Theorem 7 for subsamples of two of three items, on all pairs of neighbours.
+
+    A rare outcome attains the bound.
+    """
     rare = Rare(1.0, 2)
     result = auditor.check(
         Exact(subsampled_pmf, algorithm=rare, sample=2),
@@ -257,5 +260,5 @@ def audit_subsample(auditor):
     (AllExamples(NoisyArgmax(2, 0.5)), 1.0, "few_examples Lemma 6"),
 ], ids=["one-example", "group-privacy"])  # fmt: skip
 def audit_baselines(auditor, reduced, epsilon, source):
-    """Audit one example of each user, and all examples with group privacy, for m = 2."""
+    """Audit two baselines for m = 2: one example per user, and all examples with group privacy."""
     auditor.check(reduced, PureDP(epsilon, REPLACE, source), all_pairs(9, TWO_BITS))

@@ -114,7 +114,7 @@ KINDS = np.array([[0, 0, 0], [0, 1, 2], [1, 1, 2], [2, 2, 2]])
 
 
 def audit_hypothesis_selection(auditor):
-    """Audit Theorem 41 on three distributions far apart, on all pairs of four users of 4 kinds."""
+    """Audit Theorem 41 for three distributions far apart, on all pairs of four users of 4 kinds."""
     far = scheffe_comparison(np.eye(3) * 0.94 + 0.02)
     given = {"comparison": far, "threshold": 1.5, "epsilon": EPSILON}
     result = auditor.check(
@@ -138,7 +138,7 @@ def audit_hypothesis_selection(auditor):
 @pytest.mark.parametrize("cover", [covers.simplex_grid(3, 6), covers.product_cover(2, 2, 5)],
                          ids=["discrete", "product"])  # fmt: skip
 def audit_distribution_learning(auditor, cover):
-    """Audit Theorems 43 and 44, which select from a cover of all distributions or of products."""
+    """Audit Theorems 43 and 44, which select from a cover of all distributions or all products."""
     given = {"comparison": scheffe_comparison(cover), "threshold": 1.5}
     auditor.check(
         Exact(pairwise.clipped_pairwise_pmf, **given, epsilon=EPSILON),

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 
 def move(x, epsilon, delta):
-    """Return the largest probability of an event under a close distribution.
+    """Return the largest probability of an event under any distribution close to a given one.
 
     Under the given distribution, the event has probability x.
     """
@@ -66,7 +66,7 @@ def near(state, symmetric, m):
 
 
 def least_users(epsilon, delta, success=2 / 3):
-    """Return the least number of users that distinguish two constant sources with this success.
+    """Return the least number of users that distinguish two constant sources with a given success.
 
     The result is exact. In the best test, a probability changes from one dataset to the next as
     fast as privacy allows.

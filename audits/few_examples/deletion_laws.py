@@ -1,4 +1,4 @@
-"""Algorithm 1 on bits, with distributions given R_1, and with stable sets by enumeration."""
+"""Algorithm 1 on bits: distributions given R_1, and an enumeration of the stable sets."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
     """Return the distributions of the output given R_1 = 0, ..., reach.
 
     Each distribution consists of Pr[0], Pr[1] and Pr[bot]. Algorithm 1 produces the output, for one
-    bit per user and an algorithm A that counts the ones. The entries of p are the probabilities of
-    1, and 4 kappa is `total`. If `tested` is false, all sets are stable. If `inside` is false, T
-    need not contain S.
+    bit per user and an algorithm A that counts the ones. The entries of p are the probabilities
+    that A answers 1, and `total` is 4 kappa. If `tested` is false, all sets are stable. If `inside`
+    is false, T need not contain S.
     """
     keep, found = n - total, []
     count = np.arange(keep + 1)
@@ -147,7 +147,7 @@ ORDERED = {"data": Array(SHARE, (6,)), "user": Integer(0, 5), "total": Choice((3
 
 
 def alone(total):
-    """Return a case in which one user of x differs from all others and A reveals this user.
+    """Return a case in which the algorithm A reveals one user of x, who differs from all others.
 
     The input x' is stable at r_1 = 0, and the input x is stable at r_1 = 1.
     """

@@ -24,8 +24,8 @@ def users_law(law, m):
 def best_success(laws, n, epsilon):
     """Return the largest worst-case success in identifying the source of n items.
 
-    A linear program computes the maximum over all (epsilon, 0)-DP algorithms A. A may ignore the
-    order, because averaging over orders keeps the guarantee.
+    A linear program computes the maximum over all (epsilon, 0)-DP algorithms A. The algorithm A may
+    ignore the order, because averaging over orders keeps the guarantee.
     """
     laws = np.asarray(laws, dtype=float)
     W, symbols = laws.shape

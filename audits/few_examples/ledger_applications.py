@@ -57,7 +57,7 @@ def sign(ledger):
         agrees = {
             "c": 1,
             "other": 0,
-        }  # agreement with y if c is correct; if c is wrong, the values are swapped
+        }  # agreement with y if c is correct; otherwise, the two values are swapped
         psi = [agrees["c"] - agrees["other"], agrees["other"] - agrees["c"]]
         return right - (1 - right), -(right * psi[0] + (1 - right) * psi[1])
 
@@ -124,13 +124,13 @@ def agnostic(ledger):
     where the task agn(C; alpha) seeks an output c: X -> {0,1} such that err_D(c) <= min_(c' in C)
     err_D(c') + alpha.
 
-    With the repaired sign (few.eq14), the theorem holds with all constants and with beta = .01. The
+    With the repaired sign (few.eq14) and explicit constants, the theorem holds for beta = .01. The
     success probability is 3/4 * .99 = .7425. A union bound gives the success probability 1 - .26 =
     .74. The output is within .51 alpha of the best concept. The success was computed exactly for
-    one best hypothesis and many worse hypotheses. In this case, a twentieth of the users is enough.
-    The proof applies the representation to the concept c = argmin err and to the marginal
-    distribution of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c]. With psi
-    as printed, the algorithm fails because the sign is wrong.
+    one best hypothesis and many worse hypotheses. In this case, a twentieth of the stated number of
+    users is enough. The proof applies the representation to the concept c = argmin err and to the
+    marginal distribution of D. D need not be realizable, because err_D(h) <= err_D(c) + Pr[h != c].
+    With psi as printed, the algorithm fails because the sign is wrong.
     """
 
     @ledger.sweep(
@@ -291,11 +291,11 @@ def thresholds_vc(ledger):
     """The ratio d/d_VC is not always bounded; e.g., for thresholds, d_VC = 2 while d =
     Theta(log(card Z)).
 
-    The dimension d_VC is 1 for thresholds 1[x >= t], and 2 for thresholds of both signs. The text
-    does not say which thresholds are meant. The choice does not matter, because d = Theta(log card
-    X) for both kinds of thresholds. The constants of this bound are explicit. Every class
-    represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and let D_X be uniform on
-    the b points of the binary search for t. For exactly sum_(i <= b/4) C(b, i) thresholds t, a
+    The dimension d_VC is 1 for thresholds 1[x >= t], and d_VC is 2 for thresholds of both signs.
+    The text does not say which thresholds are meant. The choice does not matter, because d =
+    Theta(log card X) for both kinds of thresholds. The constants of this bound are explicit. Every
+    class represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and let D_X be uniform
+    on the b points of the binary search for t. For exactly sum_(i <= b/4) C(b, i) thresholds t, a
     hypothesis errs on at most a quarter of these points. The number of these t is at most 2^(.811
     b). Therefore, card H is at least (3/4) 2^(.189 b), and d is at least .131 b - .29. The set Z of
     labelled points has card Z = 2 card X.
@@ -348,11 +348,11 @@ def gap(ledger):
     learner, so every agnostic learner needs d/(epsilon alpha m) users. But the class of thresholds
     represents itself, and its VC dimension is 1. At m = 1, the remark gives the bound d/epsilon +
     1/(alpha epsilon) + 1/alpha^2. For an explicit example, put mass 1 - 4 alpha on a point of known
-    label. Put mass 4 alpha on the search path of t. Give A only the known point. For every t, A
-    then outputs a hypothesis that fits t with probability at least (2/3) e^(-6 epsilon alpha m n).
-    By few.thm40-vc, this probability is at most 2^(-.189 b) on average over t. So 2^b thresholds
-    require n >= (.131 b - .41)/(6 epsilon alpha m). For b >> 1/alpha, this number exceeds the bound
-    of the remark by any power of logarithms.
+    label. Put mass 4 alpha on the search path of t. Give the algorithm A only the known point. For
+    every t, A then outputs a hypothesis that fits t with probability at least (2/3) e^(-6 epsilon
+    alpha m n). By few.thm40-vc, this probability is at most 2^(-.189 b) on average over t. For b >>
+    1/alpha, this number exceeds the bound of the remark by more than any fixed power of logarithms.
+    For b >> 1/alpha, this number exceeds the bound of the remark by any power of logarithms.
 
     The last term may be replaced because uniform convergence depends on the VC dimension. But the
     exponential mechanism depends on the size of the class. For thresholds, a gap between d and d_VC

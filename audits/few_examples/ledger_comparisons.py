@@ -33,10 +33,10 @@ def table(ledger):
     d_VC/alpha^2, not d/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29
     (few.thm40-vc) and VC dimension 1. The exponential mechanism learns thresholds with 128 ln
     40/alpha^2 + 4 (b ln 2 + ln 10)/(epsilon alpha) examples. This number of examples follows from
-    the uniform convergence of distribution functions and from Theorem 9. Each of these two steps
-    succeeds with probability .9. For b >> 1/alpha, this number is smaller than d/alpha^2 by any
-    power of logarithms. The cell describes previous work. The lower bound of Theorem 40 has d_VC
-    instead of d.
+    the uniform convergence of distribution functions and from Theorem 9. For b >> 1/alpha, this
+    number is smaller than d/alpha^2 by more than any fixed power of logarithms. For b >> 1/alpha,
+    this number is smaller than d/alpha^2 by any power of logarithms. The cell describes previous
+    work. The lower bound of Theorem 40 has d_VC instead of d.
 
     All other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
     the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for large m.
@@ -119,8 +119,8 @@ def regime(ledger):
     counted in both bounds. For thresholds, d = d_L up to a constant, because d >= .131 b - .29
     (few.thm40-vc) and d_L = b. If d is larger than d_L, the regime requires d <= 1 + d_L^6/(epsilon
     alpha^2 sqrt(m)) up to constants. Beyond the regime, only the term 1/epsilon of the other bound
-    remains. Theorem 4 still has the term d/epsilon, which is d times larger. "Decreases with 1/m"
-    describes the second term for m up to 1/alpha.
+    remains. Theorem 4 still has the term d/epsilon, which is d times as large as 1/epsilon.
+    "Decreases with 1/m" describes the second term for m up to 1/alpha.
     """
     domain = {"d": Integer(1, 10**4), "alpha": ALPHA, "epsilon": SMALL, "share": SHARE,
               "extremal": [{"d": 1, "alpha": 0.4, "epsilon": 1.0, "share": 1.0},
@@ -193,7 +193,7 @@ PROBLEMS = ("PAC", "discrete", "product")
 
 
 def parts_of(problem, k, alpha):
-    """Return n_priv and n_stat of the item-level bounds, where the size k is d_L, k, or k d."""
+    """Return n_priv and n_stat of the item-level bounds, where the size is d_L, k, or k d."""
     if problem == "PAC":
         return k**6 / alpha**2, 0.0
     return k / alpha, k / alpha**2
@@ -232,13 +232,14 @@ def examples(ledger):
     1/delta.
 
     All three bounds are Corollary 3 with the item-level bound of the same row. The comparison is
-    with the best previous bound for the same m, including one example per user. No bound is worse
-    by more than the factor 2/epsilon. At small m, a factor 1/epsilon is lost. The same factor is
-    lost in the privacy term, which is k/(epsilon^2 alpha sqrt(m)) instead of k/(epsilon alpha
-    sqrt(m)). In PAC learning, a factor 2 is lost for m >= d_L^12/(epsilon^2 alpha^4), because
-    another bound exists there. So the privacy term is smaller than the privacy term of one example
-    per user only for m > 1/epsilon^2. The factor log(1/epsilon) is hidden too, because delta is
-    much smaller than epsilon. The item-level bounds are cited, not checked.
+    with the best previous bound for the same m, including one example per user. No bound exceeds
+    the best previous bound by more than the factor 2/epsilon. At small m, a factor 1/epsilon is
+    lost. The same factor is lost in the privacy term, which is k/(epsilon^2 alpha sqrt(m)) instead
+    of k/(epsilon alpha sqrt(m)). In PAC learning, a factor 2 is lost for m >= d_L^12/(epsilon^2
+    alpha^4), because another bound exists for these m. So the privacy term is smaller than the
+    privacy term of one example per user only for m > 1/epsilon^2. The factor log(1/epsilon) is
+    hidden too, because delta is much smaller than epsilon. The item-level bounds are cited, not
+    checked.
     """
     sizes = {"problem": Choice(PROBLEMS), "k": Interval(1.0, 1e4, log=True), "epsilon": SMALL,
              "alpha": Interval(1e-3, 0.5, log=True), "m": Interval(1.0, 1e9, log=True)}  # fmt: skip

@@ -38,17 +38,17 @@ def algorithm(ledger):
     chooses S in X_stable^(R_1) uniformly at random and T superset of S of size 4 kappa uniformly at
     random, and returns A(x_(-T)).
 
-    For every table of probabilities of 1, the implementation agrees with a second implementation,
-    which counts the users. The draws of the implementation have the computed distribution. The case
-    n = 4 kappa is allowed. If n = 4 kappa, A gets an empty input. If A gets an empty input, the
-    answer of A is constant. For every epsilon and every delta < 1, the smallest kappa is 5, because
-    delta-bar contains e^epsilon. At kappa = 5, n is 20. If delta-bar contained e^epsilon-bar
-    instead, the smallest kappa would be 4, with n = 16. At epsilon = 1 and delta = 10^-6, kappa is
-    49 and n is 196. The test counts the users of S as deleted. So the test compares sets of n - 4
-    kappa remaining users in the complement of S. The paper does not say whether A depends on the
-    order of x_-T. The order does not matter for privacy (see Lemma 18). The order matters for the
-    answers (see Theorem 17). For an A with finitely many outputs, everything can be computed. The
-    number of sets is binom(n, 4 kappa).
+    For every table of the probabilities with which A answers 1, the implementation agrees with a
+    second implementation, which counts the users. The draws of the implementation have the computed
+    distribution. The case n = 4 kappa is allowed. If n = 4 kappa, the algorithm A gets an empty
+    input. If the algorithm A gets an empty input, the answer is constant. For every epsilon and
+    every delta < 1, the smallest kappa is 5, because delta-bar contains e^epsilon. At kappa = 5, n
+    is 20. If delta-bar contained e^epsilon-bar instead, the smallest kappa would be 4, with n = 16.
+    At epsilon = 1 and delta = 10^-6, kappa is 49 and n is 196. The test counts the users of S as
+    deleted. So the test compares sets of n - 4 kappa remaining users in the complement of S. The
+    paper does not say whether A depends on the order of x_-T. The order does not matter for privacy
+    (see Lemma 18). The order matters for the answers (see Theorem 17). For an algorithm A with
+    finitely many outputs, everything can be computed. The number of sets is binom(n, 4 kappa).
     """
     twice = {"quarter": 4, "mutant": {"quarter": 3}, "tolerance": 1e-7, "floor": 1e-6}
 
@@ -75,7 +75,7 @@ def algorithm(ledger):
     def drawn(size, *, rng, ones, none=False):
         """Use an algorithm that answers 1 if more than 5 remaining users have a 1.
 
-        DelStab can give an answer only if all but 5 of the ones are deleted.
+        DelStab can give an answer only if all but 5 of the users with a 1 are deleted.
         """
         learner = Table((np.arange(11) > 5) * 1.0)
         data = (np.arange(30) < ones).astype(int)[:, None]
@@ -95,22 +95,22 @@ def algorithm(ledger):
 def private(ledger):
     """DelStab_(epsilon, delta, A) is (epsilon, delta)-user-level DP.
 
-    Exact computation found no counterexample. The search covered any A that counts the ones, with
-    up to 25 users beyond 4 kappa. The search also covered three kinds of users. Another search
-    covered an A that depends on the order of 21 users. If A counts bits, the loss is a third of
-    epsilon. The loss is largest when an input without an answer is compared with an input that has
-    an answer. The largest loss occurred for three kinds of users. For these users, the answers of A
-    are close between the first two kinds, and between the last two kinds. For such users, the loss
-    is .62 epsilon as delta -> 0. At delta/1000, the loss for such users is .54 epsilon (n = 4 kappa
-    + 1, epsilon = 3, delta = .1, kappa = 7). No search found a case that attains 3 epsilon-bar. If
-    a case uses none of epsilon, the used part of delta is at most Pr[R_1 = 0]. At epsilon = 1, the
-    used part of delta is 1.7 percent.
+    Exact computation found no counterexample. The search covered every algorithm A that counts the
+    ones, with up to 25 users beyond 4 kappa. The search also covered three kinds of users. Another
+    search covered an algorithm A that depends on the order of 21 users. If the algorithm A counts
+    bits, the loss is a third of epsilon. The loss is largest when an input without an answer is
+    compared with an input that has an answer. The largest loss occurred for three kinds of users.
+    For these users, the answers of A are close between the first two kinds, and between the last
+    two kinds. For such users, the loss is .62 epsilon as delta -> 0. At delta/1000, the loss for
+    such users is .54 epsilon (n = 4 kappa + 1, epsilon = 3, delta = .1, kappa = 7). No search found
+    a case that attains 3 epsilon-bar. If a case uses none of epsilon, the used part of delta is at
+    most Pr[R_1 = 0]. At epsilon = 1, the used part of delta is 1.7 percent.
 
     All parts of the algorithm are needed. Privacy fails without the test or with kappa = 1. Privacy
     also fails with 2 kappa deletions instead of 4 kappa, or if T need not contain S. The truncation
     of R_1 does not matter for privacy. The mass beyond 2 kappa is below delta-bar. If the noise is
     beyond 2 kappa, the algorithm must give no answer. If x_-T keeps the order of x, privacy also
-    holds for an A that depends on the order. The number n may be public.
+    holds for an algorithm A that depends on the order. The number n may be public.
     """
     full = {"tested": True, "inside": True, "quarter": 4, "small": False}
 
@@ -144,7 +144,7 @@ def private(ledger):
                     quarter=4, mutant={"quarter": 2}, extremal=[{"epsilon": 3.0, "delta": 0.01}],
                     end_to_end=True, **WHOLE)  # fmt: skip
     def halves(epsilon, delta, quarter):
-        """Use an A that reveals its only user.
+        """Use an algorithm A that reveals its only user.
 
         The answer on x is 0 after at least kappa deletions. The answer on x' is 1.
         """
@@ -184,7 +184,7 @@ def private(ledger):
         epsilon=9.0, delta=0.9, third=1.0, mutant={"third": 0.0}, end_to_end=True,
     )  # fmt: skip
     def ordered(ones, user, epsilon, delta, third):
-        """Use users of two items and an A that reads the first item of its only user.
+        """Use users with two items each, and an A that reads the first item of its only user.
 
         The parameters are epsilon = 9 and kappa = 5.
         """

@@ -59,12 +59,13 @@ def grows(ledger):
     """For user-level neighboring datasets x, x' and all r_1 in {0, ..., n - 1}, if
     X_stable^(r_1)(x') is not empty, then X_stable^(r_1 + 1)(x) is not empty.
 
-    The claim holds for every A, even if A depends on the order. The claim also holds for x = x'. If
-    S' is stable, every S of r_1 + 1 users that contains S' and i is stable. If i is already in S',
-    any other user can be added to S'. The step from r_1 to r_1 + 1 is needed, because a single
-    decisive user makes x stable at 1 and x' stable at 0. For r up to 4 kappa, LDDP at the distance
-    4 kappa - r defines X_stable^r. The range {0, ..., n - 1} of r_1 includes r_1 = 4 kappa, for
-    which there is no r_1 + 1. But R_1 is at most 2 kappa, so R_1 never reaches 4 kappa.
+    The claim holds for every algorithm A, even if A depends on the order. The claim also holds for
+    x = x'. If S' is stable, every S of r_1 + 1 users that contains S' and i is stable. If i is
+    already in S', any other user can be added to S'. The step from r_1 to r_1 + 1 is needed,
+    because a single decisive user makes x stable at 1 and x' stable at 0. For r up to 4 kappa, LDDP
+    at the distance 4 kappa - r defines X_stable^r. The range {0, ..., n - 1} of r_1 includes r_1 =
+    4 kappa, for which there is no r_1 + 1. But R_1 is at most 2 kappa, so R_1 never reaches 4
+    kappa.
     """
 
     @ledger.falsify("six users, any A, by enumeration", step=1, mutant={"step": 0}, examples=50,
@@ -131,8 +132,8 @@ def no_answer(ledger):
     neighbours, s changes by at most 1. So the inequality (7) says that Pr[R_1 <= s] <= delta-bar +
     e^epsilon-bar Pr[R_1 <= s - 1]. For s <= kappa, the two sides differ only by delta-bar - Pr[R_1
     = 0]. So the factor e^epsilon-bar is attained. Also, delta-bar may be replaced by Pr[R_1 = 0] <=
-    delta-bar/5 (Definition 8). In Algorithm 1, an A that counts and changes steeply attains this
-    bound.
+    delta-bar/5 (Definition 8). In Algorithm 1, an algorithm A that counts users and changes steeply
+    attains this bound.
     """
 
     @ledger.falsify("all thresholds s", s=SHARE, fifth=1.0, grow=1.0, mutant={"grow": 0.9},
@@ -198,19 +199,19 @@ def answered(ledger):
     delta-bar; thus Pr[calA(x) in U_0] <= (e^(2 epsilon-bar) + e^epsilon-bar + 1) delta-bar + e^(3
     epsilon-bar) Pr[calA(x') in U_0].
 
-    For every A, both claims hold given R_1, and also for the whole algorithm. The proof makes a
-    step from J to J*, and a step from J* to J'. No search found a case in which both steps lose
-    their whole factor. Three kinds of users a, b and c nearly lose both factors. Among these kinds,
-    only the pairs (a, b) and (b, c) are close. The input x is stable if its users of kind c are
-    deleted. The input x' is stable if its users of kind c are deleted, and also if its users of
+    For every algorithm A, both claims hold given R_1, and also for the whole algorithm. The proof
+    makes a step from J to J*, and a step from J* to J'. No search found a case in which both steps
+    lose their whole factor. Three kinds of users a, b and c nearly lose both factors. Among these
+    kinds, only the pairs (a, b) and (b, c) are close. The input x is stable if its users of kind c
+    are deleted. The input x' is stable if its users of kind c are deleted, and also if its users of
     kind a are deleted. The set J* has n - 4 kappa users, and none of these users is in S or S'. J*
     also excludes user i, who differs between x and x'. The previous sentence of the paper excludes
     user i. If i is in J*, the proof needs a third factor. At least n - 2 r_1 - 2 users are
     available for J*, which is just enough at r_1 = 2 kappa - 1. So the number 4 kappa cannot be
     smaller. Any coupling works, because J and J' of every pair are close to the same J*. On the
     right side, the A in Pr[A(x') in U_0] is Algorithm 1. For the whole algorithm, the largest loss
-    was .62 epsilon, while 3 epsilon-bar is allowed. If A counts bits, the largest loss was .33
-    epsilon.
+    was .62 epsilon, while 3 epsilon-bar is allowed. If the algorithm A counts bits, the largest
+    loss was .33 epsilon.
     """
 
     @ledger.falsify("given R_1, bits, any A that counts", two=2.0, mutant={"two": 0.0},
@@ -264,7 +265,7 @@ def answered(ledger):
         part=0.5, lhs="Pr[A(x_J*) = 1], a third factor e^epsilon-bar", rhs="Pr[A(x'_J*) = 1]",
     )  # fmt: skip
     def with_user(part):
-        """Use an A that answers 1 with probability .1 for all users except user i of x.
+        """Use an algorithm A that answers 1 with probability .1 for all users except user i of x.
 
         The tests of x and x' do not fail.
         """

@@ -24,12 +24,13 @@ def without_test(ledger):
     long as X_stable^(R_1)(x) is the set of all subsets of size R_1, which is so if A is (4 kappa,
     epsilon-bar, delta-bar)-LDDP at x.
 
-    The claim holds exactly for every A, even if A depends on the order, provided that x_-T keeps
-    the order. For every R_1, T is uniform among the sets of 4 kappa users. So the remaining n - 4
-    kappa users are i.i.d. The two algorithms agree at x if and only if X_stable^(R_1)(x) contains
-    all sets for every R_1. The two algorithms agree if and only if A is (4 kappa, epsilon-bar,
-    delta-bar)-LDDP at x. The case R_1 = 0 shows that the condition is necessary. In the paper,
-    "randomly selecting" means selection without replacement. The selection keeps the order of x.
+    The claim holds exactly for every algorithm A, even if A depends on the order, provided that
+    x_-T keeps the order. For every R_1, T is uniform among the sets of 4 kappa users. So the
+    remaining n - 4 kappa users are i.i.d. The two algorithms agree at x if and only if
+    X_stable^(R_1)(x) contains all sets for every R_1. The two algorithms agree if and only if the
+    algorithm A is (4 kappa, epsilon-bar, delta-bar)-LDDP at x. The case R_1 = 0 shows that the
+    condition is necessary. In the paper, "randomly selecting" means selection without replacement.
+    The selection keeps the order of x.
     """
 
     @ledger.identity("T is uniform: S of r users, then T around it, n = 7, 4 kappa = 4",
@@ -73,7 +74,7 @@ def without_test(ledger):
         kept=True, mutant={"kept": False}, end_to_end=True,
     )  # fmt: skip
     def in_order(seed, small, kept):
-        """Use one remaining user, so that A treats all sets alike.
+        """Use one remaining user, so that the algorithm A treats all sets alike.
 
         The mutant counts the first user twice.
         """

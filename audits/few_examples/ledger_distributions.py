@@ -149,7 +149,7 @@ def packed(length, share):
 def coins_needed(bias, epsilon, m, constant):
     """Return the bound of few.lemma39 and the least n for two coins, by linear programs.
 
-    The least n is 6 if smaller n are not enough.
+    The least n is set to 6 if no smaller n is enough.
     """
     laws = [[(1 + bias) / 2, (1 - bias) / 2], [(1 - bias) / 2, (1 + bias) / 2]]
     users = [users_law(law, m) for law in laws]
@@ -206,10 +206,10 @@ def against_approximate(ledger):
     approximate-DP help.
 
     We read the statement with hidden logarithms. For m <= 1/alpha^2, the first term is at most the
-    second term. So the sum without the first term is at most 2 times smaller. As m grows, the pure
-    bound tends to k/epsilon. The bound for approximate DP tends to log(1/delta)/epsilon. The bound
-    for approximate DP is smaller if delta > e^-k. For smaller delta, the pure bound is better. Pure
-    privacy is also stronger.
+    second term. So omitting the first term divides the sum by at most 2. As m grows, the pure bound
+    tends to k/epsilon. The bound for approximate DP tends to log(1/delta)/epsilon. If delta > e^-k,
+    the bound for approximate DP is smaller than the pure bound. If delta < e^-k, the pure bound is
+    smaller. Pure DP is also a stronger guarantee than approximate DP.
     """
     domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
               "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip
@@ -258,14 +258,14 @@ def product(ledger):
     sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(PD(k, d; alpha))(epsilon, delta =
     0) = Thetatilde(kd/epsilon + kd/(alpha epsilon sqrt(m)) + kd/(alpha^2 m)).
 
-    The cover consists of products of the grids of few.thm43-cover for the distance .1 alpha/d. The
-    distances d_tv of the coordinates add up, so the log size is at most 2 k d ln(k d/alpha). For
-    every k >= 2, a code on the (k/2) d pairs of symbols gives an explicit packing. The packing
-    biases all pairs by +b or -b, where b = 24 alpha/sqrt(d). The d_tv of two products equals the
-    d_tv of two sums of d decisions, which can be computed exactly. The d_tv is at least 3 alpha for
-    every set of differing places. The divergence is at most 2.2 d b^2 = 1270 alpha^2, for alpha <=
-    1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are correct. For d = 1, the
-    theorem is few.thm43.
+    The cover consists of products of grids. The grids are those of few.thm43-cover for the distance
+    .1 alpha/d. The distances d_tv of the coordinates add up, so the log size is at most 2 k d ln(k
+    d/alpha). For every k >= 2, a code on the (k/2) d pairs of symbols gives an explicit packing.
+    The packing biases all pairs by +b or -b, where b = 24 alpha/sqrt(d). The d_tv of two products
+    equals the d_tv of two sums of d decisions, which can be computed exactly. The d_tv is at least
+    3 alpha for every set of differing places. The divergence is at most 2.2 d b^2 = 1270 alpha^2,
+    for alpha <= 1/48. So the sizes Omega(k d) and O(alpha^2), which the paper cites, are correct.
+    For d = 1, the theorem is few.thm43.
 
     For larger k and d, the upper bound and the lower bound depend on few.thm42. We computed a cover
     of [2]^2 and the sizes of cover and packing. We computed the distance and divergence of the

@@ -86,7 +86,7 @@ def private_generalizes(ledger):
     No counterexample was found with eps' = 2 eps sqrt(n log(1/(beta delta))) <= 2 and delta' = 2 n
     delta. In all tested cases, half of this eps' was enough. The tested algorithms are tests as
     steep as (eps, delta)-DP allows, and sums with discrete Laplace noise. The tested sums have up
-    to 60 items, which have any order and any sign. The least eps' is computed exactly. The proof
+    to 60 items, in any order and with any signs. The least eps' is computed exactly. The proof
     gives the bound 40 eps sqrt(n log(1/delta)) + t eps, where t = sqrt(8 n log(1/(2 beta))). The
     proof uses 2 t instead of t. But Theorem 15 bounds the distance of the pair (x, x'), which is
     the sum of both distances. The value delta' = n delta is needed. An example is an algorithm that
@@ -339,17 +339,17 @@ def talagrand(ledger):
     Z^n for which there exists x in E with norm(x' - x)_0 <= t.
 
     The bound holds for all real t >= 1, including the factor 0.5, for which no proof is cited.
-    Talagrand states the factor 2, as 2 e^(-t^2/(4n)), which follows from Pr[E] Pr[far] <=
-    e^(-t^2/(4n)). A proof of the factor 0.5 follows. Let q be the probability of a distance above
-    t. Such a distance is at least s = floor(t) + 1 >= 2. Let g = min(distance, s)/s. By the
-    inequality of Efron and Stein, Pr[E] q <= Var g <= n Pr[0 < distance < s]/s^2. So q <= 0.5/(1 +
-    s^2/(2n)), which is enough for s^2 <= 5 n. By Marton's inequality, q <= exp(-(s sqrt(2/n) -
-    sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1, the bound fails.
+    Talagrand states the bound 2 e^(-t^2/(4n)), which has the factor 2. This bound follows from
+    Pr[E] Pr[far] <= e^(-t^2/(4n)). A proof of the factor 0.5 follows. Let q be the probability of a
+    distance above t. Such a distance is at least s = floor(t) + 1 >= 2. Let g = min(distance, s)/s.
+    By the inequality of Efron and Stein, Pr[E] q <= Var g <= n Pr[0 < distance < s]/s^2. So q <=
+    0.5/(1 + s^2/(2n)), which is enough for s^2 <= 5 n. By Marton's inequality, q <= exp(-(s
+    sqrt(2/n) - sqrt(ln 2))^2), which is enough for s^2 >= 1.9 n. For t < 1, the bound fails.
 
     The bound is far from tight. All events of all spaces of 16 inputs satisfy a stronger bound with
     e^(-2 t^2/n), which has 8 times the exponent. Threshold sets up to n = 400 also satisfy this
-    stronger bound. The true exponent is not much larger. Sums of bits of probability 0.38 allow at
-    most the factor 2.12 in the exponent at n = 383.
+    stronger bound. The true exponent is not much larger than 2 t^2/n. Sums of bits of probability
+    0.38 allow at most the factor 2.12 in the exponent at n = 383.
     """
 
     @ledger.sweep("every event of small spaces", cases=TINY, half=0.5, rate=0.25,
@@ -415,9 +415,9 @@ def markov(ledger):
     || A(x)) <= 4 delta''] >= 3/4, and hence Pr_(x, x' ~ D^n)[(x, x') in E] >= 1/2.
 
     The bound 1/2 is attained in the limit. Consider an algorithm A that outputs "one" with a tiny
-    probability on an item of probability p, and never otherwise. Let p be close to 1/2, but not
-    equal to 1/2. Each of the two inequalities fails on a share p (1 - p) of the pairs. A symmetric
-    divergence would give the bound 3/4. If 3 replaced 4, the bound would be only 1/3.
+    probability on an item of probability p, and never on other items. Let p be close to 1/2, but
+    not equal to 1/2. Each of the two inequalities fails on a share p (1 - p) of the pairs. A
+    symmetric divergence would give the bound 3/4. If 3 replaced 4, the bound would be only 1/3.
     """
 
     @ledger.falsify("Pr[A = one] by the kind of the item", law=Array(WEIGHT, (4,)), times=4.0,

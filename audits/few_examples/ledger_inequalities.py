@@ -262,9 +262,9 @@ def chernoff(ledger):
 
     Exact binomials were tested at the worst delta of each count, which is at the step of the
     distribution. Both bounds are attained in the limit at n = 1. The lower bound is attained as p
-    -> 0, and the upper bound as p -> 1. Large n with small p and small delta show that the factor
-    1/2 of the lower bound cannot be larger. For delta > 1, the count in the lower bound is
-    negative. At p = 0, both bounds are equalities.
+    -> 0, and the upper bound is attained as p -> 1. Large n with small p and small delta show that
+    the factor 1/2 of the lower bound cannot be larger. For delta > 1, the count in the lower bound
+    is negative. At p = 0, both bounds are equalities.
     """
     ends = [{"n": 1, "p": 1e-6, "share": 0.0}, {"n": 10**6, "p": 1e-4, "share": 0.4}]
     domain = {"n": Integer(1, 10**6), "p": Interval(1e-9, 1.0, log=True), "share": SHARE}

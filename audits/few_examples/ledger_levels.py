@@ -82,9 +82,10 @@ def items_in_groups(ledger):
 
     The bound holds exactly. A user-level algorithm is an item-level algorithm on the same samples.
     The reason is that replacing an item replaces the items of only one user. The bound is attained
-    if privacy costs nothing. Coins of bias .6 and .4 at epsilon = 4 need 5 items. So 3 users of two
-    items are needed, or 2 users of three or four items. The phrase "N = m n_m users" should refer
-    to items. The subject of the paper is whether n_m is near this bound or near n_1.
+    if privacy does not increase the number of items. Coins of bias .6 and .4 at epsilon = 4 need 5
+    items. So 3 users of two items are needed, or 2 users of three or four items. The phrase "N = m
+    n_m users" should refer to items. The subject of the paper is whether n_m is near this bound or
+    near n_1.
     """
 
     @ledger.falsify(

@@ -96,7 +96,7 @@ def spread_law(n, m, p, r):
 
 
 def range_above(n, m, p, most):
-    """Return the probability that the largest and the least of n binomials differ by > `most`."""
+    """Return the probability that the range of n binomials exceeds `most`."""
     cdf = np.concatenate(
         [[0.0], binom.cdf(np.arange(m + 1), m, p)]
     )  # cdf[k] is the probability below k
@@ -116,21 +116,22 @@ def any_algorithm(ledger):
 
     The theorem is refuted for algorithms that depend on the order of the input. The paper's
     algorithms may depend on the order. The input x is a sequence (Section 1), x_-S is the remaining
-    sequence, and A takes Z^((n - r) m). If user 1 is deleted, all users are one place further ahead
-    than if user n is deleted. An algorithm may depend on this difference. Let A answer 1 with the
-    probability logistic(epsilon' (x_1 - x_2 + x_3 - ...)). This A is epsilon'-DP. If m > 1, the
-    sign of an example is the sign of its user. On fair bits, the loss of A between x_-1 and x_-n is
-    epsilon' times a random walk of sqrt(n) steps. This loss exceeds C epsilon' sqrt(log(n/(beta
-    delta'))) for every constant C. The probability of this event is .8 for C = 1 and n = 2000. The
-    probability is also .8 for C = 1000 and n = 2 10^9. The proof's A'_(x_-T) would have to be one
-    function for S and S'. The proof reads x_-T u y as if x were a set.
+    sequence, and A takes Z^((n - r) m). If user 1 is deleted instead of user n, all remaining users
+    are one place further ahead. An algorithm may depend on this difference. Let the algorithm A
+    answer 1 with the probability logistic(epsilon' (x_1 - x_2 + x_3 - ...)). The algorithm A is
+    epsilon'-DP. If m > 1, the sign of an example is the sign of its user. On fair bits, the loss of
+    A between x_-1 and x_-n is epsilon' times a random walk of sqrt(n) steps. This loss exceeds C
+    epsilon' sqrt(log(n/(beta delta'))) for every constant C. The probability of this event is .8
+    for C = 1 and n = 2000. The probability is also .8 for C = 1000 and n = 2 10^9. The proof's
+    A'_(x_-T) would have to be one function for S and S'. The proof reads x_-T u y as if x were a
+    set.
 
-    The repair is an A that does not depend on the order. The repair costs nothing, because the
-    items can be put in random order first. For bits, the repaired theorem holds with epsilon =
-    sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. The repaired theorem follows
-    from group privacy and the range of n binomials. The proof has the constant 46 sqrt(2) (Theorem
-    13). For m = 1, the claim holds for every input, and r epsilon' is enough. The factor r is
-    needed for r users with extreme sums. The number q is at most min(r, n - r).
+    The repair is an algorithm A that does not depend on the order. The repair costs nothing,
+    because the items can be put in random order first. For bits, the repaired theorem holds with
+    epsilon = sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))), for all n, m, r. The repaired theorem
+    follows from group privacy and the range of n binomials. The proof has the constant 46 sqrt(2)
+    (Theorem 13). For m = 1, the claim holds for every input, and r epsilon' is enough. The factor r
+    is needed for r users with extreme sums. The number q is at most min(r, n - r).
     """
     ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
                 "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
@@ -142,8 +143,8 @@ def any_algorithm(ledger):
     def ordered(constant, beta, delta):
         """Use A(y) = 1 with probability expit(small (y_1 - y_2 + ...)).
 
-        This A is (small, 0)-item-level DP. On x_-1, the sum is w + x_n. On x_-n, the sum is x_1 -
-        w. The number w is x_2 - x_3 + ... - x_(n-1).
+        The algorithm A is (small, 0)-item-level DP. On x_-1, the sum is w + x_n. On x_-n, the sum
+        is x_1 - w. The number w is x_2 - x_3 + ... - x_(n-1).
         """
         n = 2 * round(1000 * constant**2)
         root = constant * math.sqrt(math.log(n / (beta * delta)))
@@ -254,13 +255,13 @@ def fixed_rest(ledger):
     O(epsilon' sqrt(q m log(1/(beta' delta')))) <= O(epsilon' r sqrt(m log(n/(beta delta')))) and
     delta = O(r m delta').
 
-    The bound holds for every A, even if A depends on the order. If x_-T is fixed and y is in fixed
-    places, A' is one (epsilon', delta')-DP algorithm on q m items. The last inequality holds with
-    the constant sqrt(2) in addition to the constant of Theorem 13. The value sqrt(2) is approached
+    The bound holds for every algorithm A, even if A depends on the order. If x_-T is fixed and y is
+    in fixed places, A' is one (epsilon', delta')-DP algorithm on q m items. The last inequality
+    holds if the constant of Theorem 13 is multiplied by sqrt(2). The value sqrt(2) is approached
     for q = r and n -> infinity. The reason is binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r
-    log(n/(beta delta')). So with the constant 2 for Theorem 13 (see there), the total constant is 2
-    sqrt(2). For n = 1, the inequality is an equality. The next line of the proof fails. This line
-    applies A' to x_U' in the places of x_U (see Theorem 17).
+    log(n/(beta delta')). So if the constant of Theorem 13 is 2 (see few.thm13), the total constant
+    is 2 sqrt(2). For n = 1, the inequality is an equality. The next line of the proof fails. This
+    line applies A' to x_U' in the places of x_U (see Theorem 17).
     """
 
     @ledger.falsify(
@@ -311,24 +312,25 @@ def useful(ledger):
     DelStab_(epsilon, delta, A) is (gamma - o(1))-useful for T (with nm samples).
 
     For algorithms that depend on the order, the lemma is refuted together with Theorem 17. On fair
-    bits with m = 1, let A answer 1 with the probability logistic(epsilon' (x_1 - x_2 + x_3 - ...)).
-    Let every answer except "no answer" be correct. With this definition, A is 1-useful. For any
-    constant c in epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability that DelStab has
-    an answer tends to 0 as n grows. At epsilon = 1, c = 1 and delta = 10^-6, the probability is
-    .022 at n = 2 10^8. At epsilon = .01, the probability is .023 at n = 2 10^12. The number n has
-    to grow like kappa^2/c^2. For every S of r < 2 kappa deleted users, whole pairs of places that
-    contain S can be deleted. After this deletion, a shift by one place is possible, and the shift
-    changes all signs.
+    bits with m = 1, let the algorithm A answer 1 with the probability logistic(epsilon' (x_1 - x_2
+    + x_3 - ...)). Let every answer except "no answer" be correct. With this definition, A is
+    1-useful. For any constant c in epsilon' = c epsilon/(kappa sqrt(log(n/delta))), the probability
+    that DelStab has an answer tends to 0 as n grows. At epsilon = 1, c = 1 and delta = 10^-6, the
+    probability is .022 at n = 2 10^8. At epsilon = .01, the probability is .023 at n = 2 10^12. The
+    number n has to grow like kappa^2/c^2. For every S of r < 2 kappa deleted users, whole pairs of
+    places that contain S can be deleted. After this deletion, a shift by one place is possible, and
+    the shift changes all signs.
 
-    If A does not depend on the order, the lemma holds. On bits, the lemma holds for all n and m,
-    with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The constant c = 1 is
-    not proved. The level epsilon' may be smaller than printed. Only the best n needs a level of the
-    printed order. For m = 1 and these values of c, LDDP holds for every input, because 4 kappa
-    epsilon' <= epsilon/3. So a steeper A is needed for cases in which DelStab may have no answer.
-    Such cases were computed exactly, at delta = .1 and epsilon = 1, 3 and 9. Pr[no answer] is .0038
-    at epsilon = 1, .0015 at epsilon = 3 and .11 at epsilon = 9. The loss of A's usefulness is .0015
-    at epsilon = 1, .0008 at epsilon = 3 and .062 at epsilon = 9. The loss is at most Pr[not LDDP],
-    which is .56 at epsilon = 1, .35 at epsilon = 3 and .94 at epsilon = 9.
+    If the algorithm A does not depend on the order, the lemma holds. On bits, the lemma holds for
+    all n and m, with c = 1/30 and o(1) = 0.1/(n m). The proof gives c = 1/(12 sqrt(6) 46). The
+    constant c = 1 is not proved. The level epsilon' may be smaller than printed. Only the best n
+    needs a level of the printed order. For m = 1 and these values of c, LDDP holds for every input,
+    because 4 kappa epsilon' <= epsilon/3. So a steeper algorithm A is needed for cases in which
+    DelStab may have no answer. Such cases were computed exactly, at delta = .1 and epsilon = 1, 3
+    and 9. Pr[no answer] is .0038 at epsilon = 1, .0015 at epsilon = 3 and .11 at epsilon = 9. The
+    loss of A's usefulness is .0015 at epsilon = 1, .0008 at epsilon = 3 and .062 at epsilon = 9.
+    The loss is at most Pr[not LDDP], which is .56 at epsilon = 1, .35 at epsilon = 3 and .94 at
+    epsilon = 9.
     """
     ordering = {"delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "rhs": "Pr[DelStab answers], at most",
                 "end_to_end": True}  # fmt: skip

@@ -197,9 +197,9 @@ def arbitrary_family(ledger):
     pairwise_users(e^L, ...) users are enough. If there is a packing, (1/6)(L/epsilon + ...) users
     are needed (few.lemma39). The upper bound is computed exactly for coins that Scheffe's
     comparison selects from a grid. The success is at least .9999, and the theorem requires 2/3. A
-    hundredth of the users would be enough. If an answer is within alpha of two members of a
-    packing, these members are within 2 alpha. So the distance 3 alpha in the theorem is more than
-    enough. The size L is a logarithm. If L = 0, the theorem requires nothing (convention). The
+    hundredth of this number of users would be enough. If an answer is within alpha of two members
+    of a packing, these members are within 2 alpha. So the distance 3 alpha in the theorem is more
+    than enough. The size L is a logarithm. If L = 0, the theorem requires nothing (convention). The
     lower bound with L = ln 2 is satisfied. For a general family, the upper bound and the lower
     bound depend on few.thm41 and few.lemma39. The upper bound was computed only for coins with m =
     1. The lower bound was computed for two coins with up to six users.

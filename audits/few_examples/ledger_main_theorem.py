@@ -152,11 +152,12 @@ def main_theorem(ledger):
     and 6.6.
 
     The comparison with one example per user was computed for n_1 = a/epsilon at epsilon = 1 and
-    delta = 10^-6. The values of a are 10^6, 10^9 and 10^12. With the constant 1, the pipeline is
-    better if m >= 2^17. With the constant 1/30, the pipeline is better if m >= 2^27. With the
-    constant of the proof, the pipeline is better if m >= 2^39. For smaller a, the pipeline is
-    already better at a smaller m. The pipeline needs n >= 4 kappa = 196 users. Any number n_1 is
-    possible for any epsilon'', because n_1 is a minimum.
+    delta = 10^-6. The values of `a` are 10^6, 10^9 and 10^12. With the constant 1, the pipeline is
+    better than one example per user if m >= 2^17. With the constant 1/30, the pipeline is better
+    than one example per user if m >= 2^27. With the constant of the proof, the pipeline is better
+    than one example per user if m >= 2^39. For smaller `a`, the pipeline is already better at a
+    smaller m. The pipeline needs n >= 4 kappa = 196 users. Any number n_1 is possible for any
+    epsilon'', because n_1 is a minimum.
     """
 
     @ledger.falsify("n against f = log(1/delta)/epsilon + n_1/m", n1=SIZE, most=30.0,
@@ -193,7 +194,7 @@ def main_theorem(ledger):
     def useful(p, constant, epsilon, delta, sample, base, larger):
         """Use m = 1 and the correct answer 1.
 
-        The value gamma is the success of A_0 on `sample` items, less 0.1/n. The mutant uses a
+        The value gamma is the success of A_0 on `sample` items, minus 0.1/n. The mutant uses a
         constant in Lemma 19 that is too large. Users of probability below 10^-8 are omitted. If the
         event "no answer" had probability 0, the check would test nothing.
         """
@@ -246,9 +247,9 @@ def simplified(ledger):
     factor is at most H^(c + 1/2), because log(1/delta') contains m. The number H is 1 + (log m +
     log(1/epsilon) + log log(1/delta))/log(1/delta). For small delta, the exponent c + 3/2 is exact.
     Section 2 defines Otilde(f), which hides only logarithms of f. With this definition, the
-    substituted bound does not have this form for huge m. The reason is that n_priv = sqrt(m) makes
-    f constant in m. The corollary assumes one algorithm for each epsilon and delta, so epsilon''
-    and delta' may be substituted.
+    substituted bound does not have the stated form for huge m. The reason is that n_priv = sqrt(m)
+    makes f constant in m. The corollary assumes one algorithm for each epsilon and delta, so
+    epsilon'' and delta' may be substituted.
     """
     terms = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, **BOTH}
     worst = [{"c": 1.0, "priv": 1e12, "stat": 1.0, "epsilon": 1.0, "delta": 1e-12, "m": m}

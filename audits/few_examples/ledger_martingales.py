@@ -248,11 +248,11 @@ def ratio_concentration(ledger):
     gamma - epsilon sqrt(n G)) mu <= Y_n <= e^(epsilon sqrt(n G)) mu] >= 1 - 2 exp(-G/2).
 
     The paper prints Y_k in the proof of a bound for Y_n. For k < n, the bound is also true, because
-    the interval for n is wider. The bound was tested for long walks, and for the worst of all
-    martingales whose logarithms move by multiples of eps/3. Dynamic programming finds the worst
-    martingale, which stops after leaving the interval. The largest probability is 0.82 times 2
-    exp(-G/2), which occurs at n = 1 and G close to 1. By Lemma 34, the drift -8 epsilon^2 can be
-    replaced by -epsilon^2/2.
+    the interval for n contains the interval for k. The bound was tested for long walks, and for the
+    worst of all martingales whose logarithms move by multiples of eps/3. Dynamic programming finds
+    the worst martingale, which stops after leaving the interval. The largest probability is 0.82
+    times 2 exp(-G/2), which occurs at n = 1 and G close to 1. By Lemma 34, the drift -8 epsilon^2
+    can be replaced by -epsilon^2/2.
     """
     known = [{"n": n, "epsilon": 0.1 / n, "G": g} for n, g in ((1, 0.99), (12, 2.0), (12, 4.0))]
 

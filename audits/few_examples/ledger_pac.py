@@ -86,7 +86,7 @@ def representation(ledger):
     the domain. By Markov's inequality, points are represented by 16 buckets of a hash function. For
     7 points, 5 buckets are enough. For thresholds, PRDim(C) does grow, because card H >= (3/4)
     2^(.189 b) for 2^b thresholds (see few.thm40-vc). The checks use a mixed-integer program over
-    all D_X. H is fixed before D_X is, and so is c. "for every D_X". The paper calls sets of
+    all D_X. By the words "for every D_X", H and c are fixed before D_X is. The paper calls sets of
     hypotheses "concept classes", which is a misprint.
     """
     hashed = hashed_points(5, 2)
@@ -345,12 +345,12 @@ def pac(ledger):
 
     The lower bound holds for every class and every learner of success 2/3. Let q be the probability
     that a user has an example that a fixed dataset lacks. On this dataset, A outputs a good answer
-    for (c, D) with probability at least e^(-1.5 epsilon n q) 2/3. So ln 4 times the inverse is a
-    number of draws that represents C. Therefore, d is at most 1.5 epsilon n q + 0.74. The value q =
-    1 gives d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <= 4 alpha m. The
-    labels of x_0 add one more ln 2. This bound on q gives d/(epsilon alpha m). For two labels of
-    one point, the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is .69/epsilon. If d =
-    0, there is only one concept.
+    for (c, D) with probability at least e^(-1.5 epsilon n q) 2/3. So ln 4 times the inverse of this
+    probability is a number of draws that represents C. Therefore, d is at most 1.5 epsilon n q +
+    0.74. The value q = 1 gives d/epsilon. The distribution (1 - 4 alpha) x_0 + 4 alpha D gives q <=
+    4 alpha m. The labels of x_0 add one more ln 2. This bound on q gives d/(epsilon alpha m). For
+    two labels of one point, the least n is 2 ln(1.5)/epsilon = .81/epsilon, and d/epsilon is
+    .69/epsilon. If d = 0, there is only one concept.
     """
     cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
              {"alpha": 0.1, "m": 1000}]  # fmt: skip

@@ -75,10 +75,10 @@ def to_sample_perfect(ledger):
     one 1 among three bits" has beta = 4/9, and outputs agree with probability 0.506 < 5/9.
 
     The value delta becomes (1 + e^epsilon) delta, which is above 3 delta if epsilon > ln 2. With
-    Lemma 5 as printed, delta becomes 2 e^epsilon delta. Take an A whose Pr[1] is either 0 or (1 +
-    e^epsilon) delta. Both distributions are (epsilon, delta)-close to SIM with Pr[1] = delta, so
-    every beta > 0 is possible. But half of all pairs are not (2 epsilon, 3 delta)-close. An
-    algorithm on many symbols attains both constants of the repair. If x_1 > x_2, this algorithm
+    Lemma 5 as printed, delta becomes 2 e^epsilon delta. Take an algorithm A whose Pr[1] is either 0
+    or (1 + e^epsilon) delta. Both distributions are (epsilon, delta)-close to SIM with Pr[1] =
+    delta, so every beta > 0 is possible. But half of all pairs are not (2 epsilon, 3 delta)-close.
+    An algorithm on many symbols attains both constants of the repair. If x_1 > x_2, this algorithm
     outputs both x_1 and x_2.
     """
 
@@ -157,12 +157,13 @@ def to_perfect(ledger):
     SIM_D to be the distribution of A(x) where x ~ D^n.
 
     The claim follows by Markov's inequality and convexity. The bound is nearly attained only for
-    beta close to 1. Suppose that all outputs are different on a set of probability q -> 1. In this
-    case, the probability q is attained, and sqrt(2 q - q^2) is allowed. For small beta, the largest
-    value found is a quarter of sqrt(beta). The first half of the claim is true without any loss.
-    Pr_x[A(x) close to A(x*)] >= 1 - beta for some x*, so SIM_D = A(x*) makes the algorithm (beta,
-    epsilon, delta)-perfectly generalizing. The loss sqrt(beta) is needed only if SIM_D is the
-    distribution of A(x). The paper prints "x ~ D^m" instead of "x ~ D^n", although A takes n items.
+    beta close to 1. Suppose that all outputs are different on a set whose probability q tends to 1.
+    In this case, the probability q is attained, and sqrt(2 q - q^2) is allowed. For small beta, the
+    largest value found is a quarter of sqrt(beta). The first half of the claim is true without any
+    loss. Pr_x[A(x) close to A(x*)] >= 1 - beta for some x*, so SIM_D = A(x*) makes the algorithm
+    (beta, epsilon, delta)-perfectly generalizing. The loss sqrt(beta) is needed only if SIM_D is
+    the distribution of A(x). The paper prints "x ~ D^m" instead of "x ~ D^n", although A takes n
+    items.
     """
     domain = {"law": Array(WEIGHT, (6,)), "laws": Array(WEIGHT, (6, 4)), "sharp": Integer(1, 9),
               "epsilon": Interval(0.0, 1.0), "delta": Interval(1e-6, 0.6)}  # fmt: skip

@@ -180,8 +180,9 @@ def clipping(ledger):
     """For a, b in R such that a <= b, let clip_(a,b): R -> R denote the function with clip_(a,b)(x)
     = a if x < a, b if x > b, and x otherwise.
 
-    The definition takes the middle value of a, x and b. At a = b, clipping is constant. Clipping
-    increases no distance between two points, which bounds the sensitivities of clipped scores.
+    The definition takes the middle value of `a`, x and `b`. If `a` equals `b`, clipping is
+    constant. Clipping increases no distance between two points, which bounds the sensitivities of
+    clipped scores.
     """
     values = [-math.inf, -2.0, -1.0, 0.0, 0.5, 1.0, 3.0, math.inf]
 

@@ -90,10 +90,10 @@ def group_privacy(ledger):
 
     The lemma is exact. An algorithm that counts attains the bound of the lemma. Starting from (0,
     1), each step multiplies by e^epsilon and adds delta, until the sum exceeds 1. By linear
-    programs over all algorithms on two and three bits, no algorithm is worse. The last inequality
-    is loose. The bound k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0. The number
-    k may exceed the number of items that differ. At epsilon = 0, the quotient is 0/0, which must be
-    read as k.
+    programs over all algorithms on two and three bits, no algorithm exceeds the bound. The last
+    inequality is loose. The bound k e^((k - 1) epsilon) is enough, and is attained as epsilon -> 0.
+    The number k may exceed the number of items that differ. At epsilon = 0, the quotient is 0/0,
+    which must be read as k.
     """
     steps = {"k": [1, 2, 5, 20], "epsilon": [1e-3, 0.1, 1.0], "delta": [1e-9, 1e-4, 0.05]}
 
@@ -207,17 +207,18 @@ def subsampling(ledger):
     n out of the n' input samples and then runs A on the subsample. Then A' is (epsilon', delta')-DP
     where epsilon' = ln(1 + eta (e^epsilon - 1)), delta' = eta delta for eta = n/n'.
 
-    The result depends on the order in which A reads the subsample. In random order, or for an A
-    that does not depend on the order, the theorem holds. For these cases, the result was computed
-    exactly, by linear programs over all algorithms on up to three of four items. An A that counts
-    attains the bound for every n, n', epsilon and delta. In the order of the input, the theorem
-    fails. On two of three items, let A(x_1, x_2) = 1 with probability p e^(epsilon (x_2 - x_1)),
-    where p is small. This A is (epsilon, 0)-DP. On (0, 1, 0) and (1, 1, 0), the ratio is (e^(2
-    epsilon) + e^epsilon + 1)/(e^epsilon + 2). This ratio is above 1 + (2/3)(e^epsilon - 1) for
-    every epsilon > 0. At epsilon = 1/2, epsilon' is .386, but .359 is claimed. On three of five
-    items, epsilon' is .361, but .329 is claimed. If x_1 is removed, the other items move to other
-    places, and A may depend on the places. The cited theorem is about sets and multisets. Theorem
-    10 may use a random order, which also makes A symmetric as Theorem 17 needs.
+    The result depends on the order in which A reads the subsample. In random order, or for an
+    algorithm A that does not depend on the order, the theorem holds. For these cases, the result
+    was computed exactly, by linear programs over all algorithms on up to three of four items. An
+    algorithm A that counts attains the bound for every n, n', epsilon and delta. In the order of
+    the input, the theorem fails. On two of three items, let A(x_1, x_2) = 1 with probability p
+    e^(epsilon (x_2 - x_1)), where p is small. The algorithm A is (epsilon, 0)-DP. On (0, 1, 0) and
+    (1, 1, 0), the ratio is (e^(2 epsilon) + e^epsilon + 1)/(e^epsilon + 2). This ratio is above 1 +
+    (2/3)(e^epsilon - 1) for every epsilon > 0. At epsilon = 1/2, epsilon' is .386, but .359 is
+    claimed. On three of five items, epsilon' is .361, but .329 is claimed. If x_1 is removed, the
+    other items move to other places, and A may depend on the places. The cited theorem is about
+    sets and multisets. Theorem 10 may use a random order, which also makes A symmetric, as Theorem
+    17 requires.
     """
     sizes = [{"sample": s, "population": p, "letters": q} for s, p, q in
              [(1, 2, 2), (2, 3, 2), (3, 4, 2), (2, 3, 3)]]  # fmt: skip
@@ -352,9 +353,9 @@ def exponential_mechanism(ledger):
     proportional to exp(-epsilon scr_h(x)/(2 Delta)).
 
     The theorem holds with a = 2 Delta ln(card H/beta)/epsilon, exactly. The failure probability is
-    largest if there is one best candidate, and all other candidates are just above a. In this case,
-    the failure probability is below beta (1 - 1/card H). The factor 2 cannot be smaller for all
-    card H. The loss epsilon is attained in the limit, for a candidate that moves against many
+    largest if there is one best candidate, and all other candidates are just above `a`. In this
+    case, the failure probability is below beta (1 - 1/card H). The factor 2 cannot be smaller for
+    all card H. The loss epsilon is attained in the limit, for a candidate that moves against many
     others. If there is one candidate, the algorithm never fails. The data are arbitrary, and scores
     may be negative. If beta >= 1, the theorem requires nothing.
     """

@@ -300,7 +300,7 @@ def wall_clock(ledger):
 
     fixed, fixed_error = least_time(passes)
 
-    @functools.cache  # one measurement, because a second one would give another inequality
+    @functools.cache  # one measurement, because a second measurement would give another inequality
     def measured(steps):
         full, full_error = least_time(
             lambda size: baselines.dpgd(

@@ -347,7 +347,7 @@ def when_a_step_contracts(ledger):
     If u = v, the step never changes the distance, for any a + b. Lemma 11 needs only that a + b >=
     eta implies contraction. The implication and the identity of the statement hold. The last line
     of the proof needs u^T v <= 1, which always holds. In the last line, the paper prints u^T v >= 0
-    instead.
+    instead of u^T v <= 1.
     """
     apart = {**PLANE, "angle": Interval(0.1, math.pi)}
     repair = ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta")
@@ -444,8 +444,8 @@ def sensitivity_of_iterates(ledger):
     is on the opposite side at every access. By induction, the proof shows display (14), that is,
     Phi_t <= max(2 m_t + 1, 3) eta. For m_t = 0, (14) allows Phi_t = 3 eta. The first access may
     then add 2 eta, but the sum 5 eta is more than (14) allows for m_t = 1. The branch without an
-    access uses Lemma 11 also for z_t = x_i, but the lemma excludes z_t = x_i. For z_t = x_i, the
-    step is 0 by footnote 5, and the same bound holds.
+    access uses Lemma 11 also for z_t = x_i, where Lemma 11 does not apply. For z_t = x_i, the step
+    is 0 by footnote 5, and the same bound holds.
     """
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
@@ -525,11 +525,11 @@ def privacy_of_stable_dpsgd(ledger):
     """Let epsilon in [0, 1]. If 1/rho >= 4 log(2/delta) / epsilon^2 + 2/epsilon, then Algorithm 4
     is (epsilon, delta)-DP.
 
-    The bound is loose. The privacy loss of all phases together is at most 9 rho / 14. The privacy
-    loss is even at most 9 rho / 32. The proof does not reach this bound, because the proof counts
-    the m accesses of a row again in each phase. In addition, m is about twice as large as needed.
-    The condition that all phases together have few accesses makes the phases dependent. If an
-    output reveals many earlier accesses, fewer accesses remain for the later phases. What the
+    The bound is loose. The privacy loss of all phases together is at most 9 rho / 14. In fact, the
+    privacy loss is at most 9 rho / 32. The proof does not reach this bound, because the proof
+    counts the m accesses of a row again in each phase. In addition, m is about twice as large as
+    needed. The condition that all phases together have few accesses makes the phases dependent. If
+    an output reveals many earlier accesses, fewer accesses remain for the later phases. What the
     outputs reveal depends on the data. But the proof composes the phases as if the indices of the
     phases had the same distribution in both runs. The condition epsilon <= log 3 is enough.
     """

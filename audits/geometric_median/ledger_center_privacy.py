@@ -96,9 +96,9 @@ def filled(room, total):
 def displacement(places, copies, n=1000):
     """Return n times the largest move of the mean, in units of r_hat, at the worst weights.
 
-    The replaced point moves to a survivor a. Before the move, the replaced point is at the survivor
-    farthest from a. The other points receive as much weight far from a as (8) allows, until Z > .55
-    n. Then an additional weight of 8 is put next to a.
+    The replaced point moves to a survivor `a`. Before the move, the replaced point is at the
+    survivor farthest from `a`. The other points receive as much weight far from `a` as (8) allows,
+    until Z > .55 n. Then an additional weight of 8 is put next to `a`.
     """
     places, times = split(places, copies, n)
     top, _ = largest_weights(places, times)
@@ -140,12 +140,12 @@ def sensitivity_of_the_mean(ledger):
     most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
-    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. The move is 31
-    r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. In the example for n = 1000, .1 % of the
-    points lie at 0, 55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives 211 r_hat / n.
-    The vector Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the other points, plus
-    two terms for the replaced point. For the balls of Lemma 8, any two centers are within 4 r_hat
-    of one another. The constant 400 determines the noise of line 13.
+    The bound is loose. The largest move that was found is 62 r_hat / n for n = 1000. The largest
+    move found is 31 r_hat / n for n = 20, and 63 r_hat / n for n = 10^5. In the example for n =
+    1000, .1 % of the points lie at 0, 55 % at 2, 22 % at 4 and 23 % at 6 r_hat. A short proof gives
+    211 r_hat / n. The vector Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the
+    other points, plus two terms for the replaced point. For the balls of Lemma 8, any two centers
+    are within 4 r_hat of one another. The constant 400 determines the noise of line 13.
     """
 
     @ledger.falsify(
@@ -209,9 +209,9 @@ def common_survivors(ledger):
 def privacy_of_fast_center(ledger):
     """If n >= 20, Algorithm 3 is (epsilon, delta)-DP.
 
-    The lemma even holds with (epsilon, 11 delta / 18) instead of (epsilon, delta). In one place,
-    the proof counts copies of n over i in [n], but the proof means [n - 1]. The 'Line 19' of the
-    proof is line 14.
+    In fact, the lemma holds with (epsilon, 11 delta / 18) instead of (epsilon, delta). In one
+    place, the proof counts copies of n over i in [n], but the proof means [n - 1]. The 'Line 19' of
+    the proof is line 14.
     """
     options = {"radius": 1.0, "epsilon": 1.0, "delta": 0.1}
     laplace = "algorithms.geometric_median.center.bounded_laplace_mechanism"

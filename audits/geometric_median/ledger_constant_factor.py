@@ -148,7 +148,7 @@ def warm_start_theorem(ledger):
         return started(math.ceil(20_000 * n / epsilon), d, epsilon, delta, doublings), 7.0
 
     def success(n, d, delta, log_log, c, c_prime):
-        """Bound the probability of success if 85 % of the data lie at one place, 15 % at another.
+        """Bound the success probability if 85 % of the data lie at one place, and 15 % at another.
 
         The parameter epsilon is 1. Line 9 passes for every value of its noise. So the probability
         is at most the probability that the Gaussian noise is within C' r_hat.
@@ -241,9 +241,9 @@ def sizes_at_which_it_is_useful(ledger):
     Let epsilon = 1 and delta = 1e-6. If Z = n, line 9 passes in half of the runs at n = 907. If Z =
     n and n >= 1813, line 9 passes in all runs. In Theorem 3, Algorithm 3 has half the budget, so
     1813 becomes 3773. If Z = .6 n, the number 1813 becomes 16314. The noise has the length r_hat at
-    n = 20428 for d = 10, and at n = 45678 for d = 50. Within Theorem 3, more than twice as many
-    users are needed. Within the theorem, Lemma 6 also requires 4800 log(8 T / delta) users. For T =
-    10, these are 87349 users.
+    n = 20428 for d = 10, and at n = 45678 for d = 50. Within Theorem 3, more than twice these
+    numbers of users are needed. Within the theorem, Lemma 6 also requires 4800 log(8 T / delta)
+    users. For T = 10, these are 87349 users.
     """
     log = math.log(24 / 1e-6)
 

@@ -100,7 +100,7 @@ def time_ratio(ledger):
     The check computes the ratios. The ratio of the numbers of computed distances does not depend on
     the machine. This ratio is about 20 if the distances are computed again for each radius. If
     Python code counts row by row, the ratio of the seconds is 25 to 30. A RadiusFinder that stores
-    its n^2 distances would have a ratio of only 2. The table does not exclude such a RadiusFinder.
+    its n^2 distances would have a ratio of only 2. The table allows for such a RadiusFinder.
     """
 
     @ledger.sweep(
@@ -287,7 +287,7 @@ def unchanged(seed, family):
     """Return a function that compares the change of error ratios between settings with a factor."""
 
     def sides(over, factor, against=None):
-        if against:  # compare n = 100 with n = 1000; the ratios do change
+        if against:  # compare n = 100 with n = 1000, because the ratios do change
             settings = [errors(seed, family, n) for n in (100, 1000)]
         else:
             found = errors(seed, family, 1000, setup.SCALES[family])

@@ -50,7 +50,7 @@ def renyi_composition(ledger):
     the composition of A_2 and A_1 is (alpha, rho_1 + rho_2)-RDP.
 
     The bound is an equality for independent runs. The second mechanism may depend on the output of
-    the first.
+    the first mechanism.
     """
     swapped = np.array([[[5, 5], [1, 9], [5, 5]], [[5, 5], [9, 1], [5, 5]]]) / 10.0
     distributions = {

@@ -273,12 +273,12 @@ def what_the_protocol_leaves_out(ledger):
     methods, delta (in m) and frac_in in Section 5.2, the R of HeavyTailed, beta of RadiusFinder,
     and how gamma = 0.75 enters FastRadius, whose threshold is 0.775 n.
 
-    The unspecified choices change the figures. The delta in m changes StableDPSGD's noise by a
-    factor of 2 between .01 and 1e-6. The choice of frac_in changes f(x_star) by a factor of 4.5
-    between .5 and .9. The choice of beta changes RadiusFinder's offset by a factor of 1.6 between
-    .05 and .001. The choice of eta for the SGD methods decides the outcome of Figures 2 and 3. The
-    R of HeavyTailed matters little, because the number of radii grows with log R. So the figures
-    can be reproduced in several ways, with different results.
+    The unspecified choices change the figures. Moving delta from .01 to 1e-6 changes m, and thereby
+    changes StableDPSGD's noise by a factor of 2. Moving frac_in from .5 to .9 changes f(x_star) by
+    a factor of 4.5. Moving beta from .05 to .001 changes RadiusFinder's offset by a factor of 1.6.
+    The choice of eta for the SGD methods decides the outcome of Figures 2 and 3. The R of
+    HeavyTailed matters little, because the number of radii grows with log R. So the figures can be
+    reproduced in several ways, with different results.
     """
     same = ledger.reading("all reasonable choices give the same results, up to a tenth")
 

@@ -150,7 +150,7 @@ def martingale_terms(ledger):
     @ledger.falsify("a stopped walk", factor=1.0, mutant={"log": False}, **some)
     @ledger.sharper("half of it").falsify(factor=0.5, mutant={"factor": 0.45}, **some)
     def stopped_walk(steps, delta, phases, factor, log):
-        """Bound a fair walk that stops outside, by the reflection principle.
+        """Bound the probability that a fair walk stops outside, by the reflection principle.
 
         The steps are as long as the diameter.
         """

@@ -219,17 +219,17 @@ PULLED = {"places": np.zeros((12, 1)), "other": np.array([0.4]), "doublings": 2}
 def privacy_of_fast_radius(ledger):
     """Algorithm 2 is (epsilon, delta)-DP.
 
-    The algorithm is even (epsilon, delta / 4)-DP. The event that index n is sampled too often in
-    any of T iterations does not depend on the data. So Lemma 1, which replaces delta / 4 by delta,
-    is not needed. Two steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n - 1) /
-    (3 n)), which is more than delta / (4 T). Also, the variant is conditioned on the copies "in all
-    encountered iterations". How many iterations are encountered depends on the data. So after
-    conditioning, the samples of the two runs have different distributions. Lemma 2 needs the same
-    queries in both runs, so Lemma 2 does not apply. The value k = 2.6 log(4 T / delta) is enough,
-    but k = 2.5 log(4 T / delta) is not. Let all points be in one place, and let one point move. By
-    exact computation for 20 points, the largest epsilon found is 0.47 of the promised epsilon. For
-    40 points, the largest epsilon is 0.48 of the promised epsilon. The privacy loss is small
-    because the mean of a query moves by less than 2, not by 3.
+    In fact, the algorithm is (epsilon, delta / 4)-DP. The event that index n is sampled too often
+    in any of T iterations does not depend on the data. So Lemma 1, which replaces delta / 4 by
+    delta, is not needed. Two steps of the printed proof fail. Fact 1 at epsilon = 1 gives exp(-k (n
+    - 1) / (3 n)), which is more than delta / (4 T). Also, the variant is conditioned on the copies
+    "in all encountered iterations". How many iterations are encountered depends on the data. So
+    after conditioning, the samples of the two runs have different distributions. Lemma 2 needs the
+    same queries in both runs, so Lemma 2 does not apply. The value k = 2.6 log(4 T / delta) is
+    enough, but k = 2.5 log(4 T / delta) is not. Let all points be in one place, and let one point
+    move. By exact computation for 20 points, the largest epsilon found is 0.47 of the promised
+    epsilon. For 40 points, the largest epsilon is 0.48 of the promised epsilon. The privacy loss is
+    small because the mean of a query moves by less than 2, not by 3.
     """
     ledger.audit(
         partial(fast_radius, min_radius=1.0, max_radius=4.0, epsilon=1.0, delta=1e-3),

@@ -58,7 +58,7 @@ def crowd(place, other, share, gap, user=FIRST_BATCH):
 
 
 def crowds(user=FIRST_BATCH):
-    """Return a space of pairs whose user is inside the filter, on the filter's edge, or far out."""
+    """Return a space of pairs: the differing user is inside the filter, on its edge, or far out."""
     return SearchSpace(
         partial(crowd, user=user),
         {
@@ -226,7 +226,7 @@ TRIMMED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic="trimm
 
 
 def audit_trimmed_mean(auditor):
-    """Search pairs for a mean that trims two fifths of the values at either end."""
+    """Audit a mean that trims two fifths of the values at either end, by a search over pairs."""
     options = {**ROBUST, "plan": TRIMMED}
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **options)
     sigma = TRIMMED.phases[0].sigma

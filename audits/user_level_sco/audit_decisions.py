@@ -1,4 +1,4 @@
-"""Audits of what filters and tests reveal without the Gaussian noise, by exact distributions.
+"""Exact audits of what filters and tests reveal without the Gaussian noise.
 
 Given the noise of the differing user, the filter reveals only which other users of a batch are
 filtered. On linear losses, users with equal gradients are exchangeable. So the number of filtered

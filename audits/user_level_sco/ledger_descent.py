@@ -105,7 +105,7 @@ def gradient_step(ledger):
         extremal=[{**steep, "share": 1.0}], **domain,
     )  # fmt: skip
     def logistic(features, x, y, share, most):
-        """Bound the Hessian of log(1 + exp(a x)) by a a^T / 4, which the Hessian attains at 0."""
+        """Bound the Hessian of log(1 + exp(a x)) by `a a^T / 4`, which the Hessian attains at 0."""
         eta = share * most * 4 / max(np.linalg.norm(features.T @ features, 2), 1e-9)
         change = features.T @ (expit(features @ x) - expit(features @ y))
         return np.linalg.norm(x - y - eta * change), np.linalg.norm(x - y) + ROUNDING

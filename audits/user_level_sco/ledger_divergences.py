@@ -38,7 +38,7 @@ def distributions(weights):
 
 
 def attack_definition(ledger):
-    """Compare the divergence of other ledger rows with the supremum over all events."""
+    """Compare the divergence that other ledger rows use with the supremum over all events."""
     ledger.identity(
         "the largest P[O] - exp(epsilon) P'[O] over all events", tolerance=1e-11, **PAIRS,
         extremal=[{"weights": APART, "epsilon": 1.0}], epsilon=SHARE, base=math.e,
@@ -248,7 +248,7 @@ def divergences(ledger):
         pairing=np.sort, mutant={"pairing": np.array}, **lines,
     )  # fmt: skip
     def wasserstein(left, right, pairing):
-        """Minimise over permutations, because a coupling of uniform points mixes them."""
+        """Minimise over permutations, which generate all couplings of uniform points by mixing."""
         ways = (left[list(order)] for order in itertools.permutations(range(4)))
         least = min(np.abs(way - right).max() for way in ways)
         return 1 + least, 1 + np.abs(pairing(left) - pairing(right)).max()

@@ -42,10 +42,11 @@ def beyond(log_nm, log_delta, epsilon, level):
 
 
 def never_halted(log_n, log_m, delta, epsilon, users):
-    """Return P[no halt on D] - e^(epsilon/4) P[no halt on D'] in batch 1, and delta.
+    """Return P[no halt on D] - e^(epsilon/4) P[no halt on D'] in batch 1, and return delta.
 
-    In D, user 1 passes. In D', user 1 is far away. This move lowers the scores of `users` other
-    users from F to F - 3/4. In addition, ceil(c) gradients are 2G away from all other gradients.
+    In D, user 1 passes. In D', user 1 is far away. The move of user 1 lowers the scores of `users`
+    other users from F to F - 3/4. In addition, ceil(c) gradients are 2G away from all other
+    gradients.
     """
     c, width = 10 * (log_n + log_m - math.log(delta)) / epsilon, np.linspace(0, 400, 8001)
     if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(c * epsilon / 10):
@@ -67,18 +68,18 @@ def first_iterates_are_close(ledger):
     """If b = O(eta/(B tau)), then D^(delta/4,(b,delta/4))(x_1, x'_1) <= epsilon/4, for the first
     iterates of Algorithm 2 on neighbouring datasets that differ in Z_(1,1).
 
-    Algorithm 2 does not say what it returns on halt. We assume that Algorithm 2 returns x_0 on
-    halt. Under this assumption, the statement fails by a small amount for every constant in b. The
-    decision on user 1 changes the count by one. For the decision on user 1, the noise of chat has a
-    privacy loss of epsilon/4. The decisions on all other users have an additional privacy loss.
-    Runs that halt in batch 1 return x_0. The point x_0 is far from every other x_1. So the
-    probability of not halting is larger on one side by a factor slightly above e^(epsilon/4). No
-    shift of x_1 changes this factor. If no run halted, all B decisions would add to the privacy
-    loss. With count and chat, the excess is about .05 epsilon. The proof shows W(x_1, xbar_1) <= b,
-    D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b. The three bounds contain two shifts,
-    but Definition 2 has only one shift. Take a kernel that couples xbar'_1 with x'_1, and apply
-    this kernel to xbar_1. After this step, both shifts are in front, and 2b replaces b. Kept users
-    are within 1 / tau to 3 / tau of one another, not only within 100 / tau.
+    Algorithm 2 does not specify the value that a halted run returns. We assume that Algorithm 2
+    returns x_0 on halt. Under this assumption, the statement fails by a small amount for every
+    constant in b. The decision on user 1 changes the count by one. For the decision on user 1, the
+    noise of chat has a privacy loss of epsilon/4. The decisions on all other users have an
+    additional privacy loss. Runs that halt in batch 1 return x_0. The point x_0 is far from every
+    other x_1. So the probability of not halting is larger on one side by a factor slightly above
+    e^(epsilon/4). No shift of x_1 changes this factor. If no run halted, the privacy losses of all
+    B decisions would add up. With count and chat, the excess is about .05 epsilon. The proof shows
+    W(x_1, xbar_1) <= b, D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b. The three bounds
+    contain two shifts, but Definition 2 has only one shift. Take a kernel that couples xbar'_1 with
+    x'_1, and apply this kernel to xbar_1. After this step, both shifts are in front, and 2b
+    replaces b. Kept users are within 1 / tau to 3 / tau of one another, not only within 100 / tau.
     """
     ledger.sweep("P[no halt]", rhs="delta", **HALT)(never_halted)
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
@@ -183,14 +184,14 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     delta/24.
 
     The scale 2 sigma of the noise is about 143 sqrt(log(mn/delta) log(1/delta)) / epsilon^1.5. So
-    the bound 20 log^2 is only .14 log^1.5(mn/delta) / log^.5(1/delta) scales of the noise. At delta
-    = 1e-6 and the smallest n, the bound 20 log^2 is 6 scales, but the proof needs every noise below
-    30 scales. So at delta = 1e-6 and the smallest n, the event E_2 fails with near certainty. For
-    delta = (mn)^-1, the event E_2 fails with near certainty for every n. For every fixed delta, the
-    statement is true for all large n. At delta = 1e-6, the statement is true if mn is above about
-    e^77. The score 3B/5 requires only noises of at most 45 log^2. But the bound 45 log^2 is also
-    too small for delta = (mn)^-1. But the probability that a distant user 1 is kept is below delta
-    (see sco2.eq3).
+    the bound 20 log^2 is only .14 log^1.5(mn/delta) / log^.5(1/delta) times the scale of the noise.
+    At delta = 1e-6 and the smallest n, the bound 20 log^2 is 6 times the scale. But the proof needs
+    every noise below 30 times the scale. So at delta = 1e-6 and the smallest n, the event E_2 fails
+    with near certainty. For delta = (mn)^-1, the event E_2 fails with near certainty for every n.
+    For every fixed delta, the claim about E_2 is true for all large n. At delta = 1e-6, the claim
+    about E_2 is true if mn is above about e^77. The score 3B/5 requires only noises of at most 45
+    log^2. But the bound 45 log^2 is also too small for delta = (mn)^-1. But the probability that a
+    distant user 1 is kept is below delta (see sco2.eq3).
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
         words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
@@ -322,7 +323,7 @@ def outlier_out_or_in(ledger):
     The bound holds for runs that continue, with the constant 216 in O. At least B/2 users are kept,
     and the projection qtilde is within 108 / tau of all kept users. By exact computation, the
     distance is between 1 / tau and 2.6 / tau. For these distances, the constant 3 is enough. The
-    printed W_inf is not the W_inf of x_1, but only the W_inf on the events. The paper must mean a
+    printed W_inf refers only to the events, and is not the W_inf of x_1. The paper must mean a
     robust W. If one run counts user 1 and the other run does not, the runs halt at different times.
     No coupling within O(eta / (B tau)) covers this case.
     """
@@ -348,13 +349,14 @@ def decisions_on_the_others(ledger):
     """D^(delta/4)(xbar_1, xbar'_1) <= D^(delta/4)({a_(1,i)}_(i>=2), {a'_(1,i)}_(i>=2)) <=
     epsilon/4, by the property of SVT, as the cutoff is noisy.
 
-    Algorithm 2 does not say what it returns on halt. We assume that Algorithm 2 returns x_0 on
-    halt. The answers end when the run halts. The halt depends on count, which includes the decision
-    on user 1. For the decision on user 1 alone, the noise of chat has a privacy loss of epsilon/4.
-    The answers on all other users have an additional privacy loss. "Theorem 3.25" of Dwork and Roth
-    is about queries of sensitivity 1 with noise on the threshold. The theorem has no term for the
-    decision on user 1. If user 1 is counted on both sides or on neither side, xbar_1 is a function
-    of the other decisions. But if user 1 is counted on both sides or on neither side, (4) fails.
+    Algorithm 2 does not specify the value that a halted run returns. We assume that Algorithm 2
+    returns x_0 on halt. The answers end when the run halts. The halt depends on count, which
+    includes the decision on user 1. For the decision on user 1 alone, the noise of chat has a
+    privacy loss of epsilon/4. The answers on all other users have an additional privacy loss.
+    "Theorem 3.25" of Dwork and Roth is about queries of sensitivity 1 with noise on the threshold.
+    The theorem has no term for the decision on user 1. If user 1 is counted on both sides or on
+    neither side, xbar_1 is a function of the other decisions. But if user 1 is counted on both
+    sides or on neither side, (4) is false.
     """
     ledger.sweep("no halt in batch 1", rhs="delta, although only delta / 4 is allowed", **HALT)(
         never_halted

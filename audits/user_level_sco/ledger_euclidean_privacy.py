@@ -159,9 +159,9 @@ def one_phase_and_all(ledger):
     Lemma 3 needs b sqrt(2 log(2.5/delta)) 2 / epsilon, and b = O(eta / (B tau)) contains log(nmd).
     Even for noise of this size, delta/2 and delta/4 are too large. For example, (1 + e^(epsilon/2))
     delta / 2 + e^(epsilon/2) delta / 4 is 1.73 delta at epsilon = .99. In Lemma 12, it is enough to
-    replace delta/2 by delta/4, and delta/4 by delta/8. The composition of the phases requires a
-    public partition. Phases depend on one another through x_s. The dependence through x_s is
-    harmless, because each user takes part in only one phase.
+    replace delta/2 by delta/4, and to replace delta/4 by delta/8. The composition of the phases
+    requires a public partition. Phases depend on one another through x_s. The dependence through
+    x_s is harmless, because each user takes part in only one phase.
     """
     fails_for_every_constant(ledger)
     domain = {"epsilon": UNDER_ONE, "share": 0.5, "loss": 0.25}
@@ -232,10 +232,10 @@ def query_sensitivity(ledger):
     """For any t >= 2, suppose beta C eta <= 1 and norm(x_(t-1) - x'_(t-1)) <= C eta/(B tau) for
     some C >= 0. Then abs(kappa_(t,i) - kappa'_(t,i)) <= 2 for all i in [B].
 
-    The bound is true, and half of the bound would be enough. Each Hessian lies between 0 and beta.
-    So a difference of two gradients moves by beta norm(x - x'), not by 2 beta norm(x - x'). The
-    scores then move by at most 1, which is half of the stated bound. In kappa (1 - e^(...)), the
-    last display of the proof has kappa instead of kappa'. This misprint changes nothing. The
+    The bound is true, and half of the bound would also be true. Each Hessian lies between 0 and
+    beta. So a difference of two gradients moves by beta norm(x - x'), not by 2 beta norm(x - x').
+    The scores then move by at most 1, which is half of the stated bound. In kappa (1 - e^(...)),
+    the last display of the proof has kappa instead of kappa'. This misprint changes nothing. The
     largest change is B (1 - exp(-beta C eta / B)). The largest change occurs for users with equal
     gradients, if one user has the Hessian beta and all others have the Hessian 0.
     """
@@ -272,11 +272,11 @@ def outputs_are_close(ledger):
 
     Computations confirm the conclusion for m = 1e7, epsilon = .5 and .99, n from 1e8 to 1e25 and
     delta >= 1e-6. In these computations, b is at most 4 eta / (B tau), and the noise on scores is
-    the noise for c. The account adds the losses of decisions, halting and tails. For decisions, the
-    account halves 2 beta b, as in sco2.lemma11. At epsilon / 2, the account is at most delta / 2 +
-    delta / 4. The account is only an upper bound. At n = 1e8 and delta = 1e-12, the account is 1.55
-    times delta / 2 + delta / 4. This excess refutes nothing, because the account is only an upper
-    bound. If the noise scale depends on chat, no proof is known.
+    the noise for c. The account adds up the privacy losses of decisions, halting and tails. For
+    decisions, the account halves 2 beta b, as in sco2.lemma11. At epsilon / 2, the account is at
+    most delta / 2 + delta / 4. The account is only an upper bound. At n = 1e8 and delta = 1e-12,
+    the account is 1.55 times delta / 2 + delta / 4. This excess refutes nothing, because the
+    account is only an upper bound. If the noise scale depends on chat, no proof is known.
 
     The printed proof does not give the conclusion. Displays (6) and (7) compose to (1 +
     e^(epsilon/4)) delta / 4. Lemma 11 needs beta C eta <= 1, where C = 432 follows from 100 / tau.

@@ -73,13 +73,13 @@ def noise_of_all_steps(ledger):
     """The event E_2, that abs(nu_(t,i)) <= 20 log^(3/2)(mn/delta)/epsilon^(3/2) for all t in [T]
     and i in [B], nu ~ Lap(2 sigma), has probability at least 1 - omega, omega = 1/(nm)^3.
 
-    The bound 20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise. At delta =
-    1e-6 and the smallest n, the bound 20 log^1.5 is 1.1 scales of the noise. The noise of a third
-    of all users exceeds this bound. A bound of 20 log^2, as in Lemma 10, would not be enough
-    either. The proof uses only that the noises against a user are at most B / 7, which is 43 log^2.
-    Even for this weaker bound, omega is too small. At delta = 1e-6 and the smallest n, an honest
-    user is filtered with probability 1e-4. The probability 1e-4 is harmless, because up to c honest
-    users may be filtered.
+    The bound 20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) times the scale of the noise. At
+    delta = 1e-6 and the smallest n, the bound 20 log^1.5 is 1.1 times the scale of the noise. The
+    noise of a third of all users exceeds this bound. A bound of 20 log^2, as in Lemma 10, would not
+    be enough either. The proof uses only that the noises against a user are at most B / 7, which is
+    43 log^2. Even for this weaker bound, omega is too small. At delta = 1e-6 and the smallest n, an
+    honest user is filtered with probability 1e-4. The probability 1e-4 is harmless, because up to c
+    honest users may be filtered.
     """
     words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
     for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
@@ -146,11 +146,12 @@ def filtered_descent_converges(ledger):
     """For D drawn i.i.d. from P and any x in X, the final output xbar of Algorithm 2 satisfies
     E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
 
-    On the line, the lemma holds for beta eta <= 1. The condition beta eta <= 1 comes from Lemma 13.
-    The total variation distance is not (nm)^-3, because the event E_2 fails. Every run halts if
-    chat <= 0. The event chat <= 0 alone has probability (delta/nm)^2.5 / 2. But filtering an honest
-    user hardly moves the mean of all other users. A halt adds only G norm(x_0 - x) to the error. By
-    the inequality of arithmetic and geometric means, the first two terms are at least 2 G norm(x_0
+    On the line, the lemma holds for beta eta <= 1. The condition beta eta <= 1 is inherited from
+    Lemma 13. The total variation distance is not (nm)^-3, because the event E_2 fails. Every run
+    halts if chat <= 0. The event chat <= 0 alone has probability (delta/nm)^2.5 / 2. But filtering
+    an honest user hardly moves the mean of all other users. A halt adds only G norm(x_0 - x) to the
+    error. By the inequality of arithmetic and geometric means, the first two terms are at least 2 G
+    norm(x_0
     - x) / sqrt(nm). So a halt with probability 1 / (nm) is harmless. The value of c guarantees this
     probability of a halt.
     """
@@ -293,12 +294,12 @@ def utility_of_the_euclidean_algorithm(ledger):
 
     Feldman, Koren and Talwar (2020) use 4 instead of log m. If 4 replaces log m, the search found
     no counterexample to the sum for m <= n and n >= B^2. Section 3 assumes only n / B >=
-    log(mn/delta), not n >= B^2. So for small epsilon, S is about log log. For small epsilon and
-    every m, G E norm(zeta_S) is at least 10^8 times the allowed value (sco2.util.sum). But zeta_S
-    is centred and F is smooth, so zeta_S adds only beta E norm(zeta_S)^2 / 2 to the error. With
-    beta <= 1 / eta and the term beta E norm(zeta_S)^2 / 2, the search found no counterexample to
-    the sum for any m and n of Section 3. The number of gradients is at most nm. In the printed
-    lines 6 and 8 of Algorithm 2, each of n
+    log(mn/delta), not n >= B^2. So for small epsilon, S is about log log(mn/delta). For small
+    epsilon and every m, G E norm(zeta_S) is at least 10^8 times the allowed value (sco2.util.sum).
+    But zeta_S is centred and F is smooth, so zeta_S adds only beta E norm(zeta_S)^2 / 2 to the
+    error. With beta <= 1 / eta and the term beta E norm(zeta_S)^2 / 2, the search found no
+    counterexample to the sum for any m and n of Section 3. The number of gradients is at most nm.
+    In the printed lines 6 and 8 of Algorithm 2, each of n
     - n / 2^S users computes the gradients twice.
     """
     rate_fails(ledger)
@@ -412,7 +413,8 @@ def the_sum_over_phases(ledger):
     log(mn/delta). At the smallest n of Section 3, epsilon is small, and S is about log
     log(mn/delta). At the smallest n, G E norm(zeta_S) is GD / (log m)^S, or a little less. For
     every m, G E norm(zeta_S) exceeds the rate by a power of n at d = 1. The first inequality uses
-    Lemma 14 with the constants 1. The first inequality omits (beta + 1/eta) <= 2/eta and GD/(nm)^3.
+    Lemma 14 with all constants equal to 1. The first inequality omits (beta + 1/eta) <= 2/eta and
+    GD/(nm)^3.
     """
     words = {"lhs": "the sum over s, over GD times the rate", "rhs": "log(mn/delta)^power"}
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e3, 15.0), (2, 400.0, 10.0)):

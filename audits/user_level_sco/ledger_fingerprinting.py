@@ -137,7 +137,7 @@ def fingerprints_of_a_mechanism(ledger):
 
     The left side is twice the right side, because Lemma 43 lost a factor of 2. The lemma contains
     no other mistake. The mechanism M may be random, and each coordinate of M may depend on all
-    other coordinates. The term mu[k] in the factor (M(D)[k] - mu[k]) adds nothing. For n = 1 and M
+    other coordinates. In the factor (M(D)[k] - mu[k]), the term mu[k] adds nothing. For n = 1 and M
     = sign, the left side is .484 d and the right side is .242 d.
     """
 
@@ -190,9 +190,9 @@ def signs_and_correlation(ledger):
     1(sign(mu[k]) != sign(M(D)[k])) <= alpha; then E sum_k M(D)[k] mu[k] >= d/2 - 2 alpha.
 
     The proof replaces M(D)[k] mu[k] by abs(mu[k]) times +-1. This replacement requires M(D)[k] in
-    {-1, 1}, as in Lemma 41. If M(D)[k] is a tenth of a sign, the error is the same as for the sign,
-    but the correlation is only a tenth. For M in {-1, 1}^d, the lemma is an equality if alpha
-    equals the error.
+    {-1, 1}, as in Lemma 41. If M(D)[k] is a tenth of a sign, the error is the same as for the sign.
+    But the correlation is only a tenth of the correlation for the sign. For M in {-1, 1}^d, the
+    lemma is an equality if alpha equals the error.
     """
     words = {"lhs": "d/2 - 2 alpha, for alpha the weighted sign error", "rhs": "E[M(D) mu]"}
 

@@ -87,7 +87,7 @@ def spectral(matrix):
 
 
 def logistic_sum(features, x):
-    """Return gradient and Hessian of the sum of log(1 + exp(a x)) over the rows a of `features`."""
+    """Return gradient and Hessian of the sum of log(1 + exp(a x)), with `features` as rows `a`."""
     likely = expit(features @ x)
     return features.T @ likely, features.T @ (features * (likely * (1 - likely))[:, None])
 
@@ -98,10 +98,10 @@ def smooth_in_linf(ledger):
     norm_inf(A) is the maximum over i of sum_j abs(A_(i,j)). This implies norm_inf(grad f(x) - grad
     f(y)) <= beta norm_inf(x - y) for any x, y in X.
 
-    The implication holds. Equality holds for quadratics and moves along signs. If a Hessian varies,
-    the proof averages the Hessian over the segment. So the domain has to be convex. In other
-    papers, smoothness with respect to l_inf bounds the l_1-norm of the change of the gradient,
-    which is a stronger condition.
+    The implication holds. Equality holds for quadratic functions and for moves along vectors of
+    signs. If a Hessian varies, the proof averages the Hessian over the segment. So the domain has
+    to be convex. In other papers, smoothness with respect to l_inf bounds the l_1-norm of the
+    change of the gradient, which is a stronger condition.
     """
     domain = {"x": Array(UNIT, (2,)), "y": Array(UNIT, (2,)), "mutant": {"norm": spectral}}
     domain["norm"] = row_sum
@@ -155,9 +155,9 @@ def diagonal_dominance(ledger):
 
 
 def dominant(matrix, part=1.0):
-    """Return a symmetric matrix with the least dominant diagonal.
+    """Return a symmetric matrix with the smallest diagonal that is still dominant.
 
-    Mutants use `part` of this diagonal.
+    Mutants use only the share `part` of this diagonal.
     """
     off = (matrix + matrix.T) / 2 * (1 - np.eye(len(matrix)))
     return off + part * np.diag(np.abs(off).sum(axis=1))
@@ -167,7 +167,7 @@ def dominant(matrix, part=1.0):
 
 
 def bent(t):
-    """Return the second derivative of a smooth convex function on the line, between 0 and 1."""
+    """Return the second derivative, between 0 and 1, of a smooth convex function on the line."""
     return 1 / (1 + t * t)
 
 
@@ -197,11 +197,11 @@ def assumption_in_linf(ledger):
 def assumption_of_dominance(ledger):
     """The Hessian of each function f(.; z) in the universe is diagonally dominant (Definition 26).
 
-    The assumption can be satisfied. Sums of convex functions of single coordinates and of
-    differences of two coordinates have diagonally dominant Hessians. Functions of differences
-    attain equality. Logistic and linear regression do not satisfy the assumption. The diagonal of a
-    Hessian c z z^T is dominant only if z has at most two nonzero entries. Two nonzero entries must
-    have equal size.
+    The assumption can be satisfied. Consider sums of convex functions of single coordinates and of
+    differences of two coordinates. These sums have diagonally dominant Hessians. Functions of
+    differences attain equality. Logistic and linear regression do not satisfy the assumption. The
+    diagonal of a Hessian c z z^T is dominant only if z has at most two nonzero entries. Two nonzero
+    entries must have equal size.
     """
 
     @ledger.falsify(
@@ -294,7 +294,7 @@ def contractivity(ledger):
         return (
             gaps.min() - 2 / points,
             0.0,
-        )  # the subtracted 2 / points covers the gaps between neighbouring points
+        )  # the subtracted `2 / points` covers the gaps between neighbouring points
 
     ledger.step("norm_inf(I - eta H) <= 1").falsify(
         "random", matrix=Array(UNIT, (3, 3)), share=Interval(0.0, 1.0), part=1.0,

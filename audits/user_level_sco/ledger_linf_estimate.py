@@ -101,10 +101,11 @@ def robust_statistics(ledger):
     The coordinate-wise median satisfies the assumption. For even B, the median must be the mean of
     the middle two points. No trimmed mean that trims fewer values than the median satisfies the
     assumption (Remark 29). Property (i) is sharp, because (i) fails if B is even and only B/2
-    points are in the ball. Lemma 33 needs property (iii) for negative a, but the lower median does
-    not satisfy (iii) for negative a. Lemma 33 also needs a vector b, although the paper prints
-    "real numbers". For a statistic that treats each coordinate separately, as in Algorithm 7, a
-    vector b and a real number b are the same. The mean also satisfies (ii) and (iii). Only property
+    points are in the ball. Lemma 33 needs property (iii) for negative values of `a`, but the lower
+    median violates (iii) for these values. Lemma 33 also needs a vector `b`, although the paper
+    prints "real numbers". For a statistic that treats each coordinate separately, as in Algorithm
+    7, property (iii) is the same for a vector `b` and for a real number `b`. The mean also
+    satisfies (ii) and (iii). Only property
     (i) expresses robustness.
     """
 
@@ -143,12 +144,12 @@ def median_and_trimmed_mean(ledger):
     """Common robust statistics, such as the (coordinate-wise) median and trimmed mean, satisfy
     Assumption 28.
 
-    The claim is true for the median if the median of an even number of points is the mean of the
-    middle two points. (The lower median fails (iii) at a < 0.) A trimmed mean satisfies (ii) and
-    (iii). A trimmed mean satisfies (i) only if (B - 1)//2 points are trimmed at either end. Such a
-    trimmed mean is the median. Take six points at 1 and five points at 10. The statistic is 5 with
-    10% trimming, 4.86 with 25% trimming, and 4.6 with trimming of a third. Lemma 32 uses (i) only
-    for 2B/3 points, so Lemma 32 holds if a third is trimmed.
+    The claim is true for the median if, for an even number of points, the median is the mean of the
+    middle two points. (The lower median fails (iii) for negative `a`.) A trimmed mean satisfies
+    (ii) and (iii). A trimmed mean satisfies (i) only if (B - 1)//2 points are trimmed at either
+    end. Such a trimmed mean is the median. Take six points at 1 and five points at 10. The
+    statistic is 5 if 10% are trimmed, 4.86 if 25% are trimmed, and 4.6 if a third is trimmed. Lemma
+    32 uses (i) only for 2B/3 points, so Lemma 32 holds if a third is trimmed.
     """
 
     @ledger.sweep(

@@ -82,9 +82,9 @@ def spent(first, bent, a, out, epsilon, delta, noise, step):
 
     The phase has T = 3 steps. AboveThreshold has the printed noise. The parameters tau and beta are
     1. The step size eta is `step`, or 1/(6B) if `step` is 0. Except for a small number of users,
-    batch 1 has equally many users at two places whose distance is a. The result is exact, except
-    for the treatment of the Gaussian. The privacy profile of the Gaussian is added to the privacy
-    profile of the answers.
+    batch 1 has equally many users at two places whose distance is `a`. The result is exact, except
+    for the treatment of the Gaussian. The result adds the privacy profile of the Gaussian to the
+    privacy profile of the answers.
     """
     b = math.ceil(100 * math.log(3 / delta) / epsilon)
     eta, level = step or 1 / (6 * b), 0.9 * b + 2 * math.log(3 / delta) / epsilon
@@ -179,12 +179,12 @@ def privacy_of_the_algorithm(ledger):
     The statement fails for the same reason as Lemma 36. The reason is that beta eta B may be as
     large as 10^4 log(mnd/delta)/epsilon. The test itself reveals one user's gradient, for all
     constants of sigma_s and tau. Even if beta is 0, the theorem fails for large m and n. Let C be
-    the ratio of the constant of sigma_s to the constant of tau. The theorem fails for every C and
-    every delta. Put equally many users at two places at a distance of .15/tau, and put one user far
-    out. These datasets pass the test. Replacing one user moves the estimate by .15/tau. So the
-    ratio of shift to noise is .15 epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C. The allowed ratio
-    is only 1/sqrt(2 log(1/delta)). If beta eta_1 > 2, iterates drift apart (Lemma 33). The paper
-    prints the inverse of tau instead of tau. If tau is used as printed, the test has no effect
+    the constant of sigma_s divided by the constant of tau. The theorem fails for every C and every
+    delta. Put equally many users at two places at a distance of .15/tau, and put one user far out.
+    These datasets pass the test. Replacing one user moves the estimate by .15/tau. So the ratio of
+    shift to noise is .15 epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C. The allowed ratio is only
+    1/sqrt(2 log(1/delta)). If beta eta_1 > 2, iterates drift apart (Lemma 33). The paper prints the
+    inverse of tau instead of tau. If tau is used as printed, the test has no effect
     (sco1.thm3.1.priv).
     """
     refute(ledger)
@@ -221,7 +221,7 @@ def privacy_of_the_algorithm(ledger):
         options |= {"plan": plan, "start": [0.0], "unsafe": True}
         data = np.zeros(
             (4 * b, 1, 1)
-        )  # batch 1 is at its minimum, later batches are far to the right
+        )  # batch 1 is at its minimum, and later batches are far to the right
         data[b:], data[0] = 9 / beta, -9 / beta
         x1 = coordinatewise.concentration_profile(data, **options)[1][0, 0]
         data[b : b + b // 2] = x1 + 1 / beta

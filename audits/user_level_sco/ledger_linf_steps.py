@@ -80,8 +80,9 @@ def first_step(ledger):
     intersect, because no user is in both balls. The proof infers from (i) that the two balls
     intersect. For B > 6, one ball is enough for both datasets. So for B > 6, the bound 2 rho + 2
     varsigma is true and attained. By Lemma 31, the estimates move by at most max(2 rho, 2G/B). The
-    projection on the box only decreases distances. In each coordinate, the pair is at least as
-    aligned as in all coordinates together. So a single coordinate is enough for the proof.
+    projection on the box only decreases distances. A pair that is aligned in all coordinates
+    together is also aligned in each single coordinate. So a single coordinate is enough for the
+    proof.
     """
     domain = {"points": Array(Interval(-5.0, 5.0), ("b",)), "new": FAR, "clip": Interval(0.0, 3.0)}
     three = {"points": np.array([0.0, 0.0, 100.0, 0.0]), "new": 100.0, "clip": 1.0}
@@ -137,9 +138,10 @@ def one_later_step(ledger):
     The bound needs eta <= 2/beta, which is the condition of Lemma 27. At beta eta = 3, the step
     doubles distances. Lemma 33 and Theorem C.2 do not state the condition eta <= 2/beta. The
     parameters of Theorem C.2 violate the condition eta <= 2/beta (Lemma 33). If eta <= 2/beta, the
-    proof is correct. The reason is that a clipped mean moves at most as far as the mean or the
-    statistic (Lemma 31). Algorithm 7 on the X_(i,t) gives x_(t-1) - eta g_(t-1) only if the
-    threshold of Algorithm 7 is eta varsigma. The reason is that (iii) scales the threshold too.
+    proof is correct. By Lemma 31, a clipped mean moves by at most the larger of two moves. One is
+    the move of the mean, and the other is the move of the statistic. Algorithm 7 on the X_(i,t)
+    gives x_(t-1) - eta g_(t-1) only if the threshold of Algorithm 7 is eta varsigma. The reason is
+    that (iii) scales the threshold too.
     """
     ledger.sweep(
         "beta eta = 3", eta=1.0, beta=3.0, x=0.1, y=-0.1, lhs="abs(X_est - Y_est)",

@@ -121,7 +121,7 @@ def one_user_moves_the_score(ledger):
 
 
 def largest(share):
-    """Return a bound for s_1/B if no ball of radius 1/tau contains this share of the users."""
+    """Return a bound for s_1/B if no ball of radius 1/tau contains a given share of the users."""
     return share + (1 - share) / math.e
 
 
@@ -284,8 +284,8 @@ def cost_of_the_answers(ledger):
     """For aligned neighbours the query sensitivity is always bounded by 1, by Lemma 35, hence by
     Lemma 17 the answers {a_t} and {a'_t} are (epsilon/2, 0)-indistinguishable.
 
-    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) use the sensitivity 2 instead, because s_1
-    can move by 2 (B - 1)/B. Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma
+    Lemma 36 uses the sensitivity 1. Lemma 35 and (17) use the sensitivity 2, because s_1 can move
+    by 2 (B - 1)/B. Lemma 35 requires 6 beta eta B <= 1, which is not a hypothesis of Lemma
     36. Theorem C.2 allows beta eta = 1/2. At beta eta = 1/2 and B = 5000, one user's gradient in
     batch 1 decides whether batch 2 passes the test. But if 6 beta eta B <= 1, the conclusion is
     true with the printed noise. Later scores move by at most 2/3 (Lemma 35). Suppose that the first

@@ -104,9 +104,9 @@ def error_of_a_phase(ledger):
     arbitrarily large. For beta eta < 1, the lemma is true. In this lemma, the paper prints tau as a
     distance. For this tau, "passes all the tests" needs a distance that is 40 times smaller.
     Gradients within 1/tau of their mean may have a score of .57 B, but v > .9B. The printed tau is
-    enough, because gradients are typically closer by a factor of log(nmd/omega). The text does not
-    give this reason. "<= 1 - omega/nm" should be "<= omega/(nmd)", and "GDd omega" should be "2 GDd
-    omega".
+    enough, because gradients are typically closer to their mean than tau by a factor of
+    log(nmd/omega). The text does not give this reason. "<= 1 - omega/nm" should be "<=
+    omega/(nmd)", and "GDd omega" should be "2 GDd omega".
     """
     attack_phase(ledger)
 
@@ -294,9 +294,9 @@ def error_of_the_algorithm(ledger):
     i.i.d. drawn from P, Algorithm 5 takes mn gradient computations and outputs x_S with E[F(x_S) -
     F(x_star)] <= Otilde(d/sqrt(nm) + d^(3/2)/(n epsilon^2 sqrt(m))).
 
-    The rate fails for constant m. If m <= e, steps and noise do not shrink. (We read log m as at
+    The rate fails for constant m. If m <= e, steps and noise do not shrink. We read log m as at
     least 1. The printed log^(-s) m makes steps and noise grow at m = 2 and divides by zero at m =
-    1.) The last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function
+    1. The last noise has sigma_S = sigma_1. Let F = G sum_j h(x_j), where h is the Huber function
     of curvature beta. For any earlier steps, the error is at least G d E h(sigma_1 N(0, 1)). As n
     -> infinity, this error is of the order of GD d^(3/2)/(sqrt(n) epsilon^2). This order exceeds
     the rate by the factor sqrt(d). At d = sqrt(n), no power of a logarithm compensates n^(1/4). At
@@ -365,7 +365,7 @@ def limitations(ledger):
     phase, T is n/(2B), B is of order 1/epsilon, and eta is of order epsilon. In Theorem 8, eta is
     of the order of B epsilon, because the noise of Theorem 8 decreases with B. Diagonal dominance
     excludes all generalised linear models with three or more features. The reason is that the
-    diagonal of a a^T dominates at most the largest row of a a^T.
+    diagonal of `a a^T` dominates at most the largest row of `a a^T`.
     """
 
     @ledger.identity(

@@ -322,11 +322,12 @@ def clipped_mean(ledger):
     Then, for fixed mu in [-1, 1]^d, norm_inf(E z - mu) <= O(1/dn^2) for z ~ P_2.
 
     The bound holds with G = 3 sqrt(m log(mnd)) and the constant 1 for the O(). The display is the
-    formula for a truncated normal. But P_2 is a clipped normal distribution, whose bias is smaller.
-    The difference phi(alpha) - phi(beta) is negative for mu > 0, so the paper means its absolute
-    value. The factor n_star/n belongs to the mixture, because the mean of the mixture is (n_star/n)
-    mu. In the mixture, mu has to be scaled as well. Clipping keeps the sign of mu. The bound
-    abs(mu') >= .95 abs(mu) is more useful in the proof of Lemma 39.
+    formula for a truncated normal. But P_2 is a clipped normal distribution, whose bias is smaller
+    than the bias of a truncated normal distribution. The difference phi(alpha) - phi(beta) is
+    negative for mu > 0, so the paper means its absolute value. The factor n_star/n belongs to the
+    mixture, because the mean of the mixture is (n_star/n) mu. In the mixture, mu has to be scaled
+    as well. Clipping keeps the sign of mu. The bound abs(mu') >= .95 abs(mu) is more useful in the
+    proof of Lemma 39.
     """
     domain = {"m": Integer(1, 10**9), "n": Integer(2, 10**9), "d": Integer(1, 10**6), "mu": SHARE}
     domain["extremal"] = [

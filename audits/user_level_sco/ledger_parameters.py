@@ -20,7 +20,7 @@ from dpaudit.properties import Array
 
 
 def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
-    """Run Algorithm 2 once, user by user, and return x_0 on halt.
+    """Run Algorithm 2 once, user by user, and return x_0 if the run halts.
 
     The keyword arguments make mutants.
     """
@@ -73,10 +73,10 @@ def localisation_lines(ledger):
 
     From the same random numbers, each run of the implementation gives the iterates of the printed
     lines. The printed lines do not specify four points. The constant of sigma_s is not given, and
-    no constant is enough (sco2.thm8.priv). At m = 1, log m = 0 makes eta_s = eta / 0. The base of
-    the logarithm in S is not given. Only the natural logarithm leaves B users in each phase. The
-    point x_s, the start of phase s + 1, may lie outside of X. The S phases use n_s = n / 2^s users
-    each, so n / 2^S users are never used.
+    every constant is too small (sco2.thm8.priv). At m = 1, log m = 0 makes eta_s = eta / 0. The
+    base of the logarithm in S is not given. Only the natural logarithm leaves B users in each
+    phase. The point x_s, the start of phase s + 1, may lie outside of X. The S phases use n_s = n /
+    2^s users each, so n / 2^S users are never used.
     """
 
     @ledger.falsify("x_1 and x_2", again=0, mutant={"again": 1}, **SMALL)
@@ -122,7 +122,7 @@ def filtered_descent_lines(ledger):
     but the algorithm takes the square root of chat. The scale sigma is computed from chat. So two
     runs with different chat have different noise on all scores. No proof accounts for this
     difference in the noise. Two lines compute the gradient q_t(Z). The first line computes q_t(Z)
-    for all users, and the second line for each user.
+    for all users, and the second line computes q_t(Z) for each user.
     """
     changes = {"late": 0.0, "mean_of": None, "first": 0}
 

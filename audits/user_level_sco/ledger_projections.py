@@ -131,10 +131,10 @@ def unstable_median(ledger):
     with alpha > 0 a very small perturbation. Then their geometric medians are M(P) = (0, 0) and
     M(P') = (1, 0): the geometric median is unstable in two dimensions.
 
-    The claim is exact for every alpha > 0, small or not. The other unit vectors sum to less than 2,
-    while the dataset contains the median twice. No Lipschitz constant exists, because no point
-    moves by more than alpha while the median moves by 1. At alpha = 0, each point between 0 and (1,
-    0) is a median of both datasets.
+    The claim is exact for every alpha > 0, small or not. The unit vectors to the other points sum
+    to less than 2, while the dataset contains the median twice. No Lipschitz constant exists,
+    because no point moves by more than alpha while the median moves by 1. At alpha = 0, each point
+    between 0 and (1, 0) is a median of both datasets.
     """
 
     @ledger.falsify(

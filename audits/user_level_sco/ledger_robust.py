@@ -34,7 +34,7 @@ def most_after_noise(epsilon, delta, zeta, cut, forward):
     eye = sparse.identity(n)
     blocks = {"pi": pairs, "of_mu": n, "of_moved": n, "nu": n, "over": n, "under": n}
 
-    def rows(**parts):  # a matrix for all variables; a block that is not named is 0
+    def rows(**parts):  # a matrix for all variables, in which a block that is not named is 0
         height = next(iter(parts.values())).shape[0]
         empty = {name: sparse.csr_matrix((height, width)) for name, width in blocks.items()}
         return sparse.hstack([{**empty, **parts}[name] for name in blocks]).tocsr()

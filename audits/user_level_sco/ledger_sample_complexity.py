@@ -56,7 +56,7 @@ def private_error(n, d, epsilon, width, noise=1.0):
 def published(n, d, epsilon, users):
     """Return both sides for a (0, users/n)-DP mechanism that publishes random users.
 
-    The answer consists of the signs of the sum of the published users.
+    The answer contains the signs of the sum over the published users.
     """
     error = d * quad(lambda x: x * ndtr(-np.sqrt(users) * x), 0, 1)[0]
     return np.sqrt(d) / (32 * epsilon) if error <= d / 8 else 0.0, n
@@ -118,8 +118,8 @@ def sample_complexity(ledger):
     1/(4n) and epsilon <= 1, the lemma holds with sqrt(d)/(3 epsilon). The proof of this repair uses
     E[A_i] <= .583 sinh(epsilon) sqrt(d) + 1.064 delta d, without any T. The proof of this repair
     uses (19) with a factor of two. So the lemma holds under the condition delta <= 1/dn^2 of the
-    paper's proof. The condition delta <= 1/dn^2 is far stronger than needed. The phrase "i.i.d.
-    from [-sigma, sigma]" describes uniform variables.
+    paper's proof. The condition delta <= 1/dn^2 of the paper's proof is far stronger than needed.
+    The phrase "i.i.d. from [-sigma, sigma]" means variables that are uniform on this interval.
     """
     attack_sample_complexity(ledger)
 
@@ -173,7 +173,7 @@ def sample_complexity_of_the_first_version(ledger):
 def own_score(n, d, epsilon):
     delta = 1 / (
         d * n**2
-    )  # probability with which the signs of a user are published; all other users are ignored
+    )  # probability with which the signs of a user are published, where all other users are ignored
     p, w = np.polynomial.legendre.leggauss(40)
     gain = (w / 2 * (1 - p**2) * 2 * norm.pdf(p)).sum()  # E[(1 - mu^2) sign(Z)(Z - mu)] = .484
     return delta * d * gain, 4 * epsilon * np.sqrt(d) + d / (8 * n)
@@ -224,7 +224,7 @@ def constants_of_the_sample_complexity(ledger):
             noise * 2 * math.sqrt(d) * multiplier(epsilon, delta)
         )  # spread of the noise on the sum of signs
         p, w = np.polynomial.legendre.leggauss(24)
-        count = np.arange(n)[:, None]  # number of plus signs among the others
+        count = np.arange(n)[:, None]  # number of plus signs among the other users
         others = binom.pmf(count, n - 1, ndtr(p))
         rest = 2 * count - (n - 1)
         moved = (others * (ndtr((rest + 1) / spread) - ndtr((rest - 1) / spread))).sum(axis=0)

@@ -268,12 +268,12 @@ def cost_of_filtering(ledger):
     O(sqrt(log(nm/delta))/epsilon^(3/2)); so the cumulative privacy cost is Otilde(sqrt(c)/sigma) =
     Otilde(epsilon).
 
-    Take c and sigma from Algorithm 2, and the sensitivity 2 from Lemma 11. At delta / 4, the
+    Take c and sigma from Algorithm 2, and take the sensitivity 2 from Lemma 11. At delta / 4, the
     privacy loss of the filtering decisions is .09 epsilon. This privacy loss is computed exactly.
     The allowed loss is epsilon / 4. A third of the noise is too little. The cutoff c satisfies the
-    condition that is missing in Lemma 18. The sigma of this statement is smaller by the factor
-    sqrt(log(1/delta)), which Otilde hides. For this sigma, the privacy loss is of the order of
-    epsilon sqrt(log(1/delta)).
+    condition that is missing in Lemma 18. The sigma of this statement is smaller than the sigma of
+    Algorithm 2 by the factor sqrt(log(1/delta)), which Otilde hides. For this sigma, the privacy
+    loss is of the order of epsilon sqrt(log(1/delta)).
     """
     domain = {"epsilon": EPSILON, "items": Interval(4.0, 1e12, log=True), "delta": DELTA}
 

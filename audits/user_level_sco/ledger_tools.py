@@ -191,7 +191,7 @@ def earlier_rates(ledger):
     sqrt(nm) of estimation, so 1 / sqrt(nm) must be intended. Take the item-level rate 1 / sqrt(N) +
     sqrt(d) / (N epsilon) for N = nm items and the privacy parameter epsilon / m. The result is 1 /
     sqrt(nm) + sqrt(d) / (n epsilon). The rate of this work is the smallest in the table up to
-    logarithms. The linear-time rate is larger by sqrt(n).
+    logarithms. The linear-time rate is larger than the rate of this work by a factor of sqrt(n).
     """
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)

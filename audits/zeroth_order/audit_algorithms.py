@@ -33,7 +33,7 @@ FRESH = pytest.param("fresh", marks=pytest.mark.from_profile("full"))
 def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", dimension=1):
     """Return a plan with B_2 = 1, D = delta / T and delta = L = 1.
 
-    The noise sigma is printed or exact.
+    The noise sigma is either the printed sigma or the exact sigma.
     """
     first = first_batch or math.ceil(rounds / 2)
     made = Plan(

@@ -141,8 +141,9 @@ def gaussian_noise(ledger):
 
     The bound is an equality at norm(A(Z) - A(Z')) = s, for every alpha and d. The algorithm A may
     be random. Examples are Grad and Diff. If A is random, the condition must hold for the same
-    randomness in both runs. The divergence of the mixture over this randomness is not larger. If
-    this randomness is published too, the divergence of the output is also at most the bound.
+    randomness in both runs. The divergence of the mixture over this randomness is not larger than
+    the bound. If this randomness is published too, the divergence of the output is also at most the
+    bound.
     """
 
     @ledger.identity("by quadrature along A(Z) - A(Z')", alpha=[1.1, 2.0, 10.0, 100.0],
@@ -207,12 +208,12 @@ def regret_of_descent(ledger):
     previous vectors. The paper does not print eta and x_1, although the bound depends on eta and
     x_1. For a fixed eta of another size, the regret may exceed the bound by any factor. An eta that
     adapts to the past is D / sqrt(sum of the squares so far). With such an eta, the regret is at
-    least 2 times the bound at T = 2, and 2.45 times the bound at T = 20. The regret is at most 3
-    times the bound. For vectors of equal length, the factor for such an eta is 1.81 at T = 14. A
-    start on the boundary of the ball doubles the bound. The tuned eta is a fixed point, because v_t
-    depends on x_t, which depends on eta. The analysis needs a weaker condition than the tuned eta.
-    For any V above the sum of squares, eta = D / sqrt(V) gives the bound D sqrt(V). Theorem 4.9
-    bounds the squares in advance.
+    least 2 times the bound at T = 2. At T = 20, the regret is at least 2.45 times the bound. The
+    regret is at most 3 times the bound. For vectors of equal length, the factor for such an eta is
+    1.81 at T = 14. A start on the boundary of the ball doubles the bound. The tuned eta is a fixed
+    point, because v_t depends on x_t, which depends on eta. The analysis needs a weaker condition
+    than the tuned eta. For any V above the sum of squares, eta = D / sqrt(V) gives the bound D
+    sqrt(V). Theorem 4.9 bounds the squares in advance.
     """
     domain = {"vectors": Array(UNIT, ("T", 2)), "T": Integer(1, 12), "most": 1.0}
     tight = [{"vectors": orthogonal(n)} for n in (1, 2, 5, 12)]
@@ -334,7 +335,7 @@ def adaptive_composition(ledger):
         mutant={"fresh": False},
     )  # fmt: skip
     def own_randomness(fresh, flip, alpha):
-        """Return the cost of z xor coin and a second coin.
+        """Return the cost of publishing z xor coin and a second coin.
 
         The mutant publishes the first coin.
         """

@@ -329,10 +329,10 @@ def diff_varies_little(ledger):
     + 1) / (sqrt(pi) Gamma((d + 1)/2)) is the exact constant of Lemma 2.2 (iii). The losses +-L
     abs(<e, x>) attain the exact constant in the limit in which x - y shrinks along e at the kink.
     The exact constant is at most 2 d. The exact constant is 1 at d = 1, 2.81 at d = 2, and (1 +
-    2/pi) d for large d. So the printed constant 16 d is 16 times too large at d = 1, and 9.8 times
-    too large for large d. For a linear loss alone, the constant is d. The proof has two typos. The
-    printed d L / b should be d L / delta. The printed (1/k) sum over k should be (1/d) sum over d.
-    The constants of the proof add up to exactly 8 d at d = 1.
+    2/pi) d for large d. So the printed constant 16 d is 16 times too large at d = 1, and the
+    constant is 9.8 times too large for large d. For a linear loss alone, the constant is d. The
+    proof has two typos. The printed d L / b should be d L / delta. The printed (1/k) sum over k
+    should be (1/d) sum over d. The constants of the proof add up to exactly 8 d at d = 1.
     """
     attempt = {**MOVED, "b": Integer(1, 50)}
     attempt["extremal"] = [

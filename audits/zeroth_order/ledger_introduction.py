@@ -76,13 +76,14 @@ def data_complexity(ledger):
     The claim holds for the bound in which T is the maximum of the two terms of Theorem 4.9. For
     this T, M = 10^5 (1 + log)^2 times the formula is enough for a guarantee of epsilon. This value
     includes constants, rounding and half the radius. For the printed minimum, M must grow like
-    sqrt(d) rho/(delta epsilon^4). So epsilon / 10 needs 10^4 times the data, not 10^3 times. So the
-    theorem needs more data if the privacy is weaker. "Stationary" is read as stationary in
-    expectation. The complexity counts data, not values of f. Each item costs 2 d values of f. The
-    non-private algorithm of Kornowski and Shamir (2023) uses 2 values for each item. So the private
-    algorithm needs d times as many values of f. The paper does not show that the non-private rate
-    d/(delta epsilon^3) is optimal. Section 5 describes the optimality of this rate as uncertain.
-    The minimum is the only mistake behind zoo.thm4.9.T, zoo.thm4.9.conv and zoo.thm4.9.int.
+    sqrt(d) rho/(delta epsilon^4). So dividing epsilon by 10 multiplies the needed data by 10^4, not
+    by 10^3. So the theorem needs more data if the privacy is weaker. "Stationary" is read as
+    stationary in expectation. The complexity counts data, not values of f. Each item costs 2 d
+    values of f. The non-private algorithm of Kornowski and Shamir (2023) uses 2 values for each
+    item. So the private algorithm needs d times as many values of f. The paper does not show that
+    the non-private rate d/(delta epsilon^3) is optimal. Section 5 describes the optimality of this
+    rate as uncertain. The minimum is the only mistake behind zoo.thm4.9.T, zoo.thm4.9.conv and
+    zoo.thm4.9.int.
     """
 
     @ledger.falsify(
@@ -168,12 +169,12 @@ def naive_noise(ledger):
     obtained. Variance-reduced SGD with zeroth-order estimators only achieves O(d^(3/2)/(delta
     epsilon^3)) (Chen et al., 2023).
 
-    The paper describes the estimator with B = 1. At rho = d, the noise of this estimator costs at
-    most four times the data. On a line, the noise costs 2.25 times the data. So the rate is the
-    non-private rate for some values of rho. For rho >= sqrt(d), the printed rate equals the
-    non-private rate. Algorithm 6 attains this rate with B = d^(3/2)/rho between 1 and d. The values
-    of rho in Theorem 4.9 begin at sqrt(d) epsilon. For B = 1, the analysis of Appendix E gives
-    d^3/(rho^2 delta epsilon^3), not d^(3/2)/(rho delta epsilon^3). The rate d^(3/2)/(delta
+    The paper describes the estimator with B = 1. At rho = d, the noise of this estimator multiplies
+    the needed data by at most four. On a line, the noise multiplies the needed data by 2.25. So the
+    rate is the non-private rate for some values of rho. For rho >= sqrt(d), the printed rate equals
+    the non-private rate. Algorithm 6 attains this rate with B = d^(3/2)/rho between 1 and d. The
+    values of rho in Theorem 4.9 begin at sqrt(d) epsilon. For B = 1, the analysis of Appendix E
+    gives d^3/(rho^2 delta epsilon^3), not d^(3/2)/(rho delta epsilon^3). The rate d^(3/2)/(delta
     epsilon^3) of variance-reduced SGD is quoted (Chen et al., 2023), and not judged here.
     """
     for words, B, rho in (("B = 1, rho = d", "1", "d"), ("B = d, rho = sqrt(d)", "d", "d**0.5")):

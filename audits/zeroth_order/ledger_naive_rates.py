@@ -211,14 +211,14 @@ def gap(ledger):
     third reading allows all rho. For rho > sqrt(d) epsilon, the naive oracle needs 1 + sqrt(d)/rho
     times as much data as the proposed algorithm. For rho >= sqrt(d), the named term does not
     dominate, and the cost is not 1/epsilon. We use the provable constants, F* = L = 1, delta = 1/2
-    and the best T and B. For large M, the variance-reduced bound is smaller if rho is below a
-    limit. This limit is 1.91 at d = 5, 3.17 at d = 10, and 5.03 at d = 20. For d = 5, the
-    variance-reduced bound is smaller at M = 2.2e8 if rho = .5, and at M = 7.5e8 if rho = 1. For d =
-    10, such an M is 3.8e8 if rho = .5, 5.5e8 if rho = 1, and 3e9 if rho = 2. For d = 20, such an M
-    is 9e8 if rho = .5, 9e8 if rho = 1, and 1.6e9 if rho = 2. At these M, the two bounds lie between
-    .012 L and .04 L. At half of these M, the naive bound is smaller. At M = 1e5, d = 10 and rho =
-    1, the variance-reduced bound is .96 L, while the naive bound is .46 L. This comparison concerns
-    the bounds, not the algorithms.
+    and the best T and B. For large M, the variance-reduced bound is smaller than the naive bound if
+    rho is below a limit. This limit is 1.91 at d = 5, 3.17 at d = 10, and 5.03 at d = 20. For d =
+    5, the variance-reduced bound is smaller than the naive bound at M = 2.2e8 if rho = .5, and at M
+    = 7.5e8 if rho = 1. For d = 10, such an M is 3.8e8 if rho = .5, 5.5e8 if rho = 1, and 3e9 if rho
+    = 2. For d = 20, such an M is 9e8 if rho = .5, 9e8 if rho = 1, and 1.6e9 if rho = 2. At these M,
+    the two bounds lie between .012 L and .04 L. At half of these M, the naive bound is smaller than
+    the variance-reduced bound. At M = 1e5, d = 10 and rho = 1, the variance-reduced bound is .96 L,
+    while the naive bound is .46 L. This comparison concerns the bounds, not the algorithms.
     """
     best = ledger.reading("rho <= sqrt(d) epsilon, the naive oracle with its best B")
 

@@ -28,9 +28,9 @@ ROUNDING = 1e-9
 def replay(seed, d, naive, step, restart, every):
     """Run Algorithm 3 on a loss that records its points, and follow the printed lines.
 
-    The first array has w_1^1, ..., w_T^K and the output. The second array has, for each w_t^k, the
-    nearest x_t^k + s Delta_t^k with s in [0, 1]. For the output, the second array has the nearest
-    point among wbar^1, ..., wbar^K.
+    The first array has w_1^1, ..., w_T^K and the output. For each w_t^k, the second array has the
+    nearest point x_t^k + s Delta_t^k with s in [0, 1]. For the output, the second array has the
+    nearest point among wbar^1, ..., wbar^K.
     """
     asked, T, K, radius = [], 3, 2, 0.3
     rng = np.random.default_rng(seed)

@@ -147,9 +147,10 @@ def sensitivities(ledger):
     delta)) norm(w_i^k - w_(i-1)^k) <= 4 d L/(B_2 T) for all i >= 2. Since B_1 >= T B_2/2, it holds
     that s_1 <= s_t for all t >= 2.
 
-    The claim holds if s_t denotes the bound of s_t. At B_1 = T B_2/2, the claim is an equality. If
-    two successive points are equal, s_t is 0, which is below s_1. If Delta_1 = 0, s_2 is half as
-    large. The last line of the proof has i <= n instead of i <= b, and n instead of T.
+    The claim holds if the symbol s_t denotes the bound on the sensitivity s_t. At B_1 = T B_2/2,
+    the claim is an equality. If two successive points are equal, s_t is 0, which is below s_1. If
+    Delta_1 = 0, s_2 is half as large. The last line of the proof has i <= n instead of i <= b, and
+    n instead of T.
     """
 
     @ledger.falsify("s_1 against 4 d L/(B_2 T)", T=ROUNDS, B_2=Integer(1, 1000), more=Integer(0, 9),

@@ -146,7 +146,7 @@ def renyi(log_p, log_q, alpha, cell):
 def mixture_divergence(kink, n_angles, rho, alpha, quiet, moved=False):
     """Return the divergence of noisy Grad or Diff, mixed over u.
 
-    The parameters are d = 2, b = 1, and the items are +-.
+    The parameters are d = 2 and b = 1, and the two items have opposite signs.
     """
     case = opposite(2, kink)
     u = sphere(2, n_angles)[0]
@@ -284,8 +284,8 @@ def cap(d, angle):
 def worst_of_caps(d, low, high, chordal=True):
     """Return t and P for the worst 1-Lipschitz h with two caps, and with one cap.
 
-    The function h is c on a cap of angle `low`, and at least c + 2 t beyond the angle `high`. The
-    value t is the largest value that E h allows on either side. The result is None if the caps
+    The function h is c on a cap of angle `low`, and h is at least c + 2 t beyond the angle `high`.
+    The value t is the largest value that E h allows on either side. The result is None if the caps
     overlap.
     """
     if high <= low or high - low < 1e-6:
@@ -306,14 +306,14 @@ def concentration(ledger):
     <= 2 exp(-d t^2/(2 L^2)).
 
     The bound holds in all tested cases. These cases use deviations from the mean. The exponent has
-    d, not d - 1. By Levy's isoperimetric inequality, the values of h have the distribution of a
-    monotone Lipschitz function of the angle from a pole. So the worst case is two caps or one cap.
-    For d from 2 to 100, the check searches the angles of these caps. At d = 1, the largest
-    probability is .824 of the bound. The function h = L u attains this probability at t = L. For d
-    >= 2, the factor 2 is not needed for the chordal distance. The function f(x + delta u) uses the
-    chordal distance. Distances along the sphere are larger. If d >= 2, the bound also holds for
-    distances along the sphere. At d = 2, the largest probability is .503 of the bound. The paper
-    does not specify the distance.
+    d, not d - 1. By Levy's isoperimetric inequality, some monotone Lipschitz function of the angle
+    from a pole has the same distribution as h. So the worst case is two caps or one cap. For d from
+    2 to 100, the check searches the angles of these caps. At d = 1, the largest probability is .824
+    of the bound. The function h = L u attains this probability at t = L. For d >= 2, the factor 2
+    is not needed for the chordal distance. The function f(x + delta u) uses the chordal distance.
+    Distances along the sphere are larger than chordal distances. If d >= 2, the bound also holds
+    for distances along the sphere. At d = 2, the largest probability is .503 of the bound. The
+    paper does not specify the distance.
     """
     domain = {"d": Integer(2, 100), "low": Interval(0.0, math.pi), "high": Interval(0.0, math.pi)}
     domain |= {"two": 2.0, "times": 1.0, "chordal": True}

@@ -176,7 +176,8 @@ def smoothing_keeps_stationary_points(ledger):
     function abs(x - s delta) has only the gradient -1 within s delta of 0. The smoothing of this
     function has a value of s - 1 at 0. The proof needs the fact that the mean of gradients over the
     ball B(y, delta) lies in the hull of these gradients. For the open ball, this fact also holds.
-    The proof also needs norm(y - x) < delta. The proof writes <= instead.
+    The proof also needs norm(y - x) < delta. In place of norm(y - x) < delta, the proof writes
+    norm(y - x) <= delta.
     """
     bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
     flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
@@ -333,11 +334,12 @@ def without_a_component(ledger):
 
     Use one direction for each item instead of d directions. For linear losses, the estimates of
     gradient differences always have the length d L norm(x - y)/delta. With d directions, the error
-    of the mean is sqrt(d) times smaller. So with one direction, the error grows by sqrt(d). But the
-    data complexity is proportional to the square of the error, so the data complexity grows by d.
-    The paper does not say which of these two quantities "dimension dependence" describes. The
-    number of values of f is the same for one direction and for d directions. The claim that O2NC
-    saves sqrt(d) is a comparison with Chen et al. (2023), which is not judged here.
+    of the mean is sqrt(d) times smaller than with one direction. So with one direction, the error
+    grows by sqrt(d). But the data complexity is proportional to the square of the error, so the
+    data complexity grows by d. The paper does not say which of these two quantities "dimension
+    dependence" describes. The number of values of f is the same for one direction and for d
+    directions. The claim that O2NC saves sqrt(d) is a comparison with Chen et al. (2023), which is
+    not judged here.
     """
     ledger.reading("the error of an estimate").identity(
         "standard deviation with one direction over that with d of them", d=[2, 5, 50], power=0.5,

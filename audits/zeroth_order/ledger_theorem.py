@@ -96,7 +96,7 @@ def data_size(ledger):
 
 
 def terms(a, b, c):
-    """Return the orders of the minima of a T + b/sqrt(T) and a T + c/T, and T_1 and T_2."""
+    """Return the orders of the minima of `a T + b/sqrt(T)` and `a T + c/T`, and T_1 and T_2."""
     return (a * b**2) ** (1 / 3), math.sqrt(a * c), (b / a) ** (2 / 3), math.sqrt(c / a)
 
 
@@ -108,17 +108,17 @@ def length_of_an_epoch(ledger):
     M))^(1/2).
 
     The claim is false for every constant, because min must be max. Let a = (F* + L delta)/(delta
-    M), b = sqrt(d) L and c = d^(3/2) L/rho. The left side is a T + b/sqrt(T) + c/T. In the left
-    side, the second term balances a T at T_1, and the third term balances a T at T_2. At the
-    smaller of T_1 and T_2, one of these two terms is still too large. As M -> infinity and all
-    other values are fixed, T = T_2. In this limit, b/sqrt(T_2) is of order M^(-1/4), but the right
-    side is of order M^(-1/3). The ratio grows like (rho^3 L delta M/(d^(5/2) (F* + L
-    delta)))^(1/12), which is faster than every power of ln T. The ratio grows like rho^(1/4) for
-    rho -> infinity and like rho^(-1/2) for rho -> 0. Let X = (a b^2)^(1/3) and Y = (a c)^(1/2). At
-    T = max{T_1, T_2}, the left side is at most 2 (X + Y). The sum X + Y is at most the right side.
-    The constant 2 is the best constant (for Y/X -> 0 or X/Y -> 0). If T is rounded up, the constant
-    is 3. If c contains ln T, the bound has another factor of max{1, ln T}. No T gives less than
-    1.46 (X + Y).
+    M), b = sqrt(d) L and c = d^(3/2) L/rho. The left side is `a T + b/sqrt(T) + c/T`. In the left
+    side, the second term balances the first term at T_1, and the third term balances the first term
+    at T_2. At the smaller of T_1 and T_2, one of these two terms is still too large. As M ->
+    infinity and all other values are fixed, T = T_2. In this limit, b/sqrt(T_2) is of order
+    M^(-1/4), but the right side is of order M^(-1/3). The ratio grows like (rho^3 L delta
+    M/(d^(5/2) (F* + L delta)))^(1/12), which is faster than every power of ln T. The ratio grows
+    like rho^(1/4) for rho -> infinity and like rho^(-1/2) for rho -> 0. Let X = (a b^2)^(1/3) and Y
+    = (a c)^(1/2). At T = max{T_1, T_2}, the left side is at most 2 (X + Y). The sum X + Y is at
+    most the right side. The constant 2 is the best constant (for Y/X -> 0 or X/Y -> 0). If T is
+    rounded up, the constant is 3. If c contains ln T, the bound has another factor of max{1, ln T}.
+    No T gives less than 1.46 (X + Y).
     """
     words = {"lhs": "left side at the printed T", "rhs": "1000 times the right side"}
     for claim, M, rho in (("M = 1e60, rho = 1", 1e60, 1.0), ("rho = 1e24", 1e9, 1e24),
@@ -213,11 +213,12 @@ def two_rounds(rho, slope, low, high, epsilon):
     The parameters are L = delta = F* = d = 1.
 
     The loss is f(x, z) = (1 - slope) z x + slope H(x), where z = 1 or -1. The function H is abs,
-    rounded off on [-.1, .1]. The start x_1 is 1/slope, and the sum of E norm(v_t)^2 is between low
-    and high. In each epoch, x moves by clip(-eta v_1, -D, D). The distance from x to wbar is at
-    most 1/4. If abs(x) <= 1.35, E psi grows by at least c. If abs(x) > 1.35, then abs(wbar) > 1.1.
-    So all slopes nearby are slopes of abs, and E psi falls by at most k. Over all epochs, E psi
-    rises by at most R E(move^2)/(2 x_1) in an epoch. The reason is that psi(y) - psi(x_1) <= R (y^2
+    rounded off on [-.1, .1]. The start x_1 is 1/slope, and the sum of E norm(v_t)^2 is between
+    `low` and `high`. In each epoch, x moves by clip(-eta v_1, -D, D). The distance from x to wbar
+    is at most 1/4. If abs(x) <= 1.35, E psi grows by at least c. If abs(x) > 1.35, then abs(wbar) >
+    1.1. So all slopes nearby are slopes of abs, and E psi falls by at most k. Over all epochs, E
+    psi rises by at most R E(move^2)/(2 x_1) in an epoch. The reason is that psi(y) - psi(x_1) <= R
+    (y^2
     - x_1^2)/(2 x_1). In addition, the mean move points to 0. So the share of epochs with abs(x) <=
     1.35 is at most (k + rise)/(c + k).
     """
@@ -276,23 +277,23 @@ def convergence(ledger):
     delta/T, T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
     rho))^(1/2)} and K = M/(2T) outputs a (delta, epsilon)-stationary point with M data points.
 
-    With the printed T, the theorem is false. Not only the bound fails, but the algorithm also
-    fails. For every C and p, there is a rho such that every M <= C log^p(.) (...) fails. This
-    failure occurs for any rounding of T. On a line with F* = L delta, T <= 2 for all M <= 8 rho. As
-    rho -> infinity, C log^p(.) (...) falls below 8 rho. Take f = (L - h) z x + h abs(x), where z =
-    1 or -1, and abs is rounded off at 0. Also, take x_1 = L delta/h. At T = 1, the output is x_1,
-    where the slope is h. At T = 2, the algorithm makes gradient steps of at most delta/2 with a
-    batch of 3. In the end, these steps wander over a range of order delta L/h. Let h = .02 L and
-    rho >= 1e6. In this case, E norm(grad F(wbar))_delta >= .0112 L for all K and for every eta from
-    .57 to .647 delta/L. This range includes the eta of Section 2. The reason is that sqrt(E
-    norm(v_t)^2) is at least (L - h)/sqrt(3) - h. This square root is at most (L - h)/sqrt(3) + h,
-    except for the variance of Diff. The variance of Diff is at most L^2/12. The smaller eta of
-    zoo.thm4.9.g2 gives .00062 L for h = .001 L. At fixed rho, the bound fails. The condition
-    sqrt(d) L/sqrt(T_2) <= epsilon requires M >= sqrt(d) rho L^3 (F* + L delta)/(delta epsilon^4).
-    With T = max{...}, the rate is as printed, including constants and rounding. The min instead of
-    a max is the only mistake behind zoo.thm4.9.T, zoo.thm4.9.conv, zoo.thm4.9.int and the step of
-    zoo.abs.1. The proof ends at (2 delta, epsilon), so half the radius must be used. "Stationary"
-    is read as stationary in expectation.
+    With the printed T, the theorem is false. The bound fails, and the algorithm fails too. For
+    every C and p, there is a rho such that every M <= C log^p(.) (...) fails. This failure occurs
+    for any rounding of T. On a line with F* = L delta, T <= 2 for all M <= 8 rho. As rho ->
+    infinity, C log^p(.) (...) falls below 8 rho. Take f = (L - h) z x + h abs(x), where z = 1 or
+    -1, and abs is rounded off at 0. Also, take x_1 = L delta/h. At T = 1, the output is x_1, where
+    the slope is h. At T = 2, the algorithm makes gradient steps of at most delta/2 with a batch of
+    3. In the end, these steps wander over a range of order delta L/h. Let h = .02 L and rho >= 1e6.
+    In this case, E norm(grad F(wbar))_delta >= .0112 L for all K and for every eta from .57 to .647
+    delta/L. This range includes the eta of Section 2. The reason is that sqrt(E norm(v_t)^2) is at
+    least (L - h)/sqrt(3) - h. This square root is at most (L - h)/sqrt(3) + h, except for the
+    variance of Diff. The variance of Diff is at most L^2/12. The smaller eta of zoo.thm4.9.g2 gives
+    .00062 L for h = .001 L. At fixed rho, the bound fails. The condition sqrt(d) L/sqrt(T_2) <=
+    epsilon requires M >= sqrt(d) rho L^3 (F* + L delta)/(delta epsilon^4). With T = max{...}, the
+    rate is as printed, including constants and rounding. The min instead of a max is the only
+    mistake behind zoo.thm4.9.T, zoo.thm4.9.conv, zoo.thm4.9.int and the step of zoo.abs.1. The
+    proof ends at (2 delta, epsilon), so half the radius must be used. "Stationary" is read as
+    stationary in expectation.
     """
     words = {"lhs": "a lower bound of E norm(grad F(wbar))_delta", "rhs": "epsilon"}
     own = {"slope": 0.02, "low": 0.5958, "high": 0.7697, "epsilon": 0.01, **words}

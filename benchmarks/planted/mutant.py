@@ -12,7 +12,7 @@ class Mutant:
     Parameters
     ----------
     file : str
-        Path inside `dpaudit/`. Its first part is the package.
+        Path inside `dpaudit/`. The first part of this path is the package.
     mistake : str
         Description of the mistake.
     old, new : str

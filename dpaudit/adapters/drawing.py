@@ -36,10 +36,10 @@ class Drawn:
         ``prepare(**options)`` returns a function ``release(given, rng)``, which makes one draw.
         ``prepare`` is called once for each call of the mechanism.
     given : callable, str or int, optional
-        Input of a release. The input may be a function of the data. It may also be a column of a
-        frame or a key of a dict, which is passed as an array. By default, the input is the data.
-        The input is made again for each draw, so that changes made by one release do not reach the
-        next.
+        Input of a release. The input may be a function of the data. The input may also be a column
+        of a frame or a key of a dict, which is passed as an array. By default, the input is the
+        data. The input is made again for each draw, so that changes made by one release do not
+        reach the next.
     then : callable, optional
         A fixed function of a release. The value of this function is the draw. By default, the draw
         is the release itself.
@@ -124,7 +124,7 @@ def flat(given: Any) -> Any:
 
 @contextmanager
 def apart(rng: np.random.Generator) -> Iterator[None]:
-    """Seed numpy's global generator and that of ``random``; restore both states afterwards.
+    """Seed the global generators of numpy and of ``random``; restore both states afterwards.
 
     Some packages draw from these generators. If the states were restored without a new seed, every
     call would draw the same numbers.

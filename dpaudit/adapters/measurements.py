@@ -1,6 +1,6 @@
 """Adapters of OpenDP and PyDP.
 
-Their measurements, queries and algorithms become mechanisms.
+Measurements, queries and algorithms of these packages become mechanisms.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def opendp(
         and lists are converted to the type that the measurement takes. This type is one number, or
         a list of all items of all users.
     at_once : bool, optional
-        Whether one release makes all draws of a call, which is much faster: the release is a vector
-        that holds the value `size` times. This option needs a measurement that adds independent
-        noise to each entry of a vector, and data of one number. Default False.
+        Whether one release makes all draws of a call, which is much faster than one release for
+        each draw. This release is a vector that holds the value `size` times. This option needs a
+        measurement that adds independent noise to each entry of a vector, and data of one number.
+        Default False.
     **parameters
         Arguments of the function that makes the measurement, such as ``scale``.
         ``mutants.scaled(scale=0.5)`` can multiply these arguments.
@@ -179,14 +180,14 @@ def opendp_query(
     -------
     callable
         A mechanism ``f(data, size, *, rng)``, as described in :func:`opendp`. All draws use the
-        same resolved measurement on the same data. This is equivalent to a new context for each
-        release.
+        same resolved measurement on the same data. This reuse is equivalent to a new context for
+        each release.
 
     Raises
     ------
     MechanismError
         If OpenDP, or the version of polars that OpenDP needs, is not installed when the mechanism
-        is called. Install them with ``pip install 'opendp[polars]'``.
+        is called. Install OpenDP and polars with ``pip install 'opendp[polars]'``.
     """
     _validate.function("a function query(context)", query=query)
     _validate.integer(1, contributions=contributions)

@@ -1,6 +1,6 @@
 """Adapters of diffprivlib.
 
-Its tools, mechanisms and models become mechanisms.
+The tools, mechanisms and models of diffprivlib become mechanisms.
 """
 
 from __future__ import annotations
@@ -159,8 +159,9 @@ def diffprivlib_model(
         attributes that are released, because other attributes may be computed without noise.
     given : callable, optional
         Function of the data that returns the arguments of ``fit`` as a tuple. By default, the data
-        are a dict, and the arguments are its ``"X"``, with a row for each user, and its ``"y"``.
-        For an array, the only argument is the array, with a row for each user.
+        are a dict. The arguments are then the entries ``"X"``, with a row for each user, and
+        ``"y"`` of this dict. For an array, the only argument is the array, with a row for each
+        user.
     then : callable, optional
         Function of a fitted model, whose value is the draw. Exactly one of `probe`, `parameters`
         and `then` must be given.

@@ -38,9 +38,9 @@ class Accounted(Claim):
     Parameters
     ----------
     accounted : DpEvent, PrivacyAccountant or PrivacyLossDistribution
-        An event is composed on a ``PLDAccountant``, or on an ``RdpAccountant`` if the first does
-        not support the event. An accountant is copied, so later compositions on the accountant do
-        not change the claim.
+        An event is composed on a ``PLDAccountant``, or on an ``RdpAccountant`` if a
+        ``PLDAccountant`` does not support the event. An accountant is copied, so later compositions
+        on the accountant do not change the claim.
     relation : Relation, optional
         Relation of the claim. For an event, the default is the default of dp-accounting,
         ``Relation.ADD_REMOVE_USER``. For an accountant, `relation` must be omitted or equal to the
@@ -263,7 +263,7 @@ def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relat
 
 
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str, bool]:
-    """Return the relation, the object that reports the curve, words, and whether it is an event."""
+    """Return the relation, the reporting object, words, and whether `accounted` is an event."""
     if relation is not None:
         _validate.instance(Relation, "a Relation or None", relation=relation)
     try:

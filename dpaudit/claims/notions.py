@@ -1,8 +1,8 @@
 """Claims, and the (epsilon, delta) guarantees that they imply.
 
-Every claim has ``delta(epsilon)`` and ``epsilon(delta)``. They return the (epsilon, delta)
-guarantees that follow from the claim *and no more*. The conversions are lossless: for each point of
-the curve, some mechanism keeps the claim and gives no better guarantee than that point.
+Every claim has ``delta(epsilon)`` and ``epsilon(delta)``. These two methods return the (epsilon,
+delta) guarantees that follow from the claim *and no more*. The conversions are lossless: for each
+point of the curve, some mechanism keeps the claim and gives no better guarantee than that point.
 
 Consider a bound on Renyi divergences, and an event with probabilities p and q on neighbouring
 inputs. By data processing, some mechanism keeps the bound and has such an event exactly if the
@@ -120,7 +120,7 @@ class Relation:
 
     @property
     def is_of_users(self) -> bool:
-        """Whether the relation is one of datasets of users, and not of query values."""
+        """Whether the relation is between datasets of users, and not between query values."""
         return self.name != "within_sensitivity"
 
     def of_group(self, users: int) -> Relation:
@@ -255,8 +255,8 @@ class Claim(abc.ABC):
 def _at_remaining(delta: float, claimed: float, epsilon: Callable[[float], float]) -> float:
     """Return the epsilon at `delta` of a claim that promises nothing with probability `claimed`.
 
-    `epsilon` is a function. It maps the delta that remains for the rest of the claim to the epsilon
-    of the rest.
+    The function `epsilon` maps the delta that remains for the rest of the claim to the epsilon of
+    this rest.
     """
     delta = _validate.delta(delta=delta)
     if delta < claimed:
@@ -277,8 +277,9 @@ class RenyiConversions(Claim):
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
         """Return the orders to use at each of v points of the boundary, shape (a, 1) or (a, v).
 
-        `focus` holds orders whose constraints were active, shape (f, v). The first call has None.
-        Return orders that are dense within a factor `spread` of `focus`, or a fixed set of orders.
+        `focus` holds orders whose constraints were active, shape (f, v). In the first call, `focus`
+        is None. Return orders that are dense within a factor `spread` of `focus`, or a fixed set of
+        orders.
         """
 
     @abc.abstractmethod
@@ -363,7 +364,7 @@ class _Edge:
 def _whole_boundary(claim: RenyiConversions) -> _Edge:
     """Return the whole boundary, with its orders, on a coarse grid.
 
-    Every refinement starts there.
+    Every refinement starts on this grid.
     """
     grid = np.concatenate([-np.geomspace(1e6, 60.0, 140), np.arange(-59.5, 36.5, 0.5)])
     edge = claim._edge(grid, None, 1.0)

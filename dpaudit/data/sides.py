@@ -15,7 +15,8 @@ from dpaudit.errors import ArgumentError, PairError
 def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
     """Return the replaced users; at most `most` users may be replaced.
 
-    A user with a name may be replaced by a user with another name. Then both users are returned.
+    A user with a name may be replaced by a user with another name. In this case, both users are
+    returned.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """The public function that audits one mechanism, the checks of its arguments, and its settings.
 
 A score or a conversion of outputs is fixed before the first draw. The score or the conversion is
-post-processing. So whatever is certified of its outputs holds for the mechanism.
+post-processing. So everything that is certified for the scores or converted outputs also holds for
+the mechanism.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class Settings:
     Parameters
     ----------
     workers : int or Workers, optional
-        Number of processes that draw. Processes that die are replaced. The results equal those of
-        one process, bit by bit.
+        Number of processes that draw. Processes that die are replaced. The results equal the
+        results of one process, bit by bit.
     executor : concurrent.futures.Executor, optional
         Executor that draws instead of `workers`, for example the executor of a cluster. The audit
         does not close it.
     time_limit : float, optional
-        Time limit of the whole audit in seconds, > 0. When it passes, the audit fails with
-        :class:`MechanismTimeout`.
+        Time limit of the whole audit in seconds, > 0. When this time has passed, the audit fails
+        with :class:`MechanismTimeout`.
     call_limit : float, optional
         Time limit of one call of a mechanism in seconds, > 0. :class:`dpaudit.mechanisms.Watch`
         says where a hanging call can be interrupted.
@@ -110,7 +111,7 @@ class Settings:
 
 
 def checked_settings(settings: Settings | None) -> Settings:
-    """Return settings, with the defaults for None; raise an error for anything else."""
+    """Return the settings, or the defaults for None; raise an error for any other type."""
     if settings is None:
         return Settings()
     return _validate.instance(Settings, "dpaudit.Settings(...) or None", settings=settings)
@@ -164,7 +165,7 @@ def _alike(variant: Any, mechanism: Any) -> Any:
 def may_fail_late(mechanism: Any) -> bool:
     """Return whether a call may fail after trial calls passed.
 
-    Then :func:`apart` is needed.
+    In this case, :func:`apart` is needed.
     """
     while isinstance(mechanism, Scored):
         mechanism = mechanism.mechanism
@@ -292,7 +293,7 @@ def _checked_instrument(method: Any) -> Any:
 
 
 def default_portfolio(claim: Claim) -> Portfolio:
-    """Return the pairs that are searched if none are given; both relations if none is given."""
+    """Return the pairs that are searched by default, under both relations if none is given."""
     relation = claim.relation
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
@@ -366,11 +367,11 @@ def audit(
     Parameters
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
-        The mechanism has one of three forms. It is ``f(data, size, *, rng) -> array [size, ...]``,
-        an :class:`AdditiveNoise`, or an object with ``pmf(data) -> [k]``. If it is an
-        :class:`AdditiveNoise`, the final noise is integrated out. If it has a pmf, the divergence
-        is computed and not estimated. Wrap functions that return one draw in :func:`one_draw`. Wrap
-        mechanisms that return dicts or raise exceptions in :class:`Outcomes`.
+        The mechanism is ``f(data, size, *, rng) -> array [size, ...]``, an :class:`AdditiveNoise`,
+        or an object with ``pmf(data) -> [k]``. If the mechanism is an :class:`AdditiveNoise`, the
+        final noise is integrated out. If the mechanism has a pmf, the divergence is computed and
+        not estimated. Wrap functions that return one draw in :func:`one_draw`. Wrap mechanisms that
+        return dicts or raise exceptions in :class:`Outcomes`.
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional
@@ -389,20 +390,21 @@ def audit(
         1e-6.
     mutants : "noise", sequence or None, optional
         Mutants, on which the audit shows its power. Each mutant is the mechanism with one mistake.
-        It is audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`). With "noise"
-        (the default), mutants are made from the mechanism's noise. A sequence gives additional
-        mutants: mechanisms with other mistakes, and changes such as
+        Each mutant is audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`).
+        With "noise" (the default), mutants are made from the mechanism's noise. A sequence gives
+        additional mutants: mechanisms with other mistakes, and changes such as
         ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``. The audit must kill
         every mutant of the sequence. With None, no mutants are made, and an audit that finds no
         violation ends in NO_POWER. A refuted claim needs no mutants.
     method : {"fixed", "sequential"} or Instrument, optional
-        With "fixed" (the default), the audit certifies the most that `draws` draws can show. With
-        "sequential", the audit stops as soon as the claim is refuted. It also stops as soon as the
-        rest of the budget could not certify any violation that is still possible. Use "sequential"
-        for expensive mechanisms that draw their outputs. See :mod:`dpaudit.engine.bets`. A custom
-        :class:`Instrument` replaces both methods. The custom instrument also audits the mutants.
+        With "fixed" (the default), the audit certifies as much as `draws` draws allow. With
+        "sequential", the audit stops as soon as the claim is refuted. The audit also stops as soon
+        as the rest of the budget could not certify any violation that is still possible. Use
+        "sequential" for expensive mechanisms that draw their outputs. See
+        :mod:`dpaudit.engine.bets`. A custom :class:`Instrument` replaces both methods. The custom
+        instrument also audits the mutants.
     score : callable, optional
-        Fixed function ``score(outputs) -> [size]``. Its value for a draw depends only on the output
+        Fixed function ``score(outputs) -> [size]``. The score of a draw depends only on the output
         of that draw. The audit uses the scores instead of the outputs. A score is post-processing,
         so everything certified for the scores holds for the outputs. Pass a score if you know a
         good one, such as a likelihood ratio. The score must not depend on draws of this audit.
@@ -425,7 +427,7 @@ def audit(
         For an argument out of range.
     MechanismError
         If the mechanism violates its contract. Examples are a wrong shape, objects, inf, changed
-        input, ignored `rng`, and an exception of its own.
+        input, ignored `rng`, and an exception raised by the mechanism.
     MechanismTimeout
         If the mechanism exceeds its time limit.
     RecipeError

@@ -1,10 +1,10 @@
-"""Sequential audits.
+"""Sequential audits, which stop as soon as the evidence suffices.
 
-They stop as soon as the evidence suffices, and may be read at any time. Draws come in batches.
-Before each batch, the audit learns guesses of the side from *all earlier* draws. A guess is given
-by two thresholds of one score, or by an event and its complement. The audit then places bets. A bet
-compares the rates in earlier draws with the closest rates that the claim allows. Under the claim, a
-bet multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
+A sequential audit stops as soon as the evidence suffices, and may be read at any time. Draws come
+in batches. Before each batch, the audit learns guesses of the side from *all earlier* draws. A
+guess is given by two thresholds of one score, or by an event and its complement. The audit then
+places bets. A bet compares the rates in earlier draws with the closest rates that the claim allows.
+Under the claim, a bet multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
 
 Several bets of different sizes each have their own wealth, which is the product of the bet's gains.
 At the beginning, the wealths of all bets sum to 1. Before each batch, a part of the total wealth is
@@ -112,7 +112,7 @@ def first_wealths(levels: int) -> Floats:
 def shared_again(wealths: Floats) -> Floats:
     """Redistribute a part of the wealth according to the initial shares.
 
-    The sum of the wealths stays equal, so it stays a supermartingale.
+    The sum of the wealths stays equal, so the sum stays a supermartingale.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def chosen_at(draws: int) -> float:
 def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
     """Return the rates, moved towards each other by their one-sided limits at `level`.
 
-    The rate that a correct answer loses goes to the wrong answer of that side.
+    The rate that a correct answer loses goes to the wrong answer of the same side.
     """
     return (
         _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
@@ -218,7 +218,7 @@ def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Float
 def _shifted(
     rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
 ) -> Floats:
-    """Move one side's rates, of the correct answer and of the wrong one, by one limit each."""
+    """Move the rates of the correct and the wrong answer of one side, each by one limit."""
     bad = RIGHT if good == LEFT else LEFT
     moved = rates.copy()
     moved[good] = float(of_good(rates[good] * draws, draws, level))
@@ -250,7 +250,7 @@ FUTILE_AFTER = 0.3
 """Share of the budget before which no audit stops as futile."""
 
 _PAIR_SHARE = 0.03  # Share of the budget for the choice among several pairs.
-_LEARN_SHARE = 0.6  # With few draws, a score needs more draws than its threshold.
+_LEARN_SHARE = 0.6  # A score needs many draws to be learnt, and a threshold needs fewer.
 _MARGIN = 1e-6  # Distance from the claim to the level whose refutation refutes the claim.
 _POOL = 6  # Number of guesses that are kept.
 # One-sided levels of the optimistic rates, first for a guess that never abstains, then for a guess
@@ -265,7 +265,7 @@ class Game:
     """A sequence of bets on one mechanism, batch by batch.
 
     The pair, the claim's point and the levels of epsilon are frozen before the first certifying
-    draw. The bets on a batch are frozen before the batch. They depend only on earlier draws.
+    draw. The bets on a batch are frozen before the batch. These bets depend only on earlier draws.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ class Game:
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
-        """Return whether even optimistic rates of the best event cannot refute in this budget."""
+        """Return whether even optimistic rates of the best event cannot refute with this budget."""
         wealth = float(self.log_wealth[self.claim_level])
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 

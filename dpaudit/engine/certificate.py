@@ -1,8 +1,8 @@
 """Certificates: the bounds that an instrument computes, and the counts behind the bounds.
 
 *Guesses by rank.* An audit of a training run has one number per run, a score, and at most hundreds
-of runs. Learning a threshold would cost most of these draws. Guesses by rank need no threshold.
-They guess the side of each output by its rank among all outputs, in both directions.
+of runs. Learning a threshold would cost most of these draws, but guesses by rank need no threshold.
+The side of each output is guessed by its rank among all outputs, in both directions.
 :mod:`dpaudit.stats.ranked` bounds epsilon from the number of correct guesses. Guesses by rank get
 half of `failure_prob`. The other half is for learnt events, which detect differences that do not
 change the order of outputs. Whether guesses by rank are possible is decided from the outputs alone,
@@ -158,7 +158,7 @@ class Excess:
     Parameters
     ----------
     epsilon, delta : float
-        The point (epsilon, delta). Its epsilon is 0 if nothing is certified.
+        The point (epsilon, delta). The epsilon is 0 if nothing is certified.
     """
 
     epsilon: float
@@ -182,7 +182,8 @@ class RankedTally:
     chosen : Guess
         The guess at the test with the strongest evidence, written as thresholds of the output.
     counts, right : Counts
-        Counts at that test, of the draws guessed left and of the draws guessed right.
+        Counts at the test with the strongest evidence, of the draws guessed left and of the draws
+        guessed right.
     correct : tuple of int
         Number of correct guesses at each test.
     stages : Stages
@@ -252,7 +253,7 @@ def ranked(
     encoder : Encoder
         The encoder of outputs that are one number each.
     left, right : ndarray
-        All draws of the pair. Fair coins decided how many of them are on each side.
+        All draws of the pair. Fair coins decided how many of the draws are on each side.
     """
     point = run.task.claim.point
     assert point is not None
@@ -316,7 +317,7 @@ _AIM = Target(delta=0.0)
 
 
 def _surprise(correct: NDArray[np.intp], guesses: NDArray[np.intp]) -> Floats:
-    """Return the number of correct guesses above one half, in standard deviations."""
+    """Return by how many standard deviations the correct guesses exceed half of all guesses."""
     return np.asarray((2 * correct - guesses) / np.sqrt(guesses))
 
 
@@ -336,9 +337,9 @@ class Certificate:
     `bounds` hold simultaneously, except with the failure probability of `epsilon`. Certified curves
     follow from these bounds. `is_constant` says that all outputs on both datasets were equal.
     `tally` holds the counts of fresh draws from which `epsilon` was computed. `share` is the share
-    of the failure probability for these counts. `reason` and `advice` replace the sentences that
-    are made from the other fields by default. `mu` is a certified mu of Gaussian DP, if it is
-    larger than the mu that follows from the bounds. The other fields are those of
+    of the failure probability that belongs to the counts in `tally`. `reason` and `advice` replace
+    the sentences that are made from the other fields by default. `mu` is a certified mu of Gaussian
+    DP, if it is larger than the mu that follows from the bounds. The other fields are those of
     :class:`dpaudit.results.AuditResult`.
     """
 
@@ -409,7 +410,7 @@ class Certificate:
         computed : bool
             Whether the bounds were computed without draws, so that they cannot be wrong.
         whole : bool
-            Whether the computed bounds are exact. If False, they are lower bounds.
+            Whether the computed bounds are exact. If False, the bounds are lower bounds.
         **rest
             Other fields of the certificate.
         """

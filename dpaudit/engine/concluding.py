@@ -159,7 +159,7 @@ def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
 
 
 def _beyond_words(task: Task, found: Certificate, mutant_runs: MutantRuns) -> str:
-    """Return a clause if the draws could not have refuted anything, with the number that could."""
+    """Return a clause with the needed draws if these draws could not have refuted anything."""
     if task.instrument is not None or found.epsilon.counts is None or found.pair.is_null:
         return ""
     if not cannot_refute(task):
@@ -330,7 +330,8 @@ def _advice_on_outputs(verdict: Verdict, mutant_runs: MutantRuns) -> str:
 def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, family: Added) -> str:
     """Return how many draws refute the mechanism, or the mechanism with half of its noise.
 
-    The text is empty if neither violates the claim on this pair, or if more draws would not help.
+    The text is empty if neither mechanism violates the claim on this pair, or if more draws would
+    not help.
     """
     assert family.strength is not None
     epsilon, delta = found.point

@@ -1,18 +1,19 @@
 """Certification by the number of fresh draws in which frozen events fire.
 
 Guesses, by rank or by a frozen rule, need draws whose side was chosen by a fair coin. Joint regions
-of events need no coins. A joint region holds for any numbers of draws of the two sides that depend
-only on chance and on the sizes of both sides. If outputs are stored, one side may have more outputs
-than the other side. An event counts all outputs that were not used to explore, with or without a
-coin. A guess counts only the outputs with a coin. This design is sound for the following reasons:
+of events need no coins. A joint region holds if the numbers of draws of the two sides depend only
+on chance and on the sizes of both sides. If outputs are stored, one side may have more outputs than
+the other side. An event counts all outputs that were not used to explore, with or without a coin. A
+guess counts only the outputs with a coin. This design is sound for the following reasons:
 
 - Outputs are shuffled. Each output is used once, in this order: to explore, with a coin, without a
   coin. Only the coins and the sizes determine how many outputs of each side are explored and how
   many get a coin. Given the coins and the exploration, an event counts outputs that are fresh,
-  independent and of a fixed number. So the event's region is wrong with at most its share of
-  failure_prob.
+  independent and of a fixed number. So the event's region is wrong with probability at most its
+  share of failure_prob.
 
-- A guess ignores outputs without a coin, so its bound is wrong with at most its own share.
+- A guess ignores outputs without a coin, so its bound is wrong with probability at most its own
+  share.
 
 - Two bounds may use the same draws. The union bound over the shares holds for any dependence
   between the bounds.
@@ -134,7 +135,7 @@ class _Coins:
     def toss(cls, most: int, run: Run) -> _Coins:
         """Toss coins for `most` draws of each side.
 
-        For stored outputs, at most as many as are available.
+        For stored outputs, toss at most as many coins as outputs are available.
         """
         tossed, limit = 2 * most, 2 * most
         if run.task.stored is not None:
@@ -402,12 +403,12 @@ def _is_certain(tally: Tally) -> bool:
 def _p_value(
     task: Task, tally: Tally | RankedTally, weight: float, point: tuple[float, float]
 ) -> float:
-    """Return a failure probability, divided as usual, at which these counts refute the claim.
+    """Return a failure probability, divided as usual between bounds, at which the claim is refuted.
 
     Use this function only for a refuted claim. The search stops at a relative accuracy of 1/5 in
     the logarithm, and at 1e-30. Joint regions order the outcomes separately at each failure
-    probability. So the regions are nested in nearly all cases, but this is not proved. The tests
-    check by enumeration that the result is a p-value.
+    probability. So the regions are nested in nearly all cases, but the nesting is not proved. The
+    tests check by enumeration that the result is a p-value.
     """
     if isinstance(tally, RankedTally):
         return min(max(tally.p_value() / weight, math.exp(_LEAST_LOG_PROB)), task.failure_prob)

@@ -7,14 +7,14 @@
    compute. Before the first certifying draw, the driver divides `failure_prob` by these weights
    (:func:`dpaudit.engine.task.divide`).
 
-3. **Certify.** The instrument computes each bound on fresh draws, at its share. The fresh draws are
-   independent of the frozen choices. So, by its theorem in :mod:`dpaudit.stats`, each bound is
-   wrong with probability at most its share. By the union bound, all certified numbers of a result
-   hold together, except with probability `failure_prob`. Therefore the witness, and the point of a
-   curve, may be chosen afterwards.
+3. **Certify.** The instrument computes each bound on fresh draws, with its share of `failure_prob`.
+   The fresh draws are independent of the frozen choices. So, by its theorem in
+   :mod:`dpaudit.stats`, each bound is wrong with probability at most its share. By the union bound,
+   all certified numbers of a result hold together, except with probability `failure_prob`.
+   Therefore the witness, and the point of a curve, may be chosen afterwards.
 
 4. **Test mutants.** If the claim is not refuted, mutants of the mechanism pass through the same
-   three steps. All mutants together get one more `failure_prob`.
+   three steps. All mutants together get a second `failure_prob`.
 
 5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
    the claim and builds the result. This step computes no bound.
@@ -50,7 +50,7 @@ from dpaudit.results import AuditResult
 class Frozen(Protocol):
     """The choices of the exploration.
 
-    They do not change after the first certifying draw.
+    The choices do not change after the first certifying draw.
     """
 
     @property
@@ -72,7 +72,7 @@ class Instrument(Protocol[Settled]):
         """Choose what to certify, on exploration draws of the run."""
 
     def certify(self, frozen: Settled, run: Run) -> Certificate:
-        """Compute bounds on fresh draws; the i-th has failure probability ``failure_probs[i]``."""
+        """Compute bounds on fresh draws; bound i has failure probability ``failure_probs[i]``."""
 
 
 def drive(instrument: Instrument[Any], run: Run) -> Certificate:

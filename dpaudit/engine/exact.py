@@ -166,7 +166,8 @@ def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
 def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
     """Return whether the needed epsilon or delta exceeds the claim by more than rounding errors.
 
-    Curves are computed numerically, to about 1e-10, so the margin for curves is larger.
+    Curves are computed numerically, to about 1e-10, so the margin is larger for curves than for
+    points.
     """
     epsilon, delta = needed
     slack = 1e-15 if claim.point is not None else 1e-9

@@ -78,10 +78,11 @@ def explore(
     share : float
         Share of the draws that the exploration spends.
     learn_share : float, optional
-        Share of these draws from which scores are learnt. Events are chosen on the rest.
+        Share of these draws from which scores are learnt. Events are chosen on the rest of the
+        exploration draws.
     coins : ndarray of bool, optional
-        Whether each of all draws is from the left side. Without this argument, both sides get
-        equally many draws.
+        One flag for each draw: whether the draw is from the left side. Without this argument, both
+        sides get equally many draws.
     """
     task, role = run.task, run.role
 
@@ -205,7 +206,7 @@ def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
 
 
 def _raised(error: BaseException) -> bool:
-    """Return whether the mechanism raised the first error, and not dpaudit."""
+    """Return whether the first error was raised by the mechanism, and not by dpaudit."""
     while error.__cause__ is not None:
         error = error.__cause__
     return not isinstance(error, MechanismError)

@@ -1,10 +1,10 @@
-"""Known distributions of a mechanism on a pair if it had less noise.
+"""Distributions that a mechanism would have on a pair if it had less noise.
 
 The distributions are known in closed form if the mechanism adds Laplace or Gaussian noise, which
 dpaudit detects by running it. If the mechanism has only a few outcomes, its observed frequencies
-are sharpened. To sharpen them, the log-likelihood ratio of each outcome is multiplied by a factor,
-and the geometric mean over both datasets is kept. Sharpening is exact for randomised response. For
-all other mechanisms, the distributions are unknown, and no number is reported.
+are sharpened. To sharpen the frequencies, the log-likelihood ratio of each outcome is multiplied by
+a factor, and the geometric mean over both datasets is kept. Sharpening is exact for randomised
+response. For all other mechanisms, the distributions are unknown, and no number is reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_SEEN = 30  # Least number of draws in a group of outcomes.
 _BY_CHANCE = 1e-3  # Largest p-value at which the outcomes of the two sides count as different.
-_BEYOND_LUCK = 2.0  # A larger difference of ratio sizes counts as real; in standard deviations.
+_BEYOND_LUCK = 2.0  # A larger difference of ratio sizes, in standard deviations, counts as real.
 _MOST_NUMBERS = 20  # Numbers per output up to which the learning of directions was measured.
 _MOST_SUMS = 200  # Largest number of sums of shifts for Laplace noise; more are slow.
 _EDGES = 1e-6, 1e6  # Smallest and largest strength that is searched.
@@ -51,6 +51,9 @@ class Family:
     is_number = False
     """Whether an output is one number, with a monotone likelihood ratio."""
 
+    is_even = False
+    """Whether all numbers of an output shift by the same amount."""
+
     def at(self, strength: float) -> Oracle:
         """Return the distribution on both sides at a strength."""
         raise NotImplementedError
@@ -64,7 +67,7 @@ class Family:
         return self.at(strength).epsilon(delta)
 
     def strength_at(self, epsilon: float, delta: float) -> float | None:
-        """Return the strength that needs exactly epsilon at delta, or None."""
+        """Return the strength that needs exactly `epsilon` at `delta`, or None."""
 
         def excess(log_strength: float) -> float:
             needed = min(self.epsilon(math.exp(log_strength), delta), 1e3)
@@ -97,6 +100,7 @@ class Family:
             found.point,
             task.failure_prob,
             is_number=self.is_number and task.is_small,
+            is_even=self.is_even,
             is_sequential=found.sequential is not None,
         )
 
@@ -108,13 +112,16 @@ class Added(Family):
     Parameters
     ----------
     shifts : ndarray, shape (d,)
-        Shifts of the numbers in a common unit. The strength multiplies the shifts.
+        Absolute shifts of the numbers in a common unit. The strength multiplies the shifts.
     kind : str
         Kind of the noise.
+    is_even : bool
+        Whether all numbers shift by the same amount in the same direction.
     """
 
     shifts: Floats
     kind: str
+    is_even: bool = False
 
     @classmethod
     def of(cls, noise: AddedNoise) -> Added:
@@ -122,7 +129,8 @@ class Added(Family):
         shifts = np.abs(noise.shifts)
         size = float(np.linalg.norm(shifts))  # finite and positive, as added_noise ensures
         strength = None if noise.scale is None else size / noise.scale
-        return cls(strength, shifts / size, noise.kind)
+        is_even = bool(np.allclose(noise.shifts, noise.shifts[0], rtol=1e-6, atol=0.0))
+        return cls(strength, shifts / size, noise.kind, is_even)
 
     @property
     def is_number(self) -> bool:  # type: ignore[override]
@@ -219,10 +227,10 @@ def _grouped(counts: Floats) -> Floats:
 def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
     """Return the frequencies of each likelihood ratio.
 
-    Outcomes with one ratio are equivalent. The largest observed ratio is partly due to chance.
-    Therefore ratios of similar size are joined, beginning with the most similar ratios, until all
-    ratios differ by more than chance. If the two sides differ from mirror images only by chance,
-    they are treated as mirror images.
+    Outcomes with the same likelihood ratio are equivalent. The largest observed ratio is partly due
+    to chance. Therefore ratios of similar size are joined, beginning with the most similar ratios,
+    until all ratios differ by more than chance. If the two sides differ from mirror images only by
+    chance, they are treated as mirror images.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def noise_margin(
     Parameters
     ----------
     result : AuditResult
-        Audit of the mechanism. Its seed and its `failure_prob` are used again.
+        Audit of the mechanism. The seed and the `failure_prob` of this audit are used again.
     claim : Claim
         The claim that is audited.
     variants : mapping of float to mechanism

@@ -6,9 +6,9 @@ audited first. The audits end when the mutants of the noise have together spent 
 audit itself. If no mutant was killed by then, the mutant that came closest to a refutation gets the
 whole budget. Each mutant that the user gave gets the whole budget, too.
 
-The number of audits of each mutant is fixed in advance, and all of them share one `failure_prob`.
-So the mutants of an audit add at most as much to the family-wise error of a run as the audit
-itself.
+The number of audits of each mutant is fixed in advance, and all audits of mutants share one
+`failure_prob`. So the mutants of an audit add at most `failure_prob` to the family-wise error of a
+run, and the audit itself adds at most the same amount.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MutantRuns:
         Why some randomness of the mechanism gave no mutants; empty if all of it gave mutants.
     likeliest : Certificate or None
         The surviving mutant that came closest to a refutation. If any given mutant survived, this
-        is one of the given mutants.
+        mutant is one of the given mutants.
     seconds : float
         Seconds spent in the code of the mutants.
     failure_prob : float
@@ -272,7 +272,7 @@ class _Contest:
         """Bet on the pair of the audit, with only a few draws."""
         alive = [c for c in contenders if c.is_alive]
         if alive and alive[0].mutant.noise and alive[0].mutant.rank:
-            # Audit only as many of the smaller mistakes as there are draws for.
+            # Audit the smaller mistakes only as long as there are draws for them.
             alive = alive[: max(self.pool, 0) // LEAST_ROUND]
         if alive:
             task = replace(self.task, pairs=family(self.pair), space=None)
@@ -280,7 +280,7 @@ class _Contest:
             self._audit_each(alive, task, min(max(each, LEAST_ROUND), FIRST_ROUND), bet=True)
 
     def _again(self, contenders: list[_Contender], share: float) -> None:
-        """Audit as many mutants on all pairs, by counts, as a share of the draws allows."""
+        """Audit some mutants on all pairs, by counts, until a share of the draws is used up."""
         pool = int(share * self.pool)
         alive = [c for c in contenders if c.is_alive]
         alive.sort(  # grossest change first; among equals, the closest mutant

@@ -72,7 +72,7 @@ class GuessTest:
     stages : Stages
         Tested numbers of guesses, with weights (for the walk) or shares of failure_prob.
     walk : bool
-        Whether the number of guesses depends on the guesses.
+        Whether the number of guesses depends on the success of the guesses.
     canaries : int
         Number of coins.
     one_sided : bool
@@ -196,7 +196,7 @@ class FrozenGuesses:
 
 @dataclass(frozen=True, eq=False)
 class OneRun:
-    """Guesses from the scores which canaries one run included, as in :func:`audit_one_run`.
+    """Instrument that guesses from scores which canaries were included in one run.
 
     Parameters
     ----------
@@ -369,20 +369,20 @@ def audit_one_run(
     claim : Claim
         What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
     guesses : int, optional
-        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. By default,
-        the number depends on the guesses if m delta is small, and a few fixed numbers of guesses
-        are tested otherwise.
+        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. If m delta is
+        small, the number of guesses depends by default on their success. Otherwise, a few fixed
+        numbers of guesses are tested.
     side : {"both", "top"}, optional
         With "both", the highest scores are guessed "included" and the lowest scores "excluded",
-        alternately. With "top", all guesses are "included". "top" is better if only the presence of
-        a canary is visible, and it needs only delta / 2. Choose `side` before you see the coins.
-        The default is "both".
+        alternately. With "top", all guesses are "included". "top" is better than "both" if only the
+        presence of a canary is visible. "top" needs only delta / 2. Choose `side` before you see
+        the coins. The default is "both".
     coins : {"fair", "half"}, optional
         "fair" (the default) assumes that every coin was tossed independently. "half" assumes that
         the included canaries are a set of exactly half, each such set with the same probability.
-        With "half", less is certified, because the number of other included canaries reveals
-        something about each coin. For an odd m, the half is rounded up or down. If exactly half of
-        the canaries are included and `coins` was not given, a note says so.
+        With "half", less is certified than with "fair", because the number of other included
+        canaries reveals something about each coin. For an odd m, the half is rounded up or down. If
+        exactly half of the canaries are included and `coins` was not given, a note says so.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). The claim gets 0.9
         of this probability, and the epsilons at other deltas share the rest. The default is 1e-6.
@@ -402,8 +402,8 @@ def audit_one_run(
     ------
     ValueError
         If a value is NaN, if lengths differ, or if an argument is out of range. Also if coins are
-        not 0 and 1, are all equal, or are so uneven that fair coins would be as uneven with
-        probability below 1e-9.
+        not 0 and 1, or if all coins are equal. Also if coins are so uneven that fair coins would be
+        as uneven with probability below 1e-9.
     TypeError
         If an argument has a wrong type.
 
@@ -479,8 +479,8 @@ def right_guesses(
     """Return how many of the most confident guesses are correct, at each of the tests.
 
     Guesses alternate between the highest remaining score (guessed "included") and the lowest
-    (guessed "excluded"). Among equal scores, wrong guesses come first. So no count exceeds the
-    count under any other rule for ties.
+    (guessed "excluded"). Among equal scores, wrong guesses come first. So any other rule for ties
+    gives counts that are at least as large.
     """
     highest = included[np.lexsort((included, -scores))]
     top = np.concatenate([[0], np.cumsum(highest)])
@@ -634,7 +634,7 @@ def _refuse_masked(name: str, values: ArrayLike) -> None:
 
 
 def _refuse_other_index(scores: Any, included: Any) -> None:
-    """Raise if two pandas Series have different indices, because position pairs the rows."""
+    """Raise if two pandas Series have different indices, because rows are paired by position."""
     first, second = (getattr(values, "index", None) for values in (scores, included))
     if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
         return  # for a list, `index` is a method

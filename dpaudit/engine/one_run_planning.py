@@ -1,6 +1,6 @@
 """Planning of one-run audits for scores of a known shape, by computation without simulation.
 
-The model assumes that the scores of all canaries are independent, and that those of included
+The model assumes that the scores of all canaries are independent, and that the scores of included
 canaries are shifted by one fixed distance. The model also assumes that guesses between two tests
 are correct independently, at the mean rate of their ranks. In fact, ranks depend on each other, but
 this effect has the order 1 / canaries. A Markov chain gives the probability that a walk with such
@@ -55,8 +55,8 @@ class OneRunPlan:
     power : tuple of float
         Probability that the claim is refuted.
     needed : int or None
-        Number of canaries that refutes the claim with probability `wanted`; None if it exceeds
-        50,000.
+        Number of canaries that refutes the claim with probability `wanted`; None if this number
+        exceeds 50,000.
     wanted, failure_prob : float
         The requested power and failure probability.
     """
@@ -203,7 +203,7 @@ def _model(
 
     The function returns the probabilities that a score lies more than t beyond the middle between
     the two distributions. The first probability is for the side of the score (a correct guess), and
-    the second for the other side.
+    the second probability is for the other side.
     """
     if true_epsilon is not None:
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)

@@ -48,7 +48,7 @@ def audit_outputs(
     """Audit outputs, or scores of outputs, that were drawn elsewhere.
 
     The function shuffles and splits the outputs. An event is learnt on one part and counted on the
-    other. So it need not be known what was done with the outputs before.
+    other part. So earlier uses of the outputs need not be known.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _prepared(
     lists = any(isinstance(given, list | tuple) for given in (left, right))
     refuse_other_kinds(name, *both, lengths_vary=lists)
     sampler = StoredDraws(name, *both, seed=seed)
-    # Nothing reads this pair. It stands for datasets that are not available here.
+    # Nothing reads this pair. This pair stands for datasets that are not available here.
     pair = NeighborPair(np.zeros((1, 1)), np.ones((1, 1)), recipe="outputs drawn elsewhere")
     try:
         sampler.begin(pair.left, pair.right)

@@ -65,7 +65,7 @@ def picture(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> H
     """Count the outputs along the axis of an event or a guess.
 
     The first outputs of both sides determine the bins. The last bin is for outputs that fit no
-    other bin. It is omitted if it is empty.
+    other bin. The last bin is omitted if it is empty.
     """
     frame, inside = _plan(chosen, joined([left[:_SAMPLE], right[:_SAMPLE]]))
     counts = [frame.count(_along(frame.event, frame.event.encoder(side))) for side in (left, right)]

@@ -1,9 +1,9 @@
 """Planning of the number of draws that certify a violation of a given size.
 
 :mod:`dpaudit.engine.chances` computes the power for a known distribution. This module solves for
-the number of draws. The only assumption is the distribution of the outputs. It is the distribution
-on the worst pair of a mechanism that needs exactly the true epsilon. Alternatively, the user gives
-the rates of an event.
+the number of draws. The only assumption is the distribution of the outputs. The assumed
+distribution is that on the worst pair of a mechanism that needs exactly the true epsilon.
+Alternatively, the user gives the rates of an event.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Plan:
     instrument : str
         Assumed instrument: counts of one event, guesses in two tails, or guesses by rank.
     draws_without_ranks : int or None
-        Draws per dataset if the plan assumes guesses by rank but they cannot be made. They cannot
-        be made if an output is not one number, or if the pair must be searched for. None if the
-        plan does not assume guesses by rank.
+        Draws per dataset if the plan assumes guesses by rank but such guesses cannot be made.
+        Guesses by rank cannot be made if an output is not one number, or if the pair must be
+        searched for. None if the plan does not assume guesses by rank.
     """
 
     draws: int
@@ -131,8 +131,8 @@ def plan(
     oracle : Oracle, optional
         Distribution of the outputs on the worst pair. The plan assumes that the audit finds the
         best event or guess for this distribution. For Laplace and Gaussian noise, the plan assumes
-        outputs that are one number, on a given pair. The default needs exactly `true_epsilon`. It
-        is Laplace noise for delta = 0 and Gaussian noise for delta > 0.
+        outputs that are one number, on a given pair. The default is Laplace noise for delta = 0 and
+        Gaussian noise for delta > 0, with a scale that needs exactly `true_epsilon`.
     rates : (float, float), optional
         Rates of an event on the likelier side and on the other side, instead of `oracle`. If rates
         are given, guesses by rank are not considered, because the ranks are unknown.
@@ -152,10 +152,11 @@ def plan(
     Notes
     -----
     The plan assumes that the audit uses the best pair. The plan assumes the instrument with the
-    largest power: an event, guesses in two tails, or (for a small number of draws of one number)
-    guesses by rank. The plan allows for the fact that learnt events and guesses are slightly worse
-    than the best ones. Guesses by rank need no learning. In an audit, guesses by rank and learnt
-    events get half of failure_prob each. The plan relies on only one of the two.
+    largest power. This instrument is an event, guesses in two tails, or (for a small number of
+    draws of one number) guesses by rank. The plan allows for the fact that learnt events and
+    guesses are slightly worse than the best events and guesses. Guesses by rank need no learning.
+    In an audit, guesses by rank and learnt events get half of failure_prob each. The plan relies on
+    only one of the two.
 
     The page docs/measured.md on detectable epsilons shows how often audits of the planned size
     refuted.

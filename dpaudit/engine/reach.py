@@ -1,4 +1,4 @@
-"""Power of an audit, computed before or after it.
+"""Power of an audit, computed before or after the audit.
 
 `detectable` computes the smallest epsilon that an audit would have refuted with probability 0.9.
 The computation uses the mechanism's family of distributions, and the instrument and the draws of
@@ -41,8 +41,8 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     -------
     float or None
         Epsilon at the claimed delta. The result is ``inf`` if no violation is refuted with this
-        power. The result is None if it is unknown: for computed results, and for stored outputs
-        with many more outputs on one side.
+        power. The result is None if the epsilon is unknown. The epsilon is unknown for computed
+        results, and for stored outputs with many more outputs on one side than on the other.
     """
     if found.epsilon.counts is None:
         return None
@@ -114,8 +114,8 @@ def cannot_refute(task: Task) -> bool:
 def draws_to_begin_with(task: Task, failure_prob: float) -> float:
     """Return roughly how many draws per dataset refute a mechanism that reveals its dataset.
 
-    The number includes exploration and the cost of learning. It is rounded up to two digits. The
-    number is 0 for a curve.
+    The number includes exploration and the cost of learning. The number is rounded up to two
+    digits. The number is 0 for a curve.
     """
     if task.claim.point is None:
         return 0.0

@@ -59,8 +59,8 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
             [epsilon for pair in itertools.pairwise(ends) for epsilon in _steps(*pair)]
         )
     else:
-        # Some curves, such as those of approximate zCDP, stay above some delta at every epsilon.
-        # The grid ends where the curve is within 1e-6 of its limit.
+        # Some curves, such as the curves of approximate zCDP, stay above some delta at every
+        # epsilon. The grid ends where the curve is within 1e-6 of its limit.
         limit = claim.delta(_LARGEST_EPSILON)
         end = claim.epsilon(min(limit + 1e-6, 1.0))
         grid = np.linspace(0.0, min(max(end, 0.1), _LARGEST_EPSILON), _GRID)
@@ -85,7 +85,7 @@ class Task:
     claim : Claim
         The claim.
     pairs : PairFamily
-        The pairs. For a search space, this is an example.
+        The pairs. For a search space, this field holds an example.
     draws : int
         Total number of draws per dataset, including exploration.
     failure_prob : float
@@ -240,9 +240,9 @@ _ROUNDING = 1e-9
 def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ...]:
     """Divide a failure probability.
 
-    No other function of the engine does this. By the union bound, the probability that any of
-    several statements is wrong is at most the sum of their failure probabilities, for any
-    dependence between the statements.
+    No other function of the engine divides failure probabilities. By the union bound, the
+    probability that any of several statements is wrong is at most the sum of their failure
+    probabilities, for any dependence between the statements.
 
     Parameters
     ----------

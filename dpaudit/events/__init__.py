@@ -1,6 +1,6 @@
 """Distinguishing events.
 
-They are learnt on exploration draws and frozen before certification.
+Events are learnt on exploration draws and frozen before certification.
 """
 
 from dpaudit.events.bits import FloatAttack, explanation

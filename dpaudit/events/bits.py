@@ -69,7 +69,7 @@ def trailing_zeros(y: Floats) -> Floats:
 
 
 def _dissect(y: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return ``significand``, an integer, and ``lowest``, where ``|y| = significand 2^lowest``."""
+    """Return the integers `significand` and `lowest` such that ``|y| = significand 2^lowest``."""
     bits = np.ascontiguousarray(y, dtype=np.float64).view(np.int64)
     exponent = (bits >> 52) & 0x7FF
     significand = (bits & ((1 << 52) - 1)) | (np.minimum(exponent, 1) << 52)
@@ -106,7 +106,7 @@ class BitCode(Column):
     def words(self, value: float) -> str:
         """Return sign, size and last bit in words.
 
-        The ends of a window include all values beyond.
+        The two ends of a window stand for all values beyond the window.
         """
         if np.isnan(value):
             return "no answer"

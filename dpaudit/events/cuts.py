@@ -104,7 +104,7 @@ def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
     z = float(-special.ndtri(failure_prob))
     a = ((x + 1) / (draws - x)) ** 2
     b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    # The value is negative where the formula is useless: if there are fewer draws than z^2 / 9,
+    # The value is negative where the formula is useless. If there are fewer draws than z^2 / 9,
     # nothing is known.
     root = np.maximum(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1, 0.0)
     c = -3 * z * np.sqrt(root)
@@ -132,7 +132,7 @@ _FINE = 12  # number of cuts that are paired around the best of these pairs
 
 
 def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
-    """Return the score of outputs that are one number each, which is that number.
+    """Return the output itself as the score, for outputs that are one number each.
 
     The encoded outputs only show whether all numbers are whole, and whether some are missing.
     """
@@ -212,8 +212,8 @@ def pairs_of_cuts(
     Parameters
     ----------
     likely, rare : ndarray of int, shape (k,)
-        Number of draws at or above each of k increasing thresholds, first on the side that is
-        guessed there, then on the other side.
+        Number of draws at or above each of k increasing thresholds, first for the side that is
+        guessed above a threshold, then for the other side.
     draws : (int, int)
         Total numbers of draws of these two sides.
     level : float
@@ -291,7 +291,7 @@ class Cuts:
 
 
 def is_plain(score: Score) -> bool:
-    """Return whether no draw was used to choose a score."""
+    """Return whether a score was chosen without using any draw."""
     return isinstance(score, FeatureScore) and not score.feature.learnt
 
 
@@ -479,7 +479,7 @@ def _event(
     target: Target,
     learn_share: float,
 ) -> Event:
-    """Return a cut as a frozen event, or its complement if swapped sides give more."""
+    """Return a cut as a frozen event, or its complement if swapped sides certify more."""
     return Event(
         cuts.score,
         float(cuts.thresholds[at]),

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 class Coordinate(NamedTuple):
     """One number or text of each output, with a name.
 
-    If `derived`, it repeats other coordinates.
+    If `derived`, this coordinate repeats other coordinates.
     """
 
     name: str
@@ -197,7 +197,7 @@ class Texts:
         return _hash(np.where(inside, taken, np.uint32(0)))
 
     def parts(self, count: int) -> tuple[Hashes, NDArray[np.bool_]]:
-        """Hash all runs of `count` characters, ``[size, places]``; also return which are inside."""
+        """Hash all runs of `count` characters, ``[size, places]``; flag runs inside the text."""
         places = self.codes.shape[1] - count + 1
         if places < 1:
             return np.zeros((len(self.codes), 1), np.uint64), np.zeros((len(self.codes), 1), bool)
@@ -431,8 +431,8 @@ class Encoder:
 
     Shapes or lengths may differ between sides or draws. In this case, the cells of a draw follow
     one after the other, and missing cells are NaN. The columns before the cells hold the number of
-    cells. For arrays of several axes, they also hold the shape. Cells beyond the longest explored
-    draw are not used.
+    cells. For arrays of several axes, these columns also hold the shape. Cells beyond the longest
+    explored draw are not used.
 
     Parameters
     ----------

@@ -46,7 +46,8 @@ class Event:
         A typical output in the event, given if a person cannot interpret the score.
     learnt_share : float
         Share of the first draws from which the score was learnt; 0 for a plain feature. The other
-        draws only chose the threshold, so they estimate the rates of the event better.
+        draws only chose the threshold, so they estimate the rates of the event better than the
+        first draws.
     """
 
     score: Score = field(repr=False)
@@ -83,8 +84,8 @@ class Event:
 class Guess:
     """A guess of each output's side, from both tails of one score.
 
-    It may abstain. Call the guess with outputs of the mechanism: ``guess(outputs) -> int8 [size]``.
-    The value is 1 for left, -1 for right and 0 for no guess.
+    A guess may abstain. Call the guess with outputs of the mechanism: ``guess(outputs) -> int8
+    [size]``. The value is 1 for left, -1 for right and 0 for no guess.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ class Selection:
 def trivial_event(encoder: Encoder) -> Event:
     """Return the event of all outputs, which certifies nothing.
 
-    Use it for outputs that never vary.
+    Use this event for outputs that never vary.
     """
     return Event(_SureScore(), 0.0, True, "left", encoder, Target(delta=0.0))
 

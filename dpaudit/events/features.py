@@ -479,7 +479,7 @@ def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> li
 def _powers(left: NDArray[Any], right: NDArray[Any]) -> Floats:
     """Return the power of the difference of characteristic functions.
 
-    By chance, it is about Exp(1).
+    By chance, this power is about Exp(1).
     """
     a, b = left.sum(), right.sum()
     return np.asarray(np.abs(np.fft.rfft(left / a - right / b)) ** 2 / (1 / a + 1 / b))
@@ -530,7 +530,7 @@ def _power_at(sides: Sequence[Floats], frequencies: Floats) -> Floats:
 
 
 def _distinct(periods: Sequence[float]) -> list[float]:
-    """Return the periods, without periods that nearly equal another one."""
+    """Return the periods, but omit each period that nearly equals another period."""
     kept: list[float] = []
     for period in periods:
         if all(abs(period / other - 1) > 1e-6 for other in kept):
@@ -589,8 +589,8 @@ def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]
     coordinates whose means or answer rates differ most are taken. Vectors also have the mean,
     norms, extremes, order statistics, the direction of the difference of means, and the number of
     missing answers. Streams of yes and no also have the first and the last position of each answer.
-    Further features are kept only if they differ between the sides. These are directions of
-    different spread, relations between coordinates, residues and fractional parts.
+    Further features are kept only if they differ between the sides. These further features are
+    directions of different spread, relations between coordinates, residues and fractional parts.
     """
     own = encoder.own
     chosen = (

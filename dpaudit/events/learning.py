@@ -130,7 +130,7 @@ def _of_many(
 def _shifts(table: TableScore, left: Floats, right: Floats) -> bool:
     """Return whether a feature may help a linear score, because its means are not nearly equal.
 
-    If nothing differs, chance keeps one feature in three.
+    If the two sides do not differ, chance keeps one feature in three.
     """
     a, b = (np.clip(np.nan_to_num(table.feature(x)), -1e30, 1e30) for x in (left, right))
     error = np.sqrt(a.var() / len(a) + b.var() / len(b))
@@ -152,7 +152,7 @@ def learn(
     rng: np.random.Generator,
     float_attack: FloatAttack | None = None,
 ) -> Selection:
-    """Learn scores on one part of the exploration draws and choose events on the other.
+    """Learn scores on one part of the exploration draws, and choose events on the other part.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Scores.
 
-A score is a number for each output; it is larger where the left side is likelier. Even an
-inaccurate score is sound, because an event may be *any* set of outputs that is fixed before the
-certifying draws. The closer the order of the score is to that of the likelihood ratio, the more can
-be certified.
+A score is a number for each output, and the number is larger where the left side is likelier. Even
+an inaccurate score is sound, because an event may be *any* set of outputs that is fixed before the
+certifying draws. The closer the order of the score is to the order of the likelihood ratio, the
+more can be certified.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ def _number(value: float, exact: bool) -> str:
 
 
 def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
-    """Return the sum of the coordinates' log-likelihood ratios, exact for independent ones.
+    """Return the sum of the coordinates' log-likelihood ratios (exact if they are independent).
 
     Coordinates that differ no more than by chance would only add noise, so they are omitted.
     """
@@ -421,7 +421,7 @@ def boosted_score(
 def _thread_pools() -> Any:
     """Return the controller of the thread libraries.
 
-    It is cached, because finding them is slow.
+    The controller is cached, because finding the libraries is slow.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -26,10 +26,10 @@ _LEAST_VARIANCE = 5.0  # variance of a count from which its square is nearly chi
 def chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
     """Return by how much counts differ beyond chance.
 
-    A positive value means that they differ. The value is the chi-square statistic of "one
-    distribution", minus roughly its 99.99% quantile. Another candidate is the same value for the
-    single cell that differs most, which hundreds of other cells could hide. The function returns
-    the larger of the two values.
+    A positive value means that the counts differ. The first candidate is the chi-square statistic
+    of "one distribution", minus roughly its 99.99% quantile. The second candidate is the same value
+    for the single cell that differs most, because hundreds of other cells could hide this
+    difference. The function returns the larger candidate.
 
     Parameters
     ----------

@@ -63,9 +63,9 @@ class Attack:
     """Attempts on one claim; each attempt is brought into the form ``lhs <= rhs``.
 
     The methods are decorators in the manner of ``hypothesis.given``. The keywords of a method are
-    the domain. If the value of a keyword is no Interval, Integer, Choice or Array, it is a constant
-    of every case. The methods are executed at once and return the function, so several methods can
-    be applied to one function::
+    the domain. If the value of a keyword is no Interval, Integer, Choice or Array, the value is a
+    constant of every case. The methods are executed at once and return the function, so several
+    methods can be applied to one function::
 
         @ledger.falsify("even with sqrt 2", c=math.sqrt(2), mutant={"c": 1.0}, **domain)
         @ledger.falsify("the exact tail", c=3.0, mutant={"c": 1.0}, **domain)
@@ -77,14 +77,14 @@ class Attack:
     claim : str
         Description of the tested claim.
     mutant : dict, callable, float or None
-        A mutant, which the same attempt must refute. It is the function with some keywords changed,
-        another function, or a factor below 1 for rhs. The default is the factor one half.
+        A mutant, which the same attempt must refute. The mutant is the function with some keywords
+        changed, another function, or a factor below 1 for rhs. The default is the factor one half.
     lhs, rhs : str
         Descriptions of the two sides for the reader of a counterexample.
     snippet : str
-        At most 15 lines of Python that print both sides of the counterexample. They need only numpy
-        and scipy. By default, the snippet is made from the source of the function, if this source
-        needs nothing else.
+        At most 15 lines of Python that print both sides of the counterexample. These lines need
+        only numpy and scipy. By default, the snippet is made from the source of the function, if
+        this source needs nothing else.
     end_to_end : bool
         Whether the object itself is run or computed completely. If True, the attempt does not
         depend on the assumptions of the proof.
@@ -293,8 +293,8 @@ class Attack:
 
         The claim is refuted if an exact lower bound of the probability is above the allowed
         probability. The bound is wrong with probability at most 1e-6. The ratio is computed from
-        this bound. The function is ``event(size, *, rng, **where) -> bool [size]``. Its value says
-        for each draw whether the event happened.
+        this bound. The function is ``event(size, *, rng, **where) -> bool [size]``. The returned
+        array says for each draw whether the event happened.
 
         Parameters
         ----------

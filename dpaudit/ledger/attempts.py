@@ -104,7 +104,7 @@ class Ledger(Attack):
         return Attack(self, Role.READING, words)
 
     def sharper(self, words: str = "") -> Attack:
-        """Test a claim that is stronger than the statement, such as one with a better constant."""
+        """Test a claim that is stronger than the statement, for example with a better constant."""
         return Attack(self, Role.SHARPER, words)
 
     def repair(self, statement: str) -> Attack:

@@ -109,7 +109,7 @@ def _takes_all(function: Callable[..., Any]) -> bool:
 def is_domain(parts: Mapping[str, Any]) -> bool:
     """Return whether keywords describe a search.
 
-    If not, they are only lists and constants.
+    Otherwise, the keywords are only lists and constants.
     """
     return any(isinstance(p, Range | Array | st.SearchStrategy) for p in parts.values())
 

@@ -154,7 +154,7 @@ class StatementKind(Kind):
     def rows(self, records: Sequence[StatementResult]) -> list[dict[str, Any]]:
         """Return the rows.
 
-        Each row lists those of its premises that do not hold.
+        Each row lists its premises that do not hold.
         """
         shaky = shaken(records)
         return [

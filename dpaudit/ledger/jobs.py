@@ -24,7 +24,7 @@ _QUOTED = 60  # characters
 
 
 def mark_of(item: pytest.Item) -> Mark:
-    """Return the mark of the function of a check."""
+    """Return the mark on a check's function."""
     mark = marked(getattr(item, "function", None))
     assert mark is not None
     return mark
@@ -107,7 +107,7 @@ class CheckJob(Job):
 def own_row(mark: Mark, path: Path) -> Statement | None:
     """Return the row of a statement that is in no table.
 
-    Its text comes from the check.
+    The text of the row comes from the check.
     """
     with contextlib.suppress(StoreError):
         if mark.text and not paper_at(path).rows:

@@ -20,9 +20,9 @@ The statements and conventions are in ``statements.md``, next to the ledger file
     - rests on: gm.eq13
     - hides: the constant 3
 
-Only the text of a statement is required. This text is what a check tests. Another version of a
-paper may contain the same statement. In that case, ``- same as: gm.lemma11`` adopts the findings on
-that statement.
+Only the text of a statement is required. A check tests this text. Another version of a paper may
+contain the same statement. In that case, ``- same as: gm.lemma11`` adopts the findings on that
+statement.
 """
 
 from __future__ import annotations

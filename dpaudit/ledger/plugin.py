@@ -1,6 +1,6 @@
 """The pytest plugin of the ledger.
 
-It runs checks of statements as tests with a verdict. Expensive modules are imported only in
+The plugin runs checks of statements as tests with a verdict. Expensive modules are imported only in
 sessions that have a check.
 """
 

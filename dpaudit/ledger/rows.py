@@ -276,7 +276,7 @@ class StatementResult:
 
     @property
     def power(self) -> Power:
-        """Whether all attempts without a violation killed their mutants, including the repair's."""
+        """Whether every attempt without a violation, also on the repair, killed its mutant."""
         stood = [attempt for attempt in self.attempts if not attempt.violated]
         powers = {attempt.power for attempt in stood if attempt.method is not Method.ARGUMENT}
         if Power.SURVIVED in powers:
@@ -384,7 +384,7 @@ def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
     """Return the premises that do not hold as printed, for each row.
 
     A row that was tested end to end depends on no premise. Such a row also passes no premise on to
-    rows that depend on it. Rows of different papers have different ids.
+    the rows that depend on this row. Rows of different papers have different ids.
     """
     known = {row.id: row for row in rows}
     found: dict[str, tuple[Shaken, ...]] = {}

@@ -94,7 +94,7 @@ class StatementSection(Section[StatementResult]):
     def is_judged(self, record: StatementResult) -> bool:
         """Return whether the row has a verdict.
 
-        If a check was interrupted, its row has none.
+        If a check was interrupted, its row has no verdict.
         """
         return record.verdict is not LedgerVerdict.OPEN
 
@@ -255,7 +255,7 @@ def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[st
 def _power(result: StatementResult) -> str:
     """Return the power if it is meaningful.
 
-    It is not meaningful for refuted and argued statements.
+    The power is not meaningful for refuted and argued statements.
     """
     if result.power is not Power.NONE:
         return result.power.value
@@ -331,7 +331,7 @@ def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]
 def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[list[str]]:
     """Return layers in which each premise precedes the rows that need it, with few crossings."""
     depth = dict.fromkeys(nodes, 0)
-    for _ in nodes:  # no path is longer, so the loop ends even if there is a cycle
+    for _ in nodes:  # no path is longer than this, so the loop ends even if there is a cycle
         for premise, id in links:
             depth[id] = min(max(depth[id], depth[premise] + 1), len(nodes))
     above = {id: [b for a, b in links if a == id] for id in nodes}

@@ -1,10 +1,10 @@
 """Counterexamples for pasting.
 
-Each is a self-contained program that computes both sides. A check computes the sides of an
-inequality in a function. The function may need only Python, numpy and scipy. It may also use
-functions of its module that need no more than these. In these cases, the source of the function and
-the case form a program of a few lines. If the function needs more, the check supplies its own
-snippet.
+Each counterexample is a self-contained program that computes both sides. A check computes the sides
+of an inequality in a function. The function may need only Python, numpy and scipy. The function may
+also use functions of its module that need only Python, numpy and scipy. In these cases, the source
+of the function and the case form a program of a few lines. If the function needs more, the check
+supplies its own snippet.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def remark(result: StatementResult) -> str:
 
 
 def is_left_out(result: StatementResult) -> bool:
-    """Return whether a statement has a check, and the check was not run."""
+    """Return whether a statement has a check that was not run."""
     return result.note.startswith(NOT_RUN) and not result.origin
 
 

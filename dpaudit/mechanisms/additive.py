@@ -149,7 +149,7 @@ class AdditiveNoise:
             ) from error
 
     def checked(self, outputs: Any, ball: tuple[Floats, float] | None) -> Floats:
-        """Return centres as ``[size, d]``; refuse infinite or huge ones, and ones outside the ball.
+        """Return centres ``[size, d]``; refuse centres that are infinite, huge or outside the ball.
 
         Raises
         ------

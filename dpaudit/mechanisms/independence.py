@@ -3,10 +3,10 @@
 Certified counts are binomial only if the draws are independent. The mechanism promises this
 independence. The test searches for violations of this promise. For example, a whole call, a group
 of draws or a block of draws may share its noise. The noise may come from too few seeds, or calls
-may repeat each other. Both statistics of the test are e-values: if the draws are independent, the
-expectation is at most 1 for *any* distribution. By Ville's inequality, an honest mechanism is
-therefore refused with probability at most 1e-9. This bound holds however often, and whenever, the
-statistics are evaluated. The bound holds for any number of draws.
+may repeat each other. Both statistics of the test are e-values. If the draws are independent, each
+statistic has an expectation of at most 1, for *any* distribution. By Ville's inequality, an honest
+mechanism is therefore refused with probability at most 1e-9. This bound holds however often, and
+whenever, the statistics are evaluated. The bound holds for any number of draws.
 
 **Forecasts.** An event occurs in a sequence x_1, x_2, ... of independent draws with one unknown
 rate p. A forecaster gives ``q_t``, its probability that draw t lies in the event. The forecaster
@@ -38,12 +38,12 @@ change of the event, so that a long honest beginning does not hide later depende
 be a copy of the earlier call. Let u and v be two neighbouring draws of the earlier call, and let w
 be the draw of the later call at the place of u. If draws are independent, they contain no
 information about the order of u and v. So if w equals exactly one of u and v, then w equals u with
-probability one half. If w equals u every time, the call is a copy. This holds for continuous and
-for discrete draws. Each call is compared once, as the copy or as the original. Each comparison is
-like the toss of a coin. The tosses use different draws, so they are independent, and the test may
-stop after any toss. Draws are compared as values. The padding bytes between the fields of a record,
-or after a short text, are not part of the draw. Padding bytes depend on the place of the draw and
-on the other draws of the call.
+probability one half. If w equals u every time, the call is a copy. This statement holds for
+continuous and for discrete draws. Each call is compared once, as the copy or as the original. Each
+comparison is like the toss of a coin. The tosses use different draws, so they are independent, and
+the test may stop after any toss. Draws are compared as values. The padding bytes between the fields
+of a record, or after a short text, are not part of the draw. Padding bytes depend on the place of
+the draw and on the other draws of the call.
 
 References
 ----------
@@ -179,7 +179,7 @@ class _Segment:
             self.calls[row] += special.betaln(a + hits, b + size - hits) - special.betaln(a, b)
 
     def _running(self, row: int, fired: Fired) -> None:
-        """Count the outcomes after each rate so far, relative to the rate of earlier calls."""
+        """Count outcomes by the rate so far in the call, relative to the rate of earlier calls."""
         rate = self.hits / (self.draws + 1.0)
         place = np.arange(fired.shape[1])
         so_far: NDArray[np.intp] = np.cumsum(fired, axis=1) - fired
@@ -235,7 +235,7 @@ class IndependenceCheck:
             Whether each draw lies in each event, for some events. These events were chosen before
             this call.
         key : object, optional
-            Identifies the events. A new key reports that the events changed.
+            Key that identifies the events. A new key reports that the events changed.
         """
         self.take(self.call(outputs, fired), key)
 

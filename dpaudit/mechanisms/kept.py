@@ -124,7 +124,7 @@ def _code(mechanism: Any) -> str:
 
     The digest covers the complete file of each function of the mechanism, the values in its
     closures, the arguments bound by ``partial`` and the attributes of an object. The digest does
-    not cover what these files import.
+    not cover the modules that these files import.
     """
     told = hashlib.sha256()
     seen: set[int] = set()

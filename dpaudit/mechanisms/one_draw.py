@@ -358,7 +358,7 @@ _CHECKED_SIZE = 64
 class Scored:
     """``score(mechanism(data, size, rng=rng))``.
 
-    By post-processing, it is as private.
+    By post-processing, the scores are at least as private as the outputs.
 
     Parameters
     ----------

@@ -38,8 +38,9 @@ Array = NDArray[Any]
 class Unbound(np.ndarray[Any, Any]):
     """Draws made of lists.
 
-    Their common shape may be accidental; an array's shape is intended. If a mechanism returns an
-    array, the shape of its draws is intended, and all other shapes are refused.
+    The common shape of lists may be accidental, but the shape of an array is intended. If a
+    mechanism returns an array, the shape of its draws is intended, and all other shapes are
+    refused.
     """
 
 
@@ -174,8 +175,8 @@ class Outcomes:
     LateFailure
         If `errors` is "outcome", and a call fails on data on which no trial call failed, or trial
         calls fail on only one dataset. Both sides must be called in the same way, because a failed
-        call loses all its draws. :func:`dpaudit.audit` then begins again with `apart`, at the other
-        half of `failure_prob`.
+        call loses all its draws. After such an error, :func:`dpaudit.audit` begins again with
+        `apart` and with the other half of `failure_prob`.
 
     Examples
     --------
@@ -304,7 +305,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
 
 
 def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """Return the method that draws one at a time, and its bound arguments; None without one."""
+    """Return the method that makes one draw at a time and its bound arguments, or None."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:
         bound = {**mechanism.keywords, **bound}
@@ -320,9 +321,9 @@ def as_array(
     Numbers stay numbers, and None becomes NaN among numbers. Arrays whose shapes differ become
     rows. In rows, None is a row with a single NaN. Texts stay texts. Dicts, Series and frames
     become records. An absent key has the value NaN and a flag. If some draws are numbers and others
-    are texts, a record has one field for numbers and one for texts. The conversion of a draw must
-    not depend on the other draws of the same call. Otherwise the draws of one call would depend on
-    each other.
+    are texts, a record has one field for numbers and one field for texts. The conversion of a draw
+    must not depend on the other draws of the same call. Otherwise the draws of one call would
+    depend on each other.
 
     Parameters
     ----------

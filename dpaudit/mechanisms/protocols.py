@@ -51,7 +51,7 @@ class ExactMechanism(Protocol):
 def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
     """Mark a mechanism that uses an entropy source of its own and cannot be seeded.
 
-    Audits of such a mechanism are as sound as those of any other mechanism. However, `dpaudit
+    Audits of such a mechanism are as sound as audits of any other mechanism. However, `dpaudit
     replay` compares only the verdicts, not the counts.
 
     Examples
@@ -147,12 +147,12 @@ def seed_of(rng: np.random.Generator, below: int = 2**32) -> int:
 class Watched(np.random.Generator):
     """The generator of one call.
 
-    It counts how often code passes it as a seed. ``default_rng(seed)`` returns its argument
-    unchanged if the argument is a generator. Code may build two generators from one seed. If the
-    seed is a number, both generators draw the same noise. If the seed is a generator, both noises
-    are independent. So the generator would hide this mistake if its use as a seed were not counted.
-    Only variables whose names suggest a seed count, because code that takes `rng` may pass `rng`
-    any number of times.
+    The generator counts how often code passes this generator as a seed. ``default_rng(seed)``
+    returns its argument unchanged if the argument is a generator. Code may build two generators
+    from one seed. If the seed is a number, both generators draw the same noise. If the seed is a
+    generator, both noises are independent. So the generator would hide this mistake if its use as a
+    seed were not counted. Only variables whose names suggest a seed count, because code that takes
+    `rng` may pass `rng` any number of times.
     """
 
     def __init__(self, bits: np.random.BitGenerator) -> None:

@@ -1,8 +1,8 @@
 """Checked and timed calls of a mechanism.
 
-Soundness requires independent draws. They must be made by the generator that is passed in, from
-data that do not change. The class :class:`Sampler` checks these conditions as far as possible. All
-checks are made before the first draw that counts.
+Soundness requires independent draws. The draws must be made by the passed generator, from data that
+do not change. The class :class:`Sampler` checks these conditions as far as possible. All checks are
+made before the first draw that counts.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Sampler:
     def begin(self, left: Any, right: Any) -> None:
         """Switch to a pair and check the contract on both sides.
 
-        Their draws must have one kind.
+        The draws of both sides must have one kind.
         """
         self.turn()
         self.kinds.is_probing = True
@@ -162,7 +162,7 @@ class Sampler:
             )
 
     def _probe(self, data: Any, side: str) -> None:
-        """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
+        """Check the contract on a few small calls; raise :class:`MechanismError` for violations.
 
         Draws that do not follow the generator are refused, because replay would be impossible. A
         mechanism is refused if its draws are equal for all generators, because all chunks would be
@@ -237,7 +237,7 @@ class Sampler:
     def turn(self) -> None:
         """Switch to another pair that was checked before.
 
-        Its draws may have another shape.
+        The draws on that pair may have another shape.
         """
         self.kinds.turn()
         self.raised = {}

@@ -47,8 +47,7 @@ class Subprocess:
     Raises
     ------
     MechanismError
-        If the process cannot be started, if the function cannot be imported there, or if a call
-        fails.
+        If the process cannot be started or cannot import the function, or if a call fails.
 
     Examples
     --------

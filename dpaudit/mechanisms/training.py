@@ -60,7 +60,7 @@ class LikelihoodRatio:
     def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
         """Return the log-density ratio of all sums.
 
-        With the user, the density is a mixture.
+        On a side with the user, the density is a mixture.
         """
         variance = self.scale**2
         each = (sums @ gradient - gradient @ gradient / 2) / variance
@@ -176,7 +176,7 @@ class Sampling:
     def batches(
         self, n_users: int, size: int, *, rng: np.random.Generator
     ) -> Iterator[NDArray[np.bool_]]:
-        """Yield an array ``[size, n_users]`` for each step; it says who takes part in each run."""
+        """For each step, yield an array ``[size, n_users]``: who takes part in each run."""
         q, batch = self.q or 0.0, self.batch_size or 0
         if self.kind == "fixed" and n_users < batch:
             raise MechanismError(
@@ -231,9 +231,9 @@ class DPSGD:
 
     In each of `steps` steps, users are sampled, and their gradients are clipped to `clip_norm` and
     summed. Gaussian noise of standard deviation ``sigma * clip_norm`` is added on every coordinate.
-    The parameters move by ``-learning_rate`` times this noisy sum. This is Algorithm 1 of Abadi et
-    al. (2016), except for the division by the expected batch size. This division is part of
-    `learning_rate`.
+    The parameters move by ``-learning_rate`` times this noisy sum. The mechanism is Algorithm 1 of
+    Abadi et al. (2016), except for the division by the expected batch size. This division is part
+    of `learning_rate`.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class DPSGD:
         If the first axis has length 1, all runs use the same gradients. The function must not draw
         random numbers.
     start : array_like
-        Parameters before the first step, shape (d,). They are public.
+        Parameters before the first step, shape (d,). These parameters are public.
     clip_norm : float
         Largest Euclidean norm of a clipped gradient, > 0.
     sigma : float
@@ -277,10 +277,10 @@ class DPSGD:
     Notes
     -----
     If `clip` is "user", adding or removing one user moves each noisy sum by at most `clip_norm`.
-    Replacing one user moves each noisy sum by at most twice as much. With Poisson sampling, the
-    privacy loss of all steps is then at most that of ``SelfComposedDpEvent(PoissonSampledDpEvent(q,
-    GaussianDpEvent(sigma)), steps)``. To build a broken version, override :meth:`clipped`,
-    :meth:`total` or :meth:`noise`.
+    Replacing one user moves each noisy sum by at most ``2 * clip_norm``. With Poisson sampling, the
+    privacy loss of all steps is then at most the privacy loss of
+    ``SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)``. To build a
+    broken version, override :meth:`clipped`, :meth:`total` or :meth:`noise`.
 
     Examples
     --------
@@ -499,7 +499,7 @@ class DPSGD:
         return total, params - self.learning_rate * total
 
     def _moved(self, pair: Any) -> list[Floats]:
-        """Return the differing user's clipped gradient on either side, or zero for no user."""
+        """Return the clipped gradient of the differing user on either side, or zero for no user."""
         if pair.user is None:
             raise ArgumentError(f"pair must hold datasets that differ in one user, got {pair!r}")
         moved = [np.zeros_like(self.start), np.zeros_like(self.start)]

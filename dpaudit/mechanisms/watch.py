@@ -48,9 +48,9 @@ class Watch:
     Parameters
     ----------
     progress : callable, optional
-        ``progress(done, total)`` is called after each call of a mechanism. Its arguments are the
-        number of draws made so far and the number planned, over both datasets and all mechanisms of
-        the audit.
+        ``progress(done, total)`` is called after each call of a mechanism. The two arguments are
+        the number of draws made so far and the number of planned draws, over both datasets and all
+        mechanisms of the audit.
     time_limit : float, optional
         Seconds that the whole audit may take.
     call_limit : float, optional
@@ -181,8 +181,8 @@ class Watch:
     def _limit(self, name: str) -> Iterator[None]:
         """End one call of a mechanism when the time limit of the call or of the audit has passed.
 
-        In the main thread of a system with interval timers, the call is interrupted unless compiled
-        code does not return. In all other cases, the time is checked only when the call returns.
+        In the main thread of a system with interval timers, the call is interrupted as soon as
+        compiled code returns. In all other cases, the time is checked only when the call returns.
         """
         left = math.inf
         if self.time_limit is not None:

@@ -2,7 +2,7 @@
 
 Workers are processes of this machine, or any executor. The content of a chunk is a pure function of
 its seed and labels. So the result of an audit is the same to the last bit, whichever worker draws a
-chunk. This holds even if a chunk is drawn again because a worker died.
+chunk. The result is also the same if a chunk is drawn again because a worker died.
 
 A worker may be unable to import the file of an audit, or may hold another version of it. Therefore
 functions and classes of the user's own files are sent together with their code. If an object can be
@@ -203,7 +203,7 @@ _BROKEN = (
 class Shipped(NamedTuple):
     """An object that workers have or can get.
 
-    The fields are its digest and its location.
+    The fields are the digest and the location of the object.
     """
 
     digest: str

@@ -1,13 +1,13 @@
 """Test by runs with less noise whether a mechanism adds noise of a known distribution.
 
 Suppose that an output is a fixed value plus a linear map of the noise. Then half the noise gives an
-output halfway between the noisy and the noiseless output. The test requires this for every tried
-draw, on both datasets of a pair. The test also requires that the outputs on the two datasets differ
-by one fixed shift if both runs use the same noise. If both conditions hold, the distribution of the
-noise determines the distribution of the outputs. Gaussian noise gives a Gaussian distribution for
-every linear map. Laplace noise gives a Laplace distribution if each number of an output has its own
-noise draw. The test tries only a small number of draws, so it may miss rare behaviour. So results
-that rely on this test are labelled as estimates.
+output halfway between the noisy and the noiseless output. The test requires this relation for every
+tried draw, on both datasets of a pair. The test also requires that the outputs on the two datasets
+differ by one fixed shift if both runs use the same noise. If both conditions hold, the distribution
+of the noise determines the distribution of the outputs. Gaussian noise gives a Gaussian
+distribution for every linear map. Laplace noise gives a Laplace distribution if each number of an
+output has its own noise draw. The test tries only a small number of draws, so it may miss rare
+behaviour. So results that rely on this test are labelled as estimates.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ Array = NDArray[Any]
 class Change:
     """A mistake that can be made in a mechanism.
 
-    Pass it to an audit in ``mutants``.
+    Pass the change to an audit in ``mutants``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Change:
     def __call__(self, mechanism: Any) -> Any:
         """Return the mechanism with the mistake.
 
-        A score or a conversion is kept around it.
+        A score or a conversion is kept around the changed mechanism.
         """
         if isinstance(mechanism, Outcomes | Scored):
             return mechanism.of(self(mechanism.mechanism))
@@ -71,8 +71,8 @@ class Change:
 def without(name: str) -> Change:
     """Remove a function, which then returns its first argument while the mechanism runs.
 
-    Use this for clipping, projections and normalisations, whose first argument and result are both
-    data. Use :func:`patch` for a test, which returns True or False.
+    Use this function for clipping, projections and normalisations, whose first argument and result
+    are both data. Use :func:`patch` for a test, which returns True or False.
 
     Parameters
     ----------
@@ -120,15 +120,15 @@ def patch(name: str, replacement: Callable[..., Any]) -> Change:
 def quieter(name: str, factor: float = 0.0) -> Change:
     """Multiply the noise that a function adds to its first argument.
 
-    Use this for noise that code draws in several steps, such as by inverting a distribution
-    function. In such code, no single line produces the noise. The function makes the same draws as
-    before. The return value of the function is moved towards the first argument.
+    Use this function for noise that code draws in several steps, such as by inverting a
+    distribution function. In such code, no single line produces the noise. The function makes the
+    same draws as before. The return value of the function is moved towards the first argument.
 
     Parameters
     ----------
     name : str
-        ``module.function``. The function must return its first argument, or arrays of it, with
-        noise added.
+        ``module.function``. The function must return its first argument with noise added, or arrays
+        of such noisy values.
     factor : float
         Factor, at least 0 and below 1. A factor of 0 removes the noise.
 

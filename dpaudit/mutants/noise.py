@@ -199,7 +199,7 @@ class ChangedNoise:
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Any:
         """Return `size` draws.
 
-        They are made one at a time if the calls within a draw are distinguished.
+        The draws are made one at a time if the calls within a draw are distinguished.
         """
         in_order = self.calls != ALL or self.change == STALE
         if not (in_order and self.site.by_run) or size == 0:
@@ -291,7 +291,7 @@ class ChangedPmf:
         self.__name__ = f"{mechanism_name(mechanism)}, pmf {_PMF_WORDS[change]}"
 
     def pmf(self, data: Array) -> Array:
-        """Return the square of the pmf, normalised, or give its first mode all probability."""
+        """Return the normalised square of the pmf, or give its first mode all probability."""
         pmf = np.asarray(self.mechanism.pmf(data), dtype=float)
         if self.change == REMOVED:
             return np.asarray(np.arange(len(pmf)) == pmf.argmax(), dtype=float)

@@ -56,7 +56,7 @@ class Seen:
     amounts : list of float
         Smallest and largest value of the argument that sets the amount of noise.
     in_threads : bool
-        Whether the method was called in a thread other than that of the mechanism's call.
+        Whether the method was called in a thread other than the thread of the mechanism's call.
     has_probabilities : bool
         Whether a call was given probabilities that can be sharpened.
     """
@@ -286,7 +286,7 @@ def is_own(code: CodeType) -> bool:
 def _lines(frame: FrameType | None) -> tuple[Line, ...]:
     """Return the lines of the mechanism that led to this call, with the innermost line first.
 
-    The last line is the one where the mechanism was called, or where a function calls itself.
+    The last line is the line where the mechanism was called, or where a function calls itself.
     Without this rule, every depth of a recursion would be a separate site. If the mechanism is
     itself a function of a library, only the line that made the draw is returned.
     """
@@ -316,7 +316,7 @@ def run(
     """Call a mechanism with a recorder, and return the draws and the record.
 
     `calls` is the expected number of calls of `rng`. The function raises an error after a hundred
-    times as many calls. Without this limit, a loop that waits for noise would never end.
+    times this number of calls. Without this limit, a loop that waits for noise would never end.
     """
     recorder = Recorder(rng, *plans)
     recorder.log.most = _LEAST_END + 100 * calls

@@ -1,6 +1,6 @@
 """The sites at which a mechanism draws its noise.
 
-They are found by running the mechanism.
+The sites are found by running the mechanism.
 """
 
 from __future__ import annotations

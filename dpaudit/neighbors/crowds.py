@@ -180,7 +180,7 @@ def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def holders(crowd: Crowd, kinds: Array, levels: Levels) -> SearchSpace:
-    """Return the pairs with `count` holders of a value on one side, and one fewer on the other.
+    """Return the pairs with `count` holders of a value on one side, and `count` - 1 on the other.
 
     The space targets counts that are compared with a threshold, and quantiles. Examples are rare
     categories, propose-test-release, "enough users" checks, and bounds estimated from the data. The

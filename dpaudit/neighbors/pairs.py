@@ -42,11 +42,11 @@ class NeighborPair:
     Parameters
     ----------
     left, right : object
-        Two datasets of one kind. They may be arrays ``[n_users, ...]``, lists of users (each with
-        any number of items), or frames of pandas or polars with a column of users. Dicts of these
-        kinds are allowed. If `differ` is given, any objects are allowed. For
-        ``within_sensitivity``, they are query values of one shape. The datasets are copied, so a
-        mechanism that changes its input does not change the pair.
+        Two datasets of one kind. The datasets may be arrays ``[n_users, ...]``, lists of users
+        (each with any number of items), or frames of pandas or polars with a column of users. Dicts
+        of these kinds are allowed. If `differ` is given, any objects are allowed. For
+        ``within_sensitivity``, the two sides are query values of one shape. The datasets are
+        copied, so a mechanism that changes its input does not change the pair.
     relation : Relation, optional
         The default is ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER``, one of the
         datasets lacks one user.
@@ -56,13 +56,13 @@ class NeighborPair:
         Column of a frame that identifies the user of each row.
     differ : callable, optional
         ``differ(left, right)`` returns the users that differ, as a list. `differ` is needed for
-        objects that dpaudit cannot compare; its answer is trusted.
+        objects that dpaudit cannot compare; the answer of `differ` is trusted.
 
     Attributes
     ----------
     users : tuple
         All differing users. A pair of groups may have several differing users; any other pair has
-        one. The tuple is empty for equal sides and for query values.
+        one differing user. The tuple is empty for equal sides and for query values.
     user : hashable
         The first differing user: the index of its row, or its name if a column identifies users.
         None if no user differs.
@@ -136,7 +136,7 @@ class NeighborPair:
         def census(side: Any, label: Any = None) -> Census:
             """Return the users of a side.
 
-            Rows have the numbers that they have in the whole side.
+            Each row keeps the number that it has in the whole side.
             """
             made = form.census(side, label)
             if not start:
@@ -173,18 +173,18 @@ class NeighborPair:
         Parameters
         ----------
         frame : pandas.DataFrame or polars.DataFrame
-            The frame, whose rows are items. Both sides keep its dtypes.
+            The frame, whose rows are items. Both sides keep the dtypes of this frame.
         user : str
             Column that identifies the user of each row.
         drop : hashable or list, optional
             The user that the right side lacks. A list of users gives a pair of groups. The relation
             of the pair is ``ADD_REMOVE_USER``.
         replace : dict, optional
-            Maps a user to the user's rows on the right side. The rows are a frame, or a dict from
-            columns to a value or a list of values. These rows take the places of the user's rows.
-            Additional rows come last. If the rows lack the column of users, the user keeps its
-            name. The relation of the pair is ``REPLACE_USER``. If `drop` holds the same user, the
-            left side has these rows, and the right side has no rows of that user.
+            Mapping from a user to the user's rows on the right side. The rows are a frame, or a
+            dict from columns to a value or a list of values. These rows take the places of the
+            user's rows. Additional rows come last. If the rows lack the column of users, the user
+            keeps its name. The relation of the pair is ``REPLACE_USER``. If `drop` holds the same
+            user, the left side has these rows, and the right side has no rows of that user.
 
         Returns
         -------

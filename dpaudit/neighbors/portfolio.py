@@ -166,10 +166,10 @@ def portfolio(
     Parameters
     ----------
     like : array_like or DataFrame, optional
-        A typical dataset, or a frame, that the mechanism takes. The portfolio takes its shape,
-        dtype and range from this dataset. Pairs around this dataset are searched too. In these
-        pairs, each user of the dataset is replaced or removed. An array is [n_users, m], [n_users,
-        m, dim], or [n_users] for m = 1, and holds numbers, booleans, strings or records. A frame of
+        A typical dataset, or a frame, that the mechanism takes. The portfolio takes the shape,
+        dtype and range of this dataset. Pairs around this dataset are searched too. In these pairs,
+        each user of the dataset is replaced or removed. An array is [n_users, m], [n_users, m,
+        dim], or [n_users] for m = 1, and holds numbers, booleans, strings or records. A frame of
         pandas or polars needs `schema`, which gives the column of its users. A few hundred rows are
         enough, because every draw runs the mechanism on all rows.
     schema : dict or Schema, optional
@@ -184,7 +184,7 @@ def portfolio(
         Dimension of an item. By default, items are scalars. For query values, `dim` is the number
         of queries.
     low, high : float, optional
-        The domain of the data. All values stay within the domain. If both are whole numbers
+        The domain of the data. All values stay within the domain. If both ends are whole numbers
         (``int``), the data are whole numbers, too. Without a domain and without data, the portfolio
         tries values of both signs from 0.001 to 1,000,000.
     missing : bool, optional

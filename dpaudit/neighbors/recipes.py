@@ -60,8 +60,8 @@ class Crowd:
     low, high : float
         Domain of the data.
     wide : bool
-        Whether positions and sizes are spread over many magnitudes. This is so if no domain was
-        declared.
+        Whether positions and sizes are spread over many magnitudes. The value is True if no domain
+        was declared.
     name : str
         Description of a pair that has no description of its own.
     """
@@ -129,7 +129,7 @@ class Crowd:
         return rows
 
     def some(self, value: Any, rest: Any, items: slice) -> Array:
-        """Return a user with `value` in some items and `rest` in the others."""
+        """Return a user with `value` in some items and `rest` in the other items."""
         row = self.row(rest)
         row[items] = self.cast(value)
         return row
@@ -138,7 +138,7 @@ class Crowd:
         """Return users who each hold one number, as the first coordinate of all their items.
 
         A number outside the domain moves to the nearest end of the domain. If a coordinate of 0 is
-        outside the domain, it also moves to the nearest end.
+        outside the domain, this coordinate also moves to the nearest end.
         """
         inside = np.clip(np.atleast_1d(np.asarray(values)), self.low, self.high)
         shape = len(inside), self.m, math.prod(self.item_shape[1:])
@@ -210,8 +210,8 @@ class Recipe:
     build : callable, optional
         ``build(crowd, **own)`` makes the pair or the space of a recipe of users.
     searched : callable, optional
-        ``searched(crowd)`` returns the arguments of `build` for the search of a portfolio. It
-        returns None if portfolios do not search the recipe.
+        ``searched(crowd)`` returns the arguments of `build` for the search of a portfolio. The
+        function returns None if portfolios do not search the recipe.
     """
 
     function: Callable[..., Any]
@@ -344,7 +344,7 @@ def far_user(crowd: Crowd) -> NeighborPair:
 
 @_of_users(-1.0, 1.0)
 def clip_boundary_user(crowd: Crowd) -> NeighborPair:
-    """User at the clipping boundary `high` who moves to `low`; all others are in the middle.
+    """User at the clipping boundary `high` who moves to `low`; all other users are in the middle.
 
     The recipe targets sensitivities that omit the factor 2 of replacement, and sensitivities that
     count items instead of users.
@@ -379,7 +379,7 @@ def majority_flip(crowd: Crowd) -> NeighborPair:
 
 @_of_users(0, 1)
 def threshold_decider(crowd: Crowd, *, threshold: int) -> NeighborPair:
-    """Exactly `threshold` users hold `high` if the user is counted, and one user fewer if not.
+    """Exactly `threshold` users hold `high` if the user is counted, and `threshold` - 1 if not.
 
     The recipe targets noiseless comparisons of a count with a threshold, such as
     propose-test-release, stability-based histograms and "enough users" checks. `threshold` must be
@@ -397,8 +397,8 @@ def constant_against_random(crowd: Crowd, *, rng: np.random.Generator) -> Neighb
 
     The recipe targets per-user statistics that assume independent items of one user, such as
     concentration scores, within-user variances and outlier tests. Random items are normal, drawn
-    from `rng`. Their mean is the middle of the domain, and the ends of the domain are one standard
-    deviation away from the mean.
+    from `rng`. The mean of the items is the middle of the domain, and the ends of the domain are
+    one standard deviation away from this mean.
     """
     _validate.generator(rng=rng)
     middle, scale = (crowd.low + crowd.high) / 2, (crowd.high - crowd.low) / 2
@@ -434,12 +434,12 @@ def edge(crowd: Crowd) -> SearchSpace:
 
 @_of_users(0.0, 1.0, lambda crowd: {})
 def outlier(crowd: Crowd) -> SearchSpace:
-    """One user who is far from the others, who lie close together.
+    """One user who is far from all other users, while the other users lie close together.
 
     The recipe targets influence that is bounded only for data of the expected size, and scales that
-    are estimated from the data. The search chooses the position of the `others`, their `spread`,
-    the `size` of the user's distance from their middle, and the `direction` of this distance. On
-    the right side, the user returns to the middle or is absent.
+    are estimated from the data. The search chooses the position of the `others` and their `spread`.
+    The search also chooses the distance (`size`) and the `direction` of the user from the middle of
+    the others. On the right side, the user returns to the middle or is absent.
     """
 
     def build(*, others: float, spread: float, size: float, direction: int) -> NeighborPair:
@@ -464,9 +464,9 @@ def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
 
     The user leaves the first cluster for another cluster. The recipe targets medians, modes,
     cluster centres and histograms, which jump when a balance changes. The search chooses the
-    `count` of clusters from 2 to `most`, the `separation` of the clusters, the position of their
-    `middle`, and the cluster that the user `joins`. The user joins the next, the middle or the last
-    cluster.
+    `count` of clusters from 2 to `most`, the `separation` of the clusters, and the position of
+    their `middle`. The search also chooses the cluster that the user `joins`. The user joins the
+    next, the middle or the last cluster.
     """
     if _validate.integer(2, most=most) >= crowd.n_users:
         raise ArgumentError(f"most must be below n_users = {crowd.n_users}, got {most}")
@@ -493,9 +493,9 @@ def clusters(crowd: Crowd, *, most: int = 5) -> SearchSpace:
 def some_items(crowd: Crowd) -> SearchSpace:
     """One user who moves some items from `high` to `low`, in all coordinates of these items.
 
-    The recipe targets limits on items that should be limits on users. It also targets mistakes with
-    users whose items differ. The search chooses the `count` of items, the position of all `others`,
-    and the position of the user's `own` other items.
+    The recipe targets limits on items that should be limits on users. The recipe also targets
+    mistakes with users whose items differ. The search chooses the `count` of items, the position of
+    all `others`, and the position of the user's `own` other items.
     """
 
     def build(*, count: int, others: float, own: float) -> NeighborPair:
@@ -531,11 +531,11 @@ def which_user(crowd: Crowd) -> SearchSpace:
 def which_batch(crowd: Crowd, *, batch_size: int) -> SearchSpace:
     """One user, in any batch of an algorithm, who moves from `high` to `low`.
 
-    The recipe targets clipping, normalising or stopping by batch. It also targets a last batch that
-    is too small for its noise. The search chooses the `batch`, the user's `place` in the batch
-    (first or last), the value of the other users in the batch (`mates`), and the value of all
-    `others`. Under add/remove, the user is the last user of the last batch, so that no other user
-    changes places. `batch_size` must be below `n_users`.
+    The recipe targets clipping, normalising or stopping by batch. The recipe also targets a last
+    batch that is too small for its noise. The search chooses the `batch`, and the user's `place` in
+    the batch (first or last). The search also chooses the value of the other users in the batch
+    (`mates`), and the value of all `others`. Under add/remove, the user is the last user of the
+    last batch, so that no other user changes places. `batch_size` must be below `n_users`.
     """
     n_users = crowd.n_users
     if _validate.integer(1, batch_size=batch_size) >= n_users:
@@ -602,7 +602,7 @@ def value_pattern(
     ----------
     pattern : {"one_above", "one_below", "one_above_rest_below", "one_below_rest_above", \
 "half_half", "all_above", "all_below", "crossing"}
-        Position of the left values relative to the right ones. The pattern "crossing" moves both
+        Position of the left values relative to the right values. The pattern "crossing" moves both
         sides. The first half of the values is high on the left, and the second half is high on the
         right.
     dim : int

@@ -1,7 +1,8 @@
 """Search spaces.
 
-Each has a function that builds pairs, and ranges of the function's arguments. Every range is a map
-from the unit interval. Therefore a search makes its designs and steps in the unit cube.
+Each search space has a function that builds pairs, and ranges of the function's arguments. Every
+range is a map from the unit interval. Therefore a search makes its designs and steps in the unit
+cube.
 """
 
 from __future__ import annotations
@@ -157,11 +158,11 @@ class SearchSpace:
     Parameters
     ----------
     build : callable
-        Function ``build(**parameters) -> NeighborPair``. It is a recipe of :mod:`dpaudit.neighbors`
-        with some arguments bound, or your own function. `build` may take an argument `rng`. If
-        `build` takes `rng`, every trial gets a generator in the same state, so that trials differ
-        only by their parameters. `build` may raise ``PairError`` or ``ArgumentError`` for
-        parameters that give no pair.
+        Function ``build(**parameters) -> NeighborPair``. The function is a recipe of
+        :mod:`dpaudit.neighbors` with some arguments bound, or your own function. `build` may take
+        an argument `rng`. If `build` takes `rng`, every trial gets a generator in the same state,
+        so that trials differ only by their parameters. `build` may raise ``PairError`` or
+        ``ArgumentError`` for parameters that give no pair.
     parameters : dict
         The ranges of the arguments to search, each an :class:`Interval`, :class:`Magnitude`,
         :class:`Integer` or :class:`Choice`.

@@ -203,7 +203,7 @@ class Attempt:
     def empty(self) -> bool:
         """Whether no case was judged.
 
-        Then the absence of a violation is no evidence.
+        In this case, the absence of a violation is no evidence.
         """
         return self.examples == 0 and self.method is not Method.ARGUMENT
 

@@ -1,7 +1,7 @@
 """Falsifiers, which search for a case in which ``lhs <= rhs`` fails, or for the tightest case.
 
-Hand-built extremal cases come first. For example, such a case is one for which a proof is tight, or
-one at the edge of a definition. Simple cases and corners of a :class:`~dpaudit.properties.Domain`
+Hand-built extremal cases come first. For example, a proof is tight for such a case, or the case
+lies at the edge of a definition. Simple cases and corners of a :class:`~dpaudit.properties.Domain`
 come next. Last, an evolution strategy with restarts increases the ratio lhs / rhs in the unit cube.
 If the cases are a hypothesis strategy that is no domain, hypothesis draws and shrinks cases, and
 the ratio is not increased. The targeted search of hypothesis is not used, because it has no budget.
@@ -84,8 +84,8 @@ _MOST_ENTRIES = 64  # largest size of an array whose entries are simplified one 
 def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
     """Replace the breaking case of a judge by a simpler breaking case from the same domain.
 
-    Only cases in one of the domains are tried. If the breaking case lies in no domain, it is not
-    changed.
+    Only cases in one of the domains are tried. If the breaking case lies in no domain, the case is
+    not changed.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def falsify(
     cases : SearchStrategy, Domain or sequence of Domain
         Cases to search. Domains are searched numerically as well.
     inequality : callable
-        ``inequality(case) -> (lhs, rhs)``. It returns None if the case does not satisfy the
-        hypotheses of the claim.
+        ``inequality(case) -> (lhs, rhs)``. The function returns None if the case does not satisfy
+        the hypotheses of the claim.
     seed : int
         Seed of both searches.
     examples : int
@@ -299,7 +299,7 @@ def _attempt(
         else:
             halved = mutant == MUTANT_FACTOR
             words = "the constant halved" if halved else f"the right side times {mutant:g}"
-            # This gives the same answer as judging lhs <= mutant * rhs for the same cases.
+            # This comparison is equivalent to judging lhs <= mutant * rhs for the same cases.
             killed = judge.share > mutant * (1 + judge.tolerance)
             if judge.judged and not judge.share:
                 weak.append(
@@ -460,7 +460,7 @@ def _corners(dimension: int, most: int) -> Iterable[Any]:
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
     """Move some coordinates.
 
-    Sometimes move one to an edge, or to the value of another (a tie).
+    Sometimes move one coordinate to an edge, or to the value of another coordinate (a tie).
     """
     there = here.copy()
     moved = rng.random(len(here)) < max(1.5 / len(here), 0.25)

@@ -112,11 +112,11 @@ def check_sensitivity(
         Norm in which outputs are compared. If only one of two outputs is NaN, their distance is
         infinite.
     pairs : strategy, NeighborPair or several, optional
-        Pairs to search. The default is ``strategies.neighbor_pairs(special=True)``. These are small
-        datasets of numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities.
-        Restrict the pairs to the domain and shape of the function's input, for example by
-        ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``. Add ``m=4, missing=True`` for users
-        who have only a few items or none.
+        Pairs to search. The default is ``strategies.neighbor_pairs(special=True)``. The default
+        pairs are small datasets of numbers, with ties, repeated users, outliers at 1 and -1, NaN
+        and infinities. Restrict the pairs to the domain and shape of the function's input, for
+        example by ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``. Add ``m=4,
+        missing=True`` for users who have only a few items or none.
     examples : int
         Smallest number of pairs that are tried if `pairs` is a strategy.
     seed : int
@@ -222,7 +222,7 @@ def point_pairs(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Pairs of points of [-bound, bound]^d.
 
-    Many are close to each other or of opposite sign.
+    In many pairs, the points are close to each other or of opposite sign.
     """
     x = draw(strategies.vectors(d=d, bound=bound))
     kind = draw(st.sampled_from(["apart", "close", "mirrored"]))
@@ -328,8 +328,8 @@ def _moved(
 ) -> tuple[float, float] | None:
     """Return the distance of two values and the allowed distance, or None.
 
-    If only rounding makes a distance exceed the allowed distance, it is set to the allowed
-    distance.
+    If only rounding makes a distance exceed the allowed distance, the distance is set to the
+    allowed distance.
     """
     a, b = _value(function, x), _value(function, y)
     moved = _distance(a, b, norm)

@@ -1,6 +1,6 @@
 """Import of hypothesis, which generates cases.
 
-It is an extra, because audits do not need it.
+The package hypothesis is an extra, because audits do not need it.
 """
 
 from __future__ import annotations

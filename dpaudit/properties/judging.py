@@ -40,7 +40,7 @@ _PICTURE = 150  # least number of cases in a picture, if as many are judged
 class Judge:
     """Judge of cases, one by one.
 
-    It keeps the tightest case and the first case that breaks the claim.
+    The judge keeps the tightest case and the first case that breaks the claim.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Judge:
         The same sides in exact or high-precision arithmetic, for example Fraction, Decimal or
         mpmath.
     nan_breaks : bool
-        Whether a NaN breaks the claim. For a mutant, a NaN does not break the claim. If it did, a
+        Whether a NaN breaks the claim. For a mutant, a NaN does not break the claim. Otherwise, a
         mutant that computes nothing would always be killed.
     """
 

@@ -60,8 +60,8 @@ def user_data(
     Parameters
     ----------
     n_users, m, d : int or (int, int)
-        Numbers of users, of items per user (default 1), and of coordinates per item. Each may also
-        be a pair of bounds. If `d` is not given, items are numbers.
+        Numbers of users, of items per user (default 1), and of coordinates per item. Each number
+        may also be a pair of bounds. If `d` is not given, items are numbers.
     bound : float
         Largest absolute value of a coordinate.
     special : bool

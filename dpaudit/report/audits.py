@@ -81,7 +81,7 @@ class AuditSection(Section[AuditResult]):
     def is_shown(self, record: AuditResult, *, verbose: bool = False) -> bool:
         """Whether the audit needs attention.
 
-        If `verbose`, also whether it found a violation.
+        With `verbose`, a known violation counts, too.
         """
         return record.status.key not in ("not_refuted", *["known"] * (not verbose))
 

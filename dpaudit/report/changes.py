@@ -2,12 +2,12 @@
 
 **Verdicts.** REFUTED is certified, and the other verdicts are weaker. A violation that is no longer
 found may indicate a fixed mechanism or a smaller budget. So a change from REFUTED to another
-verdict counts as better or worse only if the later audit had the same claim and at least the same
-budget. In all other cases, the change is reported as not comparable.
+verdict counts as better or worse only under two conditions. The later audit must have the same
+claim, and at least the same budget. In all other cases, the change is reported as not comparable.
 
-Mutants that are barely killed may survive other draws by chance. So an audit that has less power,
-or whose mutant now survives, is reported but does not fail the comparison by default. However, a
-run fails if a mutant that the user gave survives.
+Mutants that are barely killed may survive other draws by chance. So an audit that has less power
+than before, or whose mutant now survives, is reported but does not fail the comparison by default.
+However, a run fails if a mutant that the user gave survives.
 
 **Epsilons.** Certified epsilons are lower bounds. If one lower bound is larger than another, the
 epsilons that the mechanisms need may still be equal. So an epsilon counts as changed only if the

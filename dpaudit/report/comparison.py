@@ -83,7 +83,7 @@ class Comparison:
     notes : tuple of str
         Differences of the two runs as a whole, in one sentence each.
     may_be_missing : bool
-        Whether a missing record does not count as a change for the worse.
+        Whether missing records are ignored when changes for the worse are counted.
     power_counts : bool
         Whether less power counts as a change for the worse.
     """
@@ -141,7 +141,7 @@ def compare(
     old, new : Side
         If either side is the file of one record, only this record is compared.
     may_be_missing : bool
-        Whether a missing record does not count as a change for the worse.
+        Whether missing records are ignored when changes for the worse are counted.
     power_counts : bool
         Whether less power counts as a change for the worse.
     """

@@ -56,7 +56,7 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
 def _environment(assets: Path) -> Environment:
     """Return the compiled templates.
 
-    They are cached, because compiling takes longer than filling.
+    The templates are cached, because compiling takes longer than filling.
     """
     environment = Environment(
         loader=FileSystemLoader([assets, ASSETS]),

@@ -1,6 +1,6 @@
 """One page for a whole run.
 
-It contains everything: styles, script and figures.
+The page contains everything: styles, script and figures.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     compressed inside the page. The page's script unpacks them when a reader opens them.
 
     Other kinds of records write separate pages, such as ``out/ledger.html``, which the first page
-    links. If a run has no such records, such a page of an earlier run is removed.
+    links. If a run has no such records, the corresponding page of an earlier run is removed.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Alert:
     facts : dict
         Further properties, as plain data.
     accepted : str
-        Reason why the finding is known and suppressed. Empty if it is not suppressed.
+        Reason why the finding is known and suppressed. Empty if the finding is not suppressed.
     """
 
     rule: str
@@ -128,7 +128,7 @@ class Section(abc.ABC, Generic[R]):
         """Yield the changes between two records of one id, and whether each is worse."""
 
     def fault(self, record: R) -> What:
-        """Return the kind of change for a new record whose verdict is not the declared one."""
+        """Return the kind of change for a new record whose verdict is not the declared verdict."""
         return What.UNDECLARED
 
 

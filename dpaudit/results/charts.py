@@ -55,7 +55,7 @@ _SMALLEST_DELTA, _LONG_FLOOR = 1e-12, 1e-10  # estimated profiles end a little b
 _SMALLEST_POWER = 1e-9  # least power of tests drawn on a log scale; it lies outside the chart
 _RARE_EVENT = 0.01
 _SMALL_ERROR = 0.02
-_LOG_SPAN = 100.0  # If the ratio of two values is larger, a log scale is used.
+_LOG_SPAN = 100.0  # If the ratio of two values is larger than this, a log scale is used.
 _FEW = 6  # Up to this number of values, whole numbers are shown as categories.
 _DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
@@ -237,7 +237,7 @@ def round_numbers(low: float, high: float, most: int = 5, *, log: bool = False) 
 def between(
     low: Sequence[Point], high: Sequence[Point], *, log_x: bool = False, log_y: bool = False
 ) -> tuple[list[Point], list[Point]]:
-    """Return `low` and the higher of two curves at the same x, with added crossings."""
+    """Return `low` and the maximum of `low` and `high`, with added points at crossings."""
     (grid, first), (_, second) = np.transpose(low), np.transpose(high)
     grid = np.log(grid) if log_x else grid
     first, second = (np.log(curve) if log_y else curve for curve in (first, second))
@@ -409,7 +409,7 @@ def tradeoff(result: AuditResult) -> Chart:
 def _error(power: float) -> str:
     """Return a type II error.
 
-    It is near 1 if the power of a test is small.
+    The error is near 1 if the power of the test is small.
     """
     return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 

@@ -1,4 +1,4 @@
-"""The two datasets of a pair in readable form: the differing user and the data of the others."""
+"""The two datasets of a pair in readable form: the differing user and the other users' data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class Datasets:
 def datasets(pair: NeighborPair) -> Datasets:
     """Return the text about a pair on a page.
 
-    Texts of users are not escaped here. If the users of a group differ, the first of them is shown.
+    Texts of users are not escaped here. If the users of a group differ, the first of these users is
+    shown.
     """
     sides, is_array = (pair.left, pair.right), isinstance(pair.form, ArrayForm)
     if pair.relation.name == "within_sensitivity":

@@ -25,7 +25,7 @@ class Estimate:
         One-sided bounds of the number. ``upper`` is ``inf`` or 1 if no upper bound is known, as in
         a black-box audit.
     failure_prob : float
-        Probability that a bound is wrong. It is 0 if the bound was computed exactly.
+        Probability that a bound is wrong. The probability is 0 if the bound was computed exactly.
     method : str
         Method that computed the bounds.
     counts : Counts or None
@@ -68,7 +68,7 @@ class LongProfile:
     Parameters
     ----------
     epsilon : tuple of float
-        The grid starts with the grid of the audit and continues it.
+        The grid starts with the grid of the audit and continues to larger epsilons.
     estimated_delta : tuple of float
         For each epsilon, ``max(mean X - e^epsilon mean Y, 0)`` of the event with the largest value.
         The events were chosen on other draws. For deterministic centres, the values are exact.
@@ -138,8 +138,8 @@ class Witness:
         Rates of the event, first on the likelier side and then on the other side. If counts
         certify, the rates are the point of the confidence region that comes closest to satisfying
         the claim. If the probabilities were computed, the rates are exact. If bets certify, the
-        rates are observed and carry no guarantee. For a guess, the rates are those of correct and
-        of wrong guesses.
+        rates are observed and carry no guarantee. For a guess, the rates are the rates of correct
+        and of wrong guesses.
     right : Counts or None
         Counts of the outputs at which right is guessed. None for an event.
     definition : str
@@ -219,7 +219,7 @@ class CanaryGuesses:
     chosen : str
         How the number of guesses was chosen, in words.
     stages, correct : tuple of int
-        Tested numbers of guesses, with the number of correct guesses at each.
+        Tested numbers of guesses, with the number of correct guesses at each tested number.
     guesses, guessed_right : int
         Guesses and correct guesses at the test with the strongest evidence.
     deltas, certified_epsilons : tuple of float

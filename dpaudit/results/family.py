@@ -30,8 +30,8 @@ def holm(results: Sequence[AuditResult]) -> dict[str, float]:
     any wrong call is at most alpha. No assumption about dependence is needed. Holm's method uses
     how strongly each claim is refuted. The union bound is the sum of the failure probabilities of
     the run, which were fixed before all draws. If the union bound is smaller than the adjusted
-    p-value, it is returned instead. Claims that were not refuted count with a p-value of 1, and
-    mutants do not count.
+    p-value, the union bound is returned instead. Claims that were not refuted count with a p-value
+    of 1, and mutants do not count.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Draw the description of a chart with matplotlib, for papers and for comparing results.
 
-The module uses figure objects only, and never pyplot. So it opens no window, changes no global
-state, and works with any backend.
+The module uses figure objects only, and never pyplot. So the module opens no window, changes no
+global state, and works with any backend.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ class MutantResult:
     status : MutantStatus
         Whether the audit killed the mutant.
     certified_epsilon : float
-        Certified lower bound of the mutant's epsilon at the claimed delta. It is 0 if nothing is
-        certified.
+        Certified lower bound of the mutant's epsilon at the claimed delta. The bound is 0 if
+        nothing is certified.
     failure_prob : float
         Probability that this bound is wrong.
     draws : int

@@ -100,8 +100,8 @@ class AuditResult:
     claim : dict
         The claim: ``notion, epsilon, delta, relation, source, words`` and the parameters of the
         notion. `epsilon` and `delta` are the point at which the claim is compared with the
-        certified numbers. For a curve, this is the point where the certified profile exceeds the
-        curve most or comes closest to it.
+        certified numbers. For a curve, the certified profile exceeds the curve most, or comes
+        closest to the curve, at this point.
     pair_words : str
         The pair of datasets, in words.
     verdict : Verdict
@@ -117,12 +117,13 @@ class AuditResult:
     witness : Witness
         The event or guess that certifies `epsilon`.
     failure_prob : float
-        Probability that any certified number of the mechanism is wrong. It is 0 if all were
-        computed exactly. For all certified numbers of the mutants together, the same probability
-        holds separately.
+        Probability that any certified number of the mechanism is wrong. The probability is 0 if all
+        these numbers were computed exactly. For all certified numbers of the mutants together, the
+        same probability holds separately.
     p_value : float
         p-value of the claim. The p-value is the smallest failure probability, divided in the same
-        way, at which these draws refute the claim. It is 1 if these draws do not refute the claim.
+        way, at which these draws refute the claim. The p-value is 1 if these draws do not refute
+        the claim.
     draws : dict
         Number of draws per dataset: ``explore`` draws choose events, and ``certify`` draws test
         them. Guesses by rank need no exploration, and use all of these draws (see `draws_by_rank`).
@@ -156,7 +157,7 @@ class AuditResult:
         The two datasets. The pair is stored in a separate file, and is None if that file is
         missing.
     event : Event or None
-        The event as a function ``event(outputs) -> bool [size]``. It is not stored.
+        The event as a function ``event(outputs) -> bool [size]``. This function is not stored.
     """
 
     id: str
@@ -249,8 +250,8 @@ class AuditResult:
     def draws_by_rank(self) -> int:
         """Number of draws per dataset from which guesses by rank certify `epsilon`.
 
-        It is 0 for other methods. These are all draws of the audit. For given outputs, they are the
-        draws that the randomised design uses.
+        The number is 0 for other methods. The number counts all draws of the audit. For given
+        outputs, the number counts the draws that the randomised design uses.
         """
         counts = self.epsilon.counts
         return counts.draws_left // 2 if counts and self.epsilon.method == BY_RANK else 0

@@ -1,4 +1,4 @@
-"""How badly a claim is violated, or how close an audit came: certified divided by claimed.
+"""Severity of a result, which is the certified number divided by the claimed number.
 
 The bar is linear from 0 to the claim, so that bounds of 0 and of 98 % of the claim look different.
 The bar is logarithmic from the claim to infinity, so that twice, ten times and a hundred times the
@@ -29,8 +29,8 @@ _LAST_FINITE = 0.97
 def severity(result: AuditResult) -> float:
     """Return certified epsilon divided by claimed epsilon.
 
-    It is above 1 for a violated claim. A claim of epsilon = 0 limits only delta, so for this claim
-    the deltas are compared.
+    The ratio is above 1 for a violated claim. A claim of epsilon = 0 limits only delta, so for this
+    claim the deltas are compared.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def scale(result: AuditResult) -> str:
 
 
 def _detectable_place(result: AuditResult) -> float | None:
-    """Return the position of the detectable epsilon on the bar, or None if it has none."""
+    """Return the position of the detectable epsilon on the bar, or None if there is no position."""
     detectable = result.detectable_epsilon
     if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:
         return None

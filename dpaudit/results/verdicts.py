@@ -54,7 +54,7 @@ class Expectation(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """A verdict compared with the expected one.
+    """A verdict compared with the expected verdict.
 
     Parameters
     ----------
@@ -102,10 +102,10 @@ STATUSES = {
 
 
 def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool) -> Status:
-    """Return the status of an audit: its verdict compared with the expected one.
+    """Return the status of an audit: its verdict compared with the expected verdict.
 
-    NO POWER makes every strict run fail. It makes any other run fail if the user gave a mutant
-    (`has_given`).
+    NO POWER makes every strict run fail. NO POWER makes any other run fail if the user gave a
+    mutant (`has_given`).
     """
     refuted = verdict is Verdict.REFUTED
     if expected in (Expectation.REFUTED, Expectation.EITHER):
@@ -121,7 +121,7 @@ def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool
 def worst(statuses: Iterable[Status]) -> Status:
     """Return the most urgent status of several.
 
-    Statuses of other things than audits, such as statements, come last and keep their order.
+    Statuses of records other than audits, such as statements, come last and keep their order.
     """
     order = {key: rank for rank, key in enumerate(STATUSES)}
     return min(statuses, key=lambda status: order.get(status.key, len(order)))

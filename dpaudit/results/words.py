@@ -63,7 +63,8 @@ def beyond(bound: float, claimed: float, signs: tuple[str, str] = (">=", ">")) -
 def claimed_below(bound: float, claimed: float, digits: int = DIGITS) -> str | None:
     """Return the claim, rounded up to the fewest digits for which it stays below the bound.
 
-    Return None if the bound exceeds the claim in its first `digits` digits, or does not exceed it.
+    Return None if the bound exceeds the claim in its first `digits` digits, or if the bound does
+    not exceed the claim.
 
     Examples
     --------

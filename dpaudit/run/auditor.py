@@ -256,7 +256,7 @@ def ended_by_clock(result: AuditResult) -> bool:
 def drawn_by(workers: int | str) -> Workers | None:
     """Return the workers of all audits of this process.
 
-    They are closed when the process ends.
+    The workers are closed when the process ends.
     """
     if workers == 1:
         return None

@@ -73,7 +73,7 @@ def audit_function(
 
 
 def claim_of(origin: dict[str, Any]) -> Claim:
-    """Return the claim of ``--epsilon`` or ``--rho`` (with ``--delta`` or not), or of ``--mu``."""
+    """Return the claim of ``--epsilon`` or ``--rho`` (``--delta`` is optional), or of ``--mu``."""
     from dpaudit.claims import (
         ApproxDP,
         ApproxZCDP,
@@ -185,7 +185,7 @@ def load_target(target: str, root: Path | None = None) -> Any:
 
 
 def _is_defined_inside(found: Any, root: Path) -> bool:
-    """Return whether code inside a directory defines a function or class or made an object."""
+    """Return whether code inside a directory defines a function or class, or created an object."""
     if isinstance(found, types.ModuleType):
         return False
     if not (isinstance(found, type | np.ufunc) or inspect.isroutine(found)):

@@ -171,7 +171,7 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
 
 
 def _claim_code(origin: dict[str, Any]) -> str:
-    """Return the expression of a claim, whose relation is that of the pair."""
+    """Return the expression of a claim with the relation of the pair."""
     if origin["mu"] is not None:
         return f"GaussianDP({origin['mu']!r})"
     if origin["rho"] is not None and origin["delta"]:

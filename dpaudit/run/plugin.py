@@ -202,7 +202,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Determine the verdicts when the function has ended; compare them with the declared ones."""
+    """Determine the verdicts of the ended function, and compare them with the declared verdicts."""
     if (job := job_of(item)) is None:
         return (yield)
     from dpaudit.errors import MechanismError
@@ -254,7 +254,7 @@ def pytest_runtest_makereport(
     load_cargo(report, records, job.problems, whole=whole, disk=str(error) if full else "")
     from dpaudit.report import section_of
 
-    for record in records:  # pytest writes them as properties of the test case into JUnit files
+    for record in records:  # pytest writes these facts as test-case properties into JUnit files
         facts = ", ".join(section_of(record).facts(record))
         item.user_properties.append((record.id, f"{record.status.word}: {facts}"))
     return report

@@ -135,7 +135,7 @@ def read_progress(out: Path) -> list[Progress]:
     found = []
     with contextlib.suppress(OSError):
         for file in (out / FOLDER).glob("*.json"):
-            # The file may have been removed. Nothing depends on it.
+            # The file may have been removed. Nothing depends on this file.
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found.append(Progress(**json.loads(file.read_text(encoding="utf-8"))))
     return sorted(found, key=lambda progress: (progress.started, progress.id))

@@ -113,8 +113,8 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
 def replays(record: Record) -> bool:
     """Return whether every number must be reproduced, and not only the verdict.
 
-    Some numbers cannot be reproduced: those of a mechanism with its own source of entropy, and
-    those of a check that measures seconds.
+    Some numbers cannot be reproduced: the numbers of a mechanism with its own source of entropy,
+    and the numbers of a check that measures seconds.
     """
     return bool(record.origin.get("replays", True))
 

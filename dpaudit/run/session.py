@@ -1,6 +1,6 @@
 """The controlling process of a run.
 
-It stores records as they arrive and writes the report.
+This process stores records as they arrive and writes the report.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Asked:
         Raises
         ------
         StoreError
-            If a file cannot be written. This is detected before hours of work.
+            If a file cannot be written. Such an error is detected before hours of work.
         """
         for path in filter(None, (self.junit, self.sarif)):
             if path.is_dir():

@@ -51,9 +51,9 @@ class Candidate:
     index : int
         Number of the trial among all trials.
     arm : int
-        Index of the trial's space. It is negative for a given pair.
+        Index of the trial's space. The index is negative for a given pair.
     point : ndarray
-        Point in the unit cube of the space. It is empty for a given pair.
+        Point in the unit cube of the space. The point is empty for a given pair.
     parameters : dict
         Plain values of the parameters, by name.
     make : callable
@@ -107,7 +107,7 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 class Candidates:
     """Factory of the candidates of one search.
 
-    It makes each candidate once and stores all trials.
+    The factory makes each candidate once and stores all trials.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Candidates:
     def _candidate(self, arm: int, point: Point, stage: str) -> Candidate | None:
         """Build the pair at a point.
 
-        Return None for an invalid pair, or one seen before.
+        Return None for an invalid pair, or for a pair that was built before.
         """
         space = self.spaces[arm]
         point = space.snapped(point)
@@ -273,7 +273,7 @@ class Candidates:
     def proposals(
         self, candidates: list[Candidate], count: int, halvings: int, stage: str
     ) -> list[Candidate]:
-        """Return new candidates: steps from the best ones, and further points of the designs.
+        """Return new candidates: steps from the best candidates, and further points of the designs.
 
         Parameters
         ----------

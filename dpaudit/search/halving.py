@@ -55,8 +55,8 @@ class SearchResult:
     record : SearchRecord
         All trials, as plain data.
     drawn : tuple of two arrays, shape [draws, ...]
-        Draws of the chosen pair, on left and right. These are exploration draws, which no bound may
-        use.
+        Draws of the chosen pair, on left and right. These draws are exploration draws, which no
+        bound may use.
     """
 
     pair: NeighborPair
@@ -69,8 +69,8 @@ def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
 
     The number of draws is in units of the first draws.
 
-    Every round halves the candidates and doubles the draws of the remaining ones. The rounds stop
-    at `keep` candidates, or at a few more if a number is odd.
+    Every round halves the candidates and doubles the draws of the remaining candidates. The rounds
+    stop at `keep` candidates, or at a few more candidates if a number is odd.
 
     Examples
     --------
@@ -315,7 +315,7 @@ class _Search:
         return best_first(finalists)[0]
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
-        """Spend draws on candidates until all have about equally many, and judge each candidate.
+        """Draw until all candidates have about equally many draws, and judge each candidate.
 
         Return the candidates on which the mechanism gives an answer.
         """
@@ -336,7 +336,7 @@ class _Search:
     def _sample(self, candidate: Candidate, draws: int, stage: str) -> bool:
         """Draw on a candidate.
 
-        Return False if the mechanism fails on it and is allowed to fail.
+        Return False if the mechanism fails on the candidate and is allowed to fail.
         """
         role, pair = f"search {candidate.index} look {len(candidate.samples)}", candidate.make()
         self.sampler.turn()
@@ -386,8 +386,8 @@ def search_computed(
     Parameters
     ----------
     where : SearchSpace or Portfolio
-        Pairs and spaces to search. If a space has at most as many parameters as the design, all
-        parameters are tried.
+        Pairs and spaces to search. If the design has at least as many points as a space has
+        parameters, all parameters are tried.
     judge : callable
         Function that computes the (expected_epsilon, separation) of a pair.
     rng : numpy.random.Generator

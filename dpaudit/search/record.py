@@ -31,21 +31,22 @@ class Trial:
         Plain values of the parameters, by name.
     expected_epsilon : float
         Expected value that the pair's best event certifies. The value is epsilon at the claimed
-        delta. For a curve, it is the ratio to the claim. The value is 0 if nothing is certified.
-        The value is an estimate from a small number of draws, never a certificate.
+        delta. For a curve, the value is the ratio to the claim. The value is 0 if nothing is
+        certified. The value is an estimate from a small number of draws, never a certificate.
     draws : int
-        Number of draws per dataset. It is 0 if the parameters give no valid pair, or if everything
-        is computed.
+        Number of draws per dataset. The number is 0 if the parameters give no valid pair, or if
+        everything is computed.
     stage : str
         Last stage of the trial: "design", "local", "semifinal" or "final". The stages "semifinal"
         and "final" are judged on fresh draws.
     note : str
         Reason why there is no pair; empty if there is a pair.
     separation : float
-        Distance of the two sides beyond chance. It orders trials whose expectations are equal.
+        Distance of the two sides beyond chance. This distance orders trials whose expectations are
+        equal.
     arm : str
-        Pair or space of a portfolio to which the trial belongs. It is empty if only one space is
-        searched.
+        Pair or space of a portfolio to which the trial belongs. The text is empty if only one space
+        is searched.
     """
 
     parameters: dict[str, Any]
@@ -75,7 +76,7 @@ class SearchRecord:
     trials : tuple of Trial
         All trials, including failed ones.
     draws_spent : int
-        Total number of draws per dataset in all trials. It is 0 if everything is computed.
+        Total number of draws per dataset in all trials. The number is 0 if everything is computed.
     pairs, spaces : int
         Numbers of given pairs and of spaces.
     untried : tuple of str
@@ -101,7 +102,7 @@ class SearchRecord:
         return self.pairs > 0 or self.spaces != 1
 
     def words(self) -> str:
-        """Return one line: what was searched, the number of pairs tried, and of draws.
+        """Return one line: what was searched, and the numbers of pairs tried and of draws.
 
         Examples
         --------

@@ -35,11 +35,11 @@ _BLOCK = 64
 
 
 def log_wealth(growth: Floats, bets: Floats) -> Floats:
-    """Return ``sum_i log(1 + bet * growth_i)`` for every bet; no factor may be negative.
+    """Return ``sum_i log(1 + bet * growth_i)`` for every bet, if no factor is negative.
 
-    Factors are multiplied in blocks before the logarithm is taken, which is several times faster.
-    If the product of a block is too small for a double, the wealth of the bet is taken as 0, which
-    is conservative.
+    Factors are multiplied in blocks before the logarithm is taken, which is several times faster
+    than one logarithm per factor. If the product of a block is too small for a double, the wealth
+    of the bet is taken as 0, which is conservative.
     """
     total = np.zeros(len(bets))
     top = 1.0 + float(bets.max()) * max(float(growth.max()), 0.0)
@@ -99,7 +99,7 @@ def last_nonnegative(
 
 
 def bounded_draws(*, largest: float | None, **named: Any) -> Floats:
-    """Check one named argument, and return it as draws in [0, largest], or as finite draws >= 0."""
+    """Validate one named argument as draws in [0, largest], or as finite draws >= 0."""
     ((name, value),) = named.items()
     draws = np.asarray(value, dtype=float)
     if draws.ndim != 1 or draws.size == 0:

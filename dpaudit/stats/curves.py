@@ -38,12 +38,13 @@ class Curves:
     certified_beta : tuple of float
         Upper band of the trade-off curve. f-DP cannot hold for a convex f that lies above the band
         at any point. The band combines the certified bounds of tests with either role of the two
-        datasets. If the roles of the datasets are fixed, the type II errors may be larger.
+        datasets. If the roles of the datasets are fixed, the type II errors may be larger than this
+        band.
     claimed_beta : tuple of float
         The trade-off curve that the claim promises. The claim is refuted if this curve lies above
         the band at any point.
     certified_mu : float
-        The mechanism is not mu-Gaussian-DP for any smaller mu.
+        The mechanism is not mu-Gaussian-DP for any mu below this value.
     order : tuple of float
         Orders of Renyi divergences.
     certified_renyi : tuple of float
@@ -51,8 +52,8 @@ class Curves:
     conditional_epsilon : float or None
         *Conditional, not certified*: a lower bound of epsilon at the claimed delta if the trade-off
         curve is Gaussian. The bound is the epsilon that follows from the certified mu. The bound is
-        None at delta = 0, where it would be infinite. The bound is also None if it does not exceed
-        the epsilon that is certified without the condition.
+        None at delta = 0, where it would be infinite. The bound is also None if the epsilon that is
+        certified without the condition is at least as large.
     """
 
     alpha: tuple[Probability, ...] = field(repr=False)
@@ -129,7 +130,7 @@ def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) 
 def _convex(x: Floats, y: Floats) -> Floats:
     """Return the lower convex envelope on the grid.
 
-    Every convex curve below y lies below this envelope.
+    Every convex curve below the values `y` lies below this envelope.
     """
     hull: list[int] = []
     for i in range(len(x)):

@@ -3,7 +3,7 @@
 The hockey-stick divergence of order ``e^epsilon`` is ``H(P || Q) = sup_S P(S) - e^epsilon Q(S) =
 integral of max(p - e^epsilon q, 0)``. A mechanism is (epsilon, delta)-DP if and only if this
 divergence is at most delta for all neighbours, in both directions. From pmfs and densities, the
-divergence is *computed*. From counts, it is *certified from below*.
+divergence is *computed*. From counts, the divergence is *certified from below*.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST_EXPONENT = 709.0  # about the largest exponent whose exponential is a d
 
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
-    """Return the hockey-stick divergence of two probability mass functions, left over right.
+    """Return the hockey-stick divergence of the pmf `left` over the pmf `right`.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def hockey_stick_density(
 
 
 def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
-    """Return the Renyi divergence of order `alpha` of two pmfs, left over right.
+    """Return the Renyi divergence of order `alpha` of the pmf `left` over the pmf `right`.
 
     Parameters
     ----------

@@ -9,10 +9,11 @@ the difference of the counts.
 an epsilon at a given delta, or a delta at a given epsilon. The order uses S(a, b), the largest
 target value at which the likelihood-ratio test of "p <= e^epsilon q + delta" rejects. The test
 rejects if ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``. For an observed outcome, let R be
-the set of all outcomes whose S is at least as large. Then (p, q) is *excluded* if P_{p,q}(R) <=
-alpha (Buehler 1957). The sets R are nested, so the true rates, whatever they are, are excluded with
-probability at most alpha. This statement is not asymptotic. The choice of S only determines how
-tight the region is. With this S, P(R) is nearly constant along the boundary of the null hypothesis.
+the set of all outcomes whose S is at least the S of the observed outcome. Then (p, q) is *excluded*
+if P_{p,q}(R) <= alpha (Buehler 1957). The sets R are nested, so the true rates, whatever they are,
+are excluded with probability at most alpha. This statement is not asymptotic. The choice of S only
+determines how tight the region is. With this S, P(R) is nearly constant along the boundary of the
+null hypothesis.
 
 **The nuisance parameter.** The curve P_{p,q}(R) = alpha need not be followed over all rates. A
 confidence interval for p or for q shortens this curve (Berger and Boos 1994). The counts decide
@@ -21,16 +22,17 @@ intervals together get alpha / 200, and the test gets the rest.
 
 **Between grid points.** P_{p,q}(R) increases with p and decreases with q. The reason is that if R
 contains (a, b), R also contains (a + 1, b) and (a, b - 1). Use the natural parameters eta = (logit
-p, logit q) with log-partition function A. Then log P_eta(R) + A(eta) is the logarithm of a Laplace
-transform, and is therefore convex. Consider two points of the curve, and the chord between them in
-eta. On the chord, log P exceeds its larger end value by at most the convexity gap of A, ``(n v_p
-d_p^2 + m v_q d_q^2) / 8``. Here d is the distance between the ends in each coordinate, and v is the
-largest p (1 - p) on the chord. The points are computed for a level that is lower by the allowed
-gap. Where the convexity gap is larger, monotonicity alone bounds the curve by a corner.
+p, logit q), and let A be the log-partition function. Then log P_eta(R) + A(eta) is the logarithm of
+a Laplace transform, and is therefore convex. Consider two points of the curve, and the chord
+between them in eta. On the chord, log P exceeds the larger of its two end values by at most the
+convexity gap of A, which is ``(n v_p d_p^2 + m v_q d_q^2) / 8``. Here d is the distance between the
+ends in each coordinate, and v is the largest p (1 - p) on the chord. The points are computed for a
+level that is lower than the required level by the allowed gap. Where the convexity gap exceeds the
+allowed gap, monotonicity alone bounds the curve by a corner.
 
 **Large counts.** Neighbouring values of b are pooled into blocks. All values of a block get the
-critical a of the first value of the block, so that P(R) is bounded from above. The width of a block
-is a twentieth of a standard deviation where most of P(R) lies, and much larger elsewhere.
+critical `a` of the first value of the block, so that P(R) is bounded from above. The width of a
+block is a twentieth of a standard deviation where most of P(R) lies, and much larger elsewhere.
 
 References
 ----------
@@ -117,7 +119,7 @@ def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
     Returns
     -------
     float
-        The bound, in [0, 1]. It is 0 if and only if there is no success.
+        The bound, in [0, 1]. The bound is 0 if and only if there is no success.
 
     References
     ----------
@@ -134,7 +136,7 @@ def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
 
 
 def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
-    """Return Clopper-Pearson lower bounds of whole arrays, unchecked.
+    """Return Clopper-Pearson lower bounds for arrays of counts, without checking the arguments.
 
     Planning calls this function with expected counts, which are fractional. Certification uses the
     functions with checked arguments.
@@ -146,7 +148,7 @@ def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
 
 
 def upper_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
-    """Return Clopper-Pearson upper bounds of whole arrays, unchecked, as in :func:`lower_rates`."""
+    """Return Clopper-Pearson upper bounds for arrays of counts, without checking the arguments."""
     a = np.asarray(successes, dtype=float) + 1.0
     b = np.asarray(trials, dtype=float) - a + 1.0
     bound = special.betainccinv(a, np.maximum(b, 1e-300), failure_prob)
@@ -169,8 +171,8 @@ def _check_counts(successes: Any, trials: Any, name: str, trials_name: str) -> N
 class Target:
     """Point at which a joint bound is sharpest: an epsilon at a given delta, or the reverse.
 
-    Exactly one of the two is given. The region holds for every epsilon and delta, for any target.
-    The target must be fixed before the counts are known.
+    Exactly one of epsilon and delta is given. With any target, the region holds for every epsilon
+    and delta. The target must be fixed before the counts are known.
 
     Examples
     --------
@@ -293,7 +295,7 @@ def critical_counts(
 ) -> tuple[Floats, Floats]:
     """Divide 0..m into blocks.
 
-    Return the first b of each block, and the smallest a with (a, b) in R. Both arrays are
+    Return the first `b` of each block, and the smallest `a` with (a, b) in R. Both arrays are
     read-only.
     """
     low, high = np.arcsin(np.sqrt(np.clip(spread, 0.0, 1.0)))
@@ -304,8 +306,8 @@ def critical_counts(
     )
     first = np.unique(np.concatenate([[0.0], np.ceil(m * np.sin(angles) ** 2)]))
     y = first / m
-    # On the boundary of R, the evidence equals the threshold, and the closest point q of the null
-    # determines a. Solve for q between b / m and the q at which a reaches n.
+    # On the boundary of R, the evidence equals the threshold, and the closest point `q` of the null
+    # determines `a`. Solve for q between b / m and the q at which `a` reaches n.
     below, above = y.copy(), np.full_like(y, min((1 - delta) / theta, 1.0))
     for _ in range(64):
         q = (below + above) / 2
@@ -357,9 +359,9 @@ def _stationary(
 NUISANCE_SHARE = 1 / 200
 """Part of the failure probability that the confidence intervals of both nuisances get."""
 
-# Each pair holds the step of the grid (in standard deviations of the rate on the grid) and the
-# allowed convexity gap between its points (in log probability). Both numbers are larger for small
-# alpha, because log P is steeper there.
+# Each pair holds the step of the grid and an allowed convexity gap. The step is in standard
+# deviations of the rate on the grid. The gap is between the points of the grid, in log probability.
+# Both numbers are larger for small alpha, because log P is steeper there.
 _COARSE, _FINE = (0.4, 0.045), (0.28, 0.025)
 _STEEP = 0.1  # Largest failure probability for which the coarse grid is sufficient.
 _WIDE = 10  # Number of blocks that are pooled where little of P(R) lies.
@@ -368,7 +370,7 @@ _CLOSE = 0.03  # A point is solved to this distance from the level, in log proba
 _STRIDE = 4  # Every fourth node is solved first.
 _PIECES = 24  # Number of pieces into which each chord is cut.
 _NEGLIGIBLE = 1e-9  # Fraction of the level. Blocks with less mass count as lying entirely in R.
-_ROUNDING = 1e-9  # Relative. The incomplete beta function is much more accurate.
+_ROUNDING = 1e-9  # This is a relative error. The incomplete beta function is much more accurate.
 
 
 def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[Floats, Floats]:
@@ -405,7 +407,7 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     theta, delta, q0 = null
     p0 = min(theta * q0 + delta, 1.0)
     level = math.log(alpha * (1 - NUISANCE_SHARE)) - _ROUNDING
-    # Put the rate along which the curve is shorter, in standard deviations, on the grid.
+    # The grid holds the rate along which the curve is shorter, measured in standard deviations.
     grid_p = theta**2 * q0 * (1 - q0) * n > p0 * (1 - p0) * m
     hits, draws = (a, n) if grid_p else (b, m)
     tail_prob = alpha * NUISANCE_SHARE / 4  # two intervals, each for two sides
@@ -436,8 +438,9 @@ def refutation_prob(
 ) -> Floats:
     """Return the probability that events refute (epsilon, delta), for planning.
 
-    It is the probability of all outcomes whose evidence exceeds the quantile of the test. The joint
-    bound itself allows for every nuisance parameter, so it refutes slightly less often.
+    The returned value is the probability of all outcomes whose evidence exceeds the quantile of the
+    test. The joint bound itself allows for every nuisance parameter, so the joint bound refutes
+    slightly less often than this test.
 
     Parameters
     ----------
@@ -469,7 +472,7 @@ def refutation_prob(
 
 
 def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
-    """Return a grid from `low` to `high`, even on the scale with constant binomial spread."""
+    """Return a grid from `low` to `high`, even on a scale where the binomial spread is constant."""
     first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     steps = max(math.ceil((last - first) * 2 * math.sqrt(draws) / step), 1)
     nodes = np.sin(np.linspace(first, last, steps + 1)) ** 2
@@ -479,11 +482,11 @@ def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper bound of P_{p,q}(R), with R the set of outcomes with at least the observed evidence.
+    """Upper bound of P_{p,q}(R), where R holds all outcomes with at least the observed evidence.
 
-    The bound uses blocks of b from `first` on, and each block has one critical a. For a given q,
-    only the blocks within `half_width` standard deviations are distinguished. Blocks with a
-    probability below `negligible` are assumed to lie in R.
+    The bound uses the blocks of `b` from `first` on, and each block has one critical `a`. For a
+    given q, only the blocks within `half_width` standard deviations are distinguished. Blocks with
+    a probability below `negligible` are assumed to lie in R.
     """
 
     n: int
@@ -528,7 +531,7 @@ class _Tail:
             return np.asarray(np.log((np.maximum(mass, 0.0) * upper_tail).sum(axis=1) + lump))
 
     def _window(self, q: Floats) -> tuple[NDArray[np.intp], int]:
-        """Return the first block of each q's window, and the number of blocks in a window."""
+        """Return the first block of the window of each `q`, and the number of blocks per window."""
         angle = np.arcsin(np.sqrt(q)) - self.half_width * 0.5 / math.sqrt(self.m)
         low = self.m * np.sin(np.maximum(angle, 0.0)) ** 2
         start = np.searchsorted(self.first, low, side="right") - 1
@@ -536,14 +539,14 @@ class _Tail:
         return np.minimum(start, len(self.first) - width), width
 
     def _blocks(self, p: Floats, q: Floats) -> NDArray[np.intp]:
-        """Return the blocks of each window, rising: all near the likeliest of R, else a few."""
+        """Return the blocks of each window: all near the likeliest block of R, and a few others."""
         start, width = self._window(q)
         near = int(_RIDGE / BLOCK)
         if width <= 3 * near:
             return np.asarray(start[:, None] + np.arange(width))
         coarse = start[:, None] + np.arange(0, width, _WIDE)
         y, x = self.first[coarse] / self.m, np.minimum(self.critical[coarse] / self.n, 1.0)
-        above = np.maximum(x, p[:, None])  # a critical a above p n reduces the probability
+        above = np.maximum(x, p[:, None])  # a critical `a` above p n reduces the probability
         distance = self.m * divergences(y, q[:, None]) + self.n * divergences(above, p[:, None])
         distance[self.critical[coarse] > self.n] = math.inf
         ridge = coarse[np.arange(len(coarse)), distance.argmin(axis=1)]
@@ -554,10 +557,10 @@ class _Tail:
     def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
         """For each node of one rate, find the extreme value of the other rate with log P <= level.
 
-        The extreme value is the largest p for given q, or (with `grid_p`) the smallest q for given
-        p. The value satisfies the condition, which is checked. The value is accurate to a hundredth
-        of a standard deviation. The value is 0 or 1 if no value between 0 and 1 satisfies the
-        condition.
+        The extreme value is the largest p for a given q. If `grid_p` is True, the extreme value is
+        the smallest q for a given p. The code checks that the value satisfies the condition. The
+        value is accurate to a hundredth of a standard deviation. The value is 0 or 1 if no value
+        between 0 and 1 satisfies the condition.
 
         Some of the nodes are solved first. These nodes give starting points for the other nodes,
         most of which then need only one evaluation.

@@ -184,8 +184,8 @@ class Noise:
         Parameters
         ----------
         region : HalfSpace, Slab, Ball or Box
-            For Laplace noise, directions must be along an axis, and balls are refused, because
-            other probabilities have no closed form.
+            For Laplace noise, directions must be along an axis, and balls are refused. Other
+            probabilities have no closed form.
         centers : array_like, shape [size, d]
             Finite centres.
 
@@ -255,8 +255,8 @@ class Noise:
     def _ball(self, region: Ball, distance: Floats) -> Floats:
         from scipy.stats import ncx2  # slow to import, and needed only by a few audits
 
-        # scipy.special.chndtr has no upper tail. The function used here is from Boost. It is
-        # accurate in both tails.
+        # scipy.special.chndtr has no upper tail. The function used here is from Boost. This
+        # function is accurate in both tails.
         probability = ncx2.sf if region.outside else ncx2.cdf
         reach = region.radius / self.scale
         if reach > _FAR_BALL:
@@ -293,7 +293,7 @@ def _dimension(region: Region) -> int:
 def _middle(low: Floats, high: Floats) -> Floats:
     """Return the most favourable centre in every coordinate.
 
-    It is infinite if one end is infinite.
+    A coordinate is infinite if one of its two ends is infinite.
     """
     with np.errstate(invalid="ignore"):
         middle = low / 2 + high / 2

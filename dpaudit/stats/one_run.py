@@ -18,11 +18,11 @@ in T,
 
 Proof of the budget. Write p(y | s) for the density of the output given the coins s. Then w_y(r)
 times the density of y is the sum of ``2^-m p(y | s)`` over all s that agree with r on the guessed
-coins. By convexity of the positive part, the left side is at most a sum over canaries i, coins s'
-of the other canaries, and g = 1 and g = 0. Each term is ``2^-m`` times an integral over all y that
-guess g for canary i. The integrand is (p(y | s', g) - e^t p(y | s', 1 - g))_+. The two inputs
-differ in one user, so each integral is at most delta(t). There are 2^(m-1) values of s', m
-canaries, and one or two values of g. This proves the budget.
+coins. By convexity of the positive part, the left side is at most a sum. The sum is over canaries
+i, over coins s' of the other canaries, and over g = 1 and g = 0. Each term is ``2^-m`` times an
+integral over all y that guess g for canary i. The integrand is (p(y | s', g) - e^t p(y | s', 1 -
+g))_+. The two inputs differ in one user, so each integral is at most delta(t). There are 2^(m-1)
+values of s', m canaries, and one or two values of g. This proves the budget.
 
 Theorem (n fixed beforehand)
 ----------------------------
@@ -35,31 +35,33 @@ then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
 
 Proof of the theorem. Let a_c = P(C = c). Sum the budget over all r with c ones, and over y. The
 result is ``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``. The reason is that each such r
-occurs c times as r, and each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By
+occurs c times as r. Each r with c - 1 ones occurs n - c + 1 times as "r with j unset". By
 convexity, the sums may be moved inside the positive part. Multiply the conditions by a_c and add
 them: ``P(C >= v)`` is at most theta plus ``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``,
 and therefore at most theta + sum_t L(t) b(t).
 
 Minimising this bound over theta, U and L is the dual of a linear program. The optimal value of this
 program is the largest probability that the budget allows. For T = {epsilon}, the bound is sharp. A
-mechanism that outputs a uniformly random guess of all coins attains the bound. The pattern of its
-correct guesses is drawn from the optimal a. This holds if the optimal a is private in the other
-direction, too. The unit tests solve the linear program over all mechanisms. If delta = 0, the bound
-is the binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem
-5.1). If delta > 0, the bound replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v >
-Bin >= v - i] / i``. That second term is larger by a factor of about 2 / (1 - rate) if v is far
-above the mean. For a curve, if U does not depend on c for c >= v, the conditions give the recursion
-of Mahloujifar, Melis and Chaudhuri (2025). Here, this recursion is stretched and then followed from
-c = n downwards. The result is never worse.
+mechanism that outputs a uniformly random guess of all coins attains the bound. The pattern of the
+mechanism's correct guesses is drawn from the optimal a. The bound is attained if the optimal a is
+private in the other direction, too. The unit tests solve the linear program over all mechanisms. If
+delta = 0, the bound is the binomial tail of rate e^eps / (1 + e^eps), as in Steinke, Nasr and
+Jagielski (2023, Theorem 5.1). If delta > 0, the bound replaces the second term of their Theorem
+5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``. That second term is larger by a factor of about 2
+/ (1 - rate) if v is far above the mean. For a curve, if U does not depend on c for c >= v, the
+conditions give the recursion of Mahloujifar, Melis and Chaudhuri (2025). Here, this recursion is
+stretched and then followed from c = n downwards. The result is never worse than the result of their
+recursion.
 
 From tests to a certified epsilon
 ---------------------------------
 The tests of all epsilons refute if C is large. So a set of tests together refutes exactly what the
 test with the smallest critical value refutes. If a certified epsilon exceeds the true epsilon, this
-test refutes at some epsilon above the true epsilon. The mechanism is private at that epsilon, too.
-This event has probability at most failure_prob. It does not matter which epsilons a search visits,
-or whether the bound is monotone in epsilon. The same holds for mu, and for several tests at fixed
-numbers of guesses if their levels sum to at most failure_prob.
+test refutes at some epsilon above the true epsilon. The mechanism is private at every epsilon above
+the true epsilon, too. So this false refutation has probability at most failure_prob. It does not
+matter which epsilons a search visits, or whether the bound is monotone in epsilon. The same
+argument holds for mu. The argument also holds for several tests at fixed numbers of guesses, if the
+levels of the tests sum to at most failure_prob.
 
 In `one_run_walk`, the number of guesses may depend on the success of the guesses.
 
@@ -127,7 +129,7 @@ class Allowance:
 def _curve(claim: Claim) -> tuple[Floats, Floats]:
     """Return the slopes and deltas of a claim on a grid.
 
-    This is slow for some claims.
+    The computation is slow for some claims.
     """
     top = 1.0
     while claim.delta(top) > _NEGLIGIBLE and top < 2 * LARGEST_EPSILON:
@@ -153,20 +155,21 @@ def half_probability(canaries: int) -> float:
 
     Theorem
     -------
-    Suppose that coins are fair and independent, and that a bound says: an event of coins and output
-    has probability at most beta for every mechanism that keeps the claim. If the coins are instead
-    uniform among those with k ones, the event has probability at most beta / p.
+    Suppose that coins are fair and independent. Suppose that, by some bound, an event of coins and
+    output has probability at most beta for every mechanism that keeps the claim. If the coins are
+    instead uniform among those with k ones, the event has probability at most beta / p.
 
-    Proof. If k of the independent fair coins fell on "included", every set of k canaries is equally
-    probable, and the mechanism is the same function of the coins. So the probability of the event
-    in the fixed design is the conditional probability P(event, k) / p, and P(event, k) is at most
-    beta. The proof uses the claim for all values of the coins, where neighbours differ in one coin.
+    Proof. Suppose that k of the independent fair coins fell on "included". Then every set of k
+    canaries is equally probable, and the mechanism is the same function of the coins. So the
+    probability of the event in the fixed design is the conditional probability P(event, k) / p, and
+    P(event, k) is at most beta. The proof uses the claim for all values of the coins, where
+    neighbours differ in one coin.
 
     The division cannot be omitted. The reason is that a mechanism may answer well if k canaries are
-    included and badly otherwise, which only independent fair coins reveal. Linear programs give the
-    worst epsilon-DP mechanisms up to m = 16. These mechanisms reach beta / p within a factor of 1.2
-    if all canaries are guessed and all guesses are correct. In the other cases of
-    `tests/stats/test_half.py`, they reach beta / p within a factor of 3.5.
+    included, and badly otherwise. Only independent fair coins reveal such a mechanism. Linear
+    programs give the worst epsilon-DP mechanisms up to m = 16. These mechanisms reach beta / p
+    within a factor of 1.2 if all canaries are guessed and all guesses are correct. In the other
+    cases of `tests/stats/test_half.py`, they reach beta / p within a factor of 3.5.
 
     Parameters
     ----------
@@ -185,7 +188,7 @@ def half_probability(canaries: int) -> float:
 def guess_p_value(
     correct: int, guesses: int, canaries: int, claim: Claim, *, one_sided: bool = False
 ) -> float:
-    """Bound the probability of so many correct guesses, for a fixed number of guesses.
+    """Bound the probability of at least `correct` correct guesses, for a fixed number of guesses.
 
     Parameters
     ----------
@@ -194,7 +197,7 @@ def guess_p_value(
     guesses : int
         Number of coins that were guessed, from 1 to `canaries`. The choice of the guessed coins and
         of the guesses may depend on the output of the mechanism. The number of guesses must not
-        depend on it.
+        depend on the output.
     canaries : int
         Number of coins that were tossed.
     claim : Claim
@@ -336,7 +339,7 @@ def _last_refused(
 
 
 def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
-    """Bound the probability of so many correct guesses, without checks of the arguments."""
+    """Bound the probability of at least `correct` correct guesses; arguments are not checked."""
     if correct == 0:
         return 1.0
     if len(allowance.slopes) == 1:
@@ -376,7 +379,7 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
 
 
 def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
-    """Stretch the prices of the recursion over tails, and find the least theta that they need."""
+    """Stretch the prices of the recursion over tails, and return the least theta they need."""
     tail = _probability_of_tails(v, n, allowance)
     if tail >= 1.0:
         return 1.0
@@ -426,7 +429,7 @@ def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:
 
 
 def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
-    """Return n times the probability of 0 .. v that P(C = v) = p forces, for each p."""
+    """Return n times the probability that 0 .. v must have if P(C = v) = p, for each p."""
     right, wrong = p * v, p * (n - v)
     for k in range(v, 0, -1):
         forced = ((right[:, None] - allowance.budgets) / allowance.slopes).max(axis=1)
@@ -439,7 +442,7 @@ def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
 
 
 def _prices_of_tails(v: int, n: int, allowance: Allowance, p: float) -> Floats:
-    """Return L(t) that make the conditions at the binding slopes equalities, up to a factor."""
+    """Return L(t), up to a factor, that makes the conditions at the binding slopes equalities."""
     right, wrong = p * v, p * (n - v)
     binding: list[int] = []
     for k in range(v, 0, -1):

@@ -8,10 +8,10 @@ test costs almost nothing, because neighbouring tests have nearly the same resul
 Theorem
 -------
 *Theorem.* Let pi = e^eps / (1 + e^eps) and lam >= 0, and let h_k be the height of the test after k
-<= n guesses. Consider a walk in which each step succeeds either with probability pi, or surely at
-the price lam. The walk earns 1 at the first test at which it has reached its height. Let G be the
-value of this walk under the best choices of its steps: G(k, c) = 1 where c >= h_k, else G(n, c) =
-0, else
+<= n guesses. Consider a walk in which each step either succeeds with probability pi, or succeeds
+surely at the price lam. The walk earns 1 at the first test at which it has reached the height of
+the test. Let G be the value of this walk under the best choices of its steps: G(k, c) = 1 where c
+>= h_k, else G(n, c) = 0, else
 
     max(pi G(k+1, c+1) + (1 - pi) G(k+1, c), G(k+1, c+1) - lam).
 
@@ -22,10 +22,10 @@ Proof of the theorem. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - 
 [0, 1]. Since ``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the terms of the budget over
 r_{j+1}, .. inside the positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a
 height is reached, and let M_j = 1 from then on. G does not decrease in c, and G increases by at
-most 1 if c increases by 1. The j-th step succeeds with probability q_j <= pi + (1 - pi) f_j. So its
-value is at most 1 - f_j times the value of the free step plus f_j times that of the sure step.
-Therefore ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Summing over j proves the theorem,
-because M_n = 1 on the event.
+most 1 if c increases by 1. The j-th step succeeds with probability q_j <= pi + (1 - pi) f_j. So the
+value of this step is at most (1 - f_j) times the value of the free step, plus f_j times the value
+of the sure step. Therefore ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Summing over j
+proves the theorem, because M_n = 1 on the event.
 
 At lam = 1 - pi, no sure step is worth its price. In this case, the bound is the crossing
 probability of the Bernoulli walk plus b(epsilon) (1 - pi). If delta = 0, only the crossing
@@ -36,12 +36,12 @@ The test and the certified epsilon
 At each epsilon, the event of the test is "the least of P(Bin(k, pi) >= C_k) / weight_k is at most
 gamma". Under the claim, the probability of this event is at most the bound of the theorem, with the
 heights that belong to gamma. This probability is also at most ``gamma sum_k weight_k + b (1 -
-pi)``. The p-value is the smaller of these two bounds at the observed gamma. It is valid because
-both bounds increase with gamma, which has finitely many values. The heights for two epsilons need
-not be ordered, so the certified epsilon is found on a fixed grid. The certified epsilon is the last
-grid point before the first grid point that is not refuted. The certified epsilon exceeds the true
-epsilon only if the first grid point at or above the true epsilon is refuted. This single test is
-wrong with probability at most failure_prob.
+pi)``. The p-value is the smaller of these two bounds at the observed gamma. The p-value is valid
+because both bounds increase with gamma, which has finitely many values. The heights for two
+epsilons need not be ordered, so the certified epsilon is found on a fixed grid. The certified
+epsilon is the last grid point before the first grid point that is not refuted. The certified
+epsilon exceeds the true epsilon only if the first grid point at or above the true epsilon is
+refuted. The test at this grid point is wrong with probability at most failure_prob.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def walk_epsilon(
     Returns
     -------
     float
-        A point of the grid 0, 0.01, .., 30. It is 0 if nothing is certified.
+        A point of the grid 0, 0.01, .., 30. The value is 0 if nothing is certified.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def heights_refused(
     """Return the smallest number of correct guesses at each test that refutes (epsilon, delta)-DP.
 
     The parameters are those of :func:`walk_epsilon`. If no number refutes at a test, the entry of
-    this test is its number of guesses plus one.
+    this test is the number of guesses plus one.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class PairedBet:
         Share of the wealth that belongs to each bet. Shares are positive and sum to at most 1.
     largest : float, optional
         Known upper bound of Y, > 0. The default is 1. The certificate is sound only if this bound
-        is correct. X needs no upper bound. Its values only have to be >= 0.
+        is correct. X needs no upper bound. The values of X only have to be >= 0.
 
     Notes
     -----
@@ -51,16 +51,16 @@ class PairedBet:
     expectation of at most 1, so the expectation of K is at most 1. The bets depend neither on the
     draws nor on epsilon or delta. Therefore K decreases as epsilon or delta grows, because the
     factors decrease and bets are dropped. A bet that is not admissible is dropped completely.
-    Setting its negative factors to 0 instead would increase the expectation, which would be
-    unsound.
+    Setting the negative factors of such a bet to 0 instead would increase the expectation, which
+    would be unsound.
 
     The certified epsilon satisfies ``K(epsilon, delta) >= 1 / failure_prob``. Let epsilon* be the
     true epsilon, that is, the smallest epsilon with ``E[X] <= e^epsilon* E[Y] + delta``. If a
     certified epsilon exceeds epsilon*, then ``K(epsilon*, delta) >= K(certified, delta) >= 1 /
-    failure_prob`` by monotonicity. By Markov's inequality, this has probability at most
+    failure_prob`` by monotonicity. By Markov's inequality, this event has probability at most
     `failure_prob`. Therefore *one* test is enough for the search over all epsilons. The same
-    argument holds for delta at a given epsilon. However, a second question is a second test. It
-    needs its own share of the failure probability.
+    argument holds for delta at a given epsilon. However, a second question is a second test. This
+    second test needs its own share of the failure probability.
 
     Examples
     --------
@@ -103,9 +103,9 @@ class PairedBet:
     ) -> PairedBet:
         """Choose bets on exploration draws.
 
-        Half of the weight is on one bet size. It is the bet size that would grow fastest at the
-        epsilon (or delta) that is expected to be certified with a small reserve. The other half is
-        on multiples of this bet size, because the exploration may be inaccurate.
+        Half of the weight is on one bet size. At the epsilon (or delta) that is expected to be
+        certified with a small reserve, this bet size would make the wealth grow fastest. The other
+        half is on multiples of this bet size, because the exploration may be inaccurate.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class PairedBet:
         Returns
         -------
         float
-            The bound, finite and >= 0. It is 0 if nothing is certified.
+            The bound, finite and >= 0. The bound is 0 if nothing is certified.
         """
         x, y = _pair(likely, rare, self.largest)
         delta = _validate.delta(delta=delta)
@@ -274,7 +274,7 @@ def _attainable(
 ) -> tuple[float, float] | None:
     """Return the largest target (epsilon, delta) at which the log wealth grows by `need` per draw.
 
-    Return None if the wealth grows by less even at epsilon = 0 or delta = 0.
+    Return None if the wealth grows by less than `need` even at epsilon = 0 or delta = 0.
     """
 
     def surplus(at: tuple[float, float]) -> float:

@@ -25,7 +25,7 @@ probability exactly pi. The crossing probability also does not decrease if the r
 first. To prove the second statement, fix the successes of the other draws in their order. Suppose
 that j of the first k guesses are revealed. Then the number of successes in these k guesses is j
 plus the successes of the first k - j other draws. For j <= d, this sum is at most d plus the
-successes of the first k - d other draws. If k < d, it is at most k.
+successes of the first k - d other draws. If k < d, the number of successes is at most k.
 
 The p-value uses the statistic of `walks`, which is the smallest binomial tail over the tests. The
 p-value is the bound of the theorem at the heights of this statistic. The certified epsilon uses
@@ -64,7 +64,7 @@ Floats = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-15  # Probability of more revealed draws than the computation enumerates.
 _TOLERANCE = 1e-4  # Tolerance of the certified epsilon.
-_LEVEL_SHARE = 0.16  # Fraction of failure_prob: about what the best of so many tests is charged.
+_LEVEL_SHARE = 0.16  # Approximate level of one test, as a fraction of failure_prob.
 _SHARE = 1e-5  # Precision of the smallest share of correct guesses that refutes.
 _STAGES = 25
 _FIRST = 1 / 20  # the smallest number of guesses that is tested, as a fraction of the draws
@@ -196,7 +196,7 @@ def ranked_heights(
     Returns
     -------
     ndarray of int, shape (stages,)
-        If no count refutes at a test, its entry is its number of guesses plus one.
+        If no count refutes at a test, the entry of the test is the number of guesses plus one.
 
     Examples
     --------
@@ -255,8 +255,8 @@ def _crossing(heights: NDArray[np.int64], stages: Stages, pi: float, revealed: F
     """Return the probability that the walk reaches its height at some test, given the masses of D.
 
     Tests whose height exceeds their number of guesses are skipped. At the first remaining test, the
-    height is reached if all guesses are correct. So the walk reaches its height there if all these
-    guesses are revealed.
+    height is reached if all guesses are correct. So the walk reaches the height of this test if all
+    these guesses are revealed.
     """
     reached = [
         (k, height)

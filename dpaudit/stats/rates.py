@@ -20,8 +20,8 @@ from the rates of an event can be derived from (c, w).
 correct. Then r ~ Bin(N, s) with ``s = c + w``. Given r, C ~ Bin(r, rho) with ``rho = c / s``. At
 delta = 0, only rho matters: the condition is ``rho <= e^epsilon / (1 + e^epsilon)``. One
 Clopper-Pearson bound of rho is enough, and it uses both tails of the outputs. For delta > 0, ``c -
-e^epsilon w = s (rho (1 + e^epsilon) - e^epsilon)``. For delta > 0, a lower bound of s is needed,
-too, and it gets a hundredth of the failure probability.
+e^epsilon w = s (rho (1 + e^epsilon) - e^epsilon)``. For delta > 0, a lower bound of s is also
+needed. This lower bound gets a hundredth of the failure probability.
 
 References
 ----------
@@ -109,7 +109,7 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     Returns
     -------
     RateBounds
-        Bounds of c, which is assumed to be the larger rate, and of w. All derived bounds hold
+        Bounds of c and w, where c is assumed to be the larger rate. All derived bounds hold
         together, except with probability `failure_prob`. No target needs to be declared.
 
     Examples
@@ -121,7 +121,7 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     rho = float(lower_rates(counts.correct, counts.guesses, alpha * (1 - SHARE_OF_GUESSING)))
     s = float(lower_rates(counts.guesses, counts.draws, alpha * SHARE_OF_GUESSING))
-    # It is known that c >= rho s' and w <= (1 - rho) s' for the true s', which lies in [s, 1].
+    # The inequalities c >= rho s' and w <= (1 - rho) s' hold for the true s', which lies in [s, 1].
     ends = np.array([s, 1.0])
     return RateBounds(rho * ends, (1 - rho) * ends, failure_prob, lines=True)
 
@@ -132,7 +132,7 @@ def guess_refutation_prob(
     """Return the probability that guesses refute (epsilon, delta), for planning.
 
     The result is a mean over quantiles of the number of guesses. For each number of guesses, the
-    critical number of correct guesses is exactly that of :func:`guess_bounds`.
+    critical number of correct guesses is exactly the number that :func:`guess_bounds` requires.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class RateBounds:
     likely, rare : float or array_like, shape (k,)
         Rates in [0, 1]. A single corner is a pair of separate bounds.
     failure_prob : float
-        Probability that the true rates are not as described.
+        Probability that the true rates do not satisfy the bounds.
     lines : bool, optional
         If True, ``p >= likely`` and ``q <= rare`` hold for some point of the straight lines between
         neighbouring corners. The default is False.
@@ -264,9 +264,9 @@ class RateBounds:
     def worst_case(self, delta: float) -> tuple[float, float]:
         """Return the rates (p, q) on the curve that are easiest to reconcile with privacy.
 
-        The loss of these rates at `delta` is :meth:`lower_epsilon`. The loss is that of the event,
-        or that of its complement with exchanged sides. The one of the two that gives more for the
-        whole curve is taken.
+        The loss of these rates at `delta` is :meth:`lower_epsilon`. The loss belongs to the event,
+        or to its complement with exchanged sides. The function uses whichever of the two gives more
+        for the whole curve.
         """
         delta = _validate.delta(delta=delta)
         direct, mirrored = _losses(self.likely, self.rare, delta)
@@ -284,17 +284,17 @@ class RateBounds:
         return float(max(np.where(np.isnan(mu), 0.0, mu).min(), 0.0))
 
     def lower_renyi(self, alpha: float) -> float:
-        """Return a lower bound >= 0 of the Renyi divergence of order `alpha`, worse direction.
+        """Return a lower bound >= 0 of the Renyi divergence of order `alpha` (worse direction).
 
         The bound is the divergence of the outcomes "fired" and "did not fire". By data processing,
-        it is no larger than the divergence of the outputs.
+        the bound is no larger than the divergence of the outputs.
         """
         if _validate.positive(alpha=alpha) <= 1:
             raise ArgumentError(f"alpha must be a finite number > 1, got {alpha!r}")
         p, q = self._corners()
         q = np.minimum(
             q, p
-        )  # a corner with p < q leaves equal distributions possible, the least divergence
+        )  # if p < q at a corner, the two distributions may be equal, so the divergence is 0
         return float(max(_binary_renyi(p, q, alpha).min(), _binary_renyi(q, p, alpha).min()))
 
     def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -304,8 +304,9 @@ class RateBounds:
         the errors of the test "the event fired", which has the point (q, 1 - p). This curve also
         lies below the errors of the test "it did not fire" with exchanged roles, which has the
         point (1 - p, q). Each test is mixed with a coin flip. The bound is not a curve of type II
-        errors of tests with fixed roles. For example, if outputs are uniform on (0, 1) for one
-        dataset and on (0, 0.5) for the other, the two directions have different type II errors.
+        errors of tests with fixed roles. For example, suppose that outputs are uniform on (0, 1)
+        for one dataset and on (0, 0.5) for the other dataset. Then the two directions have
+        different type II errors.
         """
         p, q = (side[:, None] for side in self._corners())
         tests = [(q, 1 - p), (1 - p, q)]
@@ -352,7 +353,7 @@ def _binary_renyi(
 
 
 def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:
-    """Return the epsilon that rates imply: the larger one of the event and its swapped complement.
+    """Return the larger of the epsilons implied by rates of an event and its swapped complement.
 
     The value is ``max(log((likely - delta) / rare), log((1 - rare - delta) / (1 - likely)), 0)``,
     elementwise. A term whose numerator is not positive is omitted. A denominator is 0 only if its
@@ -363,7 +364,7 @@ def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[n
 
 
 def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Return the delta that rates imply: the larger one of the event and its swapped complement.
+    """Return the larger of the deltas implied by the rates of an event and its swapped complement.
 
     The result is elementwise, and at least 0.
     """

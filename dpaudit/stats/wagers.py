@@ -65,7 +65,7 @@ class Wager:
     Parameters
     ----------
     log_left, log_right : ndarray, shape (n, 3)
-        Logarithm of the factor of each answer to a draw of that side.
+        Logarithm of the factor by which each answer to a draw of this side multiplies the wealth.
     log_price : ndarray, shape (n,)
         Price of each pair of draws, which is ``2 log max(B / 2, 1)``.
     growth : ndarray, shape (n,)
@@ -174,7 +174,8 @@ def _closest(
     """Return the closest points (p, q) of the null, and the multipliers of the constraints.
 
     The cases are ordered by the number of active constraints at the closest point. If the closest
-    point for one constraint also satisfies the other constraint, it is the closest point for both.
+    point for one constraint also satisfies the other constraint, this point is the closest point
+    for both constraints.
     """
     p, q = p1.copy(), q1.copy()
     k, m = np.zeros(len(theta)), np.zeros(len(theta))
@@ -207,7 +208,7 @@ def _closest(
 def _one_binds(
     x1: Floats, y1: Floats, theta: Floats, delta: float, answer: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Find the closest (x, y) with ``x = theta y + delta`` in one answer; others keep shares."""
+    """Find the closest point with ``x = theta y + delta`` in one answer; the others keep shares."""
     u, v = x1[:, answer], y1[:, answer]
     low, high = v.copy(), np.minimum((u - delta) / theta, 1.0)
     at = (low + high) / 2

@@ -40,7 +40,7 @@ _LATE = 0.25  # weight of tests beyond half of the canaries, where guesses are m
 class Stages:
     """Numbers of guesses at which a walk is tested.
 
-    They are fixed before the coins are seen.
+    The numbers are fixed before the coins are seen.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class Stages:
     def sparse(cls, canaries: int, failure_prob: float) -> Stages:
         """Return a few tests that are far apart.
 
-        Their weights are shares of failure_prob that sum to 1. The test at a quarter of the
-        canaries gets the largest share of failure_prob. By computation, a quarter is near the
+        The weights of the tests are shares of failure_prob that sum to 1. The test at a quarter of
+        the canaries gets the largest share of failure_prob. By computation, a quarter is near the
         number that certifies most if scores are Gaussian and their means differ by 1 to 3 standard
         deviations.
 
@@ -109,7 +109,7 @@ def least_tail(counts: Ints, stages: Stages, epsilons: Floats) -> Floats:
 
 
 def heights_of(gamma: float, stages: Stages, pi: float) -> Ints:
-    """Return the least count at each test whose binomial tail over its weight is <= gamma."""
+    """Return the least count at each test whose binomial tail divided by the weight is <= gamma."""
     k = np.array(stages.guesses)
     level = gamma * np.array(stages.weights) * (1 + 1e-12)
     low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 successes is 0

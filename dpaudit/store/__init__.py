@@ -1,6 +1,6 @@
 """Results on disk.
 
-They are versioned, written atomically, sealed, and checked when they are read.
+The results are versioned, written atomically, sealed, and checked when they are read.
 """
 
 from dpaudit._files import write_atomic

@@ -36,7 +36,7 @@ class Lock:
     def is_held(self) -> bool:
         """Return whether the directory still belongs to this run.
 
-        It may be removed during a run.
+        The directory may be removed during a run.
         """
         try:
             return read_regular(self.out / HOLDER, _LARGEST) == self.words.encode()

@@ -111,13 +111,13 @@ class Kind:
         Class with a method ``from_json``, which raises ``ValueError`` for data that are no such
         record.
     schema : int
-        Version of its JSON.
+        Version of the JSON of a record.
     dotted : bool
-        Whether simple ids have the form "paper.name". If not, they have the form "module::name".
+        Whether simple ids have the form "paper.name". If not, the ids have the form "module::name".
     files : str
         Pattern of the files whose functions make such records.
     page : str
-        File of its page inside the directory of a run.
+        File of the page of this kind inside the directory of a run.
     facts : type
         Type of the data that a run stores next to the records, in :attr:`StoredRun.facts`.
     """
@@ -398,7 +398,7 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
 def load_result(path: str | os.PathLike[str]) -> AuditResult:
     """Read the result of an audit.
 
-    If its datasets are lost, its pair is None.
+    If the datasets of the result are lost, the pair of the result is None.
 
     Raises
     ------

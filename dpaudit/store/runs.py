@@ -42,7 +42,7 @@ class KeptRecord:
     id : str
         Id of the record.
     made : str
-        Start of the run that made it: ISO 8601, UTC.
+        Start of the run that made the record: ISO 8601, UTC.
     command : str
         Command that repeats the run that made the record.
     current : bool

@@ -269,7 +269,8 @@ def test_without_its_test_it_is_not_private():
 class Ladder(Symmetric):
     """An algorithm whose answers are close only for neighbouring datasets.
 
-    Each further kind of item contributes 15 times less to the probability of answer 0.
+    Each further kind of item contributes 15 times less than the previous kind to the probability of
+    answer 0.
     """
 
     universe, n_outcomes = 3, 2

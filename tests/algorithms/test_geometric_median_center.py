@@ -38,8 +38,8 @@ def test_constants() -> None:
     assert center.fast_center_samples(400, 1e-6) == math.ceil(600 * math.log(7.2e9)) == 13619
     sigma = center.fast_center_sigma(1000, 2.0, 0.5, 1e-3)
     assert sigma == pytest.approx(1600 * 2 / (1000 * 0.5) * math.sqrt(math.log(12e3)), rel=1e-14)
-    # The formula is that of Fact 2 at sensitivity 400 r / n for (epsilon / 2, delta / 6). The
-    # analytic sigma is smaller.
+    # Fact 2 gives this formula at sensitivity 400 r / n for (epsilon / 2, delta / 6). The analytic
+    # sigma is smaller.
     sensitivity = 400 * 2 / 1000
     assert sigma == pytest.approx(2 * sensitivity / 0.25 * math.sqrt(math.log(2 / (1e-3 / 6))))
     assert sigma > 1.3 * analytic_gaussian_sigma(sensitivity, 0.25, 1e-3 / 6)

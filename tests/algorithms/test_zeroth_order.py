@@ -32,7 +32,7 @@ def unit(shape, seed):
 
 
 def written_out(loss, items, x, y, u, radius):
-    """Evaluate line 3 of Algorithm 1 in loops, or of Algorithm 2 if there is a point y."""
+    """Evaluate line 3 of Algorithm 1 in loops, or line 3 of Algorithm 2 if there is a point y."""
     b, j, d = u.shape
     total = np.zeros(d)
     for i, k in product(range(b), range(j)):

@@ -127,7 +127,7 @@ def estimate(function, size=2, point=(5.0,), radius=0.5, **options):
     ],
 )
 def test_no_loss_exceeds_its_constant(function, expected):
-    """Check that the sensitivity of an estimate is that of the declared constant.
+    """Check that the sensitivity of an estimate is given by the declared constant.
 
     The error does not depend on the data.
     """

@@ -171,7 +171,7 @@ def test_learning_costs_a_part_that_falls_as_certainty_rises() -> None:
     "known", [oracles.laplace(1.0, 0.7), oracles.discrete([0.5, 0.3, 0.2], [0.1, 0.3, 0.6])]
 )
 def test_events_are_those_of_both_directions(known: oracles.Oracle) -> None:
-    """Check that the events are those of both directions of a curve.
+    """Check that the events cover both directions of a curve.
 
     For each point of the swapped curve, some event has the rates of this point.
     """

@@ -213,7 +213,7 @@ def test_the_picture_has_a_bar_for_each_outcome() -> None:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_profile_is_that_of_the_worse_direction(swapped: bool) -> None:
-    """Check that the profile is that of the worse direction.
+    """Check that the profile is the profile of the worse direction.
 
     An outcome that only one dataset can produce costs delta in one direction only.
     """

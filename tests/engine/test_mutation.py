@@ -1,6 +1,6 @@
 """Tests of the audit of mutants.
 
-The tests check its cost and its report, and that killed mutants demonstrate power.
+The tests check the cost and the report of the audit, and that killed mutants demonstrate power.
 """
 
 from __future__ import annotations

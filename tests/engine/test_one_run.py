@@ -248,8 +248,8 @@ def test_verdict_and_certified_epsilon_agree():
 def test_a_curve_is_judged_whole():
     """Check that a claimed curve is tested as a whole.
 
-    Single points of the curve refute less, because epsilon is certified without knowledge of the
-    curve.
+    Single points of the curve refute less than the whole curve, because epsilon is certified
+    without knowledge of the curve.
     """
     scores, coins = gaussian_scores(4.0, 2000, 4)
     found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)

@@ -109,7 +109,7 @@ def hits(event: Event, outputs: Array) -> int:
 
 
 def assert_split(seen: Seen, both: Both) -> None:
-    """Check that every output is used at most once, and that every count is of the stated draws."""
+    """Check that every output is used at most once, and that only the stated draws are counted."""
     for side, outputs in enumerate(both):
         spent, fresh = seen.explored[side], seen.fresh(side)
         assert len({*outputs.tolist()}) == len(outputs), "outputs that can be told apart"

@@ -42,6 +42,12 @@ def laplace(data: Any, size: int, *, rng: np.random.Generator, epsilon: float = 
     return data.sum() + rng.laplace(scale=1 / epsilon, size=size)
 
 
+def histogram(data: Any, size: int, *, rng: np.random.Generator, epsilon: float = 1.0) -> Any:
+    """Move one user between two of four bins."""
+    outputs = rng.laplace(scale=2 / epsilon, size=(size, 4))
+    return outputs + data.sum() * np.array([1.0, -1.0, 0.0, 0.0])
+
+
 def gaussian(data: Any, size: int, *, rng: np.random.Generator, shift: float = 1.0) -> Any:
     return shift * data.sum() + rng.normal(size=size)
 
@@ -297,6 +303,7 @@ NAMED: dict[str, tuple[Any, Any, Claim, int, bool]] = {
     "Gaussian": (gaussian, None, ApproxDP(1.0, 1e-5), 1000, False),
     "randomised response": (coin, partial, PureDP(1.0), 1000, False),
     "bets": (coin, partial, PureDP(1.0), 1000, True),
+    "histogram": (histogram, partial, PureDP(1.0), 1000, False),
 }
 
 AUDITS = 60

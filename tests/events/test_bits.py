@@ -181,7 +181,7 @@ def test_guesses_for_query_values() -> None:
     assert attack == FloatAttack((0.0, 1.0), (0.25, 1.0))
     pair = NeighborPair(np.arange(5.0), np.arange(5.0) + 2, relation=within_sensitivity(2.0))
     attack = FloatAttack.for_pair(pair, PureDP(4.0))
-    assert attack.references == (0.0, 1.0, 5.0, 6.0, 2.0, 3.0)  # those of one side come first
+    assert attack.references == (0.0, 1.0, 5.0, 6.0, 2.0, 3.0)  # values of one side come first
     assert attack.scales == (0.5, 2.5, 2.0, 10.0)
 
 

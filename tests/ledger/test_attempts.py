@@ -67,7 +67,7 @@ def test_one_breach_refutes():
     book.sweep(n=2)(double)
     result = book.result()
     assert result.verdict is LedgerVerdict.REFUTED
-    assert result.method is Method.EXACT  # the method of the attempt that refuted it
+    assert result.method is Method.EXACT  # the method of the attempt that refuted the statement
     assert result.counterexample.case == {"n": 2}
     assert result.mismatch == "the verdict is refuted, holds was declared"
 

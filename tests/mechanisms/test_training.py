@@ -134,7 +134,7 @@ def test_iterates_follow_from_the_noisy_sums() -> None:
 
 
 def test_sums_are_those_of_the_gradients_at_each_iterate() -> None:
-    """Check that the sums are those of the gradients at each iterate.
+    """Check that each sum is the sum of the gradients at its iterate.
 
     The run is gradient descent on all users with almost no noise.
     """

@@ -224,7 +224,7 @@ def test_the_last_call_is_found_where_calls_vary() -> None:
     changed = called(made["high end, last"], size=40)
     assert (
         changed.max() == plain.max()
-    )  # tails for all; for the last draw this toss was the last one
+    )  # tails for all draws; for the last draw, this toss was the last toss
     rescued = called(made["low end, last"], size=40)
     assert (rescued >= plain).all()
     assert (rescued > plain).any()

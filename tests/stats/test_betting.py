@@ -117,7 +117,7 @@ class Unchecked(PairedBet):
 
 
 def test_the_wealth_is_a_weighted_mean_of_that_of_the_bets():
-    """Check that the wealth is a weighted mean of the wealth of the bets.
+    """Check that the wealth is a weighted mean of the wealths of the single bets.
 
     The wealth begins with the sum of the weights, which is at most 1. An unweighted sum would begin
     with more.

@@ -21,10 +21,9 @@ def worst(m: int, included: int, excluded: int, v: int, epsilon: float, k: int) 
     In each run, k of m canaries are included. The guesses say that `included` canaries are included
     and `excluded` canaries are excluded. An output y of this kind is averaged over all
     permutations. The probability of the output then depends only on three numbers. The three
-    numbers count the included canaries that are guessed to be included, that are guessed to be
-    excluded, and all others. The linear program has one variable for each case. The probabilities
-    add up to 1 for each number of inclusions. If one coin is turned, the probabilities satisfy
-    epsilon-DP.
+    numbers count the included canaries: those guessed to be included, those guessed to be excluded,
+    and all others. The linear program has one variable for each case. The probabilities add up to 1
+    for each number of inclusions. If one coin is turned, the probabilities satisfy epsilon-DP.
     """
     sizes = (included, excluded, m - included - excluded)
     states = list(itertools.product(*(range(size + 1) for size in sizes)))
@@ -99,8 +98,7 @@ def test_other_numbers_of_inclusions_cost_what_fair_coins_pay_for_them():
 def errors(m: int, epsilon: float, alpha: float, coins: str) -> float:
     """Return the probability that randomised response of each coin is wrongly refuted.
 
-    The scores are those that a guesser computes from the answers. All outputs and sets are
-    enumerated.
+    A guesser computes the scores from the answers. All outputs and sets are enumerated.
     """
     claim = PureDP(epsilon)
     tool = GuessTest.of(claim, m, failure_prob=alpha, coins=coins)

@@ -117,8 +117,8 @@ def test_it_grows_as_fast_as_the_distance_to_the_null(
 def test_randomised_response_is_bet_on_at_both_ends() -> None:
     """Check that a bet on randomised response uses both ends.
 
-    The distance to the null hypothesis is that of two coins, which is twice what one event alone
-    allows.
+    The distance to the null hypothesis is the distance of two coins, which is twice what one event
+    alone allows.
     """
     coin = np.array([0.8, 0.2, 0.0])
     rate = math.e / (1 + math.e)

@@ -91,7 +91,7 @@ def judge_figure_1(found: Results) -> Claim:
 
 
 def judge_table_1(found: Results) -> Claim:
-    """Decide whether FastRadius is 29 times faster at n = 1000."""
+    """Decide whether FastRadius is 29 times as fast as RadiusFinder at n = 1000."""
     table = found.table.pivot(index=["family", "scale"], columns="way", values="seconds")
     over = {way: ratio(table[way], table[radius.SAMPLES]) for way in (*radius.WAYS, radius.COUNTS)}
     closest = min(radius.WAYS, key=lambda way: abs(math.log(over[way].value / 29)))

@@ -228,8 +228,8 @@ def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
     """Time DPGD and FixedOrderDPSGD for the errors of one setting.
 
     FixedOrderDPSGD takes the number of passes with its smallest error. DPGD takes the smallest
-    number of passes whose error is at most FixedOrderDPSGD's smallest error. If all DPGD errors are
-    larger, DPGD takes the largest number of passes that was run.
+    number of passes whose error is at most FixedOrderDPSGD's smallest error. If all errors of DPGD
+    exceed this smallest error, DPGD takes the largest number of passes that was run.
     """
     means = errors[errors.eta == TUNED].groupby(["method", "passes"]).error.mean()
     passes, least = means[FIXED].idxmin(), means[FIXED].min()

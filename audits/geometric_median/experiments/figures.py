@@ -151,7 +151,7 @@ def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(found: Results, claims: Sequence[Claim], folder: Path) -> Path:
-    """Write the figures as SVG and a page that contains the figures; return the page's path."""
+    """Write the figures as SVG, and return the path of a page that contains the figures."""
     with mpl.rc_context(STYLE):
         shown = figures_html(all_figures(found), folder)
     size, verdicts = found.size, [claim.verdict for claim in claims]

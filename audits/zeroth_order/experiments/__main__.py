@@ -4,10 +4,10 @@ One command performs all experiments.
 
     python -m audits.zeroth_order.experiments [--quick|--full] [--out reports/zeroth_order]
 
-The command writes the figures, `experiments.json` and `experiments.html`. The figures compare the
-variance-reduced oracle with its tree, and the naive oracle with its best batch. Both oracles have
-equal exact privacy and equal M, on three objectives. The figures also show the least M for which
-the bounds with all constants are below L.
+The command writes the figures, `experiments.json` and `experiments.html`. The figures compare two
+oracles: the variance-reduced oracle with its tree, and the naive oracle with its best batch. Both
+oracles have equal exact privacy and equal M, on three objectives. The figures also show the least M
+for which the bounds with all constants are below L.
 """
 
 from __future__ import annotations

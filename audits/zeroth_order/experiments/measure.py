@@ -36,7 +36,7 @@ class Setting:
         One of `OBJECTIVES`.
     d : int
     rho : float
-        Exact Gaussian DP of the output, for every oracle.
+        Exact Gaussian DP parameter of the output, for every oracle.
     n_points : int
         Number of items M.
     """
@@ -115,8 +115,8 @@ def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
 def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> dict[str, float]:
     """Return the averages of two values over the points ``[k, d]``.
 
-    The values are the objective, and an upper estimate of stationarity. The answer of the algorithm
-    is a random element of the averages of all epochs. The function evaluates all these averages,
+    The values are the objective, and an upper estimate of stationarity. The algorithm returns one
+    of the averages of all epochs, chosen at random. The function evaluates all these averages,
     which averages out the randomness.
     """
     problem = OBJECTIVES[setting.objective](setting.d)

@@ -39,7 +39,7 @@ _MAX_LDA = 1000
 _MAX_SPREADS = 200
 _SLAB_DIRECTIONS = 4
 _TAILS = {"gaussian": 8.5, "laplace": 30.0}
-_FAR_BALL = 1e4  # in noise scales; from this distance on, a half-space is as good
+_FAR_BALL = 1e4  # in noise scales; from this distance on, a half-space is as good as a ball
 _RATIO_CUTS = 60
 _DISTANCE_GRID = 60
 _LARGEST_FACTOR = 1e154  # the square of this number is a double
@@ -49,8 +49,8 @@ _LARGEST_FACTOR = 1e154  # the square of this number is a double
 class Screening:
     """Moments of all candidate events on exploration centres.
 
-    Each array has shape (k,) per side. `unseen` allows for values that the auxiliary
-    noise missed. It is 0 if the event is exact.
+    Each array has shape (k,) per side. `unseen` allows for values that the auxiliary noise missed.
+    `unseen` is 0 if the event is exact.
     """
 
     makers: list[Callable[[], IntegratedEvent]]
@@ -106,7 +106,8 @@ class Screening:
 def joint_variance(vx: Any, vy: Any, factor: Any) -> Any:
     """Return the variance of ``X - factor Y`` for independent X and Y, finite for every factor.
 
-    The variance is too small if epsilon exceeds 354. There, only values of Y near 0 matter.
+    The variance is too small if epsilon exceeds 354. At such epsilons, only values of Y near 0
+    matter.
     """
     return vx + np.minimum(factor, _LARGEST_FACTOR) ** 2 * vy
 
@@ -147,7 +148,7 @@ def screen(
     auxiliary: Floats,
     mixture: int,
 ) -> Screening:
-    """Learn events on one part of the exploration centres, and compute their moments on the other.
+    """Learn events on one part of the exploration centres, and compute moments on the other part.
 
     Parameters
     ----------
@@ -160,7 +161,8 @@ def screen(
     auxiliary : ndarray, shape [k, size of judge, d]
         Auxiliary noise for likelihood-ratio sets.
     mixture : int
-        Number of centres per side from which likelihood ratios are learnt. With 0, none are learnt.
+        Number of centres per side from which likelihood ratios are learnt. If this number is 0, no
+        likelihood ratios are learnt.
     """
     makers: list[Callable[[], IntegratedEvent]] = []
     mean: dict[str, list[Floats]] = {side: [] for side in SIDES}
@@ -254,7 +256,7 @@ def _pooled(learn: Sides) -> Floats:
 
 
 def _half_spaces(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Family:
-    """Return half-spaces that end among the centres or, in steps of noise scales, beyond them."""
+    """Return half-spaces that end among the centres, or some noise scales beyond the centres."""
     along = _pooled(learn) @ u
     bases = np.quantile(along, [0.5, 0.9, 0.99, 1.0])
     steps = np.linspace(-2.0, _TAILS[noise.kind], 32) * noise.scale
@@ -382,7 +384,7 @@ def _ratios(
     found = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
     scores, slack = ({s: found[s][part] for s in SIDES} for part in (0, 1))
     for sign in (1.0, -1.0):
-        # Round in the same way as for certification, which is against the side that the ratio
+        # Round in the same way as in certification, that is, against the side that the ratio
         # favours.
         rounded = {"left": -sign * slack["left"], "right": sign * slack["right"]}
         both = sign * np.concatenate([scores[s].ravel() for s in SIDES])

@@ -9,10 +9,10 @@ There are three cases, from the strongest to the weakest:
   far below ``1 / draws``.
 
 - *Random centres without a ball.* X lies in [0, 1], and nothing else is known. In this case, n
-  draws cannot exclude rare centres that make the event certain: all centres of total probability
-  ``log(1 / failure_prob) / n`` may have gone unseen. So no event can be certified to be rarer than
-  this probability, and no delta far below it can be certified. Two events that guess either side
-  cannot be certified to be rarer than half of this probability.
+  draws cannot exclude rare centres that make the event certain. All n draws may miss a set of
+  centres of total probability ``log(1 / failure_prob) / n``. So no event can be certified to be
+  rarer than this probability, and no delta far below it can be certified. Two events that guess
+  either side cannot be certified to be rarer than half of this probability.
 
 The i-th centre of the left side is paired with the i-th centre of the right side. Then
 :class:`dpaudit.stats.PairedBet` certifies bounds for one event, or for two events that guess either
@@ -198,9 +198,9 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
 
 
 def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
-    """Return the smallest failure probability, divided as planned, at which the claim is refuted.
+    """Return the smallest failure probability at which the claim is refuted with these weights.
 
-    By Markov's inequality for each of the wealths, this is a p-value.
+    By Markov's inequality for each of the wealths, the result is a p-value.
     """
     logs = []
     for i, (question, weight) in enumerate(zip(plan.questions, plan.weights, strict=True)):

@@ -28,7 +28,7 @@ _NAMED_SIDES = 4
 
 
 class IntegratedEvent(Protocol):
-    """A set of outputs, described by the probability that a centre leads to it."""
+    """A set of outputs, given by the probability that a centre leads to an output in the set."""
 
     def values(
         self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
@@ -36,9 +36,9 @@ class IntegratedEvent(Protocol):
         """Return the probability of the event given each centre, ``[size]`` for ``[size, d]``.
 
         The value is exact, or it is an average over the auxiliary noise ``[k, size, d]``. The
-        expectation of such an average is the probability. If rounding leaves a case open, it counts
-        as inside for `rounded` = 1 and as outside for `rounded` = -1. Therefore no bound depends on
-        the rounding of a sum of doubles.
+        expectation of such an average is the exact probability. If rounding leaves open whether an
+        output is in the event, the output counts as inside for `rounded` = 1 and as outside for
+        `rounded` = -1. Therefore no bound depends on the rounding of a sum of doubles.
         """
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
@@ -186,7 +186,7 @@ class LikelihoodRatio:
         return ratio, np.concatenate([left + right for (_, left), (_, right) in found])
 
     def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
-        """Return ratio and tolerance at ``centers + auxiliary``, ``[k, size]``; cache them.
+        """Return and cache the ratio and its tolerance at ``centers + auxiliary``, ``[k, size]``.
 
         The cache helps because several events use the same ratio, alternately for both sides.
         """
@@ -245,7 +245,7 @@ class RatioEvent:
         return np.asarray(self.sign * (to_right - to_left))
 
     def inside(self, along: Floats) -> NDArray[np.bool_]:
-        """Return whether the centre is nearer to that mean.
+        """Return whether the centre is nearer to the mean of the mixture that the event favours.
 
         This only serves a picture.
         """
@@ -312,14 +312,14 @@ class Candidate:
     def pairs(
         self, value: Callable[[IntegratedEvent, str, float], Floats]
     ) -> tuple[Floats, Floats]:
-        """Return the values X and Y of a paired bet, of shape (n,); for two events, (2n,).
+        """Return the values X and Y of a paired bet, shape (n,), or shape (2n,) for two events.
 
         Parameters
         ----------
         value : callable
             Function that returns an event's values on the n centres of a side. The third argument
-            decides values that rounding leaves open. It is -1 (downwards) where large values help
-            the bound, and 1 (upwards) where small values help it.
+            decides values that rounding leaves open. This argument is -1 (downwards) where large
+            values help the bound, and 1 (upwards) where small values help the bound.
 
         Notes
         -----
@@ -327,13 +327,13 @@ class Candidate:
         r_i are the i-th centres of the left and the right side. For two events, A for the left and
         B for the right, every centre gives one pair: (A(l_i), B(l_i)) for the left centre and
         (B(r_i), A(r_i)) for the right centre. Under (epsilon, delta), each of ``a = E[A(l) -
-        e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may be positive.
-        Their sum cannot be positive. In the sum, E[A(l)] is compared with E[A(r)], and E[B(r)] with
+        e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may be positive. The
+        sum a + b cannot be positive. In the sum, E[A(l)] is compared with E[A(r)], and E[B(r)] with
         E[B(l)]. The centres of either side are independent of the centres of the other side. The
         auxiliary noise of ratios is also independent, because two events share no noise across
         sides. Therefore the factors of a bet with the i-th centres have the expected product ``(1 +
-        lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``. So the wealth is valid, like that of a
-        bet on 2n pairs, and no coins need to be tossed.
+        lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``. So the wealth is valid, like the
+        wealth of a bet on 2n pairs, and no coins need to be tossed.
         """
         here, there = SIDES if self.likelier == "left" else SIDES[::-1]
         x, y = value(self.event, here, -1.0), value(self.event, there, 1.0)
@@ -373,7 +373,7 @@ def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats,
 
 
 def direction_words(direction: Floats, name: str) -> str:
-    """Return words for a projection: the coordinate, or the name with the largest weights."""
+    """Return words for a projection: the coordinate, or `name` with the largest weights."""
     moved = np.flatnonzero(direction)
     if len(moved) == 1:
         sign = "" if direction[moved[0]] > 0 else "minus "

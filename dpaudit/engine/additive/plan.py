@@ -126,7 +126,7 @@ class Plan:
     long : ndarray
         Grid of the estimated profile.
     objective : float
-        Value that the first question is expected to certify. It is used to compare pairs.
+        Value that the first question is expected to certify. The value is used to compare pairs.
     """
 
     noise: Noise
@@ -202,7 +202,7 @@ class _Judge:
     def question(self, target: Target, failure_prob: float) -> tuple[Question, float]:
         """Choose an event and plan its bets.
 
-        Also return a cautious estimate of its bound.
+        Also return a cautious estimate of the bound.
         """
         cost = math.log(2 / failure_prob)
         expected = self.screening.expected(target, self.draws, cost)
@@ -228,8 +228,8 @@ class _Judge:
     def _guesses(self, target: Target, cost: float) -> list[Candidate]:
         """Pair the best events for the two sides, as for randomised draws.
 
-        For each side, the best event with a closed form and the best ratio are tried. Both are
-        tried because their estimates are not equally cautious.
+        For each side, the best event with a closed form and the best ratio are tried. The event and
+        the ratio are both tried, because their estimates are not equally cautious.
         """
         expected = self.screening.expected(target, 2 * self.draws, cost)
         exact = self.screening.exact
@@ -309,7 +309,7 @@ def auxiliary_noise(
 ) -> Floats:
     """Return noise ``[k, size, d]`` for centres or pairs of centres.
 
-    It is empty if not needed.
+    The array is empty if no noise is needed.
     """
     if any(isinstance(event, RatioEvent) for c in candidates for event in c.events):
         return noise.sample((budget.auxiliary, *centers.shape), rng=rng)

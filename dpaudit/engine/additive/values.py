@@ -102,7 +102,7 @@ class CentreValues:
             self._mean[side][i] += step * size / (count + size)
 
     def pair(self, index: int) -> tuple[Floats, Floats]:
-        """Return the values of one question, those that should be large and those to be rare."""
+        """Return the values of one question: those that should be large, and those to be rare."""
         x, y = self._pairs[index]
         return x, y
 

@@ -28,8 +28,8 @@ class Oracle(ABC):
     """Exact distribution of the privacy loss ``L = log dP/dQ`` of one pair of neighbouring inputs.
 
     P is the distribution of the output on the left input, and Q is the distribution on the right
-    input. A quantity without a qualifier is the worse of the two directions. The suffix ``_left``
-    marks the direction P over Q.
+    input. A quantity without a suffix is the worse of its values in the two directions. The suffix
+    ``_left`` marks the direction P over Q.
 
     References
     ----------
@@ -120,7 +120,7 @@ class Oracle(ABC):
         Returns
         -------
         float
-            The epsilon; ``inf`` if there is none. At delta = 0, it is ``max_loss``.
+            The epsilon; ``inf`` if there is none. At delta = 0, the epsilon is ``max_loss``.
         """
         return self._epsilon(_validate.delta(delta=delta))
 
@@ -302,7 +302,7 @@ def discrete(
     ----------
     pmf_left, pmf_right : array_like, shape (k,)
         Probabilities of the same k >= 1 outcomes. The probabilities of each side sum to 1 within
-        1e-9. They are used as given, without rescaling.
+        1e-9. The probabilities are used as given, without rescaling.
     outcomes : sequence, optional
         Names of the outcomes. The default is 0..k-1.
 

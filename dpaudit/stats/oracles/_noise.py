@@ -64,8 +64,8 @@ def gaussian(shift: float, sigma: float) -> Oracle:
 
     With ``mu = shift / sigma``, the formula is ``delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2
     - eps/mu)``. The formula is evaluated by the scaled complementary error function. For mu >=
-    1e-2, the relative error is about 1e-13 for delta down to 1e-300. For smaller mu, it is about
-    1e-15 / mu (the absolute error is always about 1e-16).
+    1e-2, the relative error is about 1e-13 for delta down to 1e-300. For smaller mu, the relative
+    error is about 1e-15 / mu. The absolute error is always about 1e-16.
 
     Parameters
     ----------
@@ -139,8 +139,9 @@ class LaplaceOracle(Oracle):
 def laplace(shift: float, scale: float) -> Oracle:
     """Return the oracle of a value released with Laplace noise.
 
-    The formula is ``delta(eps) = max(0, 1 - exp((eps - shift / scale) / 2))``. The loss has atoms
-    at ``+-shift / scale``, of probability 1/2 and ``exp(-shift / scale) / 2``.
+    The formula is ``delta(eps) = max(0, 1 - exp((eps - shift / scale) / 2))``. The loss has an atom
+    of probability 1/2 at ``shift / scale``, and an atom of probability ``exp(-shift / scale) / 2``
+    at ``-shift / scale``.
 
     Parameters
     ----------
@@ -167,9 +168,9 @@ def laplace(shift: float, scale: float) -> Oracle:
 def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
     """Return the oracle of an integer with discrete Laplace (two-sided geometric) noise.
 
-    ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant on either side
-    of the two values. Therefore the infinite tails are summed in closed form, and the distribution
-    is finite.
+    ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant below the two
+    values, and constant above the two values. Therefore the infinite tails are summed in closed
+    form, and the distribution is finite.
 
     Parameters
     ----------

@@ -307,7 +307,7 @@ def _laplace_masses(edges: Floats) -> Floats:
 
 
 def _answer_probabilities(gaps: Floats, nodes: Floats, b: float) -> tuple[Floats, Floats]:
-    """Return P(yes) and P(no), queries by nodes: yes if q + nu >= T + rho, for rho at the nodes."""
+    """Return P(yes) and P(no), shape (queries, nodes), where yes means q + nu >= T + rho."""
     if b == 0.0:
         answer = (gaps[:, None] >= nodes).astype(np.float64)
         return answer, 1.0 - answer

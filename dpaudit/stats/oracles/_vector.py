@@ -143,7 +143,7 @@ class LaplaceVectorOracle(Oracle):
         return self
 
     def _partial(self, ends: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
-        """Return each end's panel, and nodes and untilted masses from the panel's start to it."""
+        """Return the panel of each end, and nodes and untilted masses from panel start to end."""
         edges = self._measure.edges
         panel = np.clip(np.searchsorted(edges, ends, side="right") - 1, 0, edges.size - 2)
         half = np.clip(ends - edges[panel], 0.0, None)[:, None] / 2.0
@@ -242,7 +242,10 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     if moved.size == 1:
         return LaplaceOracle(float(moved[0]))
     if moved[0] < 1e-9 * moved.sum():
-        raise ArgumentError(f"shifts must each be 0 or at least 1e-9 of their sum, got {shifts!r}")
+        raise ArgumentError(
+            "each of the shifts must be 0, or at least 1e-9 of the sum of all shifts, "
+            f"got {shifts!r}"
+        )
     sums, masses = np.zeros(1), np.ones(1)
     for ratio in moved:
         sums, masses = _merged(np.append(sums, sums + ratio), np.append(masses, masses))
