@@ -73,9 +73,9 @@ def algorithm(ledger):
     @ledger.monte_carlo("our draws: no answer, R_1 <= 5", allowed=float(budget.noise[:6].sum()),
                         draws=20_000, ones=11, none=True, mutant={"ones": 12})  # fmt: skip
     def drawn(size, *, rng, ones, none=False):
-        """Use an algorithm that answers 1 if more than 5 remaining users have a 1.
+        """Run DelStab with an algorithm that answers 1 if more than 5 remaining users have a 1.
 
-        DelStab can give an answer only if all but 5 of the users with a 1 are deleted.
+        DelStab can give an answer only after it deletes all but 5 of the users with a 1.
         """
         learner = Table((np.arange(11) > 5) * 1.0)
         data = (np.arange(30) < ones).astype(int)[:, None]

@@ -238,8 +238,8 @@ def steps_of_the_chain(ledger):
     The value of r_hat^2 / (2 eta^(1) T^(1)) is 4 r_hat^2 / (eta (T + 1)), not r_hat^2 / (16 eta T).
     The difference is visible at eta = 10^-6 r_hat. The other sums are correct, but these sums use
     sigma^(k) from Lemma 13. With sigma^(k-1), the first sum is 3.91 times as large as 144 allows.
-    The second sum is 2.51 times as large as 12 allows. The constants 19 and 1314 are large enough
-    for these sums (Lemma 14).
+    The second sum is 2.51 times as large as the bound with the constant 12. The constants 19 and
+    1314 are large enough for these sums (Lemma 14).
     """
     sides = {"lhs": "the first term of the first line, alone", "rhs": "the last line"}
 

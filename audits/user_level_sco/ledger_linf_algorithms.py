@@ -31,12 +31,12 @@ def robust_descent(ledger):
     the same gradients; if a_t = top for all t it returns the average of x_1, ..., x_T, and else the
     initial point x_0.
 
-    The implementation gives the iterates and the average of the printed lines. Taking one user from
-    each of B subsets gives B users in another order. The average is the average of x_1, ..., x_T.
-    The number T = abs(D)/B need not be an integer. Two parameters of Algorithm 8 are faulty. The
-    parameter D_t is undefined, and the parameter delta/(2Tmnd) is unused. All T steps are made
-    before the first test, so the work after a failed test is discarded. The printed threshold is
-    used for scores and for gradients. For gradients, the threshold is 1/tau.
+    The implementation computes the same iterates and the same average as the printed lines. Taking
+    one user from each of B subsets gives B users in another order. The average is the average of
+    x_1, ..., x_T. The number T = abs(D)/B need not be an integer. Two parameters of Algorithm 8
+    are faulty. The parameter D_t is undefined, and the parameter delta/(2Tmnd) is unused. All T
+    steps are made before the first test, so the work after a failed test is discarded. The printed
+    threshold is used for scores and for gradients. For gradients, the threshold is 1/tau.
     """
 
     @ledger.identity(

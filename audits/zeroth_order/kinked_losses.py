@@ -36,7 +36,7 @@ def constant_of(slopes):
 
 
 def as_loss(slopes, kinks):
-    """Return a loss with two items: the first sum of ridges, and minus the second sum of ridges."""
+    """Return a loss for two items: the first sum of ridges, and the negative of the second."""
     d = slopes.shape[-1]
 
     def function(points, items):

@@ -248,7 +248,7 @@ MUTANTS = (
     Mutant(
         "engine/chances.py",
         "learning the event costs no draws",
-        "certify = learning_share(share, self.cost) * draws * (1 - EXPLORE_SHARE)",
+        "certify = learning_share(share, self.cost) * useful * draws * (1 - EXPLORE_SHARE)",
         "certify = draws * (1 - EXPLORE_SHARE)",
         ("tests/engine/test_chances.py", "tests/engine/test_planning.py"),
     ),

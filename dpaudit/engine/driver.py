@@ -151,10 +151,10 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
-    """Return a note that a refuted claim may be about single items, if the search chose the items.
+    """Return a note that the claim may hold for single items, if the search chose the items.
 
-    The second search, with one item for each user, certifies nothing. The note only reports that
-    this search found no violation.
+    A second search gives each user one item. If it finds no violation, the note says so. This
+    search certifies nothing.
     """
     space = task.space
     if not isinstance(space, Portfolio) or not space.items or space.variant is None:

@@ -696,7 +696,7 @@ def _coins(included: ArrayLike) -> NDArray[np.bool_]:
     tail = 2 * float(special.bdtr(min(heads, m - heads), m, 0.5))
     if tail < _UNFAIR:
         raise ArgumentError(
-            f"included must be a plausible result of fair coins, got {heads} of {m} "
-            f"included, which has probability {tail:.2g}"
+            "included must be a plausible result of fair coins, but fair coins include "
+            f"{heads} of {m} canaries with probability {tail:.2g}"
         )
     return coins

@@ -207,8 +207,8 @@ def _checked_mutants(mutants: Any) -> dict[str, tuple[Outputs, Outputs]]:
         for name, both in mutants.items()
     ):
         raise TypeError(
-            "mutants must be a dict from names to the outputs of a mutant on both datasets, "
-            f"(left, right), got {reprlib.repr(mutants)}"
+            "mutants must be a dict from names to pairs (left, right) of outputs of a "
+            f"mutant, got {reprlib.repr(mutants)}"
         )
     return dict(mutants)
 

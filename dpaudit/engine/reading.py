@@ -177,8 +177,8 @@ def _from_file(name: str, path: Path) -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ArgumentError(
-            f"{name} must be an array or a .npy file without pyarrow, got a .parquet file. "
-            "Run pip install pyarrow"
+            "pyarrow must be installed to read .parquet files, got a .parquet file as "
+            f"{name}. Run pip install pyarrow"
         ) from None
     try:
         table = pyarrow.parquet.read_table(path)

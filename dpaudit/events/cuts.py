@@ -317,12 +317,12 @@ def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
 
 
 def lower(hits: NDArray[Any], draws: int) -> Floats:
-    """Return rates that are moved down by their selection uncertainty."""
+    """Return lower confidence bounds on the rates, at the level used for selection."""
     return approximate_lower(hits, draws, SELECTION_LEVEL)
 
 
 def upper(hits: NDArray[Any], draws: int) -> Floats:
-    """Return rates that are moved up by their selection uncertainty."""
+    """Return upper confidence bounds on the rates, at the level used for selection."""
     return approximate_upper(hits, draws, SELECTION_LEVEL)
 
 

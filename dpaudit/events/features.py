@@ -339,7 +339,7 @@ def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, R
     name : str
         Name of the number.
     left, right : ndarray, shape (n,)
-        Values of the number on the draws from which to learn; NaN if there is no answer.
+        Values of the number, one for each learning draw; NaN for a draw without an answer.
 
     Yields
     ------

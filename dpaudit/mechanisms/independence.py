@@ -314,9 +314,9 @@ class IndependenceCheck:
         limit = math.log(4 / FALSE_REFUSAL)  # two datasets and two statistics
         if self._repeated() > limit:
             raise MechanismError(
-                f"{self._name} ignores rng: in {self._copies} of {self._calls} calls, the "
-                "draws repeat the draws of another call, although the generators differ. "
-                "Draw only from rng. Seed any other generator with at least 128 bits of rng"
+                f"{self._name} ignores rng: {self._copies} of {self._calls} calls return the "
+                "draws of another call, although their generators differ. Draw only from "
+                "rng. Seed any other generator with at least 128 bits of rng"
             )
         if self._foretold() > limit:
             how = [*_SO_FAR, *_AS_ONE][int(self._grown().argmax())]

@@ -156,8 +156,8 @@ class Sampler:
             self.kinds.is_probing = False
         if self.has_other_keys and not self._has_declared_keys:
             raise MechanismError(
-                f"keys must be keys of the draws, got draws of {self.name} that have none of "
-                "them but have others. Use the labels of the rows as the keys of a frame, or "
+                f"keys must be keys that the draws have, got draws of {self.name} that have "
+                "only other keys. Use the labels of the rows as the keys of a frame, or "
                 "(row, column) pairs if the frame has several columns"
             )
 

@@ -269,7 +269,8 @@ class Target:
         found = [*args[self.skipped :], *kwargs.values()]
         if not found:
             raise ArgumentError(
-                f"{self.name} must take at least one argument, which the mutant returns, got none"
+                f"{self.name} must take at least one argument, because the mutant returns the "
+                "first argument, got no argument"
             )
         return found[0]
 

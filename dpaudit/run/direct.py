@@ -123,7 +123,8 @@ def pairs_of(
     shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
     if origin["like"] is not None and shape:
         raise click.UsageError(
-            f"--{shape[0]} must not be given with --like, because the data of --like have a shape"
+            f"--{shape[0]} must not be given with --like, because the shape is that of "
+            "the data of --like"
         )
     data = None
     if (like := origin["like"]) is not None:

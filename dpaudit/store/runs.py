@@ -2,7 +2,7 @@
 
 A run writes into one directory::
 
-    OUT/results.json        the run, and one summary row for each record.
+    OUT/results.json        data on the run, and one summary row for each record.
     OUT/results.jsonl       during the run: records since results.json was written.
     OUT/audits/NAME.json    one complete result each, written as soon as it is known.
     OUT/audits/NAME.npz     the pair of neighbouring datasets of that result.
@@ -138,7 +138,7 @@ def check_writable(out: Path) -> None:
 
 
 def save_run(out: Path, run: StoredRun, records: Iterable[Record]) -> Path:
-    """Write ``results.json``: the run, and a summary row for each record."""
+    """Write ``results.json``: data on the run, and a summary row for each record."""
     path = out / RESULTS
     write_sealed(path, {"schema": RUN_SCHEMA, "run": asdict(run), **rows_of(records)})
     journal.clear(out)

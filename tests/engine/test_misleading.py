@@ -264,7 +264,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
     with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]\); found on alone with shop"):
         audit(counted, PureDP(1.0), where, seed=1)
     assert calls < 2000  # the checks of the contract use most of them
-    with pytest.raises(MechanismError, match="keys must be keys of the draws"):
+    with pytest.raises(MechanismError, match="keys must be keys that the draws have"):
         audit(Outcomes(by_shop, keys=["x", "y"]), PureDP(1.0), where, draws=3000, seed=1)
 
 

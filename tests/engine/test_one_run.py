@@ -54,7 +54,7 @@ SCORES = np.arange(40.0)
         ({"included": COINS * 2}, "included must hold booleans, or 0 and 1, got 2 at 1"),
         ({"included": np.ones(40)}, "as excluded, got 40 that are all included"),
         ({"included": np.zeros(40)}, "all excluded"),
-        ({"included": np.arange(40) > 38}, "fair coins, got 1 of 40 included"),
+        ({"included": np.arange(40) > 38}, "fair coins include 1 of 40 canaries"),
         ({"scores": [1.0], "included": [True]}, "as excluded, got 1 that are all included"),
         ({"scores": [[1, 2], [3]]}, "scores must be one-dimensional, got a ragged list"),
         (

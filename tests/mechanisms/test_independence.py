@@ -370,7 +370,7 @@ def test_rare_answers_from_a_generator_of_its_own_are_refused_as_copies() -> Non
 def test_copies_are_counted_in_the_refusal() -> None:
     with pytest.raises(
         MechanismError,
-        match=r"ignores rng: in \d+ of 64 calls, the draws repeat the draws of another",
+        match=r"ignores rng: \d+ of 64 calls return the draws of another call",
     ):
         audit(noisy(four_bit_seed), PureDP(1.0), PAIR, draws=20_000, seed=1, mutants=None)
 

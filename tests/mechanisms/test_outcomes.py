@@ -827,7 +827,7 @@ def test_a_list_of_texts_and_numbers_is_named_as_what_it_is() -> None:
 def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
     """Check that mutants of single calls may return lists of any length.
 
-    The mutants of one call draw one by one, and their lists may differ in length.
+    A mutant of a mechanism of one draw makes one draw per call. Its lists may differ in length.
     """
 
     @one_draw

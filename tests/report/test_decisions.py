@@ -1,4 +1,4 @@
-"""Tests of the first lines of the page.
+"""Tests of the first lines of a report page.
 
 The first lines name the worst result, its severity, and what to do.
 """
