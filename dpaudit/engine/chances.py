@@ -64,9 +64,9 @@ _USUAL = float(stats.norm.isf(1 - USUAL_POWER))
 # Cost of learning in standard deviations of the test, for a threshold and for a choice among a few
 # outcomes. Bets learn while they bet. Bets also lose some nats because of bet sizes and early
 # stops.
-_COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES, _COST_OF_VECTORS = 0.95, 0.82, 0.3, 1.5
+_COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES = 0.95, 0.82, 0.3
+_COST_OF_EVEN, _COST_OF_UNEVEN, _SHARE_OF_UNEVEN = 1.5, 1.75, 0.56
 _COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
-_SHARE_OF_UNEVEN = 0.36
 _LEAST_SHARE = 0.05
 _THRESHOLDS = 401
 _KINDS: dict[type[Oracle], str] = {
@@ -112,7 +112,7 @@ class Chances:
         learnt. With Gaussian noise, a slightly wrong threshold loses less than with other noise.
         For vectors with Laplace noise, the audit must find a rare corner. If all numbers of the
         vector shift by the same amount ("even"), a simple feature such as the mean finds it.
-        Otherwise, the audit learns each number, which costs about as much as 64% of the draws.
+        Otherwise, the audit learns each number, which also costs 44% of the draws.
     epsilon, delta, failure_prob : float
         The claim, and the failure probability of the audit.
     is_sequential : bool
@@ -236,8 +236,12 @@ class Chances:
             return _COST_OF_BETS_ON_OUTCOMES if is_finite else _COST_OF_BETS
         if self.kind == "outcomes":
             return _COST_OF_OUTCOMES
-        vectors = dict.fromkeys(("even", "vector"), _COST_OF_VECTORS)
-        return {"gaussian": _COST_OF_GAUSSIAN, **vectors}.get(self.kind, _COST)
+        costs = {
+            "gaussian": _COST_OF_GAUSSIAN,
+            "even": _COST_OF_EVEN,
+            "vector": _COST_OF_UNEVEN,
+        }
+        return costs.get(self.kind, _COST)
 
 
 def learning_share(failure_prob: float, cost: float = _COST) -> float:
@@ -319,7 +323,7 @@ def by_event(
 def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: float) -> Floats:
     """Return the indices of a few events with the largest excess relative to its noise.
 
-    `half` is the rate of half a hit. This rate keeps the noise of rates near 0 positive.
+    `half` is half a hit divided by the number of draws. It keeps the noise positive at rate 0.
     """
     factor = math.exp(min(epsilon, 300.0))  # the square of this number must be finite
     noise = np.sqrt(p * (1 - p) + factor**2 * (q * (1 - q) + half) + half)
