@@ -214,6 +214,7 @@ SETTINGS = {
     "histogram of 2 bins, Laplace": Setting(partial(histogram, bins=2), 4000),
     "histogram of 4 bins, Laplace": Setting(histogram, 4000),
     "histogram of 4 bins, Laplace, 1e-6": Setting(histogram, 20_000, failure_prob=1e-6),
+    "sequential, vectors of 3, Laplace": Setting(partial(laplace, d=3), 4000, sequential=True),
     "sequential, histogram of 4 bins, Laplace": Setting(histogram, 4000, sequential=True),
     "outcomes, geometric noise": Setting(geometric, 4000),
     "outcomes, one of four": Setting(one_of_four, 4000),

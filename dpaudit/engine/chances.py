@@ -66,7 +66,7 @@ _USUAL = float(stats.norm.isf(1 - USUAL_POWER))
 # stops.
 _COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES = 0.95, 0.82, 0.3
 _COST_OF_EVEN, _COST_OF_UNEVEN, _SHARE_OF_UNEVEN = 1.5, 1.75, 0.56
-_COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
+_COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _COST_OF_BETS_ON_VECTORS, _NATS = 1.1, 0.25, 2.2, 3.0
 _LEAST_SHARE = 0.05
 _THRESHOLDS = 401
 _KINDS: dict[type[Oracle], str] = {
@@ -232,11 +232,14 @@ class Chances:
     def cost(self) -> float:
         """Cost of learning in standard deviations of the test."""
         if self.is_sequential:
-            is_finite = self.kind == "outcomes"
-            return _COST_OF_BETS_ON_OUTCOMES if is_finite else _COST_OF_BETS
-        if self.kind == "outcomes":
-            return _COST_OF_OUTCOMES
+            bets = {
+                "outcomes": _COST_OF_BETS_ON_OUTCOMES,
+                "even": _COST_OF_BETS_ON_VECTORS,
+                "vector": _COST_OF_BETS_ON_VECTORS,
+            }
+            return bets.get(self.kind, _COST_OF_BETS)
         costs = {
+            "outcomes": _COST_OF_OUTCOMES,
             "gaussian": _COST_OF_GAUSSIAN,
             "even": _COST_OF_EVEN,
             "vector": _COST_OF_UNEVEN,

@@ -17,7 +17,7 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
 from dpaudit.engine.mutation import TOO_FEW_DRAWS, MutantRuns
-from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task
+from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task, other_relations
 from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError
@@ -275,8 +275,8 @@ def advice(
     if task.space is None and is_frame(task.pairs.pairs[0].left):
         return (
             "Search for the worst pair with "
-            f"neighbors.portfolio(frame, schema=Schema(user={task.pairs.pairs[0].by!r})), or use "
-            "more draws."
+            f"neighbors.portfolio(frame, schema=neighbors.Schema(user={task.pairs.pairs[0].by!r})),"
+            " or use more draws."
         )
     is_array = isinstance(task.pairs.pairs[0].left, np.ndarray)
     if task.space is None and is_array and task.pairs.pairs[0].user is not None:
@@ -307,10 +307,16 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
     if not lower > found.point[0]:
         return ""
     where = "the training run" if found.canaries else "the code that reads the differing user"
-    return (
+    words = (
         f"Check clipping and noise in {where}. Do not only raise the claim: the true epsilon is at "
         f"least {at_least(lower)} and may be larger."
     )
+    if others := " or ".join(map(str, other_relations(task, found))):
+        words += (
+            f" The claim fails under {found.pair.relation}. If it is only meant for {others}, "
+            "pass this relation= to the claim."
+        )
+    return words
 
 
 def _advice_on_outputs(verdict: Verdict, mutant_runs: MutantRuns) -> str:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from dpaudit.claims import Relation
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
@@ -50,8 +51,9 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
         found += ("data with missing items (set missing=True)",)
     if search is not None and search.untried:
-        names = ", ".join(search.untried[:_NAMED])
-        more = len(search.untried) - _NAMED
+        named = list(dict.fromkeys(search.untried))[:_NAMED]
+        names = ", ".join(map(repr, named))
+        more = sum(name not in named for name in search.untried)
         found += (
             f"pairs for which draws were too few: {names}" + f", and {more} more" * (more > 0),
         )
@@ -147,19 +149,23 @@ _SHIFTS = (
 )
 
 
-def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Note the relation of the pair, if pairs of several relations were tried."""
+def other_relations(task: Task, found: Certificate) -> tuple[Relation, ...]:
+    """Return the relations of pairs that were tried, other than the relation of the worst pair."""
     space = task.space
     pairs = space.pairs if isinstance(space, Portfolio) else task.pairs.pairs
     relations = dict.fromkeys(pair.relation for pair in pairs)
-    if len(relations) < 2:
+    return tuple(relation for relation in relations if relation != found.pair.relation)
+
+
+def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Note the relation of the pair, if pairs of several relations were tried."""
+    others = other_relations(task, found)
+    if found.refuted or not others:  # the advice on a violation names the relations
         return ()
-    here = found.pair.relation
-    others = " and ".join(str(relation) for relation in relations if relation != here)
-    start = f"The claim fails under {here}" if found.refuted else f"The pair has relation {here}"
     return (
-        f"{start}. Pairs under {others} were tried too, because the claim names no relation. Pass "
-        "relation= to the claim to choose one.",
+        f"The pair has relation {found.pair.relation}. Pairs under "
+        f"{' and '.join(map(str, others))} were tried too, because the claim names no relation. "
+        "Pass relation= to the claim to choose one.",
     )
 
 
@@ -169,8 +175,8 @@ def _on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
         return ()
     return (
         "Only the named pairs were tested, and in real data few users expose a bug. "
-        f"neighbors.portfolio(frame, schema=Schema(user={found.pair.by!r})) searches for worse "
-        "pairs.",
+        f"neighbors.portfolio(frame, schema=neighbors.Schema(user={found.pair.by!r})) searches for "
+        "worse pairs.",
     )
 
 

@@ -223,7 +223,16 @@ class Task:
 
 
 def check_relation(claim: Claim, pair: NeighborPair) -> None:
-    """Raise a `PairError` if the relation of a pair is not the relation of the claim."""
+    """Raise a `PairError` if the relation of a pair is not the relation of the claim.
+
+    A claim without a relation is about one user.
+    """
+    if claim.relation is None and pair.relation.users > 1:
+        raise PairError(
+            "pair must differ in one user if the claim names no relation, got "
+            f"{pair.relation}. Pass the relation of the pair as relation= to the claim if it is "
+            "about groups of users"
+        )
     if claim.relation is not None and claim.relation != pair.relation:
         raise PairError(
             f"pair must have the claim's relation, {claim.relation}, got {pair.relation}. "

@@ -79,11 +79,8 @@ class AuditSection(Section[AuditResult]):
         )
 
     def is_shown(self, record: AuditResult, *, verbose: bool = False) -> bool:
-        """Whether the audit needs attention.
-
-        With `verbose`, a known violation counts, too.
-        """
-        return record.status.key not in ("not_refuted", *["known"] * (not verbose))
+        """Whether the audit needs attention; with `verbose`, every audit is shown."""
+        return verbose or record.status.key not in ("not_refuted", "known")
 
     def rank(self, record: AuditResult) -> int:
         """Return the rank of the audit's status."""

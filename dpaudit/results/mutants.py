@@ -104,7 +104,7 @@ def score_words(mutants: Sequence[MutantResult]) -> str:
     """Return the mutation score in words."""
     killed, judged = mutation_score(mutants)
     left = len(mutants) - judged
-    return f"{killed} of {judged} killed" + (f", {left} not run" if left else "")
+    return f"{killed} of {judged} killed" + (f" ({left} more not run)" if left else "")
 
 
 def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:

@@ -28,7 +28,7 @@ def replay_record(path: Path, *, trust: bool) -> int:
     if not trust:
         check_inside(stored)
     if changed := changed_sources(stored.origin):
-        click.echo(f"the code changed since: {', '.join(changed)}")
+        click.echo(f"the code changed since, or is not here: {', '.join(changed)}")
     if other := changed_versions(stored.origin):
         click.echo(f"the versions changed since: {'; '.join(other)}")
     try:

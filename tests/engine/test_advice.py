@@ -374,7 +374,7 @@ def test_what_was_not_run_is_counted_beside_what_was() -> None:
     result = audit(total, PureDP(2.0), FAR, draws=200, seed=1)
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.reason == "no violation found, and 1 of 1 mutant was killed"
-    assert "\n  mutants             1 of 1 killed, 1 not run\n" in result.summary()
+    assert "\n  mutants             1 of 1 killed (1 more not run)\n" in result.summary()
     assert "not run: draws were too few" in result.summary(verbose=True)
 
 

@@ -187,7 +187,8 @@ def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
     silent = audit(mechanism, claim, calm, **options)
     assert silent.verdict.words != "REFUTED"
     assert any(
-        "neighbors.portfolio(frame, schema=Schema(user='id'))" in note for note in silent.notes
+        "neighbors.portfolio(frame, schema=neighbors.Schema(user='id'))" in note
+        for note in silent.notes
     )
     found = audit(mechanism, claim, around_visits(), **options)
     assert found.verdict.words == "REFUTED"

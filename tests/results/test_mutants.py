@@ -56,8 +56,8 @@ def less(status: MutantStatus, noise: str = NOISE, calls: str = "all") -> Mutant
         ([KILLED], (1, 1), "1 of 1 killed"),
         ([SURVIVED], (0, 1), "0 of 1 killed"),
         ([KILLED, SURVIVED, KILLED], (2, 3), "2 of 3 killed"),
-        ([KILLED, NOT_RUN, SURVIVED, NOT_RUN], (1, 2), "1 of 2 killed, 2 not run"),
-        ([NOT_RUN], (0, 0), "0 of 0 killed, 1 not run"),
+        ([KILLED, NOT_RUN, SURVIVED, NOT_RUN], (1, 2), "1 of 2 killed (2 more not run)"),
+        ([NOT_RUN], (0, 0), "0 of 0 killed (1 more not run)"),
     ],
 )
 def test_what_was_not_run_does_not_count(mutant_runs, score, words):

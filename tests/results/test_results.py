@@ -270,7 +270,7 @@ def test_the_summary_says_it_all() -> None:
 
 def test_the_summary_has_a_line_for_each_mutant() -> None:
     silent = replace(_result(), verdict=Verdict.NOT_REFUTED)
-    assert "  mutants             2 of 4 killed, 1 not run" in str(silent).splitlines()
+    assert "  mutants             2 of 4 killed (1 more not run)" in str(silent).splitlines()
     lines = silent.summary(verbose=True).splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("  every mutant"))
     assert [line[22:] for line in lines[first : first + 5]] == [

@@ -327,7 +327,7 @@ def test_replay_of_changed_code_says_so_first_and_in_few_lines(make):
     result = home.dpaudit("replay", RESULT)
     assert result.code == 1
     lines = result.out.splitlines()
-    assert lines[0] == "the code changed since: mine.py"
+    assert lines[0] == "the code changed since, or is not here: mine.py"
     assert lines[1].startswith("stored    NOT REFUTED: epsilon >= 0.")
     assert "hits" in lines[1]
     assert lines[2].startswith("replayed  ")
@@ -337,7 +337,7 @@ def test_replay_of_changed_code_says_so_first_and_in_few_lines(make):
     assert lines[23].endswith(" values differ")
     (home.path / "mine.py").unlink()
     gone = home.dpaudit("replay", RESULT)
-    assert gone.out.startswith("the code changed since: mine.py\n")
+    assert gone.out.startswith("the code changed since, or is not here: mine.py\n")
     assert "produced no result" in gone.err
 
 
