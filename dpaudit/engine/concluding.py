@@ -313,8 +313,8 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
     )
     if others := " or ".join(map(str, other_relations(task, found))):
         words += (
-            f" The claim fails under {found.pair.relation}. If it is only meant for {others}, "
-            "pass this relation= to the claim."
+            f" This pair has relation {found.pair.relation}. If the claim is only meant for "
+            f"{others}, give this relation to the claim."
         )
     return words
 

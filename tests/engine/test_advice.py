@@ -351,11 +351,11 @@ def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     assert 0 < len(untried) < len(held.pairs)
     assert set(untried) <= {pair.recipe for pair in held.pairs}
     assert not set(untried) & {trial.arm for trial in few.diagnostics.search.trials}
-    assert f"pairs for which draws were too few: {untried[0]}, " in "; ".join(few.not_covered)
+    assert f"pairs for which draws were too few: {untried[0]!r}, " in "; ".join(few.not_covered)
     assert f"{len(untried)} of the {len(held.pairs)} not covered" in few.diagnostics.search.words()
     assert many.diagnostics.search.untried == ()
     silent = replace(few, verdict=Verdict.NOT_REFUTED).summary()
-    assert f"pairs for which draws were too few: {untried[0]}" in silent
+    assert f"pairs for which draws were too few: {untried[0]!r}" in silent
 
 
 def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:

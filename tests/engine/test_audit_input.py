@@ -100,6 +100,16 @@ def test_claims_are_audited_under_their_own_relation_only(pair: NeighborPair) ->
                 audit(laplace, claim, pair, draws=50, seed=1, mutants=None)
 
 
+def test_a_claim_without_a_relation_refuses_groups_of_users() -> None:
+    """Check that a pair of two users cannot refute a claim that is about one user."""
+    group = NeighborPair([[0.0], [0.0]], [[9.0], [9.0]], relation=Relation.REPLACE_USER.of_group(2))
+    with pytest.raises(PairError, match=r"differ in one user .* got replace_user\(users=2\)"):
+        audit(laplace, PureDP(1.0), group, draws=50, seed=1, mutants=None)
+    with pytest.raises(PairError, match="pair must have the claim's relation"):
+        audit(laplace, PureDP(1.0, Relation.REPLACE_USER), group, draws=50, seed=1, mutants=None)
+    audit(laplace, PureDP(1.0, group.relation), group, draws=50, seed=1, mutants=None)
+
+
 # --- outputs ----------------------------------------------------------------------------------
 
 OUTPUTS: dict[str, Callable[[Array, Generator], Array]] = {

@@ -468,6 +468,14 @@ def test_the_reason_of_a_known_violation_is_told_and_stored(make):
     assert "  known because       half the noise" in verbose.out.splitlines()
 
 
+def test_verbose_runs_show_the_evidence_of_every_audit(make):
+    home = make(ONE)
+    assert "every mutant" not in run(home).out
+    verbose = home.pytest(FILE, "--dpaudit", "-v").out
+    assert "  every mutant" in verbose
+    assert "  witness" in verbose
+
+
 @pytest.mark.parametrize("words", ["", "(1)", '("why", profile="fast")', '("why", because=1)'])
 def test_a_wrong_mark_is_told_in_one_line(make, words):
     home = make(BROKEN.replace("\ndef", f"\n@pytest.mark.known_violation{words}\ndef"))
