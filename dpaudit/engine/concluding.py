@@ -81,6 +81,10 @@ _ADVICE_ON_MUTANTS = (
     'Keep mutants="noise", the default. It makes mutants from the noise, and killing them shows '
     "that the audit has power."
 )
+_ADVICE_ON_LITTLE_POWER = (
+    "Use more draws, or a pair whose datasets differ more. Of the mutants, the audit detected only "
+    "the removal of all noise."
+)
 
 
 def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verdict, str]:
@@ -114,12 +118,17 @@ def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verd
     )
 
 
+def _only_all_noise(mutants: Sequence[MutantResult]) -> bool:
+    """Return whether the audit detected no smaller change than the removal of all noise."""
+    killed = [m for m in mutants if m.killed]
+    tried = any(m.status is not MutantStatus.NOT_RUN for m in mutants if not m.killed)
+    return tried and all(m.noise == ALL_NOISE and m.certain for m in killed)
+
+
 def _weak_words(mutants: Sequence[MutantResult]) -> str:
     """Return a clause on the weakest change that the audit detects, or ""."""
-    killed = [m for m in mutants if m.killed]
-    if all(m.noise == ALL_NOISE and m.certain for m in killed):
-        less = any(m.status is not MutantStatus.NOT_RUN for m in mutants if m not in killed)
-        seen = "detected" if less else "tried"
+    if all(m.noise == ALL_NOISE and m.certain for m in mutants if m.killed):
+        seen = "detected" if _only_all_noise(mutants) else "tried"
         return f"; no change smaller than removing all noise was {seen}"
     if undetected(mutants):
         return "; the removal of some noise was not detected"
@@ -227,7 +236,7 @@ def advice(
             "if it is not, this number of draws would refute the claim."
         )
     if verdict is Verdict.NOT_REFUTED:
-        return ""
+        return _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.results)
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "Use another pair. The two datasets of this pair are equal."
     if NO_ANSWERS in found.notes:

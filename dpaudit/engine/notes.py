@@ -11,7 +11,7 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
-from dpaudit.mechanisms import Sampler, is_constant
+from dpaudit.mechanisms import Sampler, Scored, is_constant
 from dpaudit.neighbors import Portfolio
 from dpaudit.results import at_least
 from dpaudit.search import NO_ANSWER, SearchRecord, Trial, ranking
@@ -45,6 +45,8 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
     found: tuple[str, ...] = ()
     if sampler.saw_reals and not task.float_attack and task.stored is None:
         found += ("low bits of the outputs (set float_attack=True)",)
+    if isinstance(sampler.mechanism, Scored):
+        found += ("outputs beyond their score (audit once without score=)",)
     space = task.space
     if space is None and task.stored is None:
         found += ("other pairs",)

@@ -312,6 +312,11 @@ class IndependenceCheck:
     def judge(self) -> None:
         """Raise :class:`MechanismError` if the draws so far cannot be independent."""
         limit = math.log(4 / FALSE_REFUSAL)  # two datasets and two statistics
+        if self._repeated() > limit and not self._copies:
+            raise MechanismError(
+                f"{self._name} must return draws of one distribution, got draws that are equal at "
+                "the same positions of several calls. Draw each row in the same way, from rng only"
+            )
         if self._repeated() > limit:
             raise MechanismError(
                 f"{self._name} ignores rng: {self._copies} of {self._calls} calls return the "

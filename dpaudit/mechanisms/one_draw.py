@@ -389,10 +389,18 @@ class Scored:
         Raises
         ------
         MechanismError
-            If the score is not one number for each draw, or depends on other draws.
+            If the score is not one number for each draw, or depends on other draws. Also if the
+            score is NaN because an output is infinite.
         """
         outputs = self.mechanism(data, size, rng=rng)
         scores = self._scores(outputs, size)
+        if getattr(outputs, "dtype", scores.dtype).kind == "f":
+            infinite = np.isinf(outputs).reshape(size, -1).any(axis=1)
+            if count := int((infinite & np.isnan(scores)).sum()):
+                raise MechanismError(
+                    f"{mechanism_name(self.mechanism)} returned inf in {count} of {size} draws, "
+                    "and their score is NaN. Return finite numbers"
+                )
         if 2 <= size <= _CHECKED_SIZE:
             half = size // 2
             alone = self._scores(outputs[:half], half)

@@ -159,13 +159,15 @@ def undetected_halvings(mutants: Sequence[MutantResult]) -> dict[str, int]:
 
 def undetected_words(mutants: Sequence[MutantResult]) -> list[str]:
     """Return each undetected change of a noise in a few words, most serious first."""
+    noises, missed = {m.noise for m in mutants}, undetected(mutants)
     found = [
         f"{noise} {change}" + f", in {draws:,} draws" * bool(draws)
-        for change, noises in (
-            ("removed", undetected(mutants)),
+        for change, undetected_noises in (
+            ("removed", {name: n for name, n in missed.items() if name in noises}),
             ("halved", undetected_halvings(mutants)),
+            ("removed", {name: n for name, n in missed.items() if name not in noises}),
         )
-        for noise, draws in noises.items()
+        for noise, draws in undetected_noises.items()
     ]
     more = len(found) - _NAMED
     return found[:_NAMED] + [f"and {more} other{'s' if more > 1 else ''}"] * (more > 0)

@@ -293,7 +293,10 @@ class AuditResult:
         rows = [("pair", self.pair_words), (label, differing), *self._power()]
         if verbose:
             rows += self._evidence()
-        rows += [("reproduce", replay or f"repeat the same call with seed={self.seed}")]
+        again = "repeat the same call" + f" with seed={self.seed}" * (
+            self.diagnostics.canaries is None
+        )
+        rows += [("reproduce", replay or again)]
         rows += [("next", self.advice), ("known because", self.origin.get("reason", ""))]
         if not verbose:
             notes = f" and {len(self.notes)} note{'s' * (len(self.notes) > 1)}" * bool(self.notes)

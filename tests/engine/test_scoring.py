@@ -144,3 +144,35 @@ def test_mechanisms_without_outputs_are_refused() -> None:
 def test_what_is_no_score_is_refused(score: Any, message: str) -> None:
     with pytest.raises(MechanismError, match=message):
         audit(spread, CLAIM, PAIR, seed=0, score=score)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_infinite_outputs_do_not_hide_behind_their_score(share: float) -> None:
+    def overflowing(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        outputs = spread(data, size, rng=rng)
+        outputs[rng.random(size) < share, :] = np.inf
+        return outputs
+
+    def silent(outputs: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return along(outputs)
+
+    message = r"overflowing returned inf in \d+ of \d+ draws, and their score is NaN"
+    with pytest.raises(MechanismError, match=message):
+        audit(overflowing, CLAIM, PAIR, seed=0, draws=2000, score=silent)
+    audit(  # a score that knows what to do with inf is allowed
+        overflowing,
+        CLAIM,
+        PAIR,
+        seed=0,
+        draws=2000,
+        score=lambda x: np.isinf(x[:, 0]),
+        mutants=None,
+    )
+
+
+def test_the_outputs_beyond_a_score_are_not_covered() -> None:
+    words = "outputs beyond their score (audit once without score=)"
+    options: dict[str, Any] = {"draws": 1000, "seed": 0, "mutants": None}
+    assert words in audit(spread, PureDP(9.0), PAIR, score=along, **options).not_covered
+    assert words not in audit(spread, PureDP(9.0), PAIR, **options).not_covered

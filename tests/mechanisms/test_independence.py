@@ -375,6 +375,18 @@ def test_copies_are_counted_in_the_refusal() -> None:
         audit(noisy(four_bit_seed), PureDP(1.0), PAIR, draws=20_000, seed=1, mutants=None)
 
 
+def test_draws_that_depend_on_their_position_are_not_called_copies() -> None:
+    """Check the refusal of a mechanism whose every third draw has no answer."""
+
+    def every_third(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        outputs = data.sum() + rng.laplace(size=size)
+        outputs[::3] = np.nan
+        return outputs
+
+    with pytest.raises(MechanismError, match="equal at the same positions of several calls"):
+        audit(every_third, PureDP(1.0), PAIR, draws=20_000, seed=1, mutants=None)
+
+
 @pytest.mark.parametrize("dtype", ["U3", "S3", "i8", [("a", "f8"), ("b", "i4")]])
 def test_copies_of_any_kind_of_output_are_seen(dtype) -> None:
     rng = np.random.default_rng(5)

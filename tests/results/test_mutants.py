@@ -192,4 +192,7 @@ def test_the_gravest_is_said_first_and_three_at_most():
         "b halved, in 700 draws",
         "and 1 other",
     ]
+    calls = [gone(SURVIVED, "a", calls="first"), gone(SURVIVED, "b", calls="last")]
+    whole = ["a halved, in 700 draws", "b halved, in 700 draws"]
+    assert undetected_words([*halves, *calls])[:2] == whole
     assert undetected_words([gone(KILLED), less(KILLED)]) == []
