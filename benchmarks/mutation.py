@@ -127,7 +127,7 @@ def check(tests: tuple[str, ...], limit: float) -> None:
             raise SystemExit(f"the copy would test {found.stdout.strip()}")
         fate, words = run(tree, tests, limit)
     if fate != "survived":
-        raise SystemExit(f"the tests do not pass without a mutant: {fate} {words}")
+        raise SystemExit(f"the tests fail on the unchanged code: {fate} {words}")
 
 
 def main() -> int:

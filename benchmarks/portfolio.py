@@ -2,11 +2,11 @@
 
     python -m benchmarks.portfolio [--draws 100000] [--seed 1] [--only WORDS]
 
-Every bug is typical of code that considers items instead of users, the wrong relation, or only
-typical data. The counterpart of a bug satisfies the claim for all data, and the table says why. The
-benchmark audits both mechanisms like a user who knows no worst pair. The audit has `pairs=None`, or
-`neighbors.portfolio(like)` if the data are not plain numbers. A user owns one row of `data`, with m
-items. Unless stated otherwise, one user is replaced.
+Every bug is typical of code that protects items instead of users, uses the wrong relation, or
+considers only usual data. The counterpart of a bug satisfies the claim for all data, and the table
+says why. The benchmark audits both mechanisms like a user who knows no worst pair. The audit has
+`pairs=None`, or `neighbors.portfolio(like)` if the data are not plain numbers. A user owns one row
+of `data`, with m items. Unless stated otherwise, one user is replaced.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def a_noise_for_each(data, size, *, rng):
 
 
 def moving_average(data):
-    """Return an average in which each user in turn counts for a half.
+    """Return a moving average: each user halves the weight of all earlier users.
 
     The last user moves the average by 1.
     """

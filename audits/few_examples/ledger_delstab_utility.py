@@ -1,4 +1,4 @@
-"""Few examples per user: the proof of Lemma 19, which uses DelStab without its test."""
+"""Few examples per user: Lemma 19, whose proof runs DelStab without its test."""
 
 from __future__ import annotations
 

@@ -273,10 +273,10 @@ def outputs_are_close(ledger):
     Computations confirm the conclusion for m = 1e7, epsilon = .5 and .99, n from 1e8 to 1e25 and
     delta >= 1e-6. In these computations, b is at most 4 eta / (B tau), and the noise on scores is
     the noise for c. The account adds up the privacy losses of decisions, halting and tails. For
-    decisions, the account halves 2 beta b, as in sco2.lemma11. At epsilon / 2, the account is at
-    most delta / 2 + delta / 4. The account is only an upper bound. At n = 1e8 and delta = 1e-12,
-    the account is 1.55 times delta / 2 + delta / 4. This excess refutes nothing, because the
-    account is only an upper bound. If the noise scale depends on chat, no proof is known.
+    decisions, the account uses half of 2 beta b, as in sco2.lemma11. At epsilon / 2, the account
+    is at most delta / 2 + delta / 4. The account is only an upper bound. At n = 1e8 and delta =
+    1e-12, the account is 1.55 times delta / 2 + delta / 4. This excess refutes nothing, because
+    the account is only an upper bound. If the noise scale depends on chat, no proof is known.
 
     The printed proof does not give the conclusion. Displays (6) and (7) compose to (1 +
     e^(epsilon/4)) delta / 4. Lemma 11 needs beta C eta <= 1, where C = 432 follows from 100 / tau.

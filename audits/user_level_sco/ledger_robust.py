@@ -22,7 +22,7 @@ GRID = np.r_[-1e3, np.arange(-10.0, 11.0), 1e3]
 
 
 def most_after_noise(epsilon, delta, zeta, cut, forward):
-    """Return the largest delta on a half-line that Lemma 3 admits.
+    """Return the largest delta on a half-line under the assumptions of Lemma 3.
 
     A linear program computes this delta for b = 1. The program ranges over all mu, mu', nu on a
     grid with W^zeta(mu, mu') <= 1 and D^delta(mu', nu) <= epsilon. The program maximises (mu *

@@ -75,8 +75,9 @@ def above_threshold_guarantees(ledger):
 
     For queries of sensitivity 1, privacy is tight in each of the two noises. If either noise is a
     tenth smaller, privacy fails. In alpha, the factor 8 can be replaced by 4 if gamma / 3 replaces
-    gamma. The factor 3.6 is not enough. The paper prints sensitivity 1 only for the accuracy. The
-    text "is a query above the threshold" describes Dwork and Roth's algorithm.
+    gamma. The factor 3.6 is not enough. The paper states sensitivity 1 for the accuracy, but not
+    for the privacy. The text "is a query above the threshold" describes Dwork and Roth's
+    algorithm.
     """
 
     def rising(high, last):  # 100 high queries that fall, and one that rises

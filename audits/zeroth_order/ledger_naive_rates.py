@@ -51,8 +51,8 @@ def naive_rate(ledger):
     infinity. As rho -> 0, the ratio grows like rho^(-1/3). The printed minimum also fails as rho ->
     infinity, because the ratio grows like rho^(1/3). The minimum must be a maximum. If the display
     is repaired at B = 1, M is of order d^3/(rho^2 delta epsilon^3). The printed M is correct with
-    another batch size, B = max{1, d^(3/2)/rho}. The 2 L delta of Corollary 4.7 and sigma = 2 d L/(B
-    rho) change only constants.
+    another batch size, B = max{1, d^(3/2)/rho}. With the 2 L delta of Corollary 4.7
+    and sigma = 2 d L/(B rho), only constants change.
     """
     words = {"rhs": "1000 times the right side"}
     ledger.sweep("B = 1, rho = 1, the best T", M=1e100, d=1e8, rho=1.0, times=1000.0,

@@ -117,7 +117,7 @@ def goldstein(ledger):
                     extremal=[{"delta": s, "angle": math.acos(-s), "share": 1 - 1e-9}
                               for s in (0.1, 0.5, 0.9)])  # fmt: skip
     def supported(delta, angle, share, reach):
-        """Bound the value at x = (1, 0) by first coordinates of gradients in the ball."""
+        """Return a bound on the value at x = (1, 0), from a gradient in the ball."""
         y = np.array([1.0, 0.0]) + delta * share * reach * np.array([np.cos(angle), np.sin(angle)])
         return math.sqrt(1 - delta**2), y[0] / math.hypot(*y) + ROUNDING
 

@@ -271,7 +271,7 @@ Floats = NDArray[np.float64]
 
 
 class RenyiConversions(Claim):
-    """Lossless (epsilon, delta) guarantees of bounds on Renyi divergences."""
+    """Claim of bounds on Renyi divergences, converted to (epsilon, delta) without loss."""
 
     @abc.abstractmethod
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:

@@ -134,7 +134,7 @@ class Paper:
 
 
 def paper_of(path: Path) -> str:
-    """Return the name of the paper of a ledger file, which is the name of the file's folder.
+    """Return the name of the paper to which a ledger file belongs: the name of the folder.
 
     Examples
     --------

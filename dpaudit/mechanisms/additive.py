@@ -173,8 +173,8 @@ class AdditiveNoise:
         size, most = float(np.abs(centers).max(initial=0.0)), FARTHEST * self.noise.scale
         if size > most:
             raise MechanismError(
-                f"{self.name} must return centres of size at most {FARTHEST:g} noise scales, "
-                f"which is {most:g}, got a centre of size {size:g}"
+                f"{self.name} must return centres of size at most {most:g} ({FARTHEST:g} "
+                f"noise scales), got a centre of size {size:g}"
             )
         if ball is None:
             return centers
@@ -232,7 +232,7 @@ def _checked_ball(ball: Any, noise: Noise) -> tuple[Floats, float]:
     radius, most = _validate.nonnegative(radius=radius), FARTHEST * noise.scale
     if radius > most or np.abs(center).max() > most:
         raise ArgumentError(
-            f"ball must have a centre and a radius of size at most {FARTHEST:g} noise "
-            f"scales, which is {most:g}, got {ball!r}"
+            f"ball must have a centre and a radius that are at most {most:g} ({FARTHEST:g} "
+            f"noise scales), got {ball!r}"
         )
     return center, radius

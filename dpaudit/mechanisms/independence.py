@@ -207,7 +207,7 @@ class Call(NamedTuple):
 
 
 class IndependenceCheck:
-    """A check of the certifying calls on one dataset for draws that are not independent.
+    """A check that the certifying draws on one dataset are independent.
 
     Parameters
     ----------

@@ -149,7 +149,9 @@ class LateFailure(MechanismError):
 
 
 class Outcomes:
-    """Mechanism that returns another mechanism's dicts, texts, lists or exceptions as arrays.
+    """Mechanism that converts the outputs of another mechanism to arrays.
+
+    Outputs may be dicts, texts or lists. Exceptions may count as outputs.
 
     Parameters
     ----------

@@ -355,7 +355,7 @@ class SchemaTables(_Tables):
             yield make(others, some, held(), f"{name} = {value} once")
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces over the user's values on either side and the other users' values."""
+        """Yield search spaces: the user's values on both sides and the other users' values vary."""
 
         def build(**parameters: Any) -> NeighborPair:
             others = self.others(parameters.get("others", "typical"))
@@ -504,7 +504,7 @@ class FrameTables(_Tables):
         return list(dict.fromkeys(found))[:_NAMED]
 
     def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
-        """Yield spaces over the user's values on either side and over the choice of the user."""
+        """Yield search spaces: the user's values on both sides and the choice of the user vary."""
 
         def made(**parameters: Any) -> NeighborPair:
             others, usual = self.table.without(self.who), {c.name: c.mid for c in self.columns}

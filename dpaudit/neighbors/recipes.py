@@ -751,7 +751,9 @@ def _value(key: str, words: str) -> Any:
     """Return a value of a recipe: a number, a relation, a word, or a range or choice of these."""
     if "|" in words:
         if not all(words.split("|")) or ".." in words or words.startswith("log:"):
-            raise ArgumentError(f"{key} must be a choice a|b of words or numbers, got {words!r}")
+            raise ArgumentError(
+                f"{key} must be words or numbers separated by |, such as a|b, got {words!r}"
+            )
         return Choice(tuple(_value(key, word) for word in words.split("|")))
     if ".." in words:
         low, _, high = words.removeprefix("log:").partition("..")

@@ -118,8 +118,8 @@ class AuditResult:
         The event or guess that certifies `epsilon`.
     failure_prob : float
         Probability that any certified number of the mechanism is wrong. The probability is 0 if all
-        these numbers were computed exactly. For all certified numbers of the mutants together, the
-        same probability holds separately.
+        these numbers were computed exactly. In addition, some certified
+        number of the mutants is wrong with at most the same probability.
     p_value : float
         p-value of the claim. The p-value is the smallest failure probability, divided in the same
         way, at which these draws refute the claim. The p-value is 1 if these draws do not refute

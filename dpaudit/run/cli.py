@@ -241,7 +241,7 @@ def audit(
     from dpaudit.store import check_writable, save_record
 
     if no_mutants and mutants:
-        raise click.UsageError("at most one of --mutant and --no-mutants must be given")
+        raise click.UsageError("--mutant and --no-mutants must not be given together")
     asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)

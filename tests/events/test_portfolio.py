@@ -316,7 +316,8 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
 def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
     """Check that an event that is likelier on the right needs no table.
 
-    Outputs beyond 5 come from the right. The feature itself describes this event in words.
+    Only the mechanism on the right dataset returns outputs beyond 5. The feature itself describes
+    this event in words.
     """
 
     def left(rng: Generator, size: int) -> Array:

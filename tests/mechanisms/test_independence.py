@@ -1,6 +1,6 @@
 """Tests that dependent draws are refused, and that independent draws are almost never refused.
 
-Dependent draws are refused before they certify.
+An audit refuses dependent draws before it certifies a number.
 """
 
 from __future__ import annotations
