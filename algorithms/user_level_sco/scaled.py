@@ -72,7 +72,8 @@ def scaled_euclidean(
     smoothness : float, default 0
         Smoothness constant beta, at least 0.
     batch_size : int, optional
-        B. The default is the smallest batch for which the proof works.
+        B. The default is the smallest batch for which the proof works, rounded up to a multiple of
+        `samples`.
     step : float, optional
         Step size eta_1 of the first phase. The default is the smallest of four values. (1) (D / G)
         sqrt(B m / T), which balances the errors of SGD. (2) The step at which the noise of the
@@ -136,6 +137,8 @@ def scaled_euclidean(
         n // 2,
     )
     least = _least_batch(budget)
+    if samples is not None:
+        least = samples * math.ceil(least / samples)
     batch = least if batch_size is None else _validate.integer("batch_size", batch_size, at_least=2)
     rule = _affordable(batch, temperature, *budget)
     if rule is None:

@@ -99,8 +99,16 @@ def test_it_is_a_sampled_mechanism_too():
         ({"scale": 1.0, "centers": 3}, TypeError, "centers must be a function"),
         ({"scale": 1e300}, ValueError, r"scale must be a number from 1e-50 to 1e\+50, got 1e\+300"),
         ({"scale": 1e-300}, ValueError, r"scale must be a number from 1e-50 .*, got 1e-300"),
-        ({"scale": 2.0, "ball": ([0.0], 1e308)}, ValueError, r"at most 2e\+50 \(1e\+50 noise scales\), got"),
-        ({"scale": 2.0, "ball": ([1e308], 1.0)}, ValueError, r"at most 2e\+50 \(1e\+50 noise scales\)"),
+        (
+            {"scale": 2.0, "ball": ([0.0], 1e308)},
+            ValueError,
+            r"at most 2e\+50 \(1e\+50 noise scales\), got",
+        ),
+        (
+            {"scale": 2.0, "ball": ([1e308], 1.0)},
+            ValueError,
+            r"at most 2e\+50 \(1e\+50 noise scales\)",
+        ),
     ],
 )
 def test_bad_descriptions_are_refused(arguments, error, words):
