@@ -243,7 +243,7 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
         return LaplaceOracle(float(moved[0]))
     if moved[0] < 1e-9 * moved.sum():
         raise ArgumentError(
-            "each of the shifts must be 0, or at least 1e-9 of the sum of all shifts, "
+            "each of the shifts must be 0 or at least 1e-9 of the sum of all shifts, "
             f"got {shifts!r}"
         )
     sums, masses = np.zeros(1), np.ones(1)
