@@ -14,7 +14,7 @@ from algorithms.user_level_sco import _descent
 from algorithms.user_level_sco.domains import Domain
 from algorithms.user_level_sco.losses import Loss
 from algorithms.user_level_sco.plans import Filter, Phase, Plan
-from algorithms.user_level_sco.scores import pass_filter, sampled_scores
+from algorithms.user_level_sco.scores import pass_filter, pass_sampled_filter
 
 
 def filtered_sgd(
@@ -54,8 +54,8 @@ def filtered_sgd(
     c-hat. If c-hat <= 0, the run halts at once. Plans of `scaled.scaled_euclidean` use noise that
     does not depend on c-hat. (4) T = |D| / B is rounded down, and leftover users are not used. (5)
     Line 6 computes all gradients, and line 8 computes each gradient again. (6) The score may be
-    estimated from `plan.rule.samples` users (footnote 3). (7) A user is "filtered out" if kappa +
-    nu <= F.
+    estimated from `plan.rule.samples` users (footnote 3). A bound on all estimates decides about
+    most users without a sample. (7) A user is "filtered out" if kappa + nu <= F.
 
     **Symbols** In `plan.rule`, tau = temperature, F = threshold, 2 sigma = scale, c = cutoff and 4
     / epsilon = cutoff_scale. In the phase, eta = step and T = n_steps. Also, x_0 = `start`.
@@ -322,9 +322,9 @@ def _kept(
 ) -> NDArray[np.bool_]:
     if rule.samples is None:
         return pass_filter(q, nu, temperature=rule.temperature, threshold=rule.threshold)
-    q = np.broadcast_to(q, (size, *q.shape[1:]))
-    scores = sampled_scores(q, temperature=rule.temperature, samples=rule.samples, rng=rng)
-    return np.asarray(scores + nu > rule.threshold)
+    return pass_sampled_filter(
+        q, nu, temperature=rule.temperature, threshold=rule.threshold, samples=rule.samples, rng=rng
+    )
 
 
 def _filtering(plan: Plan) -> Plan:

@@ -114,19 +114,32 @@ def sampled_scores(
         raise ValueError(
             f"samples must divide {batch}, the number of users in the batch, got {samples}"
         )
-    stratum = batch // samples
     rows = q.reshape(-1, batch, q.shape[-1])
-    scores = np.empty(rows.shape[:2])
-    block = max(1, _AT_ONCE // (batch * samples))
-    for first in range(0, len(rows), block):
-        some = rows[first : first + block]
-        drawn = rng.integers(stratum, size=(len(some), batch, samples))
-        drawn += stratum * np.arange(samples)
-        others = some[np.arange(len(some))[:, None, None], drawn]
-        scores[first : first + block] = stratum * _kernel(
-            some[:, :, None], others, temperature, norm
-        )
+    draws, users = np.indices(rows.shape[:2]).reshape(2, -1)
+    scores = _drawn_scores(rows, draws, users, temperature, norm, samples, rng)
     return scores.reshape(q.shape[:-1])
+
+
+def _drawn_scores(
+    rows: FloatArray,
+    draws: NDArray[np.intp],
+    users: NDArray[np.intp],
+    temperature: float,
+    norm: str,
+    samples: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return one estimated score for each pair of a draw and a user, shape [pairs]."""
+    stratum = rows.shape[1] // samples
+    scores = np.empty(len(users))
+    block = max(1, _AT_ONCE // samples)
+    for first in range(0, len(users), block):
+        row, user = draws[first : first + block, None], users[first : first + block, None]
+        drawn = rng.integers(stratum, size=(len(user), samples)) + stratum * np.arange(samples)
+        scores[first : first + block] = stratum * _kernel(
+            rows[row, user], rows[row, drawn], temperature, norm
+        )
+    return scores
 
 
 def pass_filter(
@@ -160,9 +173,8 @@ def pass_filter(
     apart = gradients - gradients.mean(axis=1, keepdims=True)
     squares = np.einsum("sbd,sbd->sb", apart, apart)
     mean_squares = squares.mean(axis=1, keepdims=True)
-    least = batch * (1 - _ROUNDING) * np.exp(-temperature * np.sqrt(squares + mean_squares))
-    passed: NDArray[np.bool_] = np.maximum(least, 1.0) + noise > threshold
-    undecided: NDArray[np.bool_] = ~passed & (batch * (1 + _ROUNDING) + noise > threshold)
+    least = np.exp(-temperature * np.sqrt(squares + mean_squares))
+    passed, undecided = _decided(np.maximum(least, 1 / batch), batch, noise, threshold)
     if len(gradients) == 1:  # all draws share the scores, so compute only the needed scores
         users = np.flatnonzero(undecided.any(axis=0))
         for own in np.array_split(users, 1 + users.size * batch // _AT_ONCE):
@@ -176,6 +188,59 @@ def pass_filter(
         scores = _kernel(gradients[row, user][:, None], gradients[row], temperature, "l2")
         passed[row, user] = scores + noise[row, user] > threshold
     return passed
+
+
+def pass_sampled_filter(
+    gradients: FloatArray,
+    noise: FloatArray,
+    *,
+    temperature: float,
+    threshold: float,
+    samples: int,
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Return whether estimated score + noise exceeds the threshold, for every user of every draw.
+
+    The decisions have the distribution of decisions by `sampled_scores`, but most decisions are
+    made without drawing a sample. Whatever users are drawn, the estimate is between B exp(-tau r)
+    and B for r = norm(q_i - c) + max_j norm(q_j - c), where c is the mean of the batch. Computing
+    this bound for all users takes O(B d).
+
+    Parameters
+    ----------
+    gradients : ndarray, [S, B, d] or [1, B, d]
+    noise : ndarray, [S, B]
+    temperature : float
+        Positive temperature tau.
+    threshold : float
+        F.
+    samples : int
+        A divisor of B.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of bool, [S, B]
+    """
+    batch = gradients.shape[1]
+    apart = lengths(gradients - gradients.mean(axis=1, keepdims=True), "l2")
+    farthest = apart + apart.max(axis=1, keepdims=True)
+    passed, undecided = _decided(np.exp(-temperature * farthest), batch, noise, threshold)
+    draws, users = np.nonzero(undecided)
+    rows = draws if len(gradients) > 1 else np.zeros_like(draws)
+    scores = _drawn_scores(gradients, rows, users, temperature, "l2", samples, rng)
+    passed[draws, users] = scores + noise[draws, users] > threshold
+    return passed
+
+
+def _decided(
+    least: FloatArray, batch: int, noise: FloatArray, threshold: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return who passes by a lower bound on score / B, and who may pass but is undecided."""
+    passed: NDArray[np.bool_] = batch * (1 - _ROUNDING) * least + noise > threshold
+    undecided: NDArray[np.bool_] = ~passed & (batch * (1 + _ROUNDING) + noise > threshold)
+    return passed, undecided
 
 
 def _kernel(here: FloatArray, there: FloatArray, temperature: float, norm: str) -> FloatArray:

@@ -17,6 +17,7 @@ from algorithms.user_level_sco.scores import (
     concentration_scores,
     disagreement_bound,
     pass_filter,
+    pass_sampled_filter,
     sampled_scores,
 )
 from dpaudit.stats import oracles
@@ -108,6 +109,57 @@ def test_sampled_scores_take_one_of_each_stratum_evenly():
     which = np.abs(found[:, :1] - possible).argmin(axis=1)
     np.testing.assert_allclose(found[:, 0], possible[which])
     assert_frequencies(np.bincount(which, minlength=9), np.full(9, 1 / 9))
+
+
+def possible_scores(q, temperature):
+    """Return every estimated score of each of six users with two strata of three, [..., 6, 9]."""
+    kernel = np.exp(-temperature * np.linalg.norm(q[..., :, None, :] - q[..., None, :, :], axis=-1))
+    choices = itertools.product([0, 1, 2], [3, 4, 5])
+    return np.stack([3 * (kernel[..., i] + kernel[..., j]) for i, j in choices], axis=-1)
+
+
+@given(
+    gradients,
+    arrays(float, (3, 6), elements=st.floats(-8, 8)),
+    st.floats(0.01, 3),
+    st.floats(0.5, 6),
+    st.integers(0, 9),
+)
+def test_the_sampled_filter_makes_only_decisions_that_samples_make(
+    q, noise, temperature, threshold, seed
+):
+    over = possible_scores(q, temperature) + noise[..., None] - threshold
+    passed = pass_sampled_filter(
+        q, noise, temperature=temperature, threshold=threshold, samples=2,
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    assert passed[(over > 1e-7).all(axis=-1)].all()
+    assert not passed[(over < -1e-7).all(axis=-1)].any()
+
+
+@pytest.mark.statistical
+def test_the_sampled_filter_decides_as_often_as_samples_do():
+    """Check the frequency of a decision, at a false-alarm rate of 1e-6."""
+    q = np.random.default_rng(2).normal(size=(1, 6, 2))
+    over = possible_scores(q[0], 0.7)[0] > 3.2
+    assert 0 < over.mean() < 1
+    passed = pass_sampled_filter(
+        q, np.zeros((20_000, 6)), temperature=0.7, threshold=3.2, samples=2,
+        rng=np.random.default_rng(3),
+    )  # fmt: skip
+    counts = np.bincount(passed[:, 0].astype(int), minlength=2)
+    assert_frequencies(counts, np.array([1 - over.mean(), over.mean()]))
+
+
+def test_users_who_agree_are_not_sampled():
+    q = np.random.default_rng(2).normal(size=(2, 6, 3)) / 10
+    rng = np.random.default_rng(3)
+    state = rng.bit_generator.state
+    passed = pass_sampled_filter(
+        q, np.zeros((2, 6)), temperature=0.1, threshold=4.0, samples=2, rng=rng
+    )
+    assert passed.all()
+    assert rng.bit_generator.state == state
 
 
 def test_strata_of_one_user_give_the_score():
