@@ -202,8 +202,8 @@ def pass_sampled_filter(
     """Return whether estimated score + noise exceeds the threshold, for every user of every draw.
 
     The decisions have the distribution of decisions by `sampled_scores`, but most decisions are
-    made without drawing a sample. Whatever users are drawn, the estimate is between B exp(-tau r)
-    and B for r = norm(q_i - c) + max_j norm(q_j - c), where c is the mean of the batch. Computing
+    made without drawing a sample. Let c be the mean of the batch, and let r = norm(q_i - c) +
+    max_j norm(q_j - c). For every sample, the estimate is between B exp(-tau r) and B. Computing
     this bound for all users takes O(B d).
 
     Parameters
