@@ -85,7 +85,7 @@ def outlier_table(found: pd.DataFrame) -> pd.DataFrame:
     )
     told = means.map(short).reset_index()
     told["fraction"] = told["fraction"].map("{:.2%}".format)
-    return told.rename(columns={"fraction": "users that are outliers", "halted": "runs that halt"})
+    return told.rename(columns={"fraction": "users that are outliers", "halted": "phase 1 halts"})
 
 
 def write(
@@ -123,7 +123,8 @@ less the users that do not fill a batch.</p>
 <p class="quiet">n = 32,000, m = 64, d = 1; the cutoff is {cutoff} users, for a phase of 16,000.
 Without the filter, and with the noise that the filter allows, nothing is private. On data as the
 papers assume, no user is filtered. A few outliers are filtered, but they hardly matter. With a few
-times as many outliers as the cutoff, every run halts and returns its start.</p>
+times as many outliers as the cutoff, the first phase of every run halts and returns its start.
+Later phases may still come closer to the minimiser.</p>
 <h2>The printed constants</h2>
 {table_html(tables["least"])}
 {table_html(tables["printed"])}

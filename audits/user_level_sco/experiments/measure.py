@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import time
@@ -202,13 +203,16 @@ def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
             data = problem.sample(setting.n, setting.m, rng=rng)
             data = problem.with_outliers(data, fraction, [-1.0], rng=rng)
             options = {"loss": Linear(), "domain": problem.domain, "start": [0.0]}
-            made = euclidean.filter_decisions(data, 1, plan=plan, **options, rng=rng)[0]
+            phase = generator(seed, "user_level_sco", "outliers", str(fraction), f"{trial}/phase")
+            again = copy.deepcopy(phase)  # for the decisions and the result of one phase
+            made = euclidean.filter_decisions(data, 1, plan=plan, **options, rng=phase)[0]
+            average = euclidean.filtered_sgd(data, 1, plan=plan, **options, rng=again)[0]
             x, y = (
                 euclidean.user_level_sco(data, 1, plan=p, **options, rng=rng) for p in (plan, loose)
             )
             yield {
                 "fraction": fraction, "trial": trial, "cutoff": plan.rule.cutoff,
-                "filtered": int((made == 0).sum()), "halted": bool(np.isnan(made[-1])),
+                "filtered": int((made == 0).sum()), "halted": bool((average == 0).all()),
                 "excess": float(problem.excess(x)[0]),
                 "excess without": float(problem.excess(y)[0]),
             }  # fmt: skip
