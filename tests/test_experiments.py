@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from dataclasses import replace
@@ -239,3 +240,16 @@ def test_descents_have_every_method_at_enough_steps_and_their_advantage_is_paire
     assert found.value == pytest.approx(means[DPGD] / means[FIXED])
     other = errors.assign(error=errors.error * np.where(errors.method == DPGD, 3.0, 1.0))
     assert most(descent.changes([errors, other], DPGD)).value == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    "paper", ["few_examples", "geometric_median", "user_level_sco", "zeroth_order"]
+)
+def test_a_missing_statsmodels_is_noticed_first(paper, tmp_path, monkeypatch, capsys):
+    """Check that no experiment runs before a missing package is reported."""
+    main = importlib.import_module(f"audits.{paper}.experiments.__main__").main
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path / "out")])
+    assert "statsmodels must be installed" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,9 +1,11 @@
-"""A self-contained page of experiments, with claims or tables, figures and rules."""
+"""What all experiments share: the command line, and a page with claims or tables and figures."""
 
 from __future__ import annotations
 
+import argparse
 import base64
 import html
+import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +34,40 @@ th { color: #5c6979; } tr + tr td { border-top: 1px solid #e1e6ec; }
 figure { margin: 0 0 1.2rem; background: #fff; padding: .8rem 1rem; }
 figure img { width: 100%; height: auto; } figcaption { font-size: .87rem; }
 """
+
+
+def options(
+    arguments: Sequence[str] | None, doc: str | None, *, full: str, out: str, jobs: bool = False
+) -> argparse.Namespace:
+    """Return the options of a command that runs experiments.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        The arguments; None for those of the process.
+    doc : str or None
+        Help text of the command.
+    full : str
+        Help text of ``--full``.
+    out : str
+        Default of ``--out``, the directory of the page.
+    jobs : bool, optional
+        Whether there is an option ``--jobs``. The default is False.
+    """
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--quick", action="store_true", help="a few minutes (the default)")
+    group.add_argument("--full", action="store_true", help=full)
+    parser.add_argument("--out", type=Path, default=Path(out))
+    parser.add_argument("--seed", type=int, default=0)
+    if jobs:
+        parser.add_argument("--jobs", type=int, default=-1, help="processes; results do not change")
+    asked = parser.parse_args(arguments)
+    if importlib.util.find_spec("statsmodels") is None:
+        parser.error("statsmodels must be installed. Run pip install '.[papers]'")
+    return asked
 
 
 def ticks(axis: Axis, values: Sequence[float]) -> None:

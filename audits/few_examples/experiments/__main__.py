@@ -13,7 +13,6 @@ informative.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -27,7 +26,7 @@ from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 
 from audits.common.intervals import growth, short
-from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
+from audits.common.page import STYLE, figures_html, options, page_html, table_html, ticks
 from audits.few_examples.experiments import measure
 from dpaudit.results.charts import COLOURS
 
@@ -152,16 +151,9 @@ def points(size: measure.Size) -> list[tuple[int, str, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all experiments and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    asked = options(
+        arguments, __doc__, full="more data sets, larger m", out="reports/few_examples", jobs=True
     )
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--quick", action="store_true", help="a few minutes (the default)")
-    group.add_argument("--full", action="store_true", help="more data sets, larger m")
-    parser.add_argument("--out", type=Path, default=Path("reports/few_examples"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; results do not depend")
-    asked = parser.parse_args(arguments)
     size = measure.FULL if asked.full else measure.QUICK
     began = time.perf_counter()
     parallel = Parallel(n_jobs=asked.jobs)

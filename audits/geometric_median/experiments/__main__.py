@@ -12,16 +12,15 @@ seconds only for information.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import pandas as pd
 
+from audits.common.page import options
 from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.claims import CLAIMS, Results
 from audits.geometric_median.experiments.descent import all_descents, chosen, wall_clock
@@ -82,15 +81,9 @@ def record(found: Results, claims: Sequence[object]) -> dict[str, object]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all experiments and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    asked = options(
+        arguments, __doc__, full="the sizes of the paper: 15 minutes", out="reports/experiments"
     )
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--quick", action="store_true", help="a few minutes (the default)")
-    group.add_argument("--full", action="store_true", help="the sizes of the paper: 15 minutes")
-    parser.add_argument("--out", type=Path, default=Path("reports/experiments"))
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(arguments)
 
     def say(words: str) -> None:
         sys.stdout.write(words + "\n")

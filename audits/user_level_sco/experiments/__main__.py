@@ -14,7 +14,6 @@ are defined.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -26,7 +25,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from audits.common.intervals import growth, short
-from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
+from audits.common.page import STYLE, figures_html, options, page_html, table_html, ticks
 from audits.user_level_sco.experiments import measure
 from dpaudit.results.charts import COLOURS
 
@@ -139,17 +138,12 @@ the printed constants, in one dimension and with m = 4.</p>"""
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all experiments and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    asked = options(
+        arguments,
+        __doc__,
+        full="more trials and sizes; 12 million users",
+        out="reports/user_level_sco",
     )
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--quick", action="store_true", help="a few minutes (the default)")
-    group.add_argument(
-        "--full", action="store_true", help="more trials and sizes; 12 million users"
-    )
-    parser.add_argument("--out", type=Path, default=Path("reports/user_level_sco"))
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(arguments)
     size = measure.FULL if asked.full else measure.QUICK
     began = time.perf_counter()
     tables = {

@@ -12,7 +12,6 @@ for which the bounds with all constants are below L.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -28,7 +27,7 @@ from matplotlib.figure import Figure
 
 from algorithms.common.tree import tree_gdp
 from audits.common.intervals import ratio, short
-from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
+from audits.common.page import STYLE, figures_html, options, page_html, table_html, ticks
 from audits.zeroth_order.experiments import measure
 from dpaudit.results.charts import COLOURS
 
@@ -171,16 +170,13 @@ bounds, which differ by 1 / epsilon. But the sums differ by a constant factor, a
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all experiments and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    asked = options(
+        arguments,
+        __doc__,
+        full="all d and rho together, more M",
+        out="reports/zeroth_order",
+        jobs=True,
     )
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--quick", action="store_true", help="a few minutes (the default)")
-    group.add_argument("--full", action="store_true", help="all d and rho together, more M")
-    parser.add_argument("--out", type=Path, default=Path("reports/zeroth_order"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; results do not change")
-    asked = parser.parse_args(arguments)
     size = measure.FULL if asked.full else measure.QUICK
     began = time.perf_counter()
     runs = Parallel(n_jobs=asked.jobs)(
