@@ -246,6 +246,9 @@ def advice(
             "Check the code: does it fix a seed, or ignore these data? If its output depends on "
             "other data, name a pair of such datasets."
         )
+    for broken in mutant_runs.results:
+        if broken.is_given and broken.note not in ("", TOO_FEW_DRAWS):
+            return f"Correct the mutant {broken.name}, which could not be run, or leave it out."
     if found.epsilon.counts is not None:
         least = draws_to_begin_with(task, mutant_runs.failure_prob or task.failure_prob)
         if task.draws < least <= _MANY:

@@ -85,6 +85,17 @@ def test_where_each_user_has_one_item_more_items() -> None:
 
 
 @pytest.mark.slow
+def test_a_mutant_that_cannot_run_is_to_be_corrected() -> None:
+    def misshapen(data, size, *, rng):
+        return total(data, size, rng=rng).sum(axis=1)
+
+    for draws in (200, 2000):
+        assert advised(total, FAR, draws=draws, mutants=[misshapen]) == (
+            "Correct the mutant misshapen, which could not be run, or leave it out."
+        )
+    assert not advised(total, FAR, draws=20_000, mutants=[slightly_less]).startswith("Correct")
+
+
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
     assert advised(total, MANY, draws=2000, mutants=[total]).startswith("Search for the worst pair")
     space = neighbors.outlier(n_users=5, m=2, high=0.5)
