@@ -174,7 +174,7 @@ def test_guesses_of_a_float_attack_are_checked(arguments: Any, error: Any) -> No
 
 @pytest.mark.parametrize("words", ["high=a|", "high=a|b..c", "high=log:1|2"])
 def test_odd_words_of_a_search_are_refused(words: str) -> None:
-    with pytest.raises(ArgumentError, match="high must be a choice"):
+    with pytest.raises(ArgumentError, match="high must be words or numbers separated by"):
         nb.pairs_from_words(f"far_user:n_users=5,{words}", rng=np.random.default_rng(0))
 
 
