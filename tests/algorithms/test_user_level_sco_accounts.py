@@ -71,7 +71,7 @@ def test_every_phase_of_the_other_version_keeps_its_promise(epsilon, delta, stat
 def test_larger_steps_on_rough_losses_need_larger_batches():
     options = {"epsilon": 8.0, "delta": 1e-2, "lipschitz": 1.0, "radius": 1.0, "spread": 0.05}
     free = scaled.scaled_euclidean(40_000, 4, 1, step=1.0, **options)
-    with pytest.raises(ValueError, match=r"step must be at most 0\.\d+ at smoothness = 2.0"):
+    with pytest.raises(ValueError, match=r"step must be at most 0\.\d+ for smoothness = 2.0"):
         scaled.scaled_euclidean(40_000, 4, 1, smoothness=2.0, step=1.0, **options)
     paid = scaled.scaled_euclidean(
         40_000, 4, 1, smoothness=2.0, step=1.0, sensitivity=6.5, **options

@@ -111,7 +111,7 @@ def test_the_claim_decides_which_relation_a_portfolio_searches(options: dict[str
         found = audit(counts, PureDP(1.0, relation), held, draws=3000, seed=1, mutants=None)
         assert (found.verdict is Verdict.REFUTED) is expected
     named = neighbors.portfolio(**options).under(REPLACE)
-    with pytest.raises(ValueError, match="the relation of the claim, add_remove_user"):
+    with pytest.raises(ValueError, match="the claim.s relation, add_remove_user"):
         audit(counts, PureDP(1.0, REMOVE), named, draws=5000, seed=1)
 
 
