@@ -255,7 +255,7 @@ def lying_header() -> bytes:
 
 
 def test_arrays_are_refused_by_what_they_declare(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"at most 536,870,912 bytes, got 2,147,4"):
+    with pytest.raises(ValueError, match=r"at most 536,870,912 bytes in total, got 2,147,4"):
         read_arrays(bomb())
     path = tmp_path / "x.npy"
     path.write_bytes(lying_header())
@@ -278,7 +278,7 @@ def test_a_pair_that_inflates_is_lost_and_costs_no_result(tmp_path: Path) -> Non
 def test_outputs_whose_header_lies_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "left.npy"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="left must be an array"):
+    with pytest.raises(ValueError, match="left must be a file of an array"):
         audit_outputs(path, np.zeros(100), PureDP(1.0), seed=0)
 
 
@@ -343,13 +343,13 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("verdict", [], "verdict: expected Verdict"),
-        ("epsilon", [], "epsilon: expected Estimate"),
-        ("claim", {}, "claim: the data lack delta, epsilon"),
+        ("verdict", [], "verdict: the type must be Verdict"),
+        ("epsilon", [], "epsilon: the type must be Estimate"),
+        ("claim", {}, "claim: the data have no field delta, epsilon"),
         ("failure_prob", 2.0, r"failure_prob: expected a number in \[0, 1\]"),
         ("draws", {"explore": -1}, "draws: explore: expected a number"),
-        ("origin", {"sources": ["x"]}, "origin: sources: expected dict"),
-        ("origin", {"path": 5}, "origin: path: expected str, got 5"),
+        ("origin", {"sources": ["x"]}, "origin: sources: the type must be dict"),
+        ("origin", {"path": 5}, "origin: path: the type must be str, got 5"),
     ],
 )
 def test_a_wrong_field_is_named(tmp_path: Path, field: str, value: Any, words: str) -> None:
