@@ -286,7 +286,7 @@ def audit_{2 * at + 4}_fine(auditor):
 )
 
 WORDS = {
-    "audit_0_interrupts_by_itself": "interrupts_by_itself raised KeyboardInterrupt by itself",
+    "audit_0_interrupts_by_itself": "interrupts_by_itself raised KeyboardInterrupt itself",
     "audit_1_interrupts": "interrupts raised KeyboardInterrupt",
     "audit_5_replaces": "it replaced numpy.mean, numpy.random.default_rng",
     "audit_7_opens": "it used up the file descriptors",

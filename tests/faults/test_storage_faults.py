@@ -176,7 +176,7 @@ def test_a_kept_record_that_was_made_again_is_kept_no_more(home: Home) -> None:
 def test_a_directory_that_is_removed_ends_the_run_and_costs_nothing(home: Home, jobs: int) -> None:
     code, words = home.run(fault=f"shutil.rmtree({str(home.out)!r})", jobs=jobs)
     assert code == 2, words
-    assert "reports was removed or replaced while the run went on" in words
+    assert "reports was removed or replaced during the run" in words
     run, results = read_whole_run(home.out)
     assert not run.complete
     assert any("was removed or replaced" in problem for problem in run.problems)

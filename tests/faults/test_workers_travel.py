@@ -179,7 +179,7 @@ def test_a_file_of_another_environment_must_be_the_same_on_a_worker(tmp_path: Pa
     file.write_text("def f(data, size, *, rng):\n    return data.sum() + rng.normal(size=size)\n")
     shipped = packed(Subprocess(sys.executable, f"{file}:f"))
     file.write_text("def f(data, size, *, rng):\n    return rng.normal(size=size)\n")
-    with pytest.raises(MechanismError, match=r"theirs.py must be the file that the audit began"):
+    with pytest.raises(MechanismError, match=r"theirs.py must be the same file as at the start"):
         unpacked(shipped)(PAIR.left, 3, rng=np.random.default_rng(1))
 
 
