@@ -394,8 +394,9 @@ class Scored:
         """
         outputs = self.mechanism(data, size, rng=rng)
         scores = self._scores(outputs, size)
-        if getattr(outputs, "dtype", scores.dtype).kind == "f":
-            infinite = np.isinf(outputs).reshape(size, -1).any(axis=1)
+        is_array = isinstance(outputs, np.ndarray) and outputs.dtype.kind == "f"
+        if is_array and len(outputs) == size:
+            infinite = np.isinf(outputs).any(axis=tuple(range(1, outputs.ndim)))
             if count := int((infinite & np.isnan(scores)).sum()):
                 raise MechanismError(
                     f"{mechanism_name(self.mechanism)} returned inf in {count} of {size} draws, "

@@ -171,6 +171,29 @@ def test_infinite_outputs_do_not_hide_behind_their_score(share: float) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: x.tolist(),
+        lambda x: [[value] * (1 + (value > 0)) for value in x],
+        lambda x: [{"value": value} for value in x],
+        lambda x: [f"{value}" for value in x],
+        lambda x: [None for _ in x],
+        lambda x: np.array([(value,) for value in x], dtype=[("value", float)]),
+        lambda x: np.empty((len(x), 0)),
+    ],
+    ids=["list", "ragged", "dicts", "texts", "none", "records", "no numbers"],
+)
+def test_a_score_may_take_outputs_of_any_kind(form: Any) -> None:
+    def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return form(data.sum() + rng.laplace(size=size))
+
+    def score(outputs: Any) -> np.ndarray:
+        return np.array([len(str(output)) for output in outputs], dtype=float)
+
+    audit(mechanism, PureDP(1.0), PAIR, seed=0, draws=200, score=score, mutants=None)
+
+
 def test_the_outputs_beyond_a_score_are_not_covered() -> None:
     words = "outputs beyond their score (audit once without score=)"
     options: dict[str, Any] = {"draws": 1000, "seed": 0, "mutants": None}
