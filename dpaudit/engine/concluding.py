@@ -22,7 +22,7 @@ from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
-from dpaudit.mechanisms import mechanism_name
+from dpaudit.mechanisms import TIME_IS_OVER, mechanism_name
 from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
     AuditResult,
@@ -247,7 +247,7 @@ def advice(
             "other data, name a pair of such datasets."
         )
     for broken in mutant_runs.results:
-        if broken.is_given and broken.note not in ("", TOO_FEW_DRAWS):
+        if broken.is_given and broken.note not in ("", TOO_FEW_DRAWS, TIME_IS_OVER):
             return f"Correct the mutant {broken.name}, which could not be run, or leave it out."
     if found.epsilon.counts is not None:
         least = draws_to_begin_with(task, mutant_runs.failure_prob or task.failure_prob)

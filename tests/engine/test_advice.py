@@ -27,8 +27,9 @@ from dpaudit import (
 from dpaudit.engine.concluding import advice, judge
 from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.families import Added
-from dpaudit.engine.mutation import MutantRuns
+from dpaudit.engine.mutation import TOO_FEW_DRAWS, MutantRuns
 from dpaudit.engine.task import Task
+from dpaudit.mechanisms import TIME_IS_OVER
 from dpaudit.mutants import ALL_NOISE, AddedNoise
 from dpaudit.results import MutantResult, MutantStatus, Verdict, at_least, at_most
 
@@ -93,7 +94,17 @@ def test_a_mutant_that_cannot_run_is_to_be_corrected() -> None:
         assert advised(total, FAR, draws=draws, mutants=[misshapen]) == (
             "Correct the mutant misshapen, which could not be run, or leave it out."
         )
-    assert not advised(total, FAR, draws=20_000, mutants=[slightly_less]).startswith("Correct")
+    assert not advised(total, FAR, draws=200, mutants=[slightly_less]).startswith("Correct")
+
+
+@pytest.mark.parametrize("note", [TIME_IS_OVER, TOO_FEW_DRAWS])
+def test_a_mutant_without_draws_needs_no_correction(note: str) -> None:
+    task = Task(PureDP(1.0), neighbors.family(NEAR), 200, 0.05, 1, "total")
+    found = certificate_of(task, total, "mechanism")
+    late = MutantResult("late", MutantStatus.NOT_RUN, 0.0, 0.0, 0, note=note)
+    words = advice(task, found, Verdict.NO_POWER, MutantRuns((late,)))
+    assert words
+    assert not words.startswith("Correct")
 
 
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
