@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from algorithms.geometric_median import boosting
+from algorithms.geometric_median import boosting, schedule
 from audits.common.intervals import Interval, growth, least, most, ratio
 from audits.geometric_median.experiments import __main__ as experiments
 from audits.geometric_median.experiments import claims as claims
@@ -190,7 +190,7 @@ def test_runs_side_by_side_are_those_of_the_library(method):
     """
     (trial,) = setup.problems(Setting(CLUSTER, 50.0, 100), 1, seed=3, role="test")
     run = boosting.stable_dpsgd if method == STABLE else boosting.fixed_order_dpsgd
-    step = 4.0 * descent.best_step(descent.sgd_schedule(method, 100, 127))
+    step = 4.0 * schedule.bound_step(descent.sgd_schedule(method, 100, 127))
     found = run(
         trial.points, 1, center=trial.start, radius=1.0, rho=setup.RHO,
         delta=setup.DELTA, step=step, n_steps=127, rng=np.random.default_rng(5),
@@ -221,7 +221,7 @@ def test_runs_side_by_side_read_their_own_data_and_steps():
 
 
 def test_best_step_minimises_the_error_bound():
-    step = descent.best_step(descent.sgd_schedule(FIXED, 1000, 1023))
+    step = schedule.bound_step(descent.sgd_schedule(FIXED, 1000, 1023))
     bounds = [
         descent.sgd_schedule(FIXED, 1000, 1023, step=step * factor).error_bound
         for factor in (0.9, 1.0, 1.1)

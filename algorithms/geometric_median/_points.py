@@ -21,7 +21,7 @@ _TINY = 1e-280  # Sums of squares below this value have lost digits.
 _ROUNDING = 1.0 + 1e-9  # Tolerance for the rounding of points on the sphere of radius R.
 _BATCH = 2**14  # Number of pairs whose differences are in memory at once.
 _SORTED = 2**20  # Number of samples that are sorted together.
-_SAMPLE_COST = 3.0  # Measured time of a sampled pair, relative to a pair of the exact counts.
+_SAMPLE_COST = 3.0  # Measured time of a sampled pair, relative to a pair of `neighbour_counts`.
 
 
 def cloud(data: ArrayLike, name: str = "data") -> FloatArray:
@@ -57,13 +57,18 @@ def point(name: str, value: ArrayLike, dimension: int) -> FloatArray:
     return array
 
 
-def route_of(name: str, n: int, size: int, n_samples: int) -> str:
-    """Return the faster of "counts" and "samples", unless the caller has chosen a route."""
+def route_of(
+    name: str, n: int, size: int, n_samples: int, *, sample_cost: float = _SAMPLE_COST
+) -> str:
+    """Return the faster of "counts" and "samples", unless the caller has chosen a route.
+
+    A sampled pair takes `sample_cost` times as long as a pair of the exact counts.
+    """
     if name not in ROUTES:
         raise ValueError(f"route must be one of {', '.join(ROUTES)}, got {name!r}")
     if name != "auto":
         return name
-    return "counts" if n <= _SAMPLE_COST * size * n_samples else "samples"
+    return "counts" if n <= sample_cost * size * n_samples else "samples"
 
 
 def ceiling(product: float) -> int:

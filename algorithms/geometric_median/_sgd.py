@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
-from algorithms.geometric_median import _points
+from algorithms.geometric_median import _cost, _points
 from algorithms.geometric_median.schedule import Schedule
 
 PROJECTIONS = ("all", "first", "none")
@@ -45,6 +45,15 @@ def fixed_rows(n: int, order: ArrayLike | None) -> Callable[[int, int, int], Int
         return np.broadcast_to(fixed[np.arange(first, first + length) % n, None], (length, size))
 
     return rows
+
+
+def refuse_slow(plan: Schedule, size: int, max_seconds: float) -> None:
+    """Refuse `size` runs of a schedule whose estimated time exceeds `max_seconds`."""
+    _cost.refuse_slow(
+        lambda n_steps: _cost.sgd_seconds(n_steps, plan.dimension, size),
+        plan.n_steps, max_seconds, name="n_steps",
+        allowed=lambda n_steps: 2 ** ((n_steps + 1).bit_length() - 1) - 1,
+    )  # fmt: skip
 
 
 def run_phases(
@@ -90,12 +99,18 @@ def advance(
 ) -> FloatArray:
     """Return the projection of z - step (z - x) / |z - x| onto the ball (lines 12 and 13)."""
     pull, lengths = _points.directed(z - x)
-    rates = np.divide(step, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    if lengths.all():
+        rates = step / lengths
+    else:
+        rates = np.divide(step, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     moved = z - rates[..., None] * pull
     if radius is None:
         return moved
     offset = moved - center
     distances = _points.norms(offset)
-    shrink = np.divide(radius, distances, out=np.ones_like(distances), where=distances > radius)
+    outside = distances > radius
+    if not outside.any():
+        return moved
+    shrink = np.divide(radius, distances, out=np.ones_like(distances), where=outside)
     inside = center + shrink[..., None] * offset
-    return np.where((distances > radius)[..., None], inside, moved)
+    return np.where(outside[..., None], inside, moved)

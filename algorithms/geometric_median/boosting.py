@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.geometric_median import _points, _sgd
+from algorithms.geometric_median import _cost, _points, _sgd
 from algorithms.geometric_median._sgd import fixed_rows, random_rows, run_phases
 from algorithms.geometric_median.schedule import (
     Schedule,
@@ -88,6 +88,7 @@ def stable_dpsgd(
     ball: str = "printed",
     transcript: bool = False,
     noise_multiplier: float = 1.0,
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Average SGD's iterates and add noise, in phases with decreasing lengths, steps and noise.
@@ -143,6 +144,8 @@ def stable_dpsgd(
         Whether to return the outputs of all phases.
     noise_multiplier : float, default 1
         Factor on the noise of all phases, positive.
+    max_seconds : float, default 60
+        Largest estimated time. Slower runs are refused before they start.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -157,6 +160,7 @@ def stable_dpsgd(
         n, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps, ball=ball
     )
     starts = _starts("center", center, size, dimension)
+    _sgd.refuse_slow(plan, len(starts), max_seconds)
     centers, noise = run_phases(
         points, starts, plan, random_rows(n, rng), plan.n_phases, project, noise_multiplier, rng
     )
@@ -179,6 +183,7 @@ def fixed_order_dpsgd(
     ball: str = "printed",
     transcript: bool = False,
     noise_multiplier: float = 1.0,
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Run StableDPSGD with the rows in a fixed order instead of a random order.
@@ -211,7 +216,7 @@ def fixed_order_dpsgd(
     Parameters
     ----------
     data, size, center, radius, rho, delta, step, n_steps : as in `stable_dpsgd`
-    project, ball, transcript, noise_multiplier, rng : as in `stable_dpsgd`
+    project, ball, transcript, noise_multiplier, max_seconds, rng : as in `stable_dpsgd`
     order : array_like of int, [n], optional
         A permutation of 0 to n - 1. Default: the order of the rows.
     accesses : {"total", "phase"}, default "total"
@@ -229,6 +234,7 @@ def fixed_order_dpsgd(
         accesses=accesses,
     )  # fmt: skip
     starts = _starts("center", center, size, dimension)
+    _sgd.refuse_slow(plan, len(starts), max_seconds)
     rows = fixed_rows(n, order)
     centers, noise = run_phases(
         points, starts, plan, rows, plan.n_phases, project, noise_multiplier, rng
@@ -250,6 +256,7 @@ def stable_dpsgd_centers(
     project: str = "all",
     ball: str = "printed",
     noise_multiplier: float = 1.0,
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return the value to which StableDPSGD adds the Gaussian noise of one phase, ``[size, d]``.
@@ -272,6 +279,7 @@ def stable_dpsgd_centers(
         n, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps, ball=ball
     )
     starts = _starts("center", center, size, dimension)
+    _sgd.refuse_slow(plan, len(starts), max_seconds)
     last = _phase(phase, plan)
     rows = random_rows(n, rng)
     centers, _ = run_phases(points, starts, plan, rows, last, project, noise_multiplier, rng)
@@ -294,6 +302,7 @@ def fixed_order_dpsgd_centers(
     project: str = "all",
     ball: str = "printed",
     noise_multiplier: float = 1.0,
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return the value to which FixedOrderDPSGD adds the noise of one phase, ``[size, d]``.
@@ -312,6 +321,7 @@ def fixed_order_dpsgd_centers(
         accesses=accesses,
     )  # fmt: skip
     starts = _starts("center", center, size, dimension)
+    _sgd.refuse_slow(plan, len(starts), max_seconds)
     last = _phase(phase, plan)
     rows = fixed_rows(n, order)
     centers, _ = run_phases(points, starts, plan, rows, last, project, noise_multiplier, rng)

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray, IntArray
 from algorithms.common.noise import bounded_laplace_mechanism
-from algorithms.geometric_median import _points
+from algorithms.geometric_median import _cost, _pairs, _points
 
 THRESHOLD = 0.55
 """FastCenter fails if the noisy sum of the weights is at most this fraction of n."""
 
 _CELLS = 2**21  # number of weights that are in memory at once
+_SAMPLE_COST = 40.0  # measured time of a sampled pair, relative to a pair of `_pairs`
 
 
 def fast_center_samples(n_users: int, delta: float) -> int:
@@ -83,6 +84,7 @@ def fast_center(
     delta: float,
     noise_multiplier: float = 1.0,
     route: str = "auto",
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return the noisy weighted mean of points with many neighbours.
@@ -104,7 +106,8 @@ def fast_center(
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up. (2) The samples are drawn as in
     `algorithms.geometric_median.radius.fast_radius`. The samples are binomials from exact counts,
-    or sampled indices. The faster route is used. The two routes have the same distribution. In this
+    or sampled indices. The faster route is used. The two routes have the same distribution. (For n
+    >= 4096, matrix products decide most of the pairs, and the counts are still exact.) In this
     function, every point has its own binomial. (3) An epsilon above 1 and an n below 20 are
     accepted, but no privacy is guaranteed for these values. (4) `noise_multiplier` is not in the
     paper. `noise_multiplier` multiplies the scale and the bound of the bounded Laplace noise, the
@@ -128,6 +131,8 @@ def fast_center(
         Factor on all noise scales, positive.
     route : {"auto", "counts", "samples"}, default "auto"
         How the subsampling is drawn.
+    max_seconds : float, default 60
+        Largest estimated time. Slower runs are refused before they start.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -136,6 +141,7 @@ def fast_center(
     ndarray, [size, d]
         Exactly 0 if the test of line 9 fails.
     """
+    refuse_slow(data, size, delta, route, max_seconds)
     centers, passed = _centers(data, size, radius, epsilon, delta, noise_multiplier, route, rng)
     # lines 13-14: sigma = 1600 r-hat / (n epsilon) sqrt(log(12 / delta)), return x-bar + xi
     sigma = noise_multiplier * fast_center_sigma(np.shape(data)[0], radius, epsilon, delta)
@@ -154,6 +160,7 @@ def fast_center_centers(
     failed_at: ArrayLike,
     noise_multiplier: float = 1.0,
     route: str = "auto",
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return the value to which FastCenter adds Gaussian noise.
@@ -176,7 +183,7 @@ def fast_center_centers(
 
     Parameters
     ----------
-    data, size, radius, epsilon, delta, noise_multiplier, route, rng
+    data, size, radius, epsilon, delta, noise_multiplier, route, max_seconds, rng
         As in `fast_center`.
     failed_at : array_like, [d]
         The point to return, exactly, if the test of line 9 fails.
@@ -187,9 +194,25 @@ def fast_center_centers(
     """
     rng = _validate.generator(rng)
     marker = _points.point("failed_at", failed_at, _points.cloud(data).shape[1])
+    refuse_slow(data, size, delta, route, max_seconds)
     centers, passed = _centers(data, size, radius, epsilon, delta, noise_multiplier, route, rng)
     centers[~passed] = marker
     return centers
+
+
+def refuse_slow(data: ArrayLike, size: int, delta: float, route: str, max_seconds: float) -> None:
+    """Refuse draws of `fast_center` whose estimated time exceeds `max_seconds`."""
+    n, dimension = _points.cloud(data).shape
+    size, delta = _validate.draws(size), _validate.probability("delta", delta)
+
+    def seconds(n: int) -> float:
+        k = fast_center_samples(n, delta)
+        if _points.route_of(route, n, size, k, sample_cost=_SAMPLE_COST) == "samples":
+            return size * _cost.sample_seconds(n, dimension, k)
+        counted = _cost.count_seconds(n, dimension, 1)
+        return counted + _cost.draw_seconds(n, dimension, size)
+
+    _cost.refuse_slow(seconds, n, max_seconds, name="the number of points of data")
 
 
 def _centers(
@@ -212,7 +235,7 @@ def _centers(
     fast_center_sigma(n, radius, epsilon, delta)  # refuses values that do not give a valid scale
     size = _validate.draws(size)
     k = fast_center_samples(n, delta)  # line 1
-    route = _points.route_of(route, n, size, k)
+    route = _points.route_of(route, n, size, k, sample_cost=_SAMPLE_COST)
     # line 8: xi ~ BoundedLaplace(24 / epsilon, (24 / epsilon) log(24 / delta))
     offset = scale * math.log(24 / delta)
     xi = bounded_laplace_mechanism(
@@ -223,7 +246,7 @@ def _centers(
     passed = np.zeros(size, dtype=np.bool_)
     counts = None
     if route == "counts" and size > 0:
-        counts = _points.neighbour_counts(points, np.array([2 * radius]))[:, 0]
+        counts = _pairs.neighbour_counts(points, np.array([2 * radius]))[:, 0]
     draws = max(1, _CELLS // n)
     for first in range(0, size, draws):
         some = slice(first, min(first + draws, size))

@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.geometric_median import _points, _sgd
+from algorithms.geometric_median import _cost, _points, _sgd
 from algorithms.geometric_median.center import (
     fast_center,
     fast_center_samples,
     fast_center_sigma,
+    refuse_slow,
 )
 from algorithms.geometric_median.radius import fast_radius, fast_radius_samples, radius_grid
 from algorithms.geometric_median.schedule import (
@@ -85,6 +86,7 @@ def warm_start(
     delta: float,
     noise_multiplier: float = 1.0,
     route: str = "auto",
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Release a point, and a radius that bounds its distance from the geometric median.
@@ -122,6 +124,8 @@ def warm_start(
         Factor on all noise scales, positive.
     route : {"auto", "counts", "samples"}, default "auto"
         How the subsampling is drawn.
+    max_seconds : float, default 60
+        Largest estimated time of each part. Slower runs are refused before they start.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -134,9 +138,11 @@ def warm_start(
     points = _points.cloud(data)
     half = _validate.positive("epsilon", epsilon) / 2
     half_delta = _validate.probability("delta", delta) / 2
+    refuse_slow(points, size, half_delta, route, max_seconds)
     radii = fast_radius(
         points, size, min_radius=min_radius, max_radius=max_radius, epsilon=half,
-        delta=half_delta, noise_multiplier=noise_multiplier, route=route, rng=rng,
+        delta=half_delta, noise_multiplier=noise_multiplier, route=route,
+        max_seconds=max_seconds, rng=rng,
     )  # fmt: skip
     released = np.empty((len(radii), points.shape[1] + 1))
     released[:, -1] = radii
@@ -144,7 +150,7 @@ def warm_start(
         same = np.flatnonzero(radii == radius)
         released[same, :-1] = fast_center(
             points, same.size, radius=float(radius), epsilon=half, delta=half_delta,
-            noise_multiplier=noise_multiplier, route=route, rng=rng,
+            noise_multiplier=noise_multiplier, route=route, max_seconds=math.inf, rng=rng,
         )  # fmt: skip
     return released
 
@@ -216,6 +222,7 @@ def private_geometric_median(
     ball: str = "printed",
     noise_multiplier: float = 1.0,
     route: str = "auto",
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Minimise the average distance to the data, from a private warm start.
@@ -259,8 +266,8 @@ def private_geometric_median(
         positive.
     order : {"random", "fixed"}, default "random"
         "random" runs StableDPSGD. "fixed" runs FixedOrderDPSGD on the rows in their given order.
-    accesses, project, ball, noise_multiplier, route
-        As in `fixed_order_dpsgd`, `stable_dpsgd` and `fast_radius`.
+    accesses, project, ball, noise_multiplier, route, max_seconds
+        As in `fixed_order_dpsgd`, `stable_dpsgd` and `warm_start`.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -280,9 +287,11 @@ def private_geometric_median(
         n, dimension, epsilon=epsilon, delta=delta, radius=radius_factor, step=step_factor,
         n_steps=n_steps, order=order, accesses=accesses, ball=ball,
     )  # fmt: skip
+    _sgd.refuse_slow(unit, _validate.draws(size), max_seconds)
     started = warm_start(
         points, size, min_radius=min_radius, max_radius=max_radius, epsilon=half,
-        delta=half_delta, noise_multiplier=noise_multiplier, route=route, rng=rng,
+        delta=half_delta, noise_multiplier=noise_multiplier, route=route,
+        max_seconds=max_seconds, rng=rng,
     )  # fmt: skip
     answers = np.empty((len(started), dimension))
     for radius in np.unique(started[:, -1]):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.geometric_median import _points
+from algorithms.geometric_median import _cost, _pairs, _points
 
 THRESHOLD = 0.775
 """The fraction of neighbours at which FastRadius halts: tau / n."""
@@ -93,6 +93,7 @@ def fast_radius(
     delta: float,
     noise_multiplier: float = 1.0,
     route: str = "auto",
+    max_seconds: float = _cost.MAX_SECONDS,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Double a radius until most points have three quarters of all points as neighbours.
@@ -145,6 +146,8 @@ def fast_radius(
         Factor on all noise scales, positive.
     route : {"auto", "counts", "samples"}, default "auto"
         How the subsampling is drawn.
+    max_seconds : float, default 60
+        Largest estimated time. Slower runs are refused before they start.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -162,13 +165,20 @@ def fast_radius(
     scale = _validate.scale(SENSITIVITY * multiplier, _validate.positive("epsilon", epsilon))
     delta = _validate.probability("delta", delta)
     size = _validate.draws(size)
-    n = len(points)
+    n, dimension = points.shape
     found = np.full(size, float(max_radius))  # line 17: return R
     k = fast_radius_samples(max(1, radii.size), delta)  # line 2
+
+    def seconds(n: int) -> float:
+        if _points.route_of(route, n, size, k) == "samples":
+            return size * radii.size * _cost.sample_seconds(n, dimension, k)
+        return _cost.count_seconds(n, dimension, radii.size)
+
+    _cost.refuse_slow(seconds, n, max_seconds, name="the number of points of data")
     route = _points.route_of(route, n, size, k)
     if radii.size == 0 or size == 0:
         return found
-    counts = _points.neighbour_counts(points, radii) if route == "counts" else None
+    counts = _pairs.neighbour_counts(points, radii) if route == "counts" else None
     # lines 3-4: tau = 0.775 n, tau-hat = tau + Lap(6 / epsilon)
     noisy_threshold = THRESHOLD * n + rng.laplace(scale=2 * scale, size=size)
     running = np.arange(size)

@@ -12,7 +12,8 @@ appendix.
 - `printed` has the parameters of the theorems. `scaled` has explicit parameters, and `accounts`
   proves that the explicit parameters are private.
 
-- `plans` defines the types of the parameters, and `scores` computes concentration scores.
+- `plans` defines the types of the parameters and `PlanWarning`, and `scores` computes
+  concentration scores.
 
 - `losses`, `domains` and `problems` define the problems that are minimised.
 

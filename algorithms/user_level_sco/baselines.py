@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,67 @@ from algorithms.common.charging import largest_mu
 from algorithms.user_level_sco import _descent
 from algorithms.user_level_sco.domains import Domain, lengths
 from algorithms.user_level_sco.losses import Loss, users_of
+
+
+@dataclass(frozen=True)
+class DPSGDParameters:
+    """Batches, steps, step size and clipping norm of `user_level_dp_sgd`."""
+
+    batch_size: int
+    n_steps: int
+    step: float
+    clip_norm: float
+
+
+def dp_sgd_parameters(
+    n_users: int,
+    m: int,
+    dimension: int,
+    *,
+    epsilon: float,
+    delta: float,
+    lipschitz: float,
+    radius: float,
+    n_batches: int = 32,
+) -> DPSGDParameters:
+    """Return the tuned parameters of `user_level_dp_sgd` that the experiments use.
+
+    The users form `n_batches` batches, and each batch is visited once. Mean gradients are clipped
+    to C = min(G, 2 G / sqrt(m)). The step size is (D / V) / sqrt(T), where V**2 = G**2 / (B m) + d
+    sigma**2 is the variance of a noisy gradient.
+
+    **Guarantee** Privacy does not depend on these choices, because `dp_sgd_sigma` scales the noise
+    for the clipping norm and for the number of visits. All choices depend on public values only.
+
+    **Departs** The papers print no parameters of DP-SGD. (1) Lipschitz losses bound mean gradients
+    by G only. If items are drawn independently, mean gradients are within about G / sqrt(m) of the
+    population gradient. So a user with m items needs less noise. If the population gradient is
+    longer than C, clipping shortens it. (2) The step size balances D**2 / (eta T) and eta V**2 over
+    T steps. The step (D / G) / sqrt(T) ignores the noise, and is larger.
+
+    Parameters
+    ----------
+    n_users, m, dimension : int
+        The numbers n, m and d.
+    epsilon, delta : float
+        Budget of `user_level_dp_sgd`.
+    lipschitz, radius : float
+        G and D, positive.
+    n_batches : int, default 32
+        Number of batches, which is the number T of steps. At most n.
+    """
+    n_batches = _validate.integer("n_batches", n_batches, at_least=1)
+    batch = _validate.integer("n_users", n_users, at_least=n_batches) // n_batches
+    m = _validate.integer("m", m, at_least=1)
+    d = _validate.integer("dimension", dimension, at_least=1)
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    radius = _validate.positive("radius", radius)
+    clip = min(lipschitz, 2 * lipschitz / math.sqrt(m))
+    sigma = dp_sgd_sigma(
+        n_users, batch_size=batch, n_steps=n_batches, clip_norm=clip, epsilon=epsilon, delta=delta
+    )
+    noise = math.sqrt(lipschitz**2 / (batch * m) + d * sigma**2)
+    return DPSGDParameters(batch, n_batches, radius / (noise * math.sqrt(n_batches)), clip)
 
 
 def dp_sgd_sigma(
@@ -179,6 +241,78 @@ def output_perturbation(
     sigma *= _validate.positive("noise_multiplier", noise_multiplier)
     noise = rng.normal(scale=sigma, size=(_validate.draws(size), average.size))
     return average + noise
+
+
+@dataclass(frozen=True)
+class OutputPerturbationParameters:
+    """Batch size and step size of `output_perturbation`."""
+
+    batch_size: int
+    step: float
+
+
+def output_perturbation_parameters(
+    n_users: int,
+    m: int,
+    dimension: int,
+    *,
+    epsilon: float,
+    delta: float,
+    lipschitz: float,
+    radius: float,
+    n_steps: int = 1000,
+) -> OutputPerturbationParameters:
+    """Return the tuned parameters of `output_perturbation` that the experiments use.
+
+    The items form about `n_steps` batches of B items. The step size minimises a bound of the
+    expected error for linear losses. SGD adds D**2 / (2 eta T) + eta G**2 / (2 B), because the
+    variance of a mean over B independent items is at most G**2 / B. The noise of length sigma
+    sqrt(d) adds at most G sigma sqrt(d) = 2 m eta G**2 sqrt(d) / (B mu). In this term, mu is the
+    parameter of the Gaussian mechanism for (epsilon, delta).
+
+    **Guarantee** Privacy does not depend on the step size, because the noise is proportional to it.
+    All choices depend on public values only.
+
+    **Departs** Feldman, Koren & Talwar (2020) take single items and the smaller of D / (G sqrt(n))
+    and D epsilon / (G sqrt(d log(1 / delta))) as the step size. (1) Batches make a run faster, and
+    the noise for one item is divided by B. (2) The printed step sizes are for private items. For
+    private users, the noise is m times as large, so the best step is smaller.
+
+    Parameters
+    ----------
+    n_users, m, dimension, epsilon, delta, lipschitz, radius
+        As for `dp_sgd_parameters`.
+    n_steps : int, default 1000
+        Number T of batches.
+    """
+    n = _validate.integer("n_users", n_users, at_least=1)
+    m = _validate.integer("m", m, at_least=1)
+    d = _validate.integer("dimension", dimension, at_least=1)
+    n_steps = _validate.integer("n_steps", n_steps, at_least=1)
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    radius = _validate.positive("radius", radius)
+    mu = largest_mu(
+        _validate.positive("epsilon", epsilon), _validate.probability("delta", delta),
+        calls=0, epsilon0=0.0, epsilon1=0.0,
+    )  # fmt: skip
+    batch = max(1, n * m // n_steps)
+    step = math.sqrt(batch / (n_steps * (1 + 4 * m * math.sqrt(d) / mu)))
+    return OutputPerturbationParameters(batch, radius / lipschitz * step)
+
+
+def sgd_step(m: int, *, batch_size: int, n_steps: int, lipschitz: float, radius: float) -> float:
+    """Return the step size (D / G) sqrt(B m / T) of SGD on batches of B users with m items each.
+
+    The variance of a mean gradient over B m independent items is at most G**2 / (B m). So this step
+    size gives the error D G / sqrt(B m T), which is the rate of single items. The step size D / (G
+    sqrt(T)) gives the rate of T items. This step size uses no private data.
+    """
+    m = _validate.integer("m", m, at_least=1)
+    batch_size = _validate.integer("batch_size", batch_size, at_least=1)
+    n_steps = _validate.integer("n_steps", n_steps, at_least=1)
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    radius = _validate.positive("radius", radius)
+    return radius / lipschitz * math.sqrt(batch_size * m / n_steps)
 
 
 def sgd(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from algorithms.common import _validate
 
 STATISTICS = ("median", "trimmed_mean")
+
+
+class PlanWarning(UserWarning):
+    """A plan that a function returns although a part of the algorithm or of a proof cannot work.
+
+    Use ``warnings.simplefilter("error", PlanWarning)`` to refuse such plans.
+    """
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,9 @@ class Plan:
     dimension : int or None, default None
         The dimension d for which the noise was chosen, or None if the noise does not depend on d.
         Data of another dimension are refused.
+    warnings : tuple of str, default ()
+        Messages of the `PlanWarning` that apply to the parameters, from the function that made the
+        plan.
     """
 
     batch_size: int
@@ -154,6 +164,7 @@ class Plan:
     epsilon: float
     delta: float
     dimension: int | None = None
+    warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, Filter | Test):
@@ -185,6 +196,15 @@ class Plan:
     def n_users(self) -> int:
         """Number of users that the plan uses, which are the first users of the data."""
         return sum(phase.n_users for phase in self.phases)
+
+    @property
+    def least_score(self) -> float:
+        """The smallest concentration score of a user that `lipschitz` allows.
+
+        Mean gradients are at most 2 G apart. So a score is at least 1 + (B - 1) exp(-2 G tau).
+        """
+        apart = 2 * self.lipschitz * self.rule.temperature
+        return 1 + (self.batch_size - 1) * math.exp(-apart)
 
     @property
     def steps_are_stable(self) -> bool:

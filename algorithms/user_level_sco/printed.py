@@ -7,11 +7,14 @@ logarithm below 1 is replaced by 1. A constant that a theorem hides in O() is an
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 
 from algorithms.common import _validate
 from algorithms.user_level_sco.plans import (
     Filter,
     Plan,
+    PlanWarning,
     Test,
     halving_phases,
     natural_log,
@@ -97,6 +100,13 @@ def euclidean(
     unsafe : bool, default False
         Whether to return plans with step sizes above 2 / beta.
 
+    Warns
+    -----
+    PlanWarning
+        If the filter cannot act. Every score is at least `Plan.least_score`. If this value is at
+        least F, the filter keeps every user, except by noise. For example, this happens for n =
+        12,000,000 and m = 4. The message is also in `Plan.warnings`.
+
     Raises
     ------
     ValueError
@@ -150,7 +160,7 @@ def euclidean(
         delta,
         d,
     )
-    return _stable(plan, unsafe)
+    return _warned(_stable(plan, unsafe), _idle_filter(plan))
 
 
 def coordinatewise(
@@ -203,6 +213,13 @@ def coordinatewise(
         Choice of tau.
     statistic : {"median", "trimmed_mean"}
         The trimmed mean ignores the largest third and the smallest third.
+
+    Warns
+    -----
+    PlanWarning
+        If 6 beta eta B > 1, where eta is the step size of the first phase. Lemma 35 of v2 needs 6
+        beta eta B <= 1, but the theorem does not. The message is also in `Plan.warnings`. If
+        `unsafe` is True, no warning is issued, and the message is only in `Plan.warnings`.
 
     Raises
     ------
@@ -261,7 +278,7 @@ def coordinatewise(
         delta,
         d,
     )
-    return _stable(plan, unsafe)
+    return _warned(_stable(plan, unsafe), _moving_scores(plan), issue=not unsafe)
 
 
 def _stable(plan: Plan, unsafe: bool) -> Plan:
@@ -272,3 +289,43 @@ def _stable(plan: Plan, unsafe: bool) -> Plan:
             "return the plan anyway."
         )
     return plan
+
+
+def _idle_filter(plan: Plan) -> str | None:
+    """Return a message if no score can be below the threshold of the filter."""
+    rule, batch = plan.rule, plan.batch_size
+    assert isinstance(rule, Filter)
+    least = plan.least_score
+    if least < rule.threshold:
+        return None
+    chance = math.exp((rule.threshold - least) / rule.scale) / 2
+    apart = 2 * plan.lipschitz * rule.temperature
+    return (
+        f"The filter of this plan cannot act. Every score is at least {least / batch:.3g} B = "
+        f"{least:.6g}, and the threshold F is {rule.threshold / batch:.3g} B = "
+        f"{rule.threshold:.6g}. Only noise can filter a user, with probability at most "
+        f"{chance:.2g}. A larger m helps: 2 G tau is {apart:.3g} and must be above "
+        f"{-math.log(rule.threshold / batch):.3g}."
+    )
+
+
+def _moving_scores(plan: Plan) -> str | None:
+    """Return a message if Lemma 35 does not bound the scores of later batches."""
+    step, batch, smoothness = plan.phases[0].step, plan.batch_size, plan.smoothness
+    if 6 * smoothness * step * batch <= 1:
+        return None
+    return (
+        f"smoothness should be at most 1 / (6 eta B) = {1 / (6 * step * batch):.3g} for Lemma 35 "
+        f"of v2, got {smoothness:.3g} (eta = {step:.3g}, B = {batch}). Without Lemma 35, the "
+        "scores of later batches may move by more than the noise of the test covers, so the "
+        "paper's privacy proof does not apply."
+    )
+
+
+def _warned(plan: Plan, message: str | None, *, issue: bool = True) -> Plan:
+    """Return the plan with its message, and issue the message as a `PlanWarning`."""
+    if message is None:
+        return plan
+    if issue:
+        warnings.warn(message, PlanWarning, stacklevel=3)
+    return replace(plan, warnings=(message,))

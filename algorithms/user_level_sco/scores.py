@@ -11,7 +11,11 @@ from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 from algorithms.user_level_sco.domains import lengths, norm_name
 
-_AT_ONCE = 2**19  # most distances that are in memory at once
+# Most distances, and most coordinates of differences, that are in memory at once.
+_AT_ONCE, _COORDINATES = 2**19, 2**17
+# From a batch of `_LARGE` users on, distances in l-infinity are computed in tiles. A tile stays in
+# the cache. Up to `_MIRRORED` users, each distance is computed only once.
+_TILE, _LARGE, _MIRRORED = (32, 512), 64, 4096
 _ROUNDING = 1e-9  # relative margin within which the score decides instead of a bound
 
 
@@ -50,7 +54,12 @@ def concentration_scores(
     batch = q.shape[-2]
     rows = q.reshape(-1, batch, q.shape[-1])
     scores = np.empty(rows.shape[:2])
-    block, part = max(1, _AT_ONCE // batch**2), max(1, _AT_ONCE // batch)
+    if norm == "linf" and batch >= _LARGE:
+        for draw, some in enumerate(rows):
+            scores[draw] = _linf_scores(some, temperature)
+        return scores.reshape(q.shape[:-1])
+    pairs = _pairs_at_once(q.shape[-1])
+    block, part = max(1, pairs // batch**2), max(1, pairs // batch)
     for first in range(0, len(rows), block):
         some = rows[first : first + block]
         for user in range(0, batch, part):
@@ -175,14 +184,15 @@ def pass_filter(
     mean_squares = squares.mean(axis=1, keepdims=True)
     least = np.exp(-temperature * np.sqrt(squares + mean_squares))
     passed, undecided = _decided(np.maximum(least, 1 / batch), batch, noise, threshold)
+    pairs = _pairs_at_once(gradients.shape[2])
     if len(gradients) == 1:  # all draws share the scores, so compute only the needed scores
         users = np.flatnonzero(undecided.any(axis=0))
-        for own in np.array_split(users, 1 + users.size * batch // _AT_ONCE):
+        for own in np.array_split(users, 1 + users.size * batch // pairs):
             scores = _kernel(gradients[0, own][:, None], gradients, temperature, "l2")
             passed[:, own] |= undecided[:, own] & (scores + noise[:, own] > threshold)
         return passed
     draws, users = np.nonzero(undecided)
-    block = max(1, _AT_ONCE // batch)
+    block = max(1, pairs // batch)
     for first in range(0, len(draws), block):
         row, user = draws[first : first + block], users[first : first + block]
         scores = _kernel(gradients[row, user][:, None], gradients[row], temperature, "l2")
@@ -245,6 +255,49 @@ def _decided(
 
 def _kernel(here: FloatArray, there: FloatArray, temperature: float, norm: str) -> FloatArray:
     return np.asarray(np.exp(-temperature * lengths(here - there, norm)).sum(axis=-1))
+
+
+def _pairs_at_once(dimension: int) -> int:
+    """Return how many pairs of gradients are compared at once."""
+    return min(_AT_ONCE, max(1, _COORDINATES // dimension))
+
+
+def _linf_scores(q: FloatArray, temperature: float) -> FloatArray:
+    """Return sum_j exp(-temperature norm(q_i - q_j)_inf) for gradients ``[B, d]``.
+
+    The result is that of `_kernel`. A maximum over coordinates does not depend on their order, and
+    the distances are symmetric.
+    """
+    batch = len(q)
+    columns = np.ascontiguousarray(q.T)
+    mirrored = batch <= _MIRRORED
+    stripe = batch if mirrored else max(1, _AT_ONCE // batch)
+    height, width = _TILE
+    scores = np.empty(batch)
+    for first in range(0, batch, stripe):
+        last = min(first + stripe, batch)
+        distances = np.empty((last - first, batch))
+        for i in range(first, last, height):
+            here = slice(i, min(i + height, last))
+            for j in range(i if mirrored else 0, batch, width):
+                there = slice(j, min(j + width, batch))
+                tile = _linf_distances(columns[:, here], columns[:, there])
+                distances[i - first : here.stop - first, there] = tile
+                if mirrored:
+                    distances[there, here] = tile.T
+        scores[first:last] = np.exp(-temperature * distances).sum(axis=-1)
+    return scores
+
+
+def _linf_distances(here: FloatArray, there: FloatArray) -> FloatArray:
+    """Return l-infinity distances ``[a, b]`` between points ``[d, a]`` and ``[d, b]``."""
+    distances: FloatArray = np.abs(here[0, :, None] - there[0])
+    apart = np.empty_like(distances)
+    for one, other in zip(here[1:], there[1:], strict=True):
+        np.subtract(one[:, None], other, out=apart)
+        np.abs(apart, out=apart)
+        np.maximum(distances, apart, out=distances)
+    return distances
 
 
 def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:

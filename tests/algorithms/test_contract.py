@@ -76,7 +76,8 @@ CUBE = np.arange(24.0).reshape(3, 2, 4)
 CLOUD = np.array([[0.5 * (i % 5), 0.25 * (i % 3)] for i in range(20)])
 LOUD = {"epsilon": 100.0, "delta": 0.5}  # at 20 points, FastCenter fails below this epsilon
 DEGREES = {"delta": [0.0, 1.0, math.nan], "noise_multiplier": [0.0, -1.0, math.nan]}
-ROUTED = DEGREES | {"route": ["count"]}
+SLOW = {"max_seconds": [0.0, -1.0, math.nan, "1", True]}
+ROUTED = DEGREES | SLOW | {"route": ["count"]}
 SEARCH = {"min_radius": 0.25, "max_radius": 4.0}
 RANGES = {
     "min_radius": [0.0, 5.0, math.nan, 1e-150], "max_radius": [-1.0, math.inf],
@@ -84,7 +85,7 @@ RANGES = {
 }  # fmt: skip
 DESCENT = {"center": [0.0, 1.0], "radius": 3.0, "rho": 0.5, "step": 0.5, "n_steps": 15}
 PHASES = DESCENT | {"delta": 0.1}
-BAD_DESCENT = {
+BAD_DESCENT = SLOW | {
     "center": [[0.0], [0.0, math.nan], [[0.0, 0.0]]], "radius": [-1.0, math.inf], "rho": [0.0],
     "step": [0.0, math.nan], "n_steps": [0, 1.5], "noise_multiplier": [0.0],
 }  # fmt: skip
@@ -260,7 +261,7 @@ ROWS = [
     ),
     Row(
         baselines.radius_finder, CLOUD, SEARCH | {"epsilon": 20.0}, (), data_name="data",
-        bad=RANGES | {
+        bad=RANGES | SLOW | {
             "failure_prob": [0.0, 1.0], "gamma": [0.5, 1.1, math.nan], "noise_multiplier": [0.0],
         },
     ),

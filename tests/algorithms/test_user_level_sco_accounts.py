@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from scipy.stats import laplace
 
+from algorithms.common import charging
 from algorithms.user_level_sco import (
     accounts,
     baselines,
@@ -285,6 +286,7 @@ def test_a_plan_is_for_one_dimension():
         )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:The filter of this plan cannot act:UserWarning")
 def test_the_proof_does_not_cover_what_is_printed():
     options = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
     plan = printed.euclidean(12_000_000, 10, 2, **options)
@@ -381,3 +383,50 @@ def test_the_mutants_of_the_baselines_break():
     )
     assert quiet[0].std() == pytest.approx(sound.std() / 4, rel=0.1)
     assert needed(mu, sound.std() / 4, 0.01) > 3.5
+
+
+# --- tuned parameters of the baselines ---
+
+TUNED = {"epsilon": 4.0, "delta": 1e-3, "lipschitz": 2.0, "radius": 3.0}
+
+
+def test_tuned_parameters_of_dp_sgd_minimise_their_bound():
+    n, m, d = 3300, 9, 5
+    chosen = baselines.dp_sgd_parameters(n, m, d, **TUNED)
+    assert (chosen.batch_size, chosen.n_steps) == (103, 32)
+    assert chosen.clip_norm == pytest.approx(2 * 2 / 3)
+    assert baselines.dp_sgd_parameters(n, 1, d, **TUNED).clip_norm == 2.0
+    sigma = baselines.dp_sgd_sigma(
+        n, batch_size=103, n_steps=32, clip_norm=chosen.clip_norm, epsilon=4.0, delta=1e-3
+    )
+    variance = 2.0**2 / (103 * m) + d * sigma**2
+    errors = [
+        3.0**2 / (2 * 32 * step) + step * variance / 2
+        for step in (0.99 * chosen.step, chosen.step, 1.01 * chosen.step)
+    ]
+    assert errors[1] < min(errors[0], errors[2])
+    with pytest.raises(ValueError, match="n_users must be at least 32, got 31"):
+        baselines.dp_sgd_parameters(31, m, d, **TUNED)
+
+
+def test_tuned_parameters_of_output_perturbation_minimise_their_bound():
+    n, m, d = 5000, 4, 6
+    chosen = baselines.output_perturbation_parameters(n, m, d, **TUNED)
+    assert chosen.batch_size == 20
+    mu = charging.largest_mu(4.0, 1e-3, calls=0, epsilon0=0.0, epsilon1=0.0)
+
+    def bound(step):
+        noise = 2 * m * step * 2.0 / (20 * mu)
+        return 9 / (2 * step * 1000) + step * 4 / (2 * 20) + 2.0 * noise * math.sqrt(d)
+
+    assert bound(chosen.step) < min(bound(0.99 * chosen.step), bound(1.01 * chosen.step))
+    assert baselines.output_perturbation_parameters(3, 1, d, **TUNED).batch_size == 1
+
+
+def test_the_step_size_of_sgd_has_the_rate_of_single_items():
+    step = baselines.sgd_step(4, batch_size=25, n_steps=16, lipschitz=2.0, radius=3.0)
+    assert step == 1.5 * math.sqrt(25 * 4 / 16)
+    variance = 2.0**2 / (25 * 4)  # of a mean gradient
+    assert 9 / (2 * step * 16) == pytest.approx(step * variance / 2)
+    with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
+        baselines.sgd_step(4, batch_size=25, n_steps=0, lipschitz=2.0, radius=3.0)

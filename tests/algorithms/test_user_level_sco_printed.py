@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 
 import pytest
 
-from algorithms.user_level_sco import printed
+from algorithms.user_level_sco import printed, scaled
+from algorithms.user_level_sco.plans import PlanWarning
+
+idle = pytest.mark.filterwarnings("ignore:The filter of this plan cannot act:UserWarning")
 
 
 def test_the_least_number_of_users_of_section_3():
@@ -20,6 +25,7 @@ def test_the_least_number_of_users_of_section_3():
         assert n - 1 < needed(n - 1)
 
 
+@idle
 def test_printed_parameters_are_the_formulas():
     n, m, d, delta = 12_000_000, 10, 4, 1e-6
     plan = printed.euclidean(
@@ -104,6 +110,73 @@ def test_parameters_are_refused_where_the_theorems_are_not_defined(make, words):
         make()
 
 
+@idle
 def test_unsafe_returns_steps_that_do_not_contract():
     plan = printed.euclidean(10**8, 9, 2, **SIZES, smoothness=1.0, unsafe=True)
     assert not plan.steps_are_stable
+
+
+# --- warnings ---
+
+
+def test_a_filter_that_cannot_act_is_reported():
+    """Check the numbers of v2 at n = 12,000,000 and m = 4, by hand."""
+    n, m = 12_000_000, 4
+    with pytest.warns(PlanWarning, match="The filter of this plan cannot act") as issued:
+        plan = printed.euclidean(n, m, 1, **SIZES)
+    assert issued[0].filename == __file__
+    batch = math.ceil(300 * math.log(m * n / 1e-6) ** 2)
+    least = 1 + (batch - 1) * math.exp(-2 * math.sqrt(m) / (20 * math.log(n * m)))
+    assert plan.least_score == pytest.approx(least, rel=1e-12)
+    assert 0.988 < least / batch < 0.99
+    assert plan.warnings == (str(issued[0].message),)
+    assert f"at least 0.989 B = {least:.6g}, and the threshold F is 0.75 B" in plan.warnings[0]
+    chance = math.exp((0.75 * batch - least) / plan.rule.scale) / 2
+    assert f"with probability at most {chance:.2g}." in plan.warnings[0]
+    assert issubclass(PlanWarning, UserWarning)
+
+
+def test_a_plan_warning_can_be_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PlanWarning)
+        with pytest.raises(PlanWarning, match="cannot act"):
+            printed.euclidean(12_000_000, 4, 1, **SIZES)
+
+
+def test_the_filter_can_act_from_some_m_on():
+    """Check both sides of 2 G tau = log(4 / 3), where the least score crosses F."""
+    n = 10**10
+
+    def apart(m):
+        return 2 * math.sqrt(m) / (20 * math.log(n * m))
+
+    m = next(m for m in range(5000, 20_000) if apart(m) > math.log(4 / 3) + 1e-5)
+    plan = printed.euclidean(n, m, 1, **SIZES)
+    assert plan.warnings == ()
+    assert plan.least_score < plan.rule.threshold
+    with pytest.warns(PlanWarning, match="cannot act"):
+        printed.euclidean(n, m - 20, 1, **SIZES)
+
+
+def test_the_smoothness_of_lemma_35_is_reported():
+    options = {**SIZES, "statistic": "median"}
+    plan = printed.coordinatewise(10**6, 3, 2, **options)
+    largest = 1 / (6 * plan.phases[0].step * plan.batch_size)
+    allowed = 2 / plan.phases[0].step
+    assert allowed / largest == pytest.approx(12 * plan.batch_size)
+    assert printed.coordinatewise(10**6, 3, 2, **options, smoothness=0.999 * largest).warnings == ()
+    words = f"smoothness should be at most 1 / \\(6 eta B\\) = {largest:.3g} for Lemma 35"
+    for smoothness in (1.001 * largest, 0.999 * allowed):
+        with pytest.warns(PlanWarning, match=words) as issued:
+            plan = printed.coordinatewise(10**6, 3, 2, **options, smoothness=smoothness)
+        assert plan.warnings == (str(issued[0].message),)
+    unsafe = printed.coordinatewise(10**6, 3, 2, **options, smoothness=1.0, unsafe=True)
+    assert unsafe.warnings  # recorded, but not issued
+
+
+def test_warnings_are_no_part_of_the_parameters():
+    plan = scaled.scaled_euclidean(10**6, 4, 2, **SIZES)
+    assert plan.warnings == ()
+    other = replace(plan, warnings=("a message",))
+    assert other == plan
+    assert "a message" not in repr(other)

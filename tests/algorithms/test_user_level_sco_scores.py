@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
 
 from algorithms.common import charging
+from algorithms.user_level_sco import scores as scores_module
 from algorithms.user_level_sco.scores import (
     concentration_scores,
     disagreement_bound,
@@ -73,6 +74,35 @@ def test_large_batches_are_compared_in_parts():
     np.testing.assert_array_equal(
         pass_filter(q[None], noise, temperature=0.5, threshold=700.0), found + noise > 700.0
     )
+
+
+@pytest.mark.parametrize("mirrored", [4096, 0])
+@pytest.mark.parametrize("batch", [64, 129, 700])
+@pytest.mark.parametrize("d", [2, 3, 20])
+def test_scores_in_tiles_equal_the_kernel(monkeypatch, batch, d, mirrored):
+    """Check that the scores in l-infinity are equal bit by bit, also in stripes."""
+    monkeypatch.setattr(scores_module, "_MIRRORED", mirrored)
+    monkeypatch.setattr(scores_module, "_AT_ONCE", 20_000)
+    q = np.random.default_rng(batch + d).normal(size=(2, batch, d))
+    q[:, : batch // 3] = np.round(q[:, : batch // 3])  # with equal distances and equal users
+    expected = scores_module._kernel(q[:, :, None], q[:, None], 0.3, "linf")
+    found = concentration_scores(q, temperature=0.3, norm="linf")
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(
+        concentration_scores(q[1], temperature=0.3, norm="linf"), expected[1]
+    )
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_scores_do_not_depend_on_the_memory(monkeypatch, norm):
+    q = np.random.default_rng(6).normal(size=(3, 50, 7))
+    expected = concentration_scores(q, temperature=0.3, norm=norm)
+    noise = np.random.default_rng(7).laplace(scale=9.0, size=(3, 50))
+    passed = pass_filter(q, noise, temperature=0.3, threshold=20.0)
+    assert 0 < passed.sum() < passed.size
+    monkeypatch.setattr(scores_module, "_COORDINATES", 500)
+    np.testing.assert_array_equal(concentration_scores(q, temperature=0.3, norm=norm), expected)
+    np.testing.assert_array_equal(pass_filter(q, noise, temperature=0.3, threshold=20.0), passed)
 
 
 @given(

@@ -43,15 +43,6 @@ def sgd_schedule(
     return made(n, setup.DIMENSION, **plan, **options)
 
 
-def best_step(plan: schedule.Schedule) -> float:
-    """Return the step size that minimises the error bound.
-
-    The schedule `plan` must have step size 1.
-    """
-    inverse, linear, _ = plan.error_terms
-    return math.sqrt(inverse / linear)
-
-
 def sgd_errors(
     method: str, trials: Sequence[setup.Problem], n_steps: int, *,
     multipliers: Sequence[float] = setup.MULTIPLIERS, rng: np.random.Generator, **options,
@@ -65,7 +56,8 @@ def sgd_errors(
     """
     n = len(trials[0].points)
     plan = sgd_schedule(method, n, n_steps, **options)
-    steps = best_step(plan) * np.tile(multipliers, len(trials))
+    etas = [schedule.tuned_step(plan, multiplier=multiplier) for multiplier in multipliers]
+    steps = np.tile(etas, len(trials))
     side_by_side = replace(
         plan,
         steps=tuple(step * steps for step in plan.steps),
@@ -96,7 +88,8 @@ def dpgd_errors(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Run DPGD on problems and return an array with one error for each trial."""
-    options = {"radius": 1.0, "rho": setup.RHO, "step": multiplier / math.sqrt(n_steps), "rng": rng}
+    step = baselines.dpgd_step(n_steps, radius=1.0, multiplier=multiplier)
+    options = {"radius": 1.0, "rho": setup.RHO, "step": step, "rng": rng, "max_seconds": math.inf}
     runs = [
         trial.error(baselines.dpgd(trial.points, 1, center=trial.start, n_steps=n_steps, **options))
         for trial in trials

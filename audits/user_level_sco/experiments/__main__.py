@@ -129,7 +129,8 @@ Later phases may still come closer to the minimiser.</p>
 {table_html(tables["printed"])}
 <p class="quiet">At delta = 1e-6. The filter can act only if scores below 3 B / 4 are possible,
 2 G tau > log(4/3). This holds from the m in the last column on. The second table shows one run at
-the printed constants, in one dimension and with m = 4.</p>"""
+the printed constants, in one dimension and with m = 4. The filter of this run keeps every user,
+because the least score exceeds 3 B / 4.</p>"""
     path = folder / "experiments.html"
     title = "User-level DP-SCO: excess risk, gradients, and the price of the filter"
     path.write_text(page_html(title, body), encoding="utf-8")

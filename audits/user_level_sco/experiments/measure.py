@@ -6,17 +6,17 @@ import copy
 import functools
 import math
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from algorithms.common import charging
 from algorithms.user_level_sco import baselines, coordinatewise, euclidean, printed, scaled
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear
-from algorithms.user_level_sco.plans import Plan
+from algorithms.user_level_sco.plans import Plan, PlanWarning
 from algorithms.user_level_sco.problems import Problem, linear
 from dpaudit.mechanisms import generator
 
@@ -110,35 +110,25 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
     if method == ROBUST:
         plan = robust_plan(replace(setting, signal=1.0))
         return coordinatewise.user_level_sco_linf(data, 1, plan=plan, **options, rng=rng)[0]
+    tuned = {**budget, "lipschitz": 1.0, "radius": 1.0}
     if method == DPSGD:
-        steps, batch, clip = 32, n // 32, 2 / math.sqrt(m)
-        clip = min(1.0, clip)
-        sigma = baselines.dp_sgd_sigma(n, batch_size=batch, n_steps=steps, clip_norm=clip, **budget)
-        noise = math.sqrt(1 / (batch * m) + d * sigma**2)
-        return baselines.user_level_dp_sgd(
-            data, 1, batch_size=batch, n_steps=steps, step=1 / (noise * math.sqrt(steps)),
-            clip_norm=clip, **options, **budget, rng=rng,
-        )[0]  # fmt: skip
+        chosen = vars(baselines.dp_sgd_parameters(n, m, d, **tuned))
+        return baselines.user_level_dp_sgd(data, 1, **chosen, **options, **budget, rng=rng)[0]
     if method == OUTPUT:
-        # The error of SGD is eta / 2 + 1 / (2 eta n m). The error of the noise is eta times a
-        # constant.
-        mu = charging.largest_mu(setting.epsilon, DELTA, calls=0, epsilon0=0.0, epsilon1=0.0)
-        batch = max(1, n * m // 1000)
-        step = math.sqrt(batch / (1000 * (1 + 4 * m * math.sqrt(d) / mu)))
+        chosen = vars(baselines.output_perturbation_parameters(n, m, d, **tuned))
         return baselines.output_perturbation(
-            data, 1, step=step, lipschitz=1.0, batch_size=batch, **options, **budget, rng=rng
+            data, 1, lipschitz=1.0, **chosen, **options, **budget, rng=rng
         )[0]
     return public_sgd(problem, data)
 
 
 def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
-    """Run public SGD in 32 steps of size (D / G) sqrt(B m / T).
-
-    This step size gives the rate of single items.
-    """
+    """Run public SGD in 32 steps of the size `baselines.sgd_step`."""
     batch = len(data) // 32
     x, total = np.zeros((1, data.shape[2])), np.zeros((1, data.shape[2]))
-    size = math.sqrt(batch * data.shape[1] / 32)
+    size = baselines.sgd_step(
+        data.shape[1], batch_size=batch, n_steps=32, lipschitz=1.0, radius=1.0
+    )
     for t in range(32):
         g = problem.loss.gradients(x, data[t * batch : (t + 1) * batch]).mean(axis=1)
         x = problem.domain.project(x - size * g)
@@ -237,7 +227,9 @@ def counted(size: Size) -> Iterator[dict[str, Any]]:
 def at_printed_constants(seed: int, n: int = PRINTED_USERS) -> dict[str, Any]:
     """Run Algorithm 1 once at the constants of Section 3, for d = 1, m = 4 and epsilon = 1."""
     m, delta = 4, 1e-6
-    plan = printed.euclidean(n, m, 1, epsilon=1.0, delta=delta, lipschitz=1.0, radius=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlanWarning)  # the table reports that the filter is idle
+        plan = printed.euclidean(n, m, 1, epsilon=1.0, delta=delta, lipschitz=1.0, radius=1.0)
     problem = linear(Ball(1.0), bias=BIAS)
     rng = generator(seed, "user_level_sco", "printed")
     data = problem.sample(n, m, rng=rng)
@@ -251,6 +243,7 @@ def at_printed_constants(seed: int, n: int = PRINTED_USERS) -> dict[str, Any]:
         "step of phase 1": f"{plan.phases[0].step:.3g}",
         "noise of phase 1": f"{plan.phases[0].sigma:.3g}",
         "1 / tau": f"{1 / plan.rule.temperature:.3g}",
+        "least score / B": f"{plan.least_score / plan.batch_size:.3f}",
         "filtered in phase 1": int((decisions == 0).sum()),
         "excess": f"{float(problem.excess(problem.domain.project(found))[0]):.3g}",
         "seconds": f"{time.perf_counter() - began:.0f}",
