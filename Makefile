@@ -16,7 +16,7 @@ help:
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
-	@echo "make nightly   slow tests, faults, adapters and planted mistakes; a skipped test is a failure"
+	@echo "make nightly   slow tests, faults, adapters, planted mistakes, mutants of ledgers; no test is skipped"
 	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
 	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
 	@echo "make check   lint, types, and the rules of docs/prose.py for all English"
@@ -73,6 +73,7 @@ nightly: audit $(VENV)/.test $(VENV)/.docs test-adapters
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m slow
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
 	$(BIN)/python -m benchmarks.mutation
+	$(BIN)/dpaudit ledger --mutants --out $(OUT)/nightly
 
 # Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
 coverage: $(VENV)/.dev

@@ -434,7 +434,7 @@ def selection(ledger):
             return None
         p, best, D = laws / laws.sum(axis=1, keepdims=True)
         psi = np.asarray(scheffe_comparison([p, best]).psi)
-        alpha = max((psi[0, 1] @ D) / 0.5, total_variation(best, D) / 0.1)
+        alpha = max((psi[0, 1] @ D) / 0.5, np.abs(best - D).sum() / 2 / 0.1)
         return total_variation(p, D), (0.7 + more) * alpha + 1e-12
 
     @ledger.falsify("the score of P* is at most d_tv(P*, D)", laws=Array(SHARE, (3, 4)), part=1.0,

@@ -89,6 +89,7 @@ def without_test(ledger):
     @ledger.identity(
         "A_0 on D^n against A on D^(n - 4 kappa), Bernoulli users, exactly", n=[20, 25, 60],
         p=[0.3, 0.5, 0.8], small=[0.1, 1.0], deleted=20, mutant={"deleted": 19},
+        shared="the claim compares two runs of A",
     )  # fmt: skip
     def fresh(n, p, small, deleted):
         def answer(size, law):

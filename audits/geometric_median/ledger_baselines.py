@@ -358,7 +358,7 @@ def step_size_of_dpgd(ledger):
         return mean_excess(points, found, radius, middle)
 
     few = [{"name": "heavy", "n": n, "steps": t} for n, t in ((100, 4), (1000, 4), (100, 400))]
-    larger = {"other": [1.5, 1.75], "one": 1.0, **DRAWN}
+    larger = {"other": [1.5, 1.75], "one": 1.0, "shared": "the claim compares two runs", **DRAWN}
 
     @ledger.reading("4 steps, or n = 100 with 400").sweep(
         "on HeavyTailed multipliers larger than 1 have larger errors", cases=few,

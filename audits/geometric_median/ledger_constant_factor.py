@@ -351,6 +351,9 @@ def largest(data, beta):
     return float(radius_finder_queries(data, [0.01], beta)[0])
 
 
+TWO_RUNS = "the claim compares queries of one algorithm on two datasets"
+
+
 @statement("gm.rem.quant", expected="refuted")
 def other_quantiles(ledger):
     """For datasets with more a priori information on the number of outliers, the quantile 0.9 in
@@ -367,6 +370,7 @@ def other_quantiles(ledger):
 
     @ledger.sweep(
         "quantiles .55, .6 and .65: some threshold separates the radii", beta=[0.6, 0.55, 0.65],
+        shared=TWO_RUNS,
         lhs="largest query at a radius 100 times too small", mutant=None,
         rhs="query at one 100 times too large", snippet="""
             import numpy as np
@@ -393,7 +397,7 @@ def other_quantiles(ledger):
 
     @repair.sweep(
         "largest counts: the same data on different sides of a threshold", beta=[0.55, 0.6, 0.7],
-        query=largest, method=Method.NUMERIC, mutant={"query": averages},
+        query=largest, method=Method.NUMERIC, mutant={"query": averages}, shared=TWO_RUNS,
     )  # fmt: skip
     def told_apart(beta, query):
         return query(two_clusters(), beta), 0.999 * query(one_cluster(beta), beta)

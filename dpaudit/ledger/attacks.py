@@ -15,7 +15,7 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import audit
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.cases import Cases, Changed, grid, is_domain
+from dpaudit.ledger.cases import Cases, Changed, is_domain
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.snippets import snippet_of
 from dpaudit.properties import (
@@ -28,9 +28,7 @@ from dpaudit.properties import (
     Power,
     Role,
     apart,
-    falsify,
     plain_case,
-    sweep,
 )
 from dpaudit.results import AuditResult, Verdict, mutation_score
 from dpaudit.stats import lower_proportion
@@ -39,6 +37,10 @@ FAILURE_PROB = 1e-6
 """Largest probability that a Monte Carlo check refutes a statement that holds."""
 
 _BATCH = 20_000  # draws
+Values = Callable[..., Any]
+"""Function that returns the two printed sides of a case, or None outside of the hypotheses."""
+Sides = Callable[[Any], tuple[Any, Any] | None]
+"""Function that makes ``lhs <= rhs`` from the two printed sides."""
 _Sides = TypeVar("_Sides", bound=Callable[..., Any])
 
 
@@ -57,6 +59,16 @@ class Keeper(Protocol):
 
     def next_number(self) -> int:
         """Return the number of the next attempt."""
+
+    def searched(
+        self, cases: Cases, values: Values, sides: Sides, shared: str, **options: Any
+    ) -> Attempt:
+        """Search a domain for a violation."""
+
+    def swept(
+        self, cases: Cases, values: Values, sides: Sides, shared: str, **options: Any
+    ) -> Attempt:
+        """Judge every case of a grid."""
 
 
 class Attack:
@@ -85,6 +97,9 @@ class Attack:
         At most 15 lines of Python that print both sides of the counterexample. These lines need
         only numpy and scipy. By default, the snippet is made from the source of the function, if
         this source needs nothing else.
+    shared : str
+        Reason why both sides may call the same function of the paper's algorithms. Without a
+        reason, such a claim is an error, because a mistake in the function would change both sides.
     end_to_end : bool
         Whether the object itself is run or computed completely. If True, the attempt does not
         depend on the assumptions of the proof.
@@ -110,6 +125,7 @@ class Attack:
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
+        shared: str = "",
         end_to_end: bool = False,
         **domain: Any,
     ) -> Callable[[_Sides], _Sides]:
@@ -132,9 +148,11 @@ class Attack:
 
         def attempt(sides: _Sides) -> _Sides:
             cases = Cases(domain, sides)
-            made = falsify(
-                cases.searched,
-                cases.of(sides),
+            made = self._ledger.searched(
+                cases,
+                sides,
+                _itself,
+                shared,
                 seed=self._ledger.next_seed(),
                 examples=self._ledger.examples if examples is None else examples,
                 extremal=[cases.completed(case) for case in extremal],
@@ -161,6 +179,7 @@ class Attack:
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
+        shared: str = "",
         end_to_end: bool = False,
         **points: Any,
     ) -> Callable[[_Sides], _Sides]:
@@ -177,10 +196,12 @@ class Attack:
         """
 
         def attempt(sides: _Sides) -> _Sides:
-            found = Cases({}, sides)
-            made = sweep(
-                [{**point, **case} for point in grid(points) for case in cases or ({},)],
-                found.of(sides),
+            found = Cases(points, sides, cases)
+            made = self._ledger.swept(
+                found,
+                sides,
+                _itself,
+                shared,
                 method=method,
                 exact=found.changed(sides, exact),
                 tolerance=tolerance,
@@ -207,6 +228,7 @@ class Attack:
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
+        shared: str = "",
         end_to_end: bool = False,
         **domain: Any,
     ) -> Callable[[_Sides], _Sides]:
@@ -235,9 +257,6 @@ class Attack:
             def sides(found: Any) -> tuple[float, float] | None:
                 return None if found is None else (1.0 + apart(found[0], found[1], floor), 1.0)
 
-            def difference(**case: Any) -> tuple[float, float] | None:
-                return sides(values(**case))
-
             def wrong(**case: Any) -> tuple[float, float] | None:
                 if callable(mutant):
                     return sides(mutant(**case))
@@ -246,11 +265,13 @@ class Attack:
                     found = found[0], np.asarray(found[1], dtype=float) * 1.001
                 return sides(found)
 
+            found = Cases(domain, values, cases)
             if cases is None and is_domain(domain):
-                found = Cases(domain, values)
-                made = falsify(
-                    found.searched,
-                    found.of(difference),
+                made = self._ledger.searched(
+                    found,
+                    values,
+                    sides,
+                    shared,
                     seed=self._ledger.next_seed(),
                     examples=self._ledger.examples if examples is None else examples,
                     extremal=[found.completed(case) for case in extremal],
@@ -259,10 +280,11 @@ class Attack:
                     claim=self._words(claim),
                 )
             else:
-                points = [{**p, **case} for p in grid(domain) for case in cases or ({},)]
-                made = sweep(
-                    points,
-                    difference,
+                made = self._ledger.swept(
+                    found,
+                    values,
+                    sides,
+                    shared,
                     method=method,
                     tolerance=tolerance,
                     mutant=wrong,
@@ -446,6 +468,11 @@ class Attack:
 
     def _record(self, made: Attempt) -> None:
         self._ledger.record(replace(made, role=self.role, subject=self.subject, fix=self.fix))
+
+
+def _itself(found: Any) -> Any:
+    """Return the sides of an inequality, which are its printed sides."""
+    return found
 
 
 def _short(value: Any) -> str:

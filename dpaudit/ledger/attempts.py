@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.attacks import Attack
+from dpaudit.ledger.attacks import Attack, Sides, Values
+from dpaudit.ledger.cases import Cases
 from dpaudit.ledger.paper import Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult, verdict_of
+from dpaudit.ledger.sources import Tracer
 from dpaudit.mechanisms import generator
-from dpaudit.properties import Attempt, Method, Role
+from dpaudit.properties import Attempt, Method, Role, falsify, sweep
 
 EXAMPLES = {"quick": 300, "full": 3_000, "release": 30_000}
 """Least number of cases that each search of a falsifier judges, by profile."""
@@ -38,6 +44,9 @@ class Ledger(Attack):
         Budget of the searches.
     seed : int
         Root seed of the run, >= 0.
+    algorithms : sequence of Path
+        Files and folders with the algorithms of the paper. The two sides of a claim must not call
+        the same function of these files.
     """
 
     def __init__(
@@ -48,6 +57,7 @@ class Ledger(Attack):
         found: str = "",
         profile: str = "quick",
         seed: int = 0,
+        algorithms: Sequence[Path] = (),
     ) -> None:
         super().__init__(self, Role.STATEMENT)
         _validate.choice(tuple(EXAMPLES), profile=profile)
@@ -61,6 +71,7 @@ class Ledger(Attack):
         self._notes = [found] if found else []
         self._consequence: tuple[str, Harm | None] = ("", None)
         self._streams = 0
+        self._algorithms = tuple(algorithms)
 
     # --- other claims that may be tested ---
 
@@ -193,6 +204,33 @@ class Ledger(Attack):
         return replace(found, method=method)
 
     # --- methods that the attempts use ---
+
+    def searched(
+        self, cases: Cases, values: Values, sides: Sides, shared: str, **options: Any
+    ) -> Attempt:
+        """Search a domain for a violation."""
+        with self._two_sources(values, shared) as traced:
+            inequality = cases.of(lambda **case: sides(traced(**case)))
+            return falsify(cases.searched, inequality, **options)
+
+    def swept(
+        self, cases: Cases, values: Values, sides: Sides, shared: str, **options: Any
+    ) -> Attempt:
+        """Judge every case of a grid."""
+        with self._two_sources(values, shared) as traced:
+            return sweep(cases.points, lambda **case: sides(traced(**case)), **options)
+
+    @contextlib.contextmanager
+    def _two_sources(self, values: Values, shared: str) -> Iterator[Values]:
+        """Refuse a claim whose two sides call the same function of the algorithms."""
+        tracer = Tracer(self._algorithms)
+        yield tracer.traced(values)
+        if (found := tracer.shared()) and not shared:
+            raise ArgumentError(
+                f"the two sides of {getattr(values, '__name__', 'a claim')} must have two sources, "
+                f"but both call {', '.join(found)}. Transcribe the printed formula, or give the "
+                "reason in shared="
+            )
 
     def record(self, made: Attempt) -> None:
         """Store an attempt."""

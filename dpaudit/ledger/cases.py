@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,26 @@ Changed = Mapping[str, Any]
 
 
 class Cases:
-    """The cases of one function, as described by the keywords of an attempt."""
+    """The cases of one function, as described by the keywords of an attempt.
 
-    def __init__(self, domain: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    Parameters
+    ----------
+    domain : mapping
+        Ranges, lists and constants by keyword.
+    function : callable
+        The function that takes the keywords.
+    listed : iterable of mapping, optional
+        Cases that are combined with each point of a grid.
+    """
+
+    def __init__(
+        self,
+        domain: Mapping[str, Any],
+        function: Callable[..., Any],
+        listed: Iterable[Changed] | None = None,
+    ) -> None:
         self._domain = domain
+        self._listed = None if listed is None else list(listed)
         arrays = {name: part for name, part in domain.items() if isinstance(part, Array)}
         self._arrays = arrays
         axes = {axis for array in arrays.values() for axis in array.axes}
@@ -49,6 +65,17 @@ class Cases:
                 )
             return st.fixed_dictionaries(parts)
         return Domain(**self._domain).sized()
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """Every combination of the listed values and the listed cases."""
+        return [{**p, **case} for p in _grid(self._domain) for case in self._listed or ({},)]
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The keywords that have the same value in every case."""
+        varied = (Range, Array, st.SearchStrategy, range, list, tuple)
+        return {n: p for n, p in self._domain.items() if not isinstance(p, varied)}
 
     def of(self, function: Callable[..., Any]) -> Inequality:
         """Return the function for whole cases, without axes that are not its parameters."""
@@ -114,7 +141,7 @@ def is_domain(parts: Mapping[str, Any]) -> bool:
     return any(isinstance(p, Range | Array | st.SearchStrategy) for p in parts.values())
 
 
-def grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every combination of the listed values.
 
     A value that is no list is a constant.

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -211,6 +216,12 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     help="Also write the rows into this file.",
 )
 @click.option(
+    "--mutants",
+    is_flag=True,
+    help="Then make mutants of the statements and algorithms, which takes hours, and write "
+    "mutants.md.",
+)
+@click.option(
     "--stored", is_flag=True, help="Run nothing: print the results of the last run in OUT."
 )
 def ledger(
@@ -218,6 +229,7 @@ def ledger(
     profile: str,
     seed: int,
     json_file: Path | None,
+    mutants: bool,
     stored: bool,
     **selection: Any,
 ) -> int:
@@ -229,7 +241,7 @@ def ledger(
     """
     chosen = RunSelection(**selection)
     if stored:
-        if chosen.keyword or chosen.resume or len(words) > 1:
+        if chosen.keyword or chosen.resume or mutants or len(words) > 1:
             raise click.UsageError("--stored runs nothing, so it takes only a PAPER")
         if chosen.junit or chosen.sarif:
             raise click.UsageError(
@@ -251,4 +263,46 @@ def ledger(
     code = chosen.collect(targets, settings, asked, display)
     if json_file is not None:
         write_rows(json_file, display.rows)
+    if mutants and code == OK:
+        folders = dict.fromkeys(path_of(target).absolute().parent for target in targets)
+        # The run has imported the code that is to be changed, so a new process makes the mutants.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            made = partial(mutate_paper, settings=settings, out=chosen.out, jobs=chosen.jobs)
+            code = max(pool.map(made, folders))
     return code
+
+
+def mutate_paper(folder: Path, settings: RunSettings, out: Path, jobs: str) -> int:
+    """Run the mutants of one paper, and print those that no check noticed for the first time."""
+    from dpaudit.ledger.mutation import Fate, Laboratory, Outcome, mutate
+
+    console = Console(highlight=False)
+    counts: Counter[str] = Counter()
+
+    def shown(fate: Fate) -> None:
+        counts[fate.outcome.value] += 1
+        if sum(counts.values()) % _PROGRESS == 0:
+            console.print(f"{folder.name}: {_counted(counts)}")
+        if fate.outcome in (Outcome.SURVIVED, Outcome.NOT_RUN):
+            console.print(f"  {fate.outcome}: {escape(fate.mutant.id)}")
+
+    here = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
+    lab = Laboratory(
+        folder, Path.cwd(), jobs=max(int(jobs), 1) if jobs.isdecimal() else cores,
+        seed=settings.seed, profile=settings.profile, shown=shown,
+    )  # fmt: skip
+    found, new = mutate(lab, out / f"mutants-{folder.name}.jsonl")
+    console.print(f"{folder.name}: mutants of statements: {_counted(found.statements)}")
+    console.print(f"{folder.name}: mutants of algorithms: {_counted(found.algorithms)}")
+    console.print(f"{folder.name}: {len(found.holes)} would not be noticed, {len(new)} are new")
+    for hole in new:
+        console.print(f"  {escape(hole.id)}")
+    return FAILED if new else OK
+
+
+_PROGRESS = 100  # mutants between two lines
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {outcome}" for outcome, number in counts.items()) or "none"

@@ -58,12 +58,14 @@ class CheckJob(Job):
             # imported here, because reading results must not need hypothesis
             from dpaudit.ledger.attempts import Ledger
 
+            paper = paper_at(item.path)
             self.ledger = Ledger(
                 row,
-                paper=paper_at(item.path),
+                paper=paper,
                 found=mark.found,
                 profile=self.settings.profile,
                 seed=self.settings.seed,
+                algorithms=[self.root / part for part in paper.algorithms],
             )
         if not self.fault and "ledger" not in getattr(item, "fixturenames", ()):
             self.fault = (

@@ -4,6 +4,8 @@ The statements and conventions are in ``statements.md``, next to the ledger file
 
     # Private Geometric Median in Nearly-Linear Time (Kumar, Liu, Tian, Yang)
 
+    - algorithms: algorithms/geometric_median, algorithms/common/noise.py
+
     ## Conventions
 
     - delta <= 1/2: a larger delta allows to publish the data half of the time.
@@ -20,9 +22,10 @@ The statements and conventions are in ``statements.md``, next to the ledger file
     - rests on: gm.eq13
     - hides: the constant 3
 
-Only the text of a statement is required. A check tests this text. Another version of a paper may
-contain the same statement. In that case, ``- same as: gm.lemma11`` adopts the findings on that
-statement.
+The files after ``algorithms`` hold the paper's algorithms, of which ``dpaudit ledger --mutants``
+makes mutants. Only the text of a statement is required. A check tests this text. Another version of
+a paper may contain the same statement. In that case, ``- same as: gm.lemma11`` adopts the findings
+on that statement.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dpaudit.errors import StoreError
+from dpaudit.ledger.survivors import MUTANTS, Mutants, read_mutants
 
 TABLE = "statements.md"
 """File next to the ledger files of a paper that holds its statements."""
@@ -116,12 +120,18 @@ class Paper:
         Conditions of the paper. A failure outside of these conditions does not refute a statement.
     statements : tuple of Statement
         Statements in the order of the paper.
+    algorithms : tuple of str
+        Files and folders with the paper's algorithms, relative to the project.
+    mutants : Mutants
+        What the mutants of the statements and algorithms showed.
     """
 
     name: str
     title: str = ""
     conventions: tuple[Convention, ...] = ()
     statements: tuple[Statement, ...] = ()
+    algorithms: tuple[str, ...] = ()
+    mutants: Mutants = field(default_factory=Mutants)
 
     @property
     def rows(self) -> dict[str, Statement]:
@@ -160,7 +170,8 @@ def paper_at(path: Path) -> Paper:
         If the table cannot be read. The message gives the file and the line.
     """
     table = path.parent / TABLE
-    return read_paper(table) if table.is_file() else Paper(paper_of(path))
+    paper = read_paper(table) if table.is_file() else Paper(paper_of(path))
+    return replace(paper, mutants=read_mutants(path.parent / MUTANTS))
 
 
 def read_paper(path: Path) -> Paper:
@@ -218,7 +229,15 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
             )
     _refuse_circles(path, statements)
     name = path.absolute().parent.name
-    return Paper(name, title or name.replace("_", " "), conventions, tuple(statements.values()))
+    head = itertools.takewhile(lambda line: not line.startswith("## "), lines)
+    algorithms = dict(_bullets(head)).get("algorithms", "")
+    return Paper(
+        name,
+        title or name.replace("_", " "),
+        conventions,
+        tuple(statements.values()),
+        tuple(part.strip() for part in algorithms.split(",") if part.strip()),
+    )
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:

@@ -194,7 +194,16 @@ def render(
     older = kept(run, STATEMENT.name)
     in_order = sorted(rows, key=lambda row: (order.index(row.verdict), by_harm(row)))
     shaky = shaken(rows)
-    entries = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in in_order]
+    papers = papers_of(run)
+    mutants = {paper.name: paper.mutants for paper in papers}
+    entries = [
+        {
+            **_row(out, row, shaky[row.id]),
+            "older": older.get(row.id),
+            "survivors": mutants[row.paper].of_row(row.id) if row.paper in mutants else (),
+        }
+        for row in in_order
+    ]
     anchors: set[str] = set()
     for row in entries:  # if two papers use the same id, the links must still work
         while row["anchor"] in anchors:
@@ -210,7 +219,8 @@ def render(
         run,
         rows=entries,
         errata=errata,
-        conventions=[paper for paper in papers_of(run) if paper.conventions],
+        conventions=[paper for paper in papers if paper.conventions],
+        mutated=[paper for paper in papers if paper.mutants.sources],
         premises={name: graph for name, graph in graphs.items() if graph},
         mismatches=[row for row in entries if row["mismatch"]],
         **counts(rows),
