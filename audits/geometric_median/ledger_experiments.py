@@ -148,7 +148,8 @@ def other_sizes(ledger):
         print(np.mean([radius_finder() for _ in range(30)]) / (sigma * np.sqrt(d)) / 3, ">", 1.25)
     """
     sides, methods = missed(ledger.seed), {"by": [FINDER, FAST], **MISSED}
-    ledger.reading("all averages lie between 1.2 and 3, roughly; beta of HSU24's code").sweep(
+    roughly = "all averages lie between 1.2 and 3, roughly; beta of HSU24's code"
+    ledger.reading(roughly, fails=True).sweep(
         n=[500, 1000, 2000], mutant=None, snippet=snippet, **trend, **methods
     )(sides)
     ledger.repair("similar trends for n in {1000, 2000} and d in {5, 10, 20}").sweep(
@@ -217,7 +218,7 @@ def gaussian_cluster(ledger):
     """
     sides, sizes = beaten(ledger.seed, CLUSTER), {"n": [100, 1000, 10_000]}
     tuned = ledger.reading("eta tuned on separate data")
-    bound = ledger.reading("the eta that minimises the error bound of Lemma 14")
+    bound = ledger.reading("the eta that minimises the error bound of Lemma 14", fails=True)
     by_far = {"n": 10_000, "over": DPGD, "factor": setup.SIGNIFICANT}
     first = "FixedOrderDPSGD beats StableDPSGD at every number of passes"
     tuned.sweep(first, over=STABLE, factor=1.0, **sizes, **CONFIRMED)(sides)
@@ -277,7 +278,7 @@ def heavy_tailed(ledger):
         f = [np.linalg.norm(y - x, axis=1).mean() for y in (np.mean(path, axis=0), fixed, 0 * z)]
         print(0.8, ">", (f[0] - f[2]) / (f[1] - f[2]))
     """
-    ledger.reading("n = 1000 and more").sweep(
+    ledger.reading("n = 1000 and more", fails=True).sweep(
         "errors are at most 1.25 times those of DPGD, at every number of passes", n=1000, **similar,
         snippet=snippet, **BEATEN,
     )(sides)  # fmt: skip

@@ -162,7 +162,7 @@ def majority_in_a_ball(ledger):
     excess = ledger.reading("the constant depends on the excess over one half")
     attack_displacement(excess, factor=2.0, power=1.0, mutant={"power": 0.0})
 
-    @ledger.reading("a universal constant for any excess over one half").sweep(
+    @ledger.reading("a universal constant for any excess over one half", fails=True).sweep(
         "k + 1 points in the unit ball, k far to the left; any constant, k = 2 constant^2 + 1",
         constant=10.0, method=Method.NUMERIC, lhs="norm(x_star), on the axis", rhs="constant r",
     )  # fmt: skip

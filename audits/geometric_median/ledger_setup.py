@@ -64,7 +64,7 @@ def true_radius_of_a_cluster(ledger):
     radius, the measured ratios are 1.9 to 2.7 instead of 2.2 to 3.2.
     """
 
-    @ledger.reading("it is the quantile radius").sweep(
+    @ledger.reading("it is the quantile radius", fails=True).sweep(
         "at least .75 of the data lie within it", fraction=0.9, d=[10, 5, 20, 50],
         lhs="gamma", rhs="the share of the data within sigma sqrt(d) of mu, without outliers",
     )  # fmt: skip
@@ -248,7 +248,7 @@ def initial_point(ledger):
     readings agree.
     """
 
-    @ledger.reading("the ball around 0").sweep(
+    @ledger.reading("the ball around 0", fails=True).sweep(
         "mu lies in K^(1) for some direction of the start", d=50, R=[50.0, 100.0],
         lhs="distance from mu to the sphere of radius .75 r_hat around 0", rhs="r_hat",
     )  # fmt: skip
@@ -280,7 +280,7 @@ def what_the_protocol_leaves_out(ledger):
     HeavyTailed matters little, because the number of radii grows with log R. So the figures can be
     reproduced in several ways, with different results.
     """
-    same = ledger.reading("all reasonable choices give the same results, up to a tenth")
+    same = ledger.reading("all reasonable choices give the same results, up to a tenth", fails=True)
 
     @same.sweep(
         "delta in m", T=1023, n=1000, delta=[1e-6], other=1e-2,

@@ -1,4 +1,4 @@
-"""Losses with kinks, directions of a quadrature, and a direct implementation of Grad and Diff."""
+"""Losses with kinks, and directions of a quadrature."""
 
 from __future__ import annotations
 
@@ -101,20 +101,6 @@ def unit(directions):
     """Scale directions to length 1, or return None if a length is almost 0."""
     lengths = np.linalg.norm(directions, axis=-1, keepdims=True)
     return None if lengths.min() < 1e-6 else directions / lengths
-
-
-def transcribed(f, items, radius, u, x, y=None):
-    """Evaluate line 3 of Algorithm 1 or 2, with written-out sums."""
-    b, n, d = u.shape
-    total = np.zeros(d)
-    for i in range(b):
-        for j in range(n):
-            ahead = x + radius * u[i, j]
-            behind = x - radius * u[i, j] if y is None else y + radius * u[i, j]
-            half = 2 if y is None else 1
-            gap = f(ahead, items[i]) - f(behind, items[i])
-            total += (1 / b) * (1 / n) * (d / (half * radius)) * gap * u[i, j]
-    return total
 
 
 def wave(points, items):

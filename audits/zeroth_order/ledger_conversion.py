@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 from scipy.special import roots_legendre
 
+from algorithms.zeroth_order.bounds import stationarity_bound
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from audits.zeroth_order import transcribed
 from audits.zeroth_order.conventions import FEW, SHARE, UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Array
 
 ROUNDING = 1e-9
+SIZE = Interval(0.1, 10.0, log=True)
 
 # --- Remark 4.1 ---
 
@@ -256,6 +261,36 @@ def conversion_of_the_smoothing(ledger):
     ledger.falsify(words, extra=2.0, mutant={"gap": 0.5}, **case)(converted)
     sharper = ledger.sharper("F* + L delta d/(d + 1) for F* + 2 L delta")
     sharper.falsify(words, extra=0.5, mutant={"gap": 0.8}, **case)(converted)
+
+    sizes = {"d": Integer(1, 50), "T": Integer(1, 40), "K": Integer(1, 9), "eta": SIZE, "F": SIZE}
+    sizes |= {"L": SIZE, "delta": SIZE, "sigma": SIZE, "more": 1.0, "mutant": {"more": 1.1}}
+    sizes |= {"tolerance": 1e-9, "examples": 100}
+
+    @ledger.identity("the three terms, by `bounds`", **sizes)
+    def by_bounds(d, T, K, eta, F, L, delta, sigma, more):
+        plan = Plan(T, K, delta, delta / T, eta, VarianceReduced(T + 1, 2, sigma))
+        found = stationarity_bound(plan, d, lipschitz=L, gap=F, constants="printed")
+        square = transcribed.squared_error(d, L, T, delta / T, delta, T + 1, 2)
+        tree = transcribed.tree_variance(d, T, more * sigma)
+        moment, roots = 3 * (square + L**2 + tree), (math.sqrt(square), math.sqrt(tree))
+        lines = transcribed.corollary_4_7(F, L, delta, delta / T, K, T, eta, moment, *roots)
+        terms = [found.optimality, found.regret, found.error + found.noise]
+        return [*terms, found.total], [*lines, sum(lines)]
+
+    @sharper.identity("the naive oracle: fresh errors add up in squares, by `bounds`", **sizes)
+    def naive_by_bounds(d, T, K, eta, F, L, delta, sigma, more):
+        """See zoo.appE.inner: D sqrt(T E norm(error)^2) in place of 2 D T E norm(error)."""
+        plan = Plan(T, K, delta, delta / T, eta, Naive(3, sigma))
+        found = stationarity_bound(plan, d, lipschitz=L, gap=F)
+        D, single = delta / T, d * d / (d - 1) if d > 1 else 1.0
+        errors = [L * math.sqrt(single / 3), more * sigma * math.sqrt(d)]
+        moment = errors[0] ** 2 + L**2 + errors[1] ** 2
+        lines = [
+            (F + L * delta * d / (d + 1)) / (D * K * T),
+            (D**2 / (2 * eta) + eta / 2 * T * moment) / (D * T),
+            *(D * math.sqrt(T) * error / (D * T) for error in errors),
+        ]
+        return [found.optimality, found.regret, found.error, found.noise], lines
 
     @ledger.step("Fhat(x_1) - inf Fhat <= F* + 2 L delta").falsify(
         "piecewise quadratic F", v=LINE["v"], radius=LINE["radius"], extra=2.0,

@@ -26,12 +26,12 @@ from audits.zeroth_order.kinked_losses import (
     opposite,
     single,
     sphere,
-    transcribed,
     unit,
     variance,
     wave,
 )
 from audits.zeroth_order.ledger_smoothing import gradient, on_sphere, slab
+from audits.zeroth_order.transcribed import estimate
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Array
@@ -53,7 +53,7 @@ def against_transcript(items, raw, at, move, radius, moved, factor):
         found = difference_estimate(items, 1, previous=y, **given)[0]
     else:
         found = gradient_estimate(items, 1, **given)[0]
-    return found, factor * transcribed(wave, items, radius, u, x, y)
+    return found, factor * estimate(wave, items, radius, u, x, y)
 
 
 @statement("zoo.alg1")

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from algorithms.zeroth_order.estimators import gradient_estimate
-from algorithms.zeroth_order.losses import Linear
+from algorithms.zeroth_order.losses import FunctionLoss, Linear
+from algorithms.zeroth_order.oracles import oracle_gradients
+from algorithms.zeroth_order.plans import VarianceReduced
 from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, ROUNDS, SHARE, UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
@@ -248,14 +250,25 @@ def decomposition(ledger):
     The printed start of the sum is a misprint. The sum must begin at i = 2, as in Algorithm 4. If
     the sum begins at i = 1, its value is grad Fhat(x_t) - grad Fhat(x_0). But the paper defines no
     x_0. The display is correct if x_0 is defined as x_1. In the proof of Lemma 4.8, the sum begins
-    at 2, but the index is printed as t instead of i.
+    at 2, but the index is printed as t instead of i. The check computes the mean of the estimate
+    that Algorithm 4 makes of every grad Fhat(x_t).
     """
 
-    @ledger.identity("from i = 2 on, Fhat of abs on a line", first=2, floor=1.0,
-                     points=Array(Interval(-2.0, 2.0), (6,)), mutant={"first": 1})  # fmt: skip
-    def corrected(points, first):
-        gradients = np.clip(points, -1, 1)  # delta = 1
-        return gradients[1] + np.diff(gradients)[first - 1 :].sum(), gradients[-1]
+    @ledger.identity("from i = 2 on: the mean of the estimate of Algorithm 4, for abs on a line",
+                     points=Array(Interval(-2.0, 2.0), (6,)), late=0, floor=1.0, tolerance=1e-9,
+                     mutant={"late": 1}, end_to_end=True)  # fmt: skip
+    def corrected(points, late):
+        """Use delta = 1, so that grad Fhat is y on [-1, 1].
+
+        On a line, both directions together give the mean.
+        """
+        absolute = FunctionLoss(lambda x, z: np.abs(x[..., 0] - z[..., 0]), lipschitz=1.0)
+        found = oracle_gradients(
+            np.zeros((6, 1)), 1, loss=absolute, oracle=VarianceReduced(1, 1, 0.0), radius=1.0,
+            points=points[:, None], directions=np.broadcast_to([[1.0], [-1.0]], (6, 2, 1)),
+            rng=np.random.default_rng(0),
+        )[0, :, 0]  # fmt: skip
+        return found[late:], np.clip(points, -1, 1)[: 6 - late]
 
     @ledger.edge("misprints are read as they are meant").sweep(
         "as printed, Fhat of abs on a line, t = 3, x_0 = -1, x_1 = x_2 = x_3 = 1", start=-1.0,
@@ -301,7 +314,9 @@ def successive_points(ledger):
     def iterates(moves, shares, most):
         return longest(path(moves, shares)[0]), most + ROUNDING
 
-    @ledger.reading("the w_t that Algorithm 4 hands to Diff, in units of delta/T").sweep(
+    handed = "the w_t that Algorithm 4 hands to Diff, in units of delta/T"
+
+    @ledger.reading(handed, fails=True).sweep(
         "Delta_t = Delta_(t+1) = D, s_t = .01, s_(t+1) = .99", first=0.01, second=0.99, radius=1.0,
         lhs="norm(w_(t+1) - w_t)", rhs="delta/T = D",
     )  # fmt: skip

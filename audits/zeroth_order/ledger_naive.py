@@ -8,6 +8,11 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
+from algorithms.zeroth_order import accounts
+from algorithms.zeroth_order.bounds import gradient_moment
+from algorithms.zeroth_order.plans import Naive, Plan
+from algorithms.zeroth_order.printed import with_learning_step
+from algorithms.zeroth_order.scaled import calibrated
 from audits.zeroth_order.conventions import DIMENSION, RHO, SHARE, UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
@@ -38,6 +43,18 @@ def second_moment(ledger):
     def bounded(d, B, most):
         single = d * d / (d - 1) if d > 1 else 1.0
         return single / B + (1 - 1 / B), most * (d / B + 1)
+
+    @ledger.identity("E norm(g~_t)^2 and the step of OSD, by `bounds`", T=Integer(1, 100),
+                     noise=1.0, mutant={"noise": 1.1}, tolerance=1e-9, examples=60,
+                     L=Interval(0.1, 10.0), **domain)  # fmt: skip
+    def by_bounds(d, B, T, L, noise):
+        """The mean has norm at most L, and the variance of B items is at most d^2 L^2/(d - 1)/B."""
+        single = d * d / (d - 1) if d > 1 else 1.0
+        moment = single * L**2 / B + L**2 + d * (0.3 * noise) ** 2
+        plan = Plan(T, 1, 2.0, 2.0 / T, 1.0, Naive(B, 0.3))
+        plan = with_learning_step(plan, d, lipschitz=L, constants="sharp")
+        found = gradient_moment(plan, d, lipschitz=L)
+        return [found, plan.step], [moment, 2.0 / T / math.sqrt(T * moment)]
 
     @ledger.identity("linear f, by a design of the sphere", d=[1, 2, 3, 5], B=[1, 2, 3],
                      one=1, mutant={"one": 0})  # fmt: skip
@@ -99,6 +116,27 @@ def noise(ledger):
     """
     reading = ledger.reading("sigma up to the constant of O: sigma = 2 d L/(B rho)")
 
+    @reading.identity(
+        "by `accounts` and `scaled`",
+        d=DIMENSION,
+        B=BATCH,
+        rho=RHO,
+        L=RHO,
+        T=Integer(2, 50),
+        two=2.0,
+        mutant={"two": 1.9},
+        tolerance=1e-9,
+        examples=60,
+    )
+    def accounted(d, B, rho, L, T, two):
+        made = Plan(T, 3, 1.0, 1.0 / T, 1.0, Naive(B, 0.0))
+        made = calibrated(made, d, rho=rho, lipschitz=L, covers="transcript")
+        path = np.zeros((T, d))
+        sizes = {"radius": 1.0, "lipschitz": L}
+        found = [made.oracle.sigma, accounts.path_gdp(made.oracle, points=path, **sizes)]
+        found += list(accounts.epoch_sensitivities(made, d, L))
+        return found, [two * d * L / (B * rho), rho * two / 2, *[two * d * L / B] * T]
+
     @reading.falsify("centres at fixed directions", d=DIMENSION, B=BATCH, rho=RHO, left=UNIT,
                      right=UNIT, two=2.0, mutant={"two": 1.9}, extremal=[
                          {"d": 3, "B": 5, "rho": 1.0, "left": 1.0, "right": -1.0},
@@ -111,7 +149,7 @@ def noise(ledger):
         sigma = two * d / (B * rho)
         return (d / B * abs(left - right) / sigma) ** 2, rho**2 * (1 + ROUNDING)
 
-    @ledger.reading("sigma = d L/(B rho) as printed").sweep(
+    @ledger.reading("sigma = d L/(B rho) as printed", fails=True).sweep(
         "d = 1, f = L x against -L x", alpha=2.0, rho=[1.0, 0.1, 10.0], B=4,
         lhs="Renyi divergence", rhs="alpha rho^2/2",
     )  # fmt: skip

@@ -8,8 +8,11 @@ import numpy as np
 
 from algorithms.zeroth_order import scaled
 from algorithms.zeroth_order.bounds import stationarity_bound
+from algorithms.zeroth_order.printed import appendix_e
 from algorithms.zeroth_order.smoothing import smoothness_constant
+from audits.zeroth_order import transcribed
 from audits.zeroth_order.conventions import DIMENSION, SHARE
+from audits.zeroth_order.ledger_theorem import PLANNED
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Method
@@ -54,6 +57,18 @@ def naive_rate(ledger):
     another batch size, B = max{1, d^(3/2)/rho}. With the 2 L delta of Corollary 4.7
     and sigma = 2 d L/(B rho), only constants change.
     """
+
+    @ledger.step("the parameters of the display").identity(
+        "the plan of `printed.appendix_e`", M=Integer(10, 10**9), **PLANNED
+    )
+    def planned(M, d, delta, rho, L, F, more):
+        lines = transcribed.appendix_e(M, d, more * delta, rho, L, F)
+        if lines is None:
+            return None
+        plan = appendix_e(M, d, radius=delta, rho=rho, lipschitz=L, gap=F)
+        found = [plan.rounds, plan.epochs, plan.domain, plan.oracle.sigma, plan.oracle.batch]
+        return [*found, plan.radius], [*lines[:-1], *lines.batches, more * delta]
+
     words = {"rhs": "1000 times the right side"}
     ledger.sweep("B = 1, rho = 1, the best T", M=1e100, d=1e8, rho=1.0, times=1000.0,
                  lhs="least value of the left side", **words)(shortest)  # fmt: skip
@@ -249,11 +264,11 @@ def gap(ledger):
         apart = 5 * (1 + math.sqrt(d) / rho)
         return naive(d, epsilon, rho, B), apart * proposed(d, epsilon, rho)
 
-    ledger.reading("B = 1, as printed").sweep(
+    ledger.reading("B = 1, as printed", fails=True).sweep(
         "d = 1, rho = 1e-6", d=1, epsilon=0.1, rho=1e-6, lhs="the data of Appendix E with B = 1",
         rhs="1000/epsilon times the data of the proposed algorithm",
     )(batch_one)  # fmt: skip
-    ledger.reading("all rho").sweep(
+    ledger.reading("all rho", fails=True).sweep(
         "d = rho = 1, epsilon = 1e-6, B = 1 (the best B is no worse)", d=1, epsilon=1e-6, rho=1,
         lhs="1/epsilon times the data of the proposed algorithm",
         rhs="1000 times the data of the naive algorithm",

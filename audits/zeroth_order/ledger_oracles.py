@@ -10,10 +10,11 @@ import numpy as np
 
 from algorithms.zeroth_order.conversion import OnlineLearner, private_zeroth_order
 from algorithms.zeroth_order.losses import FunctionLoss, Linear
-from algorithms.zeroth_order.oracles import oracle_gradients
+from algorithms.zeroth_order.oracles import oracle_centers, oracle_gradients
 from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from audits.zeroth_order import transcribed
 from audits.zeroth_order.conventions import DIMENSION, FEW, SHARE, UNIT
-from audits.zeroth_order.kinked_losses import constant_of, kinked, transcribed, unit, wave
+from audits.zeroth_order.kinked_losses import constant_of, kinked, unit, wave
 from audits.zeroth_order.ledger_conversion import projected, uniform_nodes
 from audits.zeroth_order.ledger_estimators import diff_constant, grad_constant
 from dpaudit.ledger import statement
@@ -61,11 +62,11 @@ def replay(seed, d, naive, step, restart, every):
             if t == 0 or naive:
                 w = ((ahead + behind) / 2)[0, 0]
                 u = (ahead - w) / radius
-                g = transcribed(wave, own, radius, u, w)
+                g = transcribed.estimate(wave, own, radius, u, w)
             else:
                 u = (behind - last) / radius
                 w = (ahead - radius * u)[0, 0]
-                g = g + transcribed(wave, own, radius, u, w, last)
+                g = g + transcribed.estimate(wave, own, radius, u, w, last)
             s = np.clip((w - x) @ delta / max(delta @ delta, 1e-300), 0, 1)
             line.append(x + s * delta)
             places.append(w)
@@ -153,20 +154,53 @@ def variance_reduced_oracle(ledger):
     total. Line 9 has gtilde_t on both sides, but the right side must contain g_t instead.
     """
 
-    @ledger.identity("T = 4, B_1 = 4, B_2 = 1", summed=True, mutant={"summed": False}, **PATH)
-    def lines(path, raw, items, radius, summed):
+    @ledger.identity("T = 4, B_1 = 4, B_2 = 1, with the noise of Tree(t)", noise=0.7,
+                     mutant={"noise": 0.6}, **PATH)  # fmt: skip
+    @ledger.identity("two points for each Diff, without noise", batch=2, noise=0.0,
+                     mutant={"batch": 1}, **PATH)  # fmt: skip
+    def lines(path, raw, items, radius, noise, batch=1):
+        """Each item is used twice, so that there are enough items for batches of two."""
+        u = unit(np.concatenate([raw, raw[::-1]]))
+        if u is None:
+            return None
+        two = noise == 0.0
+        items, u = np.concatenate([items, items + 1.0])[: 7 + 3 * two], u[: 7 + 3 * two]
+        oracle = VarianceReduced(4, 1 + two, 0.7 * (not two))
+        found = oracle_gradients(
+            items, 1, loss=FunctionLoss(wave, lipschitz=9.0), oracle=oracle, radius=radius,
+            points=path, directions=u, rng=np.random.default_rng(5),
+        )[0]  # fmt: skip
+        rng = np.random.default_rng(5)
+        return found, transcribed.variance_reduced(
+            wave, path, items, 4, batch, radius, u, noise, rng
+        )
+
+    @ledger.identity("sums before noise, at each node", late=0, mutant={"late": 1}, **PATH)
+    def centers(path, raw, items, radius, late):
+        """A node (a, b) holds the change of g from time a - 1 to b."""
         u = unit(raw)
         if u is None:
             return None
-        loss, rng = FunctionLoss(wave, lipschitz=9.0), np.random.default_rng(0)
-        found = oracle_gradients(items, 1, loss=loss, oracle=VarianceReduced(4, 1, 0.0), rng=rng,
-                                 radius=radius, points=path, directions=u)[0]  # fmt: skip
-        g = [transcribed(wave, items[:4], radius, u[:4], path[0])]
-        for t in (1, 2, 3):
-            own = slice(3 + t, 4 + t)
-            d_t = transcribed(wave, items[own], radius, u[own], path[t], path[t - 1])
-            g.append(g[-1] + d_t if summed else d_t)
-        return found, np.array(g)
+        found = oracle_centers(
+            items, 1, loss=FunctionLoss(wave, lipschitz=9.0), oracle=VarianceReduced(4, 1, 0.7),
+            radius=radius, points=path, directions=u, rng=np.random.default_rng(5),
+        )[0]  # fmt: skip
+        g = transcribed.variance_reduced(
+            wave, path, items, 4, 1, radius, u, 0.0, np.random.default_rng(5)
+        )
+        g = np.concatenate([np.zeros((1, len(path[0]))), g])
+        nodes = [transcribed.node(t)[-1] for t in range(1, 5)]
+        return found, np.ravel([g[b] - g[max(a - 1 - late, 0)] for a, b in nodes])
+
+    @ledger.sweep("every draw has directions and noise of its own", sigma=[0.0, 1.0], least=1e-9,
+                  mutant={"least": 9.0})  # fmt: skip
+    def separate(sigma, least):
+        g = oracle_gradients(
+            np.ones((3, 2)), 6, loss=Linear(1.0), oracle=VarianceReduced(1, 1, sigma), radius=1.0,
+            points=np.zeros((3, 2)), rng=np.random.default_rng(0),
+        )  # fmt: skip
+        apart = np.abs(g[:, None] - g).max(axis=(2, 3)) + 10 * np.eye(6)
+        return least, apart.min()
 
     @ledger.identity("M = K (B_1 + B_2 (T - 1))", T=[1, 2, 7], K=[1, 3], first=[1, 8], batch=[1, 2],
                      late=1, mutant={"late": 0})  # fmt: skip
@@ -198,20 +232,44 @@ def naive_oracle(ledger):
     item. Random draws test the noise.
     """
 
-    @ledger.identity("T = 3, B = 2", share=1.0, mutant={"share": 2.0}, **PATH)
-    def lines(path, raw, items, radius, share):
+    @ledger.identity("T = 3, B = 2, with noise", noise=0.7, mutant={"noise": 0.6}, **PATH)
+    def lines(path, raw, items, radius, noise):
         u = unit(raw[:6, :1])
         if u is None:
             return None
-        loss, rng = FunctionLoss(wave, lipschitz=9.0), np.random.default_rng(0)
-        found = oracle_gradients(items[:6], 1, loss=loss, oracle=Naive(2, 0.0), radius=radius,
-                                 rng=rng, points=path[:3], directions=u)[0]  # fmt: skip
-        total, d = np.zeros((3, path.shape[1])), path.shape[1]
-        for t, i in itertools.product(range(3), range(2)):
-            z, v = items[2 * t + i], u[2 * t + i, 0]
-            gap = wave(path[t] + radius * v, z) - wave(path[t] - radius * v, z)
-            total[t] += share / 2 * d / (2 * radius) * gap * v
-        return found, total
+        found = oracle_gradients(
+            items[:6], 1, loss=FunctionLoss(wave, lipschitz=9.0), oracle=Naive(2, 0.7),
+            radius=radius, rng=np.random.default_rng(5), points=path[:3], directions=u,
+        )[0]  # fmt: skip
+        rng = np.random.default_rng(5)
+        return found, transcribed.naive(wave, path[:3], items, 2, radius, u, noise, rng)
+
+    @ledger.identity("gradients before noise", part=1.0, mutant={"part": 0.5}, **PATH)
+    def centers(path, raw, items, radius, part):
+        u = unit(raw[:6, :1])
+        if u is None:
+            return None
+        found = oracle_centers(
+            items[:6], 1, loss=FunctionLoss(wave, lipschitz=9.0), oracle=Naive(2, 0.7),
+            radius=radius, rng=np.random.default_rng(5), points=path[:3], directions=u,
+        )[0]  # fmt: skip
+        rng = np.random.default_rng(5)
+        return found, part * transcribed.naive(
+            wave, path[:3], items, 2, radius, u, 0.0, rng
+        ).ravel()
+
+    @ledger.identity("M = BKT", T=[1, 2, 7], K=[1, 3], B=[1, 2], late=0, mutant={"late": 1})
+    def total(T, K, B, late):
+        plan = Plan(T, K, 1.0, 1 / T, 1.0, Naive(B, 0.0))
+        return float(plan.n_points), float(B * K * (T - late))
+
+    @ledger.monte_carlo("one direction for each item: abs(<e, u>) >= cos(pi / 8) in 1/4",
+                        allowed=0.25, draws=20_000, mutant=0.8)  # fmt: skip
+    def near_the_axis(size, *, rng):
+        """For f = <e, x>, the estimate is 2 <e, u> u, and <e, u>^2 is half its first entry."""
+        g = oracle_gradients(np.array([[1.0, 0.0]]), size, loss=Linear(1.0), oracle=Naive(1, 0.0),
+                             radius=0.5, points=np.zeros((1, 2)), rng=rng)[:, 0]  # fmt: skip
+        return g[:, 0] >= 2 * math.cos(math.pi / 8) ** 2
 
     for t, sign in ((0, 1), (2, -1)):
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from algorithms.zeroth_order import accounts, printed
-from algorithms.zeroth_order.plans import Plan, VarianceReduced
+from algorithms.zeroth_order import accounts, printed, scaled
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from audits.zeroth_order import transcribed
 from audits.zeroth_order.audit_algorithms import RHO, path, plan, run, transcript
-from audits.zeroth_order.conventions import LIPSCHITZ, ROUNDS
+from audits.zeroth_order.conventions import LIPSCHITZ, ROUNDS, UNIT
 from audits.zeroth_order.worst_cases import flipped
 from dpaudit import GaussianDP, Relation
 from dpaudit.ledger import statement
-from dpaudit.neighbors import Choice, Integer
+from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 REPLACE = Relation.REPLACE_USER
 MANY = range(2, 513)
@@ -79,6 +82,44 @@ def private_oracle(ledger):
         found = accounts.output_gdp(made, 3, 2.0)
         return found, nodes_times(T - rounds, first, later) / sigma
 
+    domain = {"way": Array(UNIT, ("T", 2)), "T": Integer(2, 9), "sigma": Interval(0.1, 3.0)}
+    domain |= {"L": Interval(0.1, 3.0), "radius": Interval(0.5, 3.0), "tolerance": 1e-9}
+
+    @ledger.identity("along any path, by `accounts`", two=2, mutant={"two": 3}, **domain)
+    def along(way, T, sigma, L, radius, two):
+        moves = [math.dist(way[t], way[t - 1]) for t in range(1, T)]
+        s = transcribed.sensitivity(T, 2, L, 3, two, radius, moves)
+        oracle = VarianceReduced(3, 2, sigma)
+        found = accounts.path_gdp(oracle, points=way, radius=radius, lipschitz=L)
+        return found, transcribed.tree_parameter(s, sigma, T)
+
+    @ledger.identity("all gradients, or all but the last", T=range(1, 12), first=[True, False],
+                     last=0, mutant={"last": 1}, tolerance=1e-9)  # fmt: skip
+    def runs(T, first, last):
+        """With Delta_1 = 0, the first move is at most D; all others are at most 2 D."""
+        made = Plan(T, 2, 5.0, 0.4, 1.0, VarianceReduced(9, 2, 0.7), first_step_is_zero=first)
+        moves = [0.4 if first and t == 0 else 0.8 for t in range(T - 1)]
+        s = transcribed.sensitivity(T, 3, 2.0, 9, 2, 5.0, moves)
+        lines = [transcribed.tree_parameter(s, 0.7, n) if n else 0.0 for n in (T, T - 1 - last)]
+        found = [accounts.transcript_gdp(made, 3, 2.0), accounts.output_gdp(made, 3, 2.0)]
+        return (found, lines) if T > 2 else None
+
+    @ledger.identity("the least noise for rho, by `scaled.calibrated`", T=range(2, 12),
+                     covers=["output", "transcript"], rho=0.7, mutant={"rho": 0.8})  # fmt: skip
+    def calibrated(T, covers, rho):
+        made = Plan(T, 2, 5.0, 0.4, 1.0, VarianceReduced(9, 2, 0.0), first_step_is_zero=False)
+        made = scaled.calibrated(made, 3, rho=0.7, lipschitz=2.0, covers=covers)
+        s = transcribed.sensitivity(T, 3, 2.0, 9, 2, 5.0, [0.8] * (T - 1))
+        last = T if covers == "transcript" else T - 1
+        return transcribed.tree_parameter(s, made.oracle.sigma, last), rho
+
+    @ledger.sweep("without noise, nothing is promised", oracle=[
+        VarianceReduced(9, 2, 0.0), Naive(2, 0.0)], least=1e300, mutant=quiet)  # fmt: skip
+    def without(oracle, least):
+        made = Plan(3, 2, 5.0, 0.4, 1.0, oracle)
+        one = accounts.path_gdp(oracle, points=np.eye(3), radius=1.0, lipschitz=1.0)
+        return least, min(one, accounts.transcript_gdp(made, 3, 2.0))
+
     less = ledger.sharper("with Delta_1 = 0 and B_1 = T + 1: .376 of that at T = 2 and 3")
 
     @less.sweep("by `accounts`", T=[2, 3], factor=0.376, mutant={"factor": 0.374})
@@ -122,6 +163,13 @@ def private_oracle(ledger):
         "The mistake affects users who release all noisy gradients of an epoch with T = 2 or 4 "
         "rounds.",
         harm="privacy",
+    )
+
+
+def quiet(oracle, least):
+    """Give the mutant of `without` some noise."""
+    return least, accounts.path_gdp(
+        replace(oracle, sigma=1.0), points=np.eye(3), radius=1.0, lipschitz=1.0
     )
 
 

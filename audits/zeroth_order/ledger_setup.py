@@ -346,7 +346,7 @@ def without_a_component(ledger):
         mutant={"power": 1.0}, tolerance=1e-9,
     )(one_for_each)  # fmt: skip
 
-    @ledger.reading("the data complexity").sweep(
+    @ledger.reading("the data complexity", fails=True).sweep(
         "M at which a T + b/sqrt(T) is epsilon, a = 2/M, over that with d directions", d=[10**4],
         epsilon=0.01, lhs="growth of M", rhs="ten times sqrt(d)",
     )  # fmt: skip

@@ -6,13 +6,18 @@ import math
 
 import numpy as np
 
+from algorithms.zeroth_order import bounds, printed
 from algorithms.zeroth_order.plans import Plan, VarianceReduced
+from algorithms.zeroth_order.printed import with_learning_step
+from audits.zeroth_order import transcribed
 from audits.zeroth_order.conventions import DIMENSION, RHO, ROUNDS
+from audits.zeroth_order.ledger_estimators import diff_constant, grad_constant
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Method
 
 POSITIVE = Interval(1e-9, 1e9, log=True)
+BATCH = Integer(1, 50)
 SMALL = Interval(1e-6, 1.0, log=True)
 """epsilon, in units of L."""
 ROUNDING = 1e-9
@@ -57,6 +62,31 @@ def noisy_gradients(ledger):
         right = 3 * (80 * d / (batch * T) + 1 + third**2)
         return 3 * (more_error * error + 1 + noise), right
 
+    @ledger.identity("three squares, by `bounds`", d=DIMENSION, T=Integer(2, 200), batch=BATCH,
+                     first=BATCH, rho=RHO, L=Interval(0.1, 10.0), noise=1.0,
+                     mutant={"noise": 1.1}, tolerance=1e-9, examples=100)  # fmt: skip
+    def by_bounds(d, T, batch, first, rho, L, noise):
+        sigma = noise * d * L / rho
+        plan = Plan(T, 3, 2.0, 2.0 / T, 1.0, VarianceReduced(first, batch, d * L / rho), d, L)
+        plan = with_learning_step(plan, d, lipschitz=L, constants="printed")
+        error = transcribed.squared_error(d, L, T, 2.0 / T, 2.0, first, batch)
+        moment = 3 * error + 3 * L**2 + 3 * transcribed.tree_variance(d, T, sigma)
+        found = bounds.gradient_moment(plan, d, lipschitz=L, constants="printed")
+        # the step of OSD is D / sqrt(sum_t E norm(g~_t)^2)
+        return [found, plan.step], [moment, 2.0 / T / math.sqrt(T * moment)]
+
+    @ledger.sharper("norms are added, with the sharp constants of Lemmas 3.1 and 3.2").identity(
+        "by `bounds`", d=DIMENSION, T=Integer(2, 200), batch=BATCH, first=BATCH, noise=1.0,
+        mutant={"noise": 1.1}, tolerance=1e-9, examples=100,
+    )  # fmt: skip
+    def by_sharp_bounds(d, T, batch, first, noise):
+        """E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, and D is delta / T."""
+        plan = Plan(T, 3, 2.0, 2.0 / T, 1.0, VarianceReduced(first, batch, 0.5))
+        error = grad_constant(d) / first + (T - 1) * diff_constant(d) * 7 / 6 / T**2 / batch
+        root = math.sqrt(transcribed.tree_variance(d, T, 0.5 * noise))
+        found = bounds.gradient_moment(plan, d, lipschitz=3.0)
+        return found, (3 * math.sqrt(error) + 3 + root) ** 2
+
     ledger.step(
         "80 d L^2/(B_2 T) by Lemma 4.8 with B_1 >= T B_2/2",
         fix="B_1 >= T B_2, as in Theorem 4.9, or 96 for 80, or the sharp variance of Lemma 3.1",
@@ -93,6 +123,21 @@ def data_size(ledger):
     def used(K, T, extra):
         plan = Plan(T, K, 1.0, 1 / T, 1.0, VarianceReduced(T + extra, 1, 1.0))
         return np.array([K * (T + extra + T - 1), plan.n_points]), np.array([2 * K * T] * 2)
+
+    @ledger.identity("the plan of the theorem", M=Integer(10**4, 10**9), **PLANNED)
+    def planned(M, d, delta, rho, L, F, more):
+        lines = transcribed.theorem_4_9(M, d, more * delta, rho, L, F)
+        if lines is None:
+            return None
+        plan = printed.theorem_4_9(M, d, radius=delta, rho=rho, lipschitz=L, gap=F)
+        oracle = plan.oracle
+        found = [plan.rounds, plan.epochs, plan.domain, oracle.sigma, oracle.first_batch]
+        return [*found, oracle.batch, plan.radius], [*lines[:-1], *lines.batches, more * delta]
+
+
+PLANNED = {"d": Integer(1, 100), "delta": Interval(1e-2, 10.0, log=True), "rho": RHO}
+PLANNED |= {"L": Interval(0.1, 10.0, log=True), "F": Interval(0.1, 10.0, log=True)}
+PLANNED |= {"more": 1.0, "mutant": {"more": 1.1}, "tolerance": 1e-12}
 
 
 def terms(a, b, c):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from algorithms.zeroth_order import scaled
 from algorithms.zeroth_order.bounds import stationarity_bound
 from algorithms.zeroth_order.plans import Plan, VarianceReduced
 from algorithms.zeroth_order.printed import corollary_4_4_sigma, with_learning_step
@@ -96,6 +97,37 @@ def explicit_constants(ledger):
     def proved(d, rho, constants):
         sizes = {"radius": 0.5, "rho": rho, "lipschitz": 1.0, "gap": 1.0}
         return PROVED[d, rho], vacuity_threshold(d, constants=constants, **sizes)
+
+    @ledger.falsify(
+        "no T is much better than the T of `scaled.variance_reduced`", M=Integer(50, 400),
+        d=Integer(1, 10), rho=RHO, gap=Interval(0.1, 10.0), times=1.0, mutant={"times": 1.2},
+        examples=4,
+    )  # fmt: skip
+    def best(M, d, rho, gap, times):
+        sizes = {"radius": 0.5, "rho": rho, "lipschitz": 1.0, "gap": gap}
+        plans = [scaled.variance_reduced(M, d, rounds=T, **sizes) for T in range(2, M // 2 + 1)]
+        totals = [stationarity_bound(p, d, lipschitz=1.0, gap=gap).total for p in plans]
+        found = scaled.variance_reduced(M, d, **sizes)
+        alike = (found.rounds, found.epochs) == (found.rounds, M // (2 * found.rounds))
+        total = stationarity_bound(found, d, lipschitz=1.0, gap=gap).total
+        return times * total if alike else math.inf, 1.05 * min(totals)
+
+    @ledger.falsify(
+        "no T and B are much better than those of `scaled.naive`", M=Integer(10, 40),
+        d=Integer(1, 10), rho=RHO, gap=Interval(0.1, 10.0), times=1.0, mutant={"times": 1.2},
+        examples=4,
+    )  # fmt: skip
+    def best_naive(M, d, rho, gap, times):
+        sizes = {"radius": 0.5, "rho": rho, "lipschitz": 1.0, "gap": gap}
+        pairs = [(T, B) for B in range(1, M + 1) for T in range(1, M // B + 1)]
+        plans = [scaled.naive(M, d, rounds=T, batch=B, **sizes) for T, B in pairs]
+        made = [(p.rounds, p.oracle.batch, p.epochs) for p in plans]
+        if made != [(T, B, M // (B * T)) for T, B in pairs]:
+            return math.inf, 1.0
+        totals = [stationarity_bound(p, d, lipschitz=1.0, gap=gap).total for p in plans]
+        found = scaled.naive(M, d, **sizes)
+        total = stationarity_bound(found, d, lipschitz=1.0, gap=gap).total
+        return times * total, 1.05 * min(totals)
 
     @ledger.identity(
         "with the printed T, d = 10", cases=[{"rho": rho} for rho in PRINTED],

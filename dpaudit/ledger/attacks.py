@@ -105,8 +105,11 @@ class Attack:
         depend on the assumptions of the proof.
     """
 
-    def __init__(self, ledger: Keeper, role: Role, subject: str = "", fix: str = "") -> None:
+    def __init__(
+        self, ledger: Keeper, role: Role, subject: str = "", fix: str = "", *, fails: bool = False
+    ) -> None:
         self._ledger, self.role, self.subject, self.fix = ledger, role, subject, fix
+        self._fails = fails
 
     def __call__(self, function: Any) -> Any:
         """Raise an error, because the object itself is not a decorator."""
@@ -467,7 +470,9 @@ class Attack:
         self._record(replace(made, lhs=lhs, rhs=rhs, end_to_end=end_to_end, mutant=words))
 
     def _record(self, made: Attempt) -> None:
-        self._ledger.record(replace(made, role=self.role, subject=self.subject, fix=self.fix))
+        self._ledger.record(
+            replace(made, role=self.role, subject=self.subject, fix=self.fix, fails=self._fails)
+        )
 
 
 def _itself(found: Any) -> Any:

@@ -107,12 +107,19 @@ class Ledger(Attack):
             )
         return Attack(self, Role.EDGE, convention)
 
-    def reading(self, words: str) -> Attack:
+    def reading(self, words: str, *, fails: bool = False) -> Attack:
         """Test one of several readings of the statement.
 
         If a reading fails, the statement is ambiguous and never refuted.
+
+        Parameters
+        ----------
+        words : str
+            The reading.
+        fails : bool
+            Whether the reading is false. A reading that does not end as declared fails the run.
         """
-        return Attack(self, Role.READING, words)
+        return Attack(self, Role.READING, words, fails=_validate.flag(fails=fails))
 
     def sharper(self, words: str = "") -> Attack:
         """Test a claim that is stronger than the statement, for example with a better constant."""

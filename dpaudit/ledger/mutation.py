@@ -57,7 +57,8 @@ from dpaudit.ledger.survivors import (
 )
 from dpaudit.properties import DEFAULT_TOLERANCE, Attempt, apart, ratio
 
-_PATIENCE, _LEAST_SECONDS = 10.0, 20.0
+_PATIENCE, _LEAST_SECONDS = 5.0, 20.0
+_MEMORY = 4 * 2**30  # bytes that a mutant may take in addition
 _IMPORT = "import"
 _MOST_CASES = 400
 _SMALL = 1e-6  # relative change that is attributed to an allowance for rounding
@@ -317,6 +318,7 @@ class _Child:
 
 
 def _send(connection: Connection, function: Callable[..., Any], args: Any) -> None:
+    _limit_memory()
     # pytest would import checks by a loader of its own
     sys.meta_path[:] = [
         f for f in sys.meta_path if type(f).__module__.partition(".")[0] != "_pytest"
@@ -327,6 +329,17 @@ def _send(connection: Connection, function: Callable[..., Any], args: Any) -> No
         found = False, traceback.format_exc(limit=-3)
     connection.send(found)
     connection.close()
+
+
+def _limit_memory() -> None:
+    """Refuse to allocate what only a mutant would need, where the system can limit memory."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, resource.RLIM_INFINITY))
+    except (ImportError, OSError, ValueError):
+        pass
 
 
 def _baseline(lab: Laboratory, seen: dict[str, list[_Cases]] | None = None) -> list[Run]:

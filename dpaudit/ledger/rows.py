@@ -18,7 +18,7 @@ from dpaudit.ledger.paper import Statement
 from dpaudit.properties import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Origin, Status
 
-LEDGER_SCHEMA = 5
+LEDGER_SCHEMA = 6
 
 
 class LedgerVerdict(StrEnum):
@@ -231,6 +231,12 @@ class StatementResult:
             yield "the repair is refuted, too", "the repair is refuted"
         if self.repair_verdict is LedgerVerdict.OPEN:
             yield "no case of the repair was tested", "the repair is open"
+        readings = self.made_on(Role.READING)
+        for words in dict.fromkeys(attempt.subject for attempt in readings):
+            own = [attempt for attempt in readings if attempt.subject == words]
+            if any(attempt.violated for attempt in own) != own[0].fails:
+                how = "did not fail" if own[0].fails else "failed"
+                yield f"a reading {how}, unlike declared: {words}", f"a reading {how}"
         for attempt in self.attempts:
             if attempt.empty:
                 yield f"an attempt judged no case: {attempt.claim}", "an attempt judged no case"

@@ -170,6 +170,8 @@ class Attempt:
         For an audit, the results of the mutants of the mechanism.
     survivors : str
         Why mutants of the mechanism survive, if any mutants do.
+    fails : bool
+        For a reading, whether it is declared to fail.
     """
 
     claim: str
@@ -193,6 +195,7 @@ class Attempt:
     trace: Trace | None = None
     mutants: tuple[MutantResult, ...] = ()
     survivors: str = ""
+    fails: bool = False
 
     @property
     def violated(self) -> bool:

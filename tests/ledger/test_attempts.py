@@ -336,6 +336,18 @@ def test_verdicts_that_need_a_reader_are_declared_with_a_reason():
     assert result.note == "two readings What was found. And more."
 
 
+@pytest.mark.parametrize(("fails", "side"), [(True, equal), (False, double)])
+def test_a_reading_that_does_not_end_as_declared_fails_the_run(fails, side):
+    book = ledger()
+    book.reading("as declared").sweep(n=1)(equal)
+    book.reading("declared to fail", fails=True).sweep(n=1)(double)
+    assert book.result().with_origin({}, LedgerVerdict.AMBIGUOUS).mismatch is None
+    book.reading("the other", fails=fails).sweep(n=1)(side)
+    result = book.result().with_origin({}, LedgerVerdict.AMBIGUOUS)
+    how = "did not fail" if fails else "failed"
+    assert result.mismatch == f"a reading {how}, unlike declared: the other"
+
+
 @pytest.mark.parametrize("verdict", ["holds", "open", "refuted", "holds_proof_broken"])
 def test_what_can_be_tried_must_be_earned(verdict):
     with pytest.raises(ArgumentError, match="must be AMBIGUOUS, VACUOUS or NOT_EXECUTABLE"):
